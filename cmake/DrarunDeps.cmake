@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# The libraries we build on, as imported targets.
+#
+#   drarun::event  drarun::event_openssl  drarun::openssl  drarun::protobufc  drarun::jansson  drarun::hwloc
+#       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
+#       Debian's archives are not position independent, so they cannot go into a .so
+#   the same with _shared behind: always the shared library; absent in a cross build
+#   drarun::pmix_server   libpmix 5.0.7 from scripts/fetch-pmix; always its archive, since the .so
+#                         wants a newer glibc than Debian 12's
+#   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
+#
+# A fully static program adds -static itself.
+include_guard(GLOBAL)
+
+option(DRARUN_STATIC "Link the libraries of the agent and the hook statically" ON)
+set(DRARUN_PMIX_DIR "" CACHE PATH "libpmix 5.0.7 (include/, lib/libpmix.a); empty: scripts/fetch-pmix provides it")
+
+# drarun_find(library|path <var> <file> [arguments of find_*]): fails with the cure
+function(drarun_find kind variable name)
+  cmake_language(CALL find_${kind} found NAMES ${name} ${ARGN} NO_CACHE)
+  if(NOT found)
+    message(FATAL_ERROR "${name} not found; run scripts/setup")
+  endif()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+# drarun_library(NAME file-stem header [links...]): drarun::NAME and drarun::NAME_shared. A link
+# drarun::X becomes drarun::X_shared in the latter.
+function(drarun_library name stem header)
+  drarun_find(path include ${header})
+  set(links ${ARGN})
+  if(NOT CMAKE_CROSSCOMPILING)
+    drarun_find(library shared lib${stem}.so)
+    add_library(drarun::${name}_shared UNKNOWN IMPORTED)
+    list(TRANSFORM links APPEND _shared REGEX "^drarun::" OUTPUT_VARIABLE shared_links)
+    set_target_properties(drarun::${name}_shared PROPERTIES
+      IMPORTED_LOCATION ${shared}
+      INTERFACE_INCLUDE_DIRECTORIES ${include}
+      INTERFACE_LINK_LIBRARIES "${shared_links}")
+  endif()
+  if(NOT DRARUN_STATIC)
+    add_library(drarun::${name} ALIAS drarun::${name}_shared)
+    return()
+  endif()
+  drarun_find(library archive lib${stem}.a)
+  add_library(drarun::${name} STATIC IMPORTED)
+  set_target_properties(drarun::${name} PROPERTIES
+    IMPORTED_LOCATION ${archive}
+    INTERFACE_INCLUDE_DIRECTORIES ${include}
+    INTERFACE_LINK_LIBRARIES "${links}")
+endfunction()
+
+if(CMAKE_CROSSCOMPILING AND NOT DRARUN_STATIC)
+  message(FATAL_ERROR "a cross build has static libraries only; leave DRARUN_STATIC on")
+endif()
+
+find_package(Threads REQUIRED)
+drarun_library(crypto crypto openssl/crypto.h Threads::Threads ${CMAKE_DL_LIBS})
+drarun_library(openssl ssl openssl/ssl.h drarun::crypto)
+drarun_library(event event_core event2/event.h)
+drarun_library(event_pthreads event_pthreads event2/thread.h drarun::event Threads::Threads)
+drarun_library(event_openssl event_openssl event2/bufferevent_ssl.h drarun::event drarun::openssl)
+drarun_library(protobufc protobuf-c protobuf-c/protobuf-c.h)
+drarun_library(jansson jansson jansson.h)
+drarun_library(munge munge munge.h)
+drarun_library(zlib z zlib.h)
+drarun_library(hwloc hwloc hwloc.h m)
+if(DRARUN_STATIC)
+  add_library(drarun_udev_stub STATIC ${CMAKE_CURRENT_LIST_DIR}/../worker/udev_stub.c)
+  set_property(TARGET drarun::hwloc APPEND PROPERTY INTERFACE_LINK_LIBRARIES drarun_udev_stub)
+endif()
+
+function(drarun_pmix_server)
+  set(pmix ${DRARUN_PMIX_DIR})
+  if(NOT pmix)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+      set(arch arm64)
+    else()
+      set(arch amd64)
+    endif()
+    execute_process(
+      COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/fetch-pmix ${arch}
+      OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+      message(FATAL_ERROR "libpmix is missing and could not be fetched (or set DRARUN_PMIX_DIR):\n${err}")
+    endif()
+    string(REGEX REPLACE "\n.*" "" pmix "${out}")
+  endif()
+  foreach(file IN ITEMS include/pmix_server.h lib/libpmix.a)
+    if(NOT EXISTS ${pmix}/${file})
+      message(FATAL_ERROR "no ${pmix}/${file}")
+    endif()
+  endforeach()
+  add_library(drarun::pmix_server STATIC IMPORTED GLOBAL)
+  set_target_properties(drarun::pmix_server PROPERTIES
+    IMPORTED_LOCATION ${pmix}/lib/libpmix.a
+    INTERFACE_INCLUDE_DIRECTORIES ${pmix}/include
+    INTERFACE_LINK_LIBRARIES "drarun::hwloc;drarun::event_pthreads;drarun::munge;drarun::zlib;m;Threads::Threads;${CMAKE_DL_LIBS}")
+endfunction()
+drarun_pmix_server()
+
+function(drarun_pmix_client)
+  find_package(PkgConfig QUIET)
+  if(CMAKE_CROSSCOMPILING OR NOT PkgConfig_FOUND)
+    return()
+  endif()
+  pkg_check_modules(drarun_pmix_client QUIET IMPORTED_TARGET GLOBAL pmix)
+  if(TARGET PkgConfig::drarun_pmix_client)
+    add_library(drarun::pmix_client ALIAS PkgConfig::drarun_pmix_client)
+  endif()
+endfunction()
+drarun_pmix_client()

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the programs' own folders do not install, and the target "uninstall".
+include_guard(GLOBAL)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# As source: they are compiled with the user's MPI
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+
+# Loaded by bash-completion at the first TAB after "drarun"; the program itself knows its options
+file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun
+     "# bash completion for drarun(1)\neval \"$(drarun completion bash)\"\n")
+install(FILES ${PROJECT_BINARY_DIR}/completions/drarun
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+
+add_custom_target(uninstall
+  COMMAND ${CMAKE_COMMAND} -D manifest=${PROJECT_BINARY_DIR}/install_manifest.txt
+          -P ${CMAKE_CURRENT_LIST_DIR}/Uninstall.cmake
+  VERBATIM)

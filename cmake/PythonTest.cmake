@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# drarun_python_test(FILE LABEL SECONDS): tests/FILE.py under pytest as the ctest test LABEL.FILE. What
+# the single cases did goes to tests/report/FILE.xml in the build tree, where scripts/test reads it.
+include_guard(GLOBAL)
+
+# Debian's own, which has Debian's pytest; not the first one in PATH
+find_program(DRARUN_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(DRARUN_PYTHON NAMES python3)
+if(NOT DRARUN_PYTHON)
+  message(STATUS "no python3: tests of whole programs are left out (scripts/setup --test)")
+endif()
+
+# sanitizer builds are slower; tests/support/build.py knows the same factors
+set(drarun_slower 1)
+if(DRARUN_SANITIZE MATCHES thread)
+  set(drarun_slower 10)
+elseif(DRARUN_SANITIZE)
+  set(drarun_slower 4)
+endif()
+
+function(drarun_python_test file label seconds)
+  if(NOT DRARUN_PYTHON)
+    return()
+  endif()
+  set(name ${label}.${file})
+  math(EXPR timeout "${seconds} * ${drarun_slower}")
+  add_test(NAME ${name}
+    COMMAND ${DRARUN_PYTHON} -B -m pytest -p no:cacheprovider -q -ra --tb=short
+            --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label} TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
+    SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
+endfunction()

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings and sanitizers, carried by one INTERFACE target.
+function(drarun_warnings target)
+  target_compile_options(${target} INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+    -Wwrite-strings -Wundef -Wformat=2 -Wno-missing-field-initializers -fno-common
+    $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2> -fstack-protector-strong)
+  if(DRARUN_SANITIZE)
+    target_compile_options(${target} INTERFACE -fsanitize=${DRARUN_SANITIZE}
+                           -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    target_link_options(${target} INTERFACE -fsanitize=${DRARUN_SANITIZE})
+  endif()
+endfunction()

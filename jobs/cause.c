@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/cause.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/cause_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- copies of foreign text ---- */
+
+/* Length of the UTF-8 sequence at p (Unicode 15, table 3-7), 0 when it is none. */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high;
+        size_t length;
+    } forms[] = {
+        {0x00, 0x7f, 0x80, 0xbf, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
+        size_t length = forms[f].length;
+        if (p[0] < forms[f].first_low || p[0] > forms[f].first_high || length > left)
+            continue;
+        if (length > 1 && (p[1] < forms[f].second_low || p[1] > forms[f].second_high))
+            return 0;
+        for (size_t i = 2; i < length; i++)
+            if (p[i] < 0x80 || p[i] > 0xbf)
+                return 0;
+        return length;
+    }
+    return 0;
+}
+
+/* A copy that a terminal and JSON can take: what is no UTF-8 and control characters become "?",
+ * carriage returns go. */
+static char *clean_copy(const char *text, size_t length)
+{
+    struct buf out = BUF_INIT;
+    for (size_t i = 0; i < length;) {
+        const unsigned char *p = (const unsigned char *)text + i;
+        size_t n = utf8_length(p, length - i);
+        bool control = n == 1 && (p[0] == 0x7f || (p[0] < 0x20 && p[0] != '\t' && p[0] != '\n'));
+        if (n == 0 || (control && p[0] != '\r'))
+            buf_add_str(&out, "?");
+        else if (!control)
+            buf_add(&out, p, n);
+        i += n ? n : 1;
+    }
+    char *copy = buf_take(&out);
+    buf_done(&out);
+    return copy;
+}
+
+static char *clean_text(const char *text)
+{
+    return text && text[0] ? clean_copy(text, strlen(text)) : NULL;
+}
+
+/* ---- stories ---- */
+
+bool cause_has_rank(enum cause_kind kind)
+{
+    return kind >= CAUSE_EXIT && kind <= CAUSE_NO_INIT;
+}
+
+static void story_done(struct cause_story *story)
+{
+    free(story->host);
+    free(story->text);
+    free(story->tail);
+    *story = (struct cause_story){0};
+}
+
+static struct cause_story story_of_end(const struct cause_end *end, enum cause_kind kind)
+{
+    return (struct cause_story){
+        .kind = kind,
+        .rank = end->rank,
+        .worker = end->worker,
+        .code = end->code,
+        .signo = end->signo,
+        .core = end->core,
+        .oom = end->oom,
+        .ran_us = end->ran_us,
+        .host = clean_text(end->host),
+        .tail = end->stderr_tail_length > 0 ? clean_copy(end->stderr_tail, end->stderr_tail_length)
+                                            : NULL,
+    };
+}
+
+/* Makes it the first cause when there is none yet; takes its strings either way. */
+static bool tell_take(struct cause *cause, struct cause_story *story)
+{
+    if (cause->first.kind != CAUSE_NONE) {
+        story_done(story);
+        return false;
+    }
+    cause->first = *story;
+    *story = (struct cause_story){0};
+    return true;
+}
+
+/* ---- the object ---- */
+
+struct cause *cause_new(const struct rankmap *map)
+{
+    struct cause *cause = calloc(1, sizeof *cause);
+    if (!cause)
+        return NULL;
+    cause->map = map;
+    cause->apps = calloc(map->apps, sizeof *cause->apps);
+    cause->ended = calloc(map->ranks, sizeof *cause->ended);
+    cause->aborted = calloc(map->ranks, sizeof *cause->aborted);
+    if (!cause->apps || !cause->ended || !cause->aborted) {
+        cause_free(cause);
+        return NULL;
+    }
+    return cause;
+}
+
+void cause_free(struct cause *cause)
+{
+    if (!cause)
+        return;
+    for (uint32_t a = 0; cause->apps && a < cause->map->apps; a++)
+        story_done(&cause->apps[a].idle);
+    story_done(&cause->first);
+    story_done(&cause->crash);
+    free(cause->apps);
+    free(cause->ended);
+    free(cause->aborted);
+    free(cause);
+}
+
+static struct cause_app *app_of(struct cause *cause, uint32_t rank)
+{
+    return &cause->apps[rankmap_place(cause->map, rank).app];
+}
+
+/* ---- events ---- */
+
+bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api)
+{
+    if (rank >= cause->map->ranks || api == CAUSE_API_NONE)
+        return false;
+    struct cause_app *app = app_of(cause, rank);
+    if (app->api != CAUSE_API_NONE)
+        return false;
+    app->api = api;
+    return app->idle.kind != CAUSE_NONE && tell_take(cause, &app->idle);
+}
+
+/* What this end would be as a first cause. */
+static enum cause_kind judge(const struct cause_app *app, const struct cause_end *end)
+{
+    if (end->by_us)
+        return CAUSE_NONE;
+    if (end->signo != 0)
+        return CAUSE_SIGNAL;
+    if (end->code != 0)
+        return CAUSE_EXIT;
+    if (end->api != CAUSE_API_NONE)
+        return end->finalized ? CAUSE_NONE : CAUSE_NO_FINALIZE;
+    return app->api != CAUSE_API_NONE ? CAUSE_NO_INIT : CAUSE_NONE;
+}
+
+/* Until a rank of its program connects nobody knows whether it should have. */
+static void remember_idle(struct cause_app *app, const struct cause_end *end)
+{
+    bool idle = !end->by_us && end->signo == 0 && end->code == 0 && end->api == CAUSE_API_NONE;
+    if (idle && app->api == CAUSE_API_NONE && app->idle.kind == CAUSE_NONE)
+        app->idle = story_of_end(end, CAUSE_NO_INIT);
+}
+
+static bool is_crash(const struct cause_end *end)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+        if (end->signo == signals[i])
+            return true;
+    return end->oom;
+}
+
+/* After the first cause: the aborting rank's own end brings its last lines, and a crash that was
+ * overtaken on its way by another rank's exit is told beside it. */
+static void add_to_first(struct cause *cause, const struct cause_end *end)
+{
+    struct cause_story *first = &cause->first;
+    if (first->kind == CAUSE_ABORT && first->rank == end->rank) {
+        struct cause_story own = story_of_end(end, CAUSE_ABORT);
+        first->ran_us = own.ran_us;
+        if (!first->tail)
+            first->tail = TAKE_PTR(own.tail);
+        story_done(&own);
+    }
+    bool echo = first->kind == CAUSE_EXIT || first->kind == CAUSE_ABORT;
+    if (cause->aborted[end->rank])
+        return;
+    if (echo && cause->crash.kind == CAUSE_NONE && !end->by_us && is_crash(end))
+        cause->crash = story_of_end(end, CAUSE_SIGNAL);
+}
+
+bool cause_may_change(const struct cause *cause)
+{
+    enum cause_kind kind = cause->first.kind;
+    return !cause->settled &&
+           (kind == CAUSE_EXIT || kind == CAUSE_ABORT || kind == CAUSE_NO_FINALIZE);
+}
+
+void cause_settle(struct cause *cause)
+{
+    cause->settled = true;
+}
+
+/* Whether this end rather than the first cause began it all. */
+static bool is_stronger(const struct cause *cause, enum cause_kind kind,
+                        const struct cause_end *end)
+{
+    /* a rank that has aborted gave its reason; how it then ends, MPICH even by a crash, is none */
+    if (!cause_may_change(cause) || end->rank == cause->first.rank || cause->aborted[end->rank])
+        return false;
+    /* an MPI library whose peer has vanished aborts before it exits, unlike one who leaves of
+     * itself */
+    bool left = end->api != CAUSE_API_NONE && !end->finalized;
+    return (kind == CAUSE_SIGNAL && (is_crash(end) || end->signo == SIGKILL)) ||
+           (kind == CAUSE_NO_FINALIZE && cause->first.kind == CAUSE_ABORT) ||
+           (kind == CAUSE_EXIT && left && cause->first.kind == CAUSE_ABORT);
+}
+
+static void replace_first(struct cause *cause, const struct cause_end *end, enum cause_kind kind)
+{
+    story_done(&cause->first);
+    cause->first = story_of_end(end, kind);
+}
+
+bool cause_rank_end(struct cause *cause, const struct cause_end *end)
+{
+    if (end->rank >= cause->map->ranks || cause->ended[end->rank])
+        return false;
+    cause->ended[end->rank] = true;
+    cause->ended_count++;
+    if (cause->first.kind != CAUSE_NONE) {
+        enum cause_kind now = judge(app_of(cause, end->rank), end);
+        if (is_stronger(cause, now, end))
+            replace_first(cause, end, now);
+        else
+            add_to_first(cause, end);
+        return false;
+    }
+    if (cause_connected(cause, end->rank, end->api))
+        return true;
+    struct cause_app *app = app_of(cause, end->rank);
+    enum cause_kind kind = judge(app, end);
+    if (kind == CAUSE_NONE) {
+        remember_idle(app, end);
+        return false;
+    }
+    struct cause_story story = story_of_end(end, kind);
+    return tell_take(cause, &story);
+}
+
+bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char *host, int status,
+                 const char *text)
+{
+    if (rank >= cause->map->ranks)
+        return false;
+    struct cause_story story = {.kind = CAUSE_ABORT,
+                                .rank = rank,
+                                .worker = worker,
+                                .code = status,
+                                .host = clean_text(host),
+                                .text = clean_text(text)};
+    cause->aborted[rank] = true;
+    return tell_take(cause, &story);
+}
+
+bool cause_failure(struct cause *cause, const struct drarun_error *err)
+{
+    struct cause_story story = {
+        .kind = CAUSE_FAILURE, .error = err->kind, .text = clean_text(err->text)};
+    return tell_take(cause, &story);
+}
+
+bool cause_timeout(struct cause *cause, int64_t limit_ms)
+{
+    struct cause_story story = {.kind = CAUSE_TIMEOUT, .limit_ms = limit_ms};
+    return tell_take(cause, &story);
+}
+
+bool cause_interrupted(struct cause *cause, int signo)
+{
+    struct cause_story story = {.kind = CAUSE_INTERRUPTED, .signo = signo};
+    return tell_take(cause, &story);
+}
+
+void cause_singletons(struct cause *cause, uint32_t ranks_with_mpi_library)
+{
+    cause->singletons = ranks_with_mpi_library;
+}
+
+/* ---- the result ---- */
+
+enum cause_kind cause_kind(const struct cause *cause)
+{
+    return cause->first.kind;
+}
+
+uint32_t cause_ended(const struct cause *cause)
+{
+    return cause->ended_count;
+}
+
+int cause_status(const struct cause *cause)
+{
+    const struct cause_story *first = &cause->first;
+    switch (first->kind) {
+    case CAUSE_NONE:
+        return 0;
+    case CAUSE_EXIT:
+        return first->code;
+    case CAUSE_SIGNAL:
+    case CAUSE_INTERRUPTED:
+        return 128 + first->signo;
+    case CAUSE_ABORT:
+        return (first->code & 0xff) ? first->code & 0xff : 1;
+    case CAUSE_NO_FINALIZE:
+    case CAUSE_NO_INIT:
+        return 1;
+    case CAUSE_FAILURE:
+        return error_exit_status(first->error);
+    case CAUSE_TIMEOUT:
+        return error_exit_status(DRARUN_ERR_TIMEOUT);
+    }
+    return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+}
+
+/* A job of one rank is the same alone as under a launcher. */
+bool cause_were_singletons(const struct cause *cause)
+{
+    if (cause->first.kind != CAUSE_NONE || cause->singletons < 2 ||
+        cause->ended_count < cause->map->ranks)
+        return false;
+    for (uint32_t a = 0; a < cause->map->apps; a++)
+        if (cause->apps[a].api != CAUSE_API_NONE)
+            return false;
+    return true;
+}

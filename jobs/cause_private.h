@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cause.c decides and cause_text.c puts into words. */
+#ifndef DRARUN_JOBS_CAUSE_PRIVATE_H
+#define DRARUN_JOBS_CAUSE_PRIVATE_H
+
+#include "jobs/cause.h"
+
+/* One event, with copies of its strings; these are valid UTF-8, and NULL without memory too. */
+struct cause_story {
+    enum cause_kind kind;
+    uint32_t rank, worker;
+    int code, signo;
+    bool core, oom;
+    int64_t ran_us;            /* 0: not known */
+    int64_t limit_ms;          /* CAUSE_TIMEOUT */
+    enum drarun_errkind error; /* CAUSE_FAILURE */
+    char *host;
+    char *text; /* of the abort or the failure */
+    char *tail; /* last lines of stderr */
+};
+
+struct cause_app {
+    enum cause_api api;      /* what its ranks connect to; none so far: CAUSE_API_NONE */
+    struct cause_story idle; /* its first rank that ended in order unconnected; kind NONE: none */
+};
+
+struct cause {
+    const struct rankmap *map;
+    struct cause_app *apps;
+    bool *ended;   /* by rank */
+    bool *aborted; /* by rank: it asked for the end of the job */
+    uint32_t ended_count;
+    uint32_t singletons;
+    bool settled; /* a stronger end no longer takes the first's place */
+    struct cause_story first;
+    struct cause_story
+        crash; /* a crash that became known after an exit or abort; kind NONE: none */
+};
+
+/* Whether the story is of one rank. */
+bool cause_has_rank(enum cause_kind kind);
+bool cause_were_singletons(const struct cause *cause);
+
+#endif

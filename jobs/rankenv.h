@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment of one rank beyond what the user gave: the field's variables for programs without
+ * PMIx, and what MPI libraries need to accept a direct launch. Pure.
+ * docs/design/005-rank-environment.md lists each variable with its reader. */
+#ifndef DRARUN_JOBS_RANKENV_H
+#define DRARUN_JOBS_RANKENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "jobs/rankmap.h"
+#include "lib/base/strlist.h"
+
+struct rankenv_job {
+    const char *uid; /* the job's, unique for ever */
+    uint32_t attempt;
+    const char *master_addr; /* where rank 0 can listen */
+    uint32_t master_port;
+    bool pmix;           /* launch: pmix, with PMI-1 beside it; else launch: env */
+    bool torchrun;       /* the program is torchrun itself: NNODES, NODE_RANK, PET_* */
+    bool oversubscribed; /* more ranks than CPUs on this machine: waiting ranks should yield */
+    const char *host;    /* of this worker */
+};
+
+/* Adds to env for the rank at place; what the user set in env already always wins, except for what
+ * would make the rank another one (RANK, WORLD_SIZE, LOCAL_RANK, ...: those of an outer launcher
+ * are replaced). Sets:
+ *   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK NNODES MASTER_ADDR MASTER_PORT
+ *   DRARUN_JOB DRARUN_ATTEMPT DRARUN_RANK DRARUN_SIZE DRARUN_LOCAL_RANK DRARUN_LOCAL_SIZE
+ *   DRARUN_WORKER DRARUN_WORKERS DRARUN_HOST
+ *   with pmix: OMPI_COMM_WORLD_RANK/_SIZE/_LOCAL_RANK/_LOCAL_SIZE/_NODE_RANK (scripts read them),
+ *     MPI_LOCALRANKID MPI_LOCALNRANKS, and Open MPI's defaults for a direct launch
+ *     (OMPI_MCA_schizo=^orte, orte_externally_bound,
+ *     hwloc_base_binding_policy), each only where the user has not set it
+ *   with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT,
+ *     PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself)
+ * NODE_RANK and NNODES count the workers that have ranks. PMI_FD and its kin are the agent's. */
+void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
+                 const struct rank_place *place);
+
+/* Drops what an outer launcher (mpirun, srun, hydra, drarun itself) left in env and what would make
+ * an MPI library believe that launcher started it: PMIX_*, PMI_*, OMPI_COMM_WORLD_*, SLURM_* of a
+ * step, HYDRA_*, ... but never what a user sets by hand (OMPI_MCA_*, UCX_*, NCCL_*). MASTER_ADDR
+ * and MASTER_PORT go only when another torchrun or drarun left them. */
+void rankenv_clean(struct strlist *env);
+
+/* True when argv is torchrun itself: "torchrun ..." or "python -m torch.distributed.run ...". */
+bool rankenv_is_torchrun(char *const argv[]);
+
+#endif

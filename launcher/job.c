@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/job_private.h"
+#include "launcher/programs.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/proctree.h"
+
+#define PING_EVERY_MS 5000
+#define PING_LOST_MS 30000
+#define STATUS_AFTER_MS 2000
+#define HEARSAY_MS 250
+/* After an exit or abort, in which the crash that it may be the echo of can still become known. */
+#define SETTLE_MS 100
+#define REACH_MS 10000   /* until agents started by hand are reached */
+#define PREPARE_MS 30000 /* until an agent that was reached is prepared */
+#define FILES_MIN 24
+#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
+
+/* ---- states ---- */
+
+void job_event(struct job *job, enum job_event event)
+{
+    if (job->state == JOB_ENDED)
+        return;
+    const struct job_step *step = job_step_find(job->state, event);
+    status_line_clear(job->status);
+    if (!step) {
+        /* our own bug; ending the job is better than going on in a state nobody thought of */
+        log_error("internal error: \"%s\" while %s", job_event_name(event),
+                  job_state_name(job->state));
+        event_base_loopbreak(job->base);
+        return;
+    }
+    log_verbose("job %s: %s -> %s (%s)", job->uid, job_state_name(job->state),
+                job_state_name(step->next), job_event_name(event));
+    if (step->next != job->state)
+        job->state_since_ms = clock_ms();
+    job->state = step->next;
+    job_act(job, step->action);
+}
+
+static void on_settle_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    cause_settle(job->cause);
+    job_event(job, JOB_CAUSE);
+    job_look(job);
+}
+
+void job_caused(struct job *job, bool first)
+{
+    bool wait = first && cause_may_change(job->cause);
+    if (first && !(wait && job_start_clock(job->settle_clock, SETTLE_MS) == 0))
+        job_event(job, JOB_CAUSE);
+}
+
+void job_fail(struct job *job, const struct drarun_error *err)
+{
+    bool first = cause_failure(job->cause, err);
+    if (!first)
+        log_verbose("%s", err->text);
+    job_caused(job, first);
+}
+
+void job_hear(struct job *job, const struct drarun_error *err)
+{
+    if (job->hearsay.code)
+        return;
+    job->hearsay = *err;
+    if (job_start_clock(job->hearsay_clock, HEARSAY_MS) < 0)
+        job_fail(job, err);
+}
+
+static void believe(struct job *job)
+{
+    struct drarun_error err = job->hearsay;
+    job->hearsay.code = 0;
+    event_del(job->hearsay_clock);
+    if (err.code)
+        job_fail(job, &err);
+}
+
+static void on_hearsay_clock(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    believe(arg);
+    job_look(arg);
+}
+
+void job_look(struct job *job)
+{
+    if (job->state < JOB_DRAINING && job->gone == job->count)
+        believe(job);
+    if (job->state < JOB_DRAINING && job->gone == job->count)
+        job_event(job, JOB_GONE);
+    if (job->state == JOB_CONNECTING && job->greeted == job->count)
+        job_event(job, JOB_GREETED);
+    if (job->state == JOB_PREPARING && job->prepared == job->count)
+        job_event(job, JOB_READY);
+    if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
+        !agents_sweep(job))
+        job_event(job, JOB_DRAINED);
+}
+
+/* ---- clocks ---- */
+
+int job_start_clock(struct event *clock, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms);
+    return event_add(clock, &after);
+}
+
+int64_t job_start_limit_ms(const struct job *job)
+{
+    if (job->request->start_timeout_ms > 0)
+        return job->request->start_timeout_ms;
+    if (job->request->agents && job->state == JOB_CONNECTING)
+        return REACH_MS;
+    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
+}
+
+static bool is_awaited(const struct job *job, const struct agent *agent)
+{
+    return job->state == JOB_CONNECTING ? agent->phase < AGENT_GREETED
+                                        : agent->phase < AGENT_PREPARED;
+}
+
+/* Says in text which agent is awaited and for what; returns how many are. */
+static uint32_t describe_awaited(const struct job *job, struct buf *text)
+{
+    const struct agent *first = NULL;
+    uint32_t awaited = 0;
+    char name[128];
+    for (uint32_t i = 0; i < job->count; i++) {
+        if (!is_awaited(job, &job->agents[i]))
+            continue;
+        if (!first)
+            first = &job->agents[i];
+        awaited++;
+    }
+    if (!first)
+        return 0;
+    const char *why = job->remote ? remote_api()->why(job->remote, first->index) : "";
+    agent_name(first, name, sizeof name);
+    buf_printf(text, "%s %s%s%s", name,
+               first->phase == AGENT_CONNECTING ? "is not reached"
+               : first->phase == AGENT_GREETING ? "says no hello"
+                                                : "is not prepared",
+               why[0] ? ": " : "", why);
+    if (awaited > 1)
+        buf_printf(text, " (nor %u others)", awaited - 1);
+    return awaited;
+}
+
+static void on_start_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    (void)fd, (void)what;
+    if (job->state > JOB_PREPARING)
+        return;
+    bool refused = job->state == JOB_CONNECTING && job->request->agents;
+    describe_awaited(job, &text);
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s after %" PRId64 " s (%s)%s",
+               text.data ? text.data : "an agent is awaited", job_start_limit_ms(job) / 1000,
+               "--start-timeout", refused ? "; is drarun-worker --listen running there?" : "");
+    buf_done(&text);
+    job_fail(job, &err);
+    job_look(job);
+}
+
+static void on_limit_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    bool first = cause_timeout(job->cause, job->request->timeout_ms);
+    job_caused(job, first);
+    if (job->state == JOB_DRAINING)
+        job_event(job, JOB_FINAL);
+    job_look(job);
+}
+
+static void on_grace_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (job->state == JOB_ENDING)
+        job_event(job, JOB_GRACE_OVER);
+    job_look(job);
+}
+
+static void check_heard(struct job *job, int64_t now)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        struct drarun_error err = {0};
+        if (!agent->channel || agent->phase == AGENT_DONE || now - agent->heard_ms < PING_LOST_MS)
+            continue;
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "nothing was heard from it for %d s",
+                   PING_LOST_MS / 1000);
+        agent_lose(agent, &err);
+    }
+}
+
+static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
+    int64_t now = clock_ms();
+    (void)fd, (void)what;
+    /* we slept (stopped, suspended): what agents said meanwhile is still unread */
+    bool slept = now - job->pinged_ms > 2 * PING_EVERY_MS;
+    job->pinged_ms = now;
+    for (uint32_t i = 0; slept && i < job->count; i++)
+        job->agents[i].heard_ms = now;
+    check_heard(job, now);
+    agents_send(job, &envelope);
+    job_look(job);
+}
+
+static void on_status(void *arg, struct buf *text)
+{
+    const struct job *job = arg;
+    int64_t waited = clock_ms() - job->state_since_ms;
+    struct buf what = BUF_INIT;
+    if (waited < STATUS_AFTER_MS)
+        return;
+    if (job->state <= JOB_PREPARING) {
+        describe_awaited(job, &what);
+        buf_printf(text, "drarun: waiting %" PRId64 " s: %s", waited / 1000,
+                   what.data ? what.data : "");
+    } else if (job->state == JOB_ENDING) {
+        buf_printf(text, "drarun: ending the ranks for %" PRId64 " s: %u of %u workers are done",
+                   waited / 1000, job->gone, job->count);
+    } else if (job->state == JOB_DRAINING && !output_idle(job->output)) {
+        buf_printf(text, "drarun: waiting %" PRId64 " s for someone to read our output",
+                   waited / 1000);
+    }
+    buf_done(&what);
+}
+
+static void on_output_idle(void *arg)
+{
+    job_look(arg);
+}
+
+static void on_log(void *arg, const char *line, size_t length)
+{
+    struct job *job = arg;
+    output_say(job->output, line, length);
+}
+
+static void on_output_before(void *arg)
+{
+    struct job *job = arg;
+    status_line_clear(job->status);
+}
+
+/* ---- making ---- */
+
+static int make_clocks(struct job *job, struct drarun_error *err)
+{
+    struct event_base *base = job->base;
+    job->start_clock = evtimer_new(base, on_start_clock, job);
+    job->limit_clock = evtimer_new(base, on_limit_clock, job);
+    job->grace_clock = evtimer_new(base, on_grace_clock, job);
+    job->overdue_clock = evtimer_new(base, job_on_overdue, job);
+    job->stop_clock = evtimer_new(base, job_on_stop, job);
+    job->hearsay_clock = evtimer_new(base, on_hearsay_clock, job);
+    job->settle_clock = evtimer_new(base, on_settle_clock, job);
+    job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
+    if (!job->start_clock || !job->limit_clock || !job->grace_clock || !job->overdue_clock ||
+        !job->stop_clock || !job->hearsay_clock || !job->settle_clock || !job->ping_clock)
+        return error_set(err, ENOMEM, "out of memory");
+    job->pinged_ms = clock_ms();
+    if (job->request->timeout_ms > 0)
+        job_start_clock(job->limit_clock, job->request->timeout_ms);
+    if (job->remote)
+        job_start_clock(job->ping_clock, PING_EVERY_MS);
+    return job_start_clock(job->start_clock, job_start_limit_ms(job));
+}
+
+static int map_ranks(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    cleanup_free uint32_t *counts = calloc(request->program_count, sizeof *counts);
+    if (!counts)
+        return error_set(err, ENOMEM, "out of memory");
+    uint32_t each = request->per_worker > 0 ? request->per_worker : 1;
+    for (size_t i = 0; i < request->program_count; i++)
+        counts[i] = request->programs[i].ranks ? request->programs[i].ranks : job->count * each;
+    int rc = rankmap_build(counts, request->program_count, job->count, request->per_worker,
+                           &job->map, err);
+    if (rc < 0)
+        return rc;
+    if (request->stdin_rank >= 0 && (uint32_t)request->stdin_rank >= job->map.ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--stdin %d: the job has ranks 0 to %u",
+                          request->stdin_rank, job->map.ranks - 1);
+    job->rank_ended = calloc(job->map.ranks, 1);
+    job->cause = cause_new(&job->map);
+    return job->rank_ended && job->cause ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int make_streams(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    struct output_owner out = {
+        .credit = job_on_credit,
+        .closed = job_on_output_closed,
+        .failed = job_on_output_failed,
+        .before = on_output_before,
+        .idle = on_output_idle,
+        .arg = job,
+    };
+    struct input_owner in = {.data = job_on_input, .arg = job};
+    job->output =
+        output_new(job->base, job->map.ranks, request->label, request->output_dir, &out, err);
+    if (!job->output)
+        return -err->code;
+    log_divert(on_log, job);
+    job->stdin_rank = input_is_there() ? request->stdin_rank : REQUEST_STDIN_NONE;
+    if (job->stdin_rank == REQUEST_STDIN_NONE)
+        return 0;
+    bool all = job->stdin_rank == REQUEST_STDIN_ALL;
+    job->stdin_left = all ? job->map.ranks : 1;
+    job->input = input_new(job->base, all ? job->count : 1, &in);
+    return job->input ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int make_base(struct job *job, struct drarun_error *err)
+{
+    local_agent_raise_limit(&job->local);
+    if (job->local.files.rlim_max < FILES_MIN) /* libevent would end the process */
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EMFILE,
+                          "the limit of open files (ulimit -n) is %ju; raise it to %d at least",
+                          (uintmax_t)job->local.files.rlim_max, FILES_MIN);
+    struct event_config *config = event_config_new();
+    if (config) {
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME |
+                                          EVENT_BASE_FLAG_IGNORE_ENV);
+        job->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    return job->base ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
+}
+
+static int make(struct job *job, struct drarun_error *err)
+{
+    int rc = identity_make(job->uid, err);
+    if (rc < 0)
+        return rc;
+    gethostname(job->hostname, sizeof job->hostname - 1);
+    rc = make_base(job, err);
+    if (rc == 0)
+        rc = agents_new(job, err);
+    if (rc == 0)
+        rc = map_ranks(job, err);
+    if (rc == 0)
+        rc = make_streams(job, err);
+    if (rc < 0)
+        return rc;
+    job->signals = signals_new(job->base, job_on_signal, job, err);
+    if (!job->signals)
+        return -err->code;
+    proctree_adopt_orphans();
+    if (!job->request->agents)
+        job->shm = shm_clean_begin();
+    rc = agents_start(job, err);
+    if (rc == 0)
+        rc = make_clocks(job, err);
+    job->status = job->request->quiet ? NULL : status_line_new(job->base, on_status, job);
+    return rc;
+}
+
+struct job *job_new(const struct job_request *request, char *const env[], struct drarun_error *err)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job) {
+        error_set(err, ENOMEM, "out of memory");
+        return NULL;
+    }
+    job->request = request;
+    job->env = env;
+    job->started_us = clock_us();
+    job->state = JOB_CONNECTING;
+    job->state_since_ms = clock_ms();
+    if (make(job, err) < 0) {
+        job_free(job);
+        return NULL;
+    }
+    return job;
+}
+
+void job_run(struct job *job)
+{
+    struct drarun_error err = {0};
+    job_look(job);
+    event_base_dispatch(job->base);
+    if (job->state != JOB_ENDED) {
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EINVAL,
+                   "internal error: the loop ended while %s", job_state_name(job->state));
+        cause_failure(job->cause, &err);
+    }
+    agents_remove_remains(job);
+    log_divert(NULL, NULL);
+    /* from here on a signal may end us: the report is written however slow its reader */
+    signals_free(TAKE_PTR(job->signals));
+    if (job->mpi_library_ranks > 0)
+        cause_singletons(job->cause, job->mpi_library_ranks);
+    job->facts.ran_us = clock_us() - job->started_us;
+}
+
+static void free_clock(struct event *clock)
+{
+    if (clock)
+        event_free(clock);
+}
+
+void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    log_divert(NULL, NULL);
+    agents_free(job);
+    status_line_free(job->status);
+    input_free(job->input);
+    output_free(job->output);
+    signals_free(job->signals);
+    launch_message_free(job->launch);
+    shm_clean_free(job->shm);
+    free_clock(job->start_clock);
+    free_clock(job->limit_clock);
+    free_clock(job->grace_clock);
+    free_clock(job->overdue_clock);
+    free_clock(job->stop_clock);
+    free_clock(job->hearsay_clock);
+    free_clock(job->settle_clock);
+    free_clock(job->ping_clock);
+    cause_free(job->cause);
+    free(job->rank_ended);
+    rankmap_done(&job->map);
+    if (job->base)
+        event_base_free(job->base);
+    free(job);
+}
+
+const struct cause *job_cause(const struct job *job)
+{
+    return job->cause;
+}
+
+void job_facts(const struct job *job, struct job_facts *ret_facts)
+{
+    *ret_facts = job->facts;
+    ret_facts->uid = job->uid;
+    ret_facts->ranks = job->map.ranks;
+    ret_facts->workers = job->count;
+}

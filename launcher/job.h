@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The job engine: connects agents, gives them the job, carries output, input and signals, and
+ * decides when and how the job ends. One at a time in a process. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_JOB_H
+#define DRARUN_LAUNCHER_JOB_H
+
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/cause.h"
+#include "launcher/request.h"
+
+struct job;
+
+/* What a report says beside the cause. */
+struct job_facts {
+    const char *uid;
+    uint32_t ranks;
+    uint32_t workers;
+    int64_t ran_us;   /* from job_new to the end */
+    uint64_t user_us; /* of all ranks */
+    uint64_t system_us;
+    uint64_t max_rss_kib; /* of the largest rank */
+    uint64_t wire_bytes;  /* between us and the agents */
+};
+
+/* Checks the request against itself and starts the agents; request and env (of "NAME=VALUE", what
+ * the ranks inherit) are borrowed. */
+struct job *job_new(const struct job_request *request, char *const env[], struct drarun_error *err);
+/* Runs it to its end, whatever that is: see job_cause. */
+void job_run(struct job *job);
+/* Ends what still runs. */
+void job_free(struct job *job);
+
+/* Why it ended; borrowed. */
+const struct cause *job_cause(const struct job *job);
+void job_facts(const struct job *job, struct job_facts *ret_facts);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/job_private.h"
+#include "launcher/programs.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/wire/dial.h"
+#include "lib/wire/hello.h"
+#include "lib/wire/key_file.h"
+
+#define LINGER_MS 1000 /* between the end of an agent's connection and that of its process */
+#define KILL_STEP_MS 50
+#define KILL_STEPS 40
+#define MASTER_PORT 29500 /* torch.distributed's */
+
+void agent_name(const struct agent *agent, char *text, size_t size)
+{
+    if (agent->job->early)
+        snprintf(text, size, "the agent");
+    else if (agent->host[0] && agent->job->request->agents)
+        snprintf(text, size, "worker %u (%.60s, %s)", agent->index, agent->host, agent->address);
+    else
+        snprintf(text, size, "worker %u (%s)", agent->index, agent->address);
+}
+
+/* ---- phases ---- */
+
+static void count_phase(struct job *job, enum agent_phase phase)
+{
+    job->greeted += phase == AGENT_GREETED;
+    job->prepared += phase == AGENT_PREPARED;
+    job->gone += phase == AGENT_DONE || phase == AGENT_LOST;
+    job->lost += phase == AGENT_LOST;
+}
+
+bool agent_advance(struct agent *agent, enum agent_event event)
+{
+    struct drarun_error err = {0};
+    const struct agent_step *step = agent_step_find(agent->phase, event);
+    if (!step) {
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EPROTO, "its message \"%s\" came while %s",
+                   agent_event_name(event), agent_phase_name(agent->phase));
+        agent_lose(agent, &err);
+        return false;
+    }
+    if (step->next == agent->phase)
+        return true;
+    log_verbose("worker %u: %s -> %s", agent->index, agent_phase_name(agent->phase),
+                agent_phase_name(step->next));
+    agent->phase = step->next;
+    count_phase(agent->job, agent->phase);
+    return true;
+}
+
+void agent_lose(struct agent *agent, const struct drarun_error *why)
+{
+    struct job *job = agent->job;
+    char name[128];
+    if (agent->linger)
+        event_free(TAKE_PTR(agent->linger));
+    if (job->remote)
+        remote_api()->give_up(job->remote, agent->index);
+    channel_free(TAKE_PTR(agent->channel));
+    if (agent->pid && !agent->reaped)
+        kill(agent->pid, SIGKILL);
+    if (agent->phase >= AGENT_DONE)
+        return;
+    if (agent->launched)
+        job->orphans |= agent->pid > 0;
+    agent_name(agent, name, sizeof name);
+    agent_advance(agent, AGENT_CLOSED);
+    if (!why)
+        return;
+    struct drarun_error err = *why;
+    err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
+    error_prefix(&err, "%s was lost", name);
+    job_fail(job, &err);
+}
+
+/* ---- sending ---- */
+
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
+{
+    if (!agent->channel)
+        return;
+    int rc = channel_send(agent->channel, message);
+    if (rc < 0)
+        log_debug("worker %u: message not sent: %s", agent->index, strerror(-rc));
+}
+
+void agents_send(struct job *job, const Drarun__Wire__Envelope *message)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        agent_send(&job->agents[i], message);
+}
+
+static void send_hello(struct agent *agent)
+{
+    struct job *job = agent->job;
+    Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
+    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
+    hello.job = job->uid;
+    hello.attempt = JOB_ATTEMPT;
+    hello.worker = agent->index;
+    hello.host = job->hostname;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
+    agent_send(agent, &envelope);
+}
+
+/* A port that is free now on this machine; for others' machines the usual one. */
+static uint16_t pick_master_port(const struct job *job)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    if (job->request->agents)
+        return MASTER_PORT;
+    cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+        return MASTER_PORT;
+    return ntohs(at.sin_port);
+}
+
+static int make_launch(struct job *job, struct drarun_error *err)
+{
+    uint16_t port = 0;
+    const struct agent *master = &job->agents[rankmap_worker(&job->map, 0)];
+    if (!master->address[0] ||
+        address_split(master->address, job->master_addr, sizeof job->master_addr, &port, NULL) < 0)
+        snprintf(job->master_addr, sizeof job->master_addr, "127.0.0.1");
+    struct launch_facts facts = {
+        .request = job->request,
+        .map = &job->map,
+        .uid = job->uid,
+        .attempt = JOB_ATTEMPT,
+        .env = job->request->agents ? NULL : job->env,
+        .stdin_rank = job->stdin_rank,
+        .start = job->early,
+        .here = !job->request->agents,
+        .master_addr = job->master_addr,
+        .master_port = pick_master_port(job),
+    };
+    job->launch = launch_message_new(&facts, err);
+    if (!job->launch)
+        return -err->code;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        const char *host = job->request->agents ? agent->host : job->hostname;
+        launch_message_worker(job->launch, i, host, agent->address);
+    }
+    return 0;
+}
+
+int agent_send_launch(struct agent *agent)
+{
+    struct job *job = agent->job;
+    struct drarun_error err = {0};
+    if (!agent->channel)
+        return 0; /* it closed, and how its process ended will be known in a moment */
+    if (!job->launch && make_launch(job, &err) < 0)
+        return -err.code;
+    const Drarun__Wire__Launch *launch =
+        launch_message_for(job->launch, agent->index, agent->session_dir);
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(LAUNCH, launch, (Drarun__Wire__Launch *)launch);
+    int rc = channel_send(agent->channel, &envelope);
+    agent->launched = rc == 0;
+    return rc;
+}
+
+/* ---- starting ---- */
+
+static bool is_repeated(const struct job *job, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(job->agents[i].address, job->agents[index].address) == 0)
+            return true;
+    return false;
+}
+
+static int resolve_agents(struct job *job, char *list, struct drarun_error *err)
+{
+    char *rest = list;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const char *address = strsep(&rest, ",");
+        int rc = remote_api()->resolve(address, job->agents[i].address, err);
+        if (rc < 0)
+            return error_prefix(err, "--agents");
+        if (is_repeated(job, i))
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents: %s is named twice",
+                              address);
+    }
+    return 0;
+}
+
+static uint32_t count_words(const char *list)
+{
+    uint32_t count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+int agents_new(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    job->count = request->agents    ? count_words(request->agents)
+                 : request->workers ? request->workers
+                                    : 1;
+    job->early = !request->agents && job->count == 1;
+    job->agents = calloc(job->count, sizeof *job->agents);
+    if (!job->agents)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        *agent = (struct agent){.job = job, .index = i, .phase = AGENT_CONNECTING};
+        agent->host = strdup("");
+        if (!agent->host)
+            return error_set(err, ENOMEM, "out of memory");
+        identity_session_dir(job->uid, JOB_ATTEMPT, i, !request->agents, agent->session_dir);
+    }
+    if (!request->agents)
+        return 0;
+    cleanup_free char *list = strdup(request->agents);
+    return list ? resolve_agents(job, list, err) : error_set(err, ENOMEM, "out of memory");
+}
+
+/* The connection of an agent stands. */
+static void connected(struct agent *agent, struct channel *channel)
+{
+    agent->channel = channel;
+    agent->heard_ms = clock_ms();
+    channel_set_callbacks(channel, agent_on_message, agent_on_closed, agent);
+    agent_advance(agent, AGENT_CONNECTED);
+    send_hello(agent);
+}
+
+static void on_remote_connected(void *arg, uint32_t index, struct channel *channel)
+{
+    struct job *job = arg;
+    connected(&job->agents[index], channel);
+    job_look(job);
+}
+
+/* One agent on a socketpair: it finds hello and job in its socket before it has even started. */
+static int start_early(struct job *job, struct drarun_error *err)
+{
+    struct agent *agent = &job->agents[0];
+    int fd = -1;
+    int rc = local_agent_start(&job->local, &agent->pid, &fd, err);
+    if (rc < 0)
+        return rc;
+    struct channel *channel =
+        channel_new_take(job->base, fd, agent_on_message, agent_on_closed, agent);
+    if (!channel)
+        return error_set(err, ENOMEM, "out of memory");
+    connected(agent, channel);
+    rc = agent_send_launch(agent);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, -rc,
+                          "the job does not fit into one message (arguments and environment): %s",
+                          strerror(-rc));
+    return 0;
+}
+
+static int get_key(const struct job *job, struct tls_key *ret_key, struct drarun_error *err)
+{
+    if (job->request->agents)
+        return key_file_read(job->request->key_file, ret_key, err);
+    if (getrandom(ret_key->bytes, sizeof ret_key->bytes, 0) != (ssize_t)sizeof ret_key->bytes)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    return 0;
+}
+
+static int open_remote(struct job *job, struct tls_key *key, struct drarun_error *err)
+{
+    struct remote_owner owner = {.connected = on_remote_connected, .arg = job};
+    int rc = get_key(job, key, err);
+    if (rc < 0)
+        return rc;
+    job->remote = remote_api()->open(job->base, key, job->count, &owner, err);
+    return job->remote ? 0 : -err->code;
+}
+
+static int start_remote(struct job *job, const struct tls_key *key, struct drarun_error *err)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        uint16_t port = 0;
+        int rc = 0;
+        if (!job->request->agents) {
+            rc = local_agent_listen(&job->local, key, &agent->pid, &port, err);
+            snprintf(agent->address, sizeof agent->address, "127.0.0.1:%u", port);
+        }
+        if (rc == 0)
+            rc = remote_api()->dial(job->remote, i, agent->address, err);
+        if (rc < 0)
+            return error_prefix(err, "worker %u", i);
+    }
+    return 0;
+}
+
+int agents_start(struct job *job, struct drarun_error *err)
+{
+    struct tls_key key;
+    job->local.program = job->worker_program;
+    job->local.signals = job->signals;
+    if (!job->request->agents) {
+        int rc = program_find("drarun-worker", "DRARUN_WORKER", job->worker_program, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (job->early)
+        return start_early(job, err);
+    int rc = open_remote(job, &key, err);
+    if (rc == 0)
+        rc = start_remote(job, &key, err);
+    explicit_bzero(&key, sizeof key);
+    return rc;
+}
+
+/* ---- ends ---- */
+
+static bool is_agent(pid_t pid, void *arg)
+{
+    const struct job *job = arg;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].pid == pid && !job->agents[i].reaped)
+            return true;
+    return false;
+}
+
+bool agents_sweep(struct job *job)
+{
+    if (!job->orphans)
+        return false;
+    size_t found = local_agent_sweep(is_agent, job);
+    if (found > 0)
+        log_verbose("killed %zu processes that a dead agent had left", found);
+    /* those killed may have had children that came to us since */
+    return found > 0;
+}
+
+bool agents_reaped(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].pid && !job->agents[i].reaped)
+            return false;
+    return true;
+}
+
+/* Its connection and its process have both ended, or one of them and time enough has passed. */
+static void conclude(struct agent *agent)
+{
+    struct drarun_error err = {0};
+    int code = agent->why.code;
+    const char *why = code ? agent->why.text : "it closed the connection";
+    char how[64];
+    if (agent->phase >= AGENT_DONE)
+        return;
+    if (agent->reaped) {
+        /* that its connection broke as well goes without saying */
+        bool known = code == 0 || code == ECONNRESET || code == EPIPE;
+        local_agent_describe(agent->wait_status, how, sizeof how);
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECHILD, "its drarun-worker (pid %d) %s%s%s",
+                   (int)agent->pid, how, known ? "" : ": ", known ? "" : why);
+    } else {
+        bool unheard = agent->job->request->agents && agent->phase == AGENT_GREETING;
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET, "%s%s", why,
+                   unheard ? "; does it hold the same --key-file, and is it free?" : "");
+    }
+    agent_lose(agent, &err);
+}
+
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    (void)fd, (void)what;
+    conclude(agent);
+    job_look(job);
+}
+
+void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    (void)channel;
+    agent->why = *err;
+    channel_free(TAKE_PTR(agent->channel));
+    if (agent->phase < AGENT_DONE && agent->pid && !agent->reaped) {
+        /* how the process ended is what people need to know, and it is about to end */
+        agent->linger = evtimer_new(job->base, on_linger, agent);
+        if (agent->linger && job_start_clock(agent->linger, LINGER_MS) == 0)
+            return;
+    }
+    conclude(agent);
+    job_look(job);
+}
+
+static void reaped(struct agent *agent, int wait_status)
+{
+    struct job *job = agent->job;
+    agent->reaped = true;
+    agent->wait_status = wait_status;
+    if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
+        job->orphans = true;
+    /* what it said last may still be unread in its connection, which then ends too */
+    if (!agent->channel)
+        conclude(agent);
+}
+
+void agents_reap(struct job *job)
+{
+    int status = 0;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (uint32_t i = 0; i < job->count; i++)
+            if (job->agents[i].pid == pid)
+                reaped(&job->agents[i], status);
+    agents_sweep(job);
+}
+
+/* What a killed agent could not remove itself. */
+void agents_remove_remains(struct job *job)
+{
+    bool killed = false;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        if (!agent->pid || agent->phase == AGENT_DONE)
+            continue;
+        killed |= agent->launched;
+        char shm_dir[128];
+        shm_clean_dir(agent->session_dir, shm_dir, sizeof shm_dir);
+        if (agent->launched)
+            tree_remove(AT_FDCWD, shm_dir);
+        if (agent->launched && tree_remove(AT_FDCWD, agent->session_dir) < 0)
+            log_error("cannot remove %s: %s", agent->session_dir, strerror(errno));
+    }
+    if (killed && job->shm)
+        shm_clean_run(job->shm);
+}
+
+void agents_free(struct job *job)
+{
+    for (uint32_t i = 0; job->agents && i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        channel_free(TAKE_PTR(agent->channel));
+        if (agent->linger)
+            event_free(agent->linger);
+        free(agent->host);
+        if (!agent->pid || agent->reaped)
+            continue;
+        kill(agent->pid, SIGKILL);
+        waitpid(agent->pid, NULL, 0);
+    }
+    if (job->remote)
+        remote_api()->close(job->remote);
+    free(job->agents);
+}

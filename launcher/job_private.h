@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the job engine share: job.c (life and states), job_actions.c (what the state
+ * table asks for), job_agents.c (agents as processes and connections), job_messages.c (what agents
+ * say), job_signals.c (what the user says). */
+#ifndef DRARUN_LAUNCHER_JOB_PRIVATE_H
+#define DRARUN_LAUNCHER_JOB_PRIVATE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <event2/event.h>
+#include "jobs/cause.h"
+#include "jobs/rankmap.h"
+#include "launcher/identity.h"
+#include "launcher/input.h"
+#include "launcher/job.h"
+#include "launcher/job_state.h"
+#include "launcher/launch_message.h"
+#include "launcher/local_agent.h"
+#include "launcher/output.h"
+#include "launcher/remote.h"
+#include "launcher/signals.h"
+#include "launcher/status_line.h"
+#include "lib/base/shm_clean.h"
+#include "lib/wire/channel.h"
+
+#define JOB_ATTEMPT 0u
+/* An agent is told of written output in steps of this, a sixteenth of its window. */
+#define JOB_ACK_BYTES (64u * 1024)
+/* Output that one agent may have sent beyond what was given back: its window (worker/ranks.h) and
+ * one message; more is a broken agent. */
+#define JOB_HELD_MAX (5u * 1024 * 1024)
+
+struct agent {
+    struct job *job;
+    uint32_t index;
+    enum agent_phase phase;
+    struct channel *channel;           /* NULL: not connected yet, or dropped */
+    struct drarun_error why;           /* why the connection ended */
+    char *host;                        /* from its hello; "" before */
+    char pmix[32];                     /* the same: version of its libpmix */
+    char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
+    char session_dir[IDENTITY_PATH_SIZE];
+    pid_t pid; /* of a process of ours; 0: none */
+    bool reaped;
+    int wait_status;
+    struct event *linger; /* its connection has ended, and its process has not yet */
+    bool launched;        /* it was sent the job */
+    int64_t heard_ms;
+    uint64_t held;   /* bytes of its output here */
+    uint64_t unsaid; /* bytes written of which it has not been told */
+    uint32_t ranks_left;
+};
+
+struct job {
+    const struct job_request *request;
+    char *const *env;
+    char uid[IDENTITY_UID_SIZE];
+    char hostname[256];
+    char worker_program[PATH_MAX];
+    int64_t started_us;
+    struct event_base *base;
+    struct rankmap map;
+    uint8_t *rank_ended; /* by rank */
+    enum job_state state;
+    int64_t state_since_ms;
+    struct cause *cause;
+
+    struct agent *agents;
+    uint32_t count;   /* of agents */
+    uint32_t greeted; /* of them, how many have been that far */
+    uint32_t prepared;
+    uint32_t gone; /* done or lost */
+    uint32_t lost;
+    bool early;   /* one agent on a socketpair: it starts without a round of messages */
+    bool orphans; /* an agent died out of order: its descendants have come to us */
+    struct local_agents local;
+    struct remote *remote;
+    struct launch_message *launch;
+    char master_addr[REMOTE_ADDRESS_SIZE];
+    struct shm_clean *shm;
+
+    struct output *output;
+    struct input *input; /* NULL: no rank wants it */
+    int32_t stdin_rank;
+    uint32_t stdin_left; /* ranks that want it and have not ended */
+    struct signals *signals;
+    int signo;          /* the user's first one */
+    uint32_t undrained; /* agents to hear of a stop before we stop */
+    struct status_line *status;
+
+    struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
+
+    struct event *start_clock;   /* connecting and preparing */
+    struct event *limit_clock;   /* --timeout */
+    struct event *grace_clock;   /* after a signal */
+    struct event *overdue_clock; /* after an end */
+    struct event *ping_clock;
+    struct event *stop_clock;    /* before we stop */
+    struct event *hearsay_clock; /* before hearsay counts */
+    struct event *settle_clock;  /* before an exit or abort counts as the first cause */
+    int64_t pinged_ms;
+    uint32_t overdue_stage;
+
+    uint32_t mpi_library_ranks;
+    struct job_facts facts;
+};
+
+/* ---- job.c ---- */
+void job_event(struct job *job, enum job_event event);
+/* Level-triggered: finds out from the state of agents and output what has come about. Called at the
+ * end of every callback. */
+void job_look(struct job *job);
+/* Takes what a function of cause.h returned. */
+void job_caused(struct job *job, bool first);
+void job_fail(struct job *job, const struct drarun_error *err);
+int job_start_clock(struct event *clock, int64_t ms);
+/* What an agent says of another: counts only when that one does not show within a moment what
+ * really happened to it. */
+void job_hear(struct job *job, const struct drarun_error *err);
+/* The deadline for the present state. */
+int64_t job_start_limit_ms(const struct job *job);
+
+/* ---- job_actions.c ---- */
+void job_act(struct job *job, enum job_action action);
+void job_on_overdue(evutil_socket_t fd, short what, void *arg);
+
+/* ---- job_agents.c ---- */
+int agents_new(struct job *job, struct drarun_error *err);
+int agents_start(struct job *job, struct drarun_error *err);
+void agents_free(struct job *job);
+void agents_reap(struct job *job);
+/* The children that are no agents of ours are killed; true when there were any. */
+bool agents_sweep(struct job *job);
+bool agents_reaped(const struct job *job);
+void agents_send(struct job *job, const Drarun__Wire__Envelope *message);
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
+int agent_send_launch(struct agent *agent);
+/* False, having failed the job, when that event cannot come in the agent's phase. */
+bool agent_advance(struct agent *agent, enum agent_event event);
+/* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
+void agent_lose(struct agent *agent, const struct drarun_error *why);
+/* "worker 2 (node-7)", or "the agent" where there is but one. */
+void agent_name(const struct agent *agent, char *text, size_t size);
+void agents_remove_remains(struct job *job);
+
+/* ---- job_messages.c ---- */
+void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg);
+/* For struct output_owner and struct input_owner. */
+void job_on_credit(void *arg, uint32_t agent, size_t bytes);
+void job_on_output_closed(void *arg, enum output_stream stream);
+void job_on_output_failed(void *arg, const struct drarun_error *err);
+void job_on_input(void *arg, const void *data, size_t length);
+
+/* ---- job_signals.c ---- */
+void job_on_signal(void *arg, int signo);
+void job_on_stop(evutil_socket_t fd, short what, void *arg);
+void job_send_signal(struct job *job, int signo);
+
+#endif

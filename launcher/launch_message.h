@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Launch messages of a job: the same for every agent but for a few fields. */
+#ifndef DRARUN_LAUNCHER_LAUNCH_MESSAGE_H
+#define DRARUN_LAUNCHER_LAUNCH_MESSAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/rankmap.h"
+#include "launcher/request.h"
+#include "lib/wire/wire.pb-c.h"
+
+/* All borrowed for the life of the message. */
+struct launch_facts {
+    const struct job_request *request;
+    const struct rankmap *map;
+    const char *uid;
+    uint32_t attempt;
+    char *const *env; /* what every rank inherits; NULL: the agent's own environment */
+    int32_t stdin_rank;
+    bool start; /* without waiting for Start */
+    bool here;  /* all agents are on this machine */
+    const char *master_addr;
+    uint16_t master_port;
+};
+
+struct launch_message;
+
+/* Warns of -x NAME without a value. NULL without memory. */
+struct launch_message *launch_message_new(const struct launch_facts *facts,
+                                          struct drarun_error *err);
+void launch_message_free(struct launch_message *message);
+
+/* Where an agent is: for every worker, before launch_message_for. Both are borrowed. */
+void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,
+                           const char *address);
+/* The message for one agent; valid until the next call. */
+const Drarun__Wire__Launch *launch_message_for(struct launch_message *message, uint32_t worker,
+                                               const char *session_dir);
+
+#endif

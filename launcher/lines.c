@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/lines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "lib/base/buf.h"
+
+struct chunk {
+    STAILQ_ENTRY(chunk) link;
+    uint32_t agent;
+    uint32_t rank;
+    bool partial;
+    size_t length;
+    char data[];
+};
+
+STAILQ_HEAD(chunk_list, chunk);
+
+#define BROKEN 1u /* this line was waited for long enough */
+#define ENDED 2u  /* it will never be finished */
+
+struct lines {
+    struct lines_owner owner;
+    bool label;
+    int width;        /* digits of the highest rank */
+    int64_t open;     /* the rank whose line is unfinished and waited for; -1: none */
+    uint32_t agent;   /* of that rank */
+    int64_t cursor;   /* the rank whose unfinished line stands last in the stream; -1: none */
+    uint8_t *passive; /* by rank: reasons why its unfinished line holds nobody up */
+    struct chunk_list queue;
+    size_t from_agent; /* waiting bytes from `agent` */
+    struct buf text;
+};
+
+static int digits(uint32_t number)
+{
+    int n = 1;
+    while (number >= 10) {
+        number /= 10;
+        n++;
+    }
+    return n;
+}
+
+struct lines *lines_new(uint32_t ranks, bool label, const struct lines_owner *owner)
+{
+    struct lines *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->owner = *owner;
+    l->label = label;
+    l->width = digits(ranks > 0 ? ranks - 1 : 0);
+    l->open = l->cursor = -1;
+    STAILQ_INIT(&l->queue);
+    l->passive = calloc(ranks + 1, 1);
+    if (!l->passive) {
+        free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void lines_free(struct lines *l)
+{
+    if (!l)
+        return;
+    while (!STAILQ_EMPTY(&l->queue)) {
+        struct chunk *chunk = STAILQ_FIRST(&l->queue);
+        STAILQ_REMOVE_HEAD(&l->queue, link);
+        free(chunk);
+    }
+    buf_done(&l->text);
+    free(l->passive);
+    free(l);
+}
+
+/* The bytes with a label at the start of each line; a line that was cut off gets its newline. */
+static void render(struct lines *l, uint32_t rank, const char *data, size_t length, bool partial)
+{
+    buf_reset(&l->text);
+    bool at_start = l->cursor != (int64_t)rank;
+    if (at_start && l->cursor >= 0)
+        buf_add_str(&l->text, "\n");
+    while (length > 0) {
+        const char *newline = memchr(data, '\n', length);
+        size_t n = newline ? (size_t)(newline - data) + 1 : length;
+        if (at_start)
+            buf_printf(&l->text, "[%*u] ", l->width, rank);
+        buf_add(&l->text, data, n);
+        at_start = newline != NULL;
+        data += n;
+        length -= n;
+    }
+    if (!partial && !at_start)
+        buf_add_str(&l->text, "\n");
+}
+
+static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data, size_t length,
+                bool partial)
+{
+    if (l->label) {
+        render(l, rank, data, length, partial);
+        /* without memory for labels the bytes still count more than they do */
+        bool whole = !l->text.failed;
+        l->owner.emit(l->owner.arg, agent, length, whole ? l->text.data : data,
+                      whole ? l->text.len : length);
+    } else {
+        l->owner.emit(l->owner.arg, agent, length, data, length);
+    }
+    if (!partial) {
+        l->cursor = -1;
+        l->passive[rank] &= (uint8_t)~BROKEN;
+        if (l->open == (int64_t)rank)
+            l->open = -1;
+        return;
+    }
+    l->cursor = rank;
+    if (!l->passive[rank] && l->open < 0) {
+        l->open = rank;
+        l->agent = agent;
+    }
+}
+
+static bool may_pass(const struct lines *l, uint32_t rank)
+{
+    return l->open < 0 || l->open == (int64_t)rank;
+}
+
+/* Lets go whoever need not wait any longer, in order. */
+static void release(struct lines *l)
+{
+    if (STAILQ_EMPTY(&l->queue))
+        return;
+    struct chunk *chunk = STAILQ_FIRST(&l->queue);
+    struct chunk *passed_over = NULL;
+    while (chunk) {
+        struct chunk *next = STAILQ_NEXT(chunk, link);
+        if (may_pass(l, chunk->rank)) {
+            bool was_open = l->open >= 0;
+            STAILQ_REMOVE(&l->queue, chunk, chunk, link);
+            put(l, chunk->agent, chunk->rank, chunk->data, chunk->length, chunk->partial);
+            free(chunk);
+            if (was_open && l->open < 0 && passed_over) {
+                next = STAILQ_FIRST(&l->queue);
+                passed_over = NULL;
+            }
+        } else if (!passed_over) {
+            passed_over = chunk;
+        }
+        chunk = next;
+    }
+    l->from_agent = 0;
+    STAILQ_FOREACH(chunk, &l->queue, link)
+    if (chunk->agent == l->agent)
+        l->from_agent += chunk->length;
+    /* off and on again: the clock runs for the line that is waited for now */
+    l->owner.waiting(l->owner.arg, false);
+    if (!STAILQ_EMPTY(&l->queue))
+        l->owner.waiting(l->owner.arg, true);
+}
+
+static int wait_in_line(struct lines *l, uint32_t agent, uint32_t rank, const void *data,
+                        size_t length, bool partial)
+{
+    struct chunk *chunk = malloc(sizeof *chunk + length);
+    if (!chunk)
+        return -ENOMEM;
+    chunk->agent = agent;
+    chunk->rank = rank;
+    chunk->partial = partial;
+    chunk->length = length;
+    memcpy(chunk->data, data, length);
+    bool first = STAILQ_EMPTY(&l->queue);
+    STAILQ_INSERT_TAIL(&l->queue, chunk, link);
+    if (agent == l->agent)
+        l->from_agent += length;
+    if (first)
+        l->owner.waiting(l->owner.arg, true);
+    if (l->from_agent >= LINES_WAITING_MAX)
+        lines_break(l);
+    return 0;
+}
+
+int lines_add(struct lines *l, uint32_t agent, uint32_t rank, const void *data, size_t length,
+              bool partial)
+{
+    if (!may_pass(l, rank))
+        return wait_in_line(l, agent, rank, data, length, partial);
+    put(l, agent, rank, data, length, partial);
+    if (l->open < 0)
+        release(l);
+    return 0;
+}
+
+void lines_rank_ended(struct lines *l, uint32_t rank)
+{
+    l->passive[rank] |= ENDED; /* also what of it still waits */
+    if (l->label && l->cursor == (int64_t)rank) {
+        l->owner.emit(l->owner.arg, l->agent, 0, "\n", 1);
+        l->cursor = -1;
+    }
+    if (l->open != (int64_t)rank)
+        return;
+    l->open = -1;
+    release(l);
+}
+
+void lines_break(struct lines *l)
+{
+    if (l->open < 0)
+        return;
+    l->passive[l->open] |= BROKEN;
+    l->open = -1;
+    release(l);
+}

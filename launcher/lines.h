@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joins the output of many ranks into one stream and keeps lines whole: while a rank's line is
+ * unfinished, the other ranks' chunks wait, which also withholds the credit that their agents need
+ * to send more. No I/O and no clock: the owner emits bytes and says when waiting has lasted too
+ * long (docs/design/008-output.md). */
+#ifndef DRARUN_LAUNCHER_LINES_H
+#define DRARUN_LAUNCHER_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Waiting bytes from the agent of the unfinished line beyond which its line is broken: that agent
+ * could not send the line's rest for want of credit. Half of an agent's window. */
+#define LINES_WAITING_MAX (512u * 1024)
+
+struct lines_owner {
+    /* Bytes in their final order. credit: bytes of the agent's Output that they stand for; data
+     * also holds labels. */
+    void (*emit)(void *arg, uint32_t agent, size_t credit, const void *data, size_t length);
+    /* Somebody waits for an unfinished line, from now on or no longer: starts and stops the clock
+     * that ends in lines_break. */
+    void (*waiting)(void *arg, bool waits);
+    void *arg;
+};
+
+struct lines;
+
+/* label: put "[rank] " before each line. NULL without memory. */
+struct lines *lines_new(uint32_t ranks, bool label, const struct lines_owner *owner);
+void lines_free(struct lines *lines);
+
+/* The next bytes of a rank. partial: they end inside a line that goes on. -ENOMEM: not taken. */
+int lines_add(struct lines *lines, uint32_t agent, uint32_t rank, const void *data, size_t length,
+              bool partial);
+/* Nothing more comes from this rank. */
+void lines_rank_ended(struct lines *lines, uint32_t rank);
+/* The unfinished line is not waited for any longer. */
+void lines_break(struct lines *lines);
+
+#endif

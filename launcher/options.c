@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/number.h"
+
+#define WORD_MAX 64
+
+/* The next word of a list separated by spaces; *at moves on. NULL at the end. */
+static const char *next_word(const char **at, size_t *ret_length)
+{
+    const char *p = *at;
+    if (!p)
+        return NULL;
+    p += strspn(p, " ");
+    *ret_length = strcspn(p, " ");
+    *at = p + *ret_length;
+    return *ret_length ? p : NULL;
+}
+
+static bool has_word(const char *words, const char *text, size_t length)
+{
+    size_t n = 0;
+    for (const char *w; (w = next_word(&words, &n));)
+        if (n == length && memcmp(w, text, n) == 0)
+            return true;
+    return false;
+}
+
+/* Matches --name, -x and aliases, exactly; length excludes a "=value". */
+static const struct option_spec *find(const struct option_table *table, const char *word,
+                                      size_t length)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->list[i];
+        if (length > 2 && memcmp(word, "--", 2) == 0 && strlen(spec->name) == length - 2 &&
+            memcmp(spec->name, word + 2, length - 2) == 0)
+            return spec;
+        if (length == 2 && spec->letter && word[1] == spec->letter)
+            return spec;
+        if (spec->aliases && has_word(spec->aliases, word, length))
+            return spec;
+    }
+    return NULL;
+}
+
+/* Edits (Levenshtein, with swaps of neighbours) between two words shorter than WORD_MAX. */
+static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    unsigned int row[3][WORD_MAX + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[0][j] = (unsigned int)j;
+    for (size_t i = 1; i <= na; i++) {
+        unsigned int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = (unsigned int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            unsigned int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[na % 3][nb];
+}
+
+bool options_nearest(const char *text, const char *words, char *ret_word, size_t size)
+{
+    size_t length = strlen(text), n = 0;
+    unsigned int best = (unsigned int)length / 3 + 1;
+    bool found = false;
+    if (length >= WORD_MAX)
+        return false;
+    for (const char *w; (w = next_word(&words, &n));) {
+        unsigned int d = n < WORD_MAX ? distance(text, length, w, n) : best;
+        if (d >= best || n >= size)
+            continue;
+        best = d;
+        found = true;
+        memcpy(ret_word, w, n);
+        ret_word[n] = '\0';
+    }
+    return found;
+}
+
+static int unknown(const struct option_table *table, const char *word, size_t length,
+                   struct drarun_error *err)
+{
+    char typed[WORD_MAX], nearest[WORD_MAX];
+    struct buf words = BUF_INIT;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->list[i].group)
+            buf_printf(&words, "--%s %s ", table->list[i].name,
+                       table->list[i].aliases ? table->list[i].aliases : "");
+    snprintf(typed, sizeof typed, "%.*s%.*s", word[1] == '-' ? 0 : 1, "-", (int)length, word);
+    bool near = words.data && options_nearest(typed, words.data, nearest, sizeof nearest);
+    buf_done(&words);
+    if (near)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; did you mean %s?",
+                          (int)length, word, nearest);
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "unknown option %.*s; drarun --help lists them", (int)length, word);
+}
+
+static int check_choice(const struct option_spec *spec, const char *shown, const char *value,
+                        struct drarun_error *err)
+{
+    if (!spec->choices || spec->kind == OPTION_CALL || strcmp(spec->choices, "FILE") == 0 ||
+        strcmp(spec->choices, "DIR") == 0 || has_word(spec->choices, value, strlen(value)))
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected one of \"%s\", got \"%s\"",
+                      shown, spec->choices, value);
+}
+
+static int apply(const struct option_spec *spec, void *target, const char *shown, const char *value,
+                 struct drarun_error *err)
+{
+    char *field = (char *)target + spec->offset;
+    int64_t number = 0;
+    int rc = value ? check_choice(spec, shown, value, err) : 0;
+    if (rc < 0)
+        return rc;
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return 0;
+    case OPTION_TEXT:
+        *(const char **)field = value;
+        return 0;
+    case OPTION_COUNT:
+        rc = number_parse(shown, value, spec->min, spec->max, &number, err);
+        if (rc == 0)
+            *(uint32_t *)field = (uint32_t)number;
+        return rc;
+    case OPTION_DURATION:
+        return duration_parse(shown, value, (int64_t *)field, err);
+    case OPTION_CALL:
+        return spec->set(target, shown, value, err);
+    }
+    return error_set(err, EINVAL, "%s: an option of an unknown kind", shown);
+}
+
+/* The words that remain, and what has been learnt about the first. */
+struct cursor {
+    const struct option_table *table;
+    int argc;
+    char *const *argv;
+    int at;
+    bool each_only;
+    void *target;
+};
+
+static int use(struct cursor *c, const struct option_spec *spec, const char *shown,
+               const char *value, struct drarun_error *err)
+{
+    if (c->each_only && !spec->each)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s is for the whole job: give it before the first program", shown);
+    return apply(spec, c->target, shown, value, err);
+}
+
+/* The value of an option whose word holds none: the next word, whatever it looks like. */
+static int next_value(struct cursor *c, const struct option_spec *spec, const char *shown,
+                      const char **ret_value, struct drarun_error *err)
+{
+    if (c->at + 1 >= c->argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s needs a value: %s %s", shown, shown,
+                          spec->value);
+    *ret_value = c->argv[++c->at];
+    return 0;
+}
+
+/* "-n4", "-n=4"?, "-vv", "-lq": letters behind one dash. */
+static int parse_letters(struct cursor *c, const char *word, struct drarun_error *err)
+{
+    for (const char *p = word + 1; *p; p++) {
+        char shown[3] = {'-', *p, '\0'};
+        const struct option_spec *spec = find(c->table, shown, 2);
+        const char *value = NULL;
+        int rc = 0;
+        if (!spec)
+            return unknown(c->table, word, strcspn(word, "="), err);
+        if (spec->value && p[1])
+            value = p + 1;
+        else if (spec->value)
+            rc = next_value(c, spec, shown, &value, err);
+        if (rc == 0)
+            rc = use(c, spec, shown, value, err);
+        if (rc < 0 || value)
+            return rc;
+    }
+    return 0;
+}
+
+static int parse_word(struct cursor *c, const char *word, struct drarun_error *err)
+{
+    size_t length = strcspn(word, "=");
+    const struct option_spec *spec = find(c->table, word, length);
+    const char *value = word[length] ? word + length + 1 : NULL;
+    char shown[WORD_MAX];
+    if (!spec && word[1] != '-')
+        return parse_letters(c, word, err);
+    if (!spec)
+        return unknown(c->table, word, length, err);
+    snprintf(shown, sizeof shown, "%.*s", (int)length, word);
+    if (value && !spec->value)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s takes no value, got \"%s\"", shown,
+                          value);
+    int rc = 0;
+    if (!value && spec->value)
+        rc = next_value(c, spec, shown, &value, err);
+    return rc < 0 ? rc : use(c, spec, shown, value, err);
+}
+
+int options_parse(const struct option_table *table, int argc, char *const argv[], bool each_only,
+                  void *target, struct drarun_error *err)
+{
+    struct cursor c = {table, argc, argv, 0, each_only, target};
+    for (; c.at < argc; c.at++) {
+        const char *word = argv[c.at];
+        if (strcmp(word, "--") == 0)
+            return c.at + 1;
+        if (word[0] != '-' || !word[1])
+            return c.at;
+        int rc = parse_word(&c, word, err);
+        if (rc < 0)
+            return rc;
+    }
+    return argc;
+}
+
+static void help_entry(const struct option_spec *spec, struct buf *out)
+{
+    char left[WORD_MAX];
+    int n = 0;
+    if (spec->letter)
+        n = snprintf(left, sizeof left, "-%c, ", spec->letter);
+    snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", spec->name, spec->value ? " " : "",
+             spec->value ? spec->value : "");
+    if (strlen(left) > 26)
+        buf_printf(out, "  %s\n  %26s  ", left, "");
+    else
+        buf_printf(out, "  %-26s  ", left);
+    for (const char *line = spec->help; line;) {
+        const char *end = strchr(line, '\n');
+        buf_add(out, line, end ? (size_t)(end - line) : strlen(line));
+        line = end ? end + 1 : NULL;
+        buf_add_str(out, line ? "\n                              " : "\n");
+    }
+}
+
+void options_help(const struct option_table *table, struct buf *out)
+{
+    const char *group = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->list[i];
+        if (!spec->group)
+            continue;
+        if (!group || strcmp(group, spec->group) != 0)
+            buf_printf(out, "\n%s:\n", spec->group);
+        group = spec->group;
+        help_entry(spec, out);
+    }
+}
+
+static void completion_values(const struct option_spec *spec, struct buf *out)
+{
+    buf_printf(out, "    --%s", spec->name);
+    if (spec->letter)
+        buf_printf(out, "|-%c", spec->letter);
+    size_t n = 0;
+    const char *at = spec->aliases;
+    for (const char *w; (w = next_word(&at, &n));)
+        buf_printf(out, "|%.*s", (int)n, w);
+    const char *how = "return"; /* nothing to suggest */
+    if (spec->choices && strcmp(spec->choices, "FILE") == 0)
+        how = "COMPREPLY=($(compgen -f -- \"$cur\")); return";
+    else if (spec->choices && strcmp(spec->choices, "DIR") == 0)
+        how = "COMPREPLY=($(compgen -d -- \"$cur\")); return";
+    else if (spec->choices) {
+        buf_printf(out, ") COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n",
+                   spec->choices);
+        return;
+    }
+    buf_printf(out, ") %s ;;\n", how);
+}
+
+void options_completion(const struct option_table *table, const char *command, const char *verbs,
+                        struct buf *out)
+{
+    buf_printf(out,
+               "# bash completion for %s; load with: source <(%s completion bash)\n"
+               "_%s()\n{\n"
+               "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+               "  COMPREPLY=()\n"
+               "  case $prev in\n",
+               command, command, command);
+    for (size_t i = 0; i < table->count; i++)
+        if (table->list[i].group && table->list[i].value)
+            completion_values(&table->list[i], out);
+    buf_add_str(out, "  esac\n  if [[ $cur == -* ]]; then\n    COMPREPLY=($(compgen -W \"");
+    for (size_t i = 0; i < table->count; i++)
+        if (table->list[i].group)
+            buf_printf(out, "--%s ", table->list[i].name);
+    buf_printf(out,
+               "\" -- \"$cur\"))\n    return\n  fi\n"
+               "  (( COMP_CWORD == 1 )) && COMPREPLY=($(compgen -W \"%s\" -- \"$cur\"))\n"
+               "  COMPREPLY+=($(compgen -c -f -- \"$cur\"))\n"
+               "}\ncomplete -o filenames -F _%s %s\n",
+               verbs, command, command);
+}

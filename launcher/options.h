@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One table per verb makes the parser, the help and the shell completion. Pure. */
+#ifndef DRARUN_LAUNCHER_OPTIONS_H
+#define DRARUN_LAUNCHER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "lib/base/buf.h"
+
+enum option_kind {
+    OPTION_FLAG = 1, /* bool at offset */
+    OPTION_TEXT,     /* const char *, borrowed */
+    OPTION_COUNT,    /* uint32_t from min to max */
+    OPTION_DURATION, /* int64_t, milliseconds */
+    OPTION_CALL,     /* set() */
+};
+
+/* shown: the option as it was typed, for messages. value: NULL for one that takes none. */
+typedef int (*option_set_fn)(void *target, const char *shown, const char *value,
+                             struct drarun_error *err);
+
+struct option_spec {
+    const char *name;    /* without dashes */
+    char letter;         /* 0: none */
+    const char *aliases; /* further spellings with their dashes, "-np --np"; NULL: none */
+    const char *value;   /* what its value is called; NULL: it takes none */
+    const char *choices; /* "text json": for completion, and checked; "FILE", "DIR": a path */
+    const char *group;   /* heading in the help; NULL: hidden */
+    const char *help;
+    enum option_kind kind;
+    size_t offset; /* into the target */
+    int64_t min, max;
+    option_set_fn set;
+    bool each; /* may be given again for each program of a job */
+};
+
+struct option_table {
+    const struct option_spec *list;
+    size_t count;
+};
+
+/* Reads options from argv[0 .. argc) up to the first word that is none, or past "--"; returns how
+ * many words were consumed. each_only: refuse those that belong to the whole job. Errors have kind
+ * DRARUN_ERR_USAGE, name the word, and suggest the nearest known option. */
+int options_parse(const struct option_table *table, int argc, char *const argv[], bool each_only,
+                  void *target, struct drarun_error *err);
+
+/* The options by group, one entry each. */
+void options_help(const struct option_table *table, struct buf *out);
+
+/* A bash completion script for the command, whose verbs are words separated by spaces. */
+void options_completion(const struct option_table *table, const char *command, const char *verbs,
+                        struct buf *out);
+
+/* The one of the words (separated by spaces) that is nearest to text, or false when none is near.
+ */
+bool options_nearest(const char *text, const char *words, char *ret_word, size_t size);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents reached over TLS. The local job must not pay for OpenSSL, nor a static program for name
+ * look-ups, so only a second program, drarun-remote, holds this code: drarun gives place to it when
+ * a job needs it. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_REMOTE_H
+#define DRARUN_LAUNCHER_REMOTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <event2/event.h>
+#include "drarun/error.h"
+#include "lib/wire/channel.h"
+#include "lib/wire/tls.h"
+
+#define REMOTE_ADDRESS_SIZE 64
+
+struct remote;
+
+struct remote_owner {
+    /* A TCP connection stands, with TLS begun; its channel is the owner's, who sets its receivers.
+     */
+    void (*connected)(void *arg, uint32_t agent, struct channel *channel);
+    void *arg;
+};
+
+/* A table, since one of the two programs has none. */
+struct remote_api {
+    struct remote *(*open)(struct event_base *base, const struct tls_key *key, uint32_t agents,
+                           const struct remote_owner *owner, struct drarun_error *err);
+    void (*close)(struct remote *remote);
+    /* "host:7173" as "10.0.0.7:7173". Blocks on the name service: before the loop runs. */
+    int (*resolve)(const char *address, char numeric[REMOTE_ADDRESS_SIZE],
+                   struct drarun_error *err);
+    /* Dials until it succeeds; the owner has the deadline. address stays the caller's. */
+    int (*dial)(struct remote *remote, uint32_t agent, const char *address,
+                struct drarun_error *err);
+    /* Stops dialling. */
+    void (*give_up)(struct remote *remote, uint32_t agent);
+    /* Why it has not succeeded yet, "" when nothing is known. */
+    const char *(*why)(const struct remote *remote, uint32_t agent);
+};
+
+/* NULL in drarun. */
+const struct remote_api *remote_api(void);
+
+/* Replaces this process by drarun-remote with the same arguments; returns only to say why not. */
+int remote_become(char *const argv[], struct drarun_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The half of remote.h that drarun has. */
+#include "launcher/remote.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/programs.h"
+#include "lib/base/error.h"
+
+const struct remote_api *remote_api(void)
+{
+    return NULL;
+}
+
+int remote_become(char *const argv[], struct drarun_error *err)
+{
+    char path[PATH_MAX];
+    int rc = program_find("drarun-remote", NULL, path, err);
+    if (rc < 0)
+        return rc;
+    execv(path, argv);
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot start %.300s: %s", path,
+                      strerror(errno));
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/request.h"
+
+#include <stdlib.h>
+
+void request_done(struct job_request *request)
+{
+    for (size_t i = 0; i < request->program_count; i++)
+        strlist_done(&request->programs[i].env);
+    free(request->programs);
+    *request = (struct job_request){0};
+}
+
+bool request_is_remote(const struct job_request *request)
+{
+    return request->agents || request->workers > 1;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/job.h"
+#include "launcher/remote.h"
+#include "launcher/report.h"
+#include "launcher/run_options.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+static int fail(const struct drarun_error *err)
+{
+    log_error("%s", err->text);
+    return error_exit_status(err->kind);
+}
+
+static int show_help(void)
+{
+    struct buf text = BUF_INIT;
+    run_options_help(&text);
+    int rc = text.failed ? -1 : fd_write_all(STDOUT_FILENO, text.data, text.len);
+    buf_done(&text);
+    return rc < 0 ? 70 : 0;
+}
+
+static int show_version(void)
+{
+    return printf("drarun %s\n", DRARUN_VERSION) < 0 || fflush(stdout) != 0 ? 70 : 0;
+}
+
+static void set_log_level(const struct job_request *request)
+{
+    enum log_level level = request->quiet          ? LOG_QUIET
+                           : request->verbose == 0 ? LOG_NORMAL
+                           : request->verbose == 1 ? LOG_VERBOSE
+                                                   : LOG_DEBUG;
+    log_setup("drarun", level);
+}
+
+static bool is_job_spec(const struct job_request *request)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json"};
+    if (request->program_count != 1 || request->programs[0].argc != 1)
+        return false;
+    const char *word = request->programs[0].argv[0];
+    size_t length = strlen(word);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && strcmp(word + length - n, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int run_job(const struct job_request *request)
+{
+    struct drarun_error err = {0};
+    struct job_facts facts;
+    struct job *job = job_new(request, environ, &err);
+    if (!job)
+        return fail(&err);
+    job_run(job);
+    int status = cause_status(job_cause(job));
+    job_facts(job, &facts);
+    if (report_show(request, &facts, job_cause(job), &err) < 0) {
+        log_error("%s", err.text);
+        status = status ? status : error_exit_status(err.kind);
+    }
+    job_free(job);
+    return status;
+}
+
+static int run_request(char *const all[], const struct job_request *request)
+{
+    struct drarun_error err = {0};
+    if (request->help)
+        return show_help();
+    if (request->version)
+        return show_version();
+    set_log_level(request);
+    if (is_job_spec(request)) {
+        error_kind(&err, DRARUN_ERR_USAGE, ENOTSUP,
+                   "%s: job specs are not supported by this version (%s): give a program and its "
+                   "arguments",
+                   request->programs[0].argv[0], DRARUN_VERSION);
+        return fail(&err);
+    }
+    if (request_is_remote(request) && !remote_api()) {
+        remote_become(all, &err);
+        return fail(&err);
+    }
+    return run_job(request);
+}
+
+int run_verb(char *const all[], int argc, char *const argv[])
+{
+    struct job_request request;
+    struct drarun_error err = {0};
+    int status =
+        run_options_parse(argc, argv, &request, &err) < 0 ? fail(&err) : run_request(all, &request);
+    request_done(&request);
+    return status;
+}

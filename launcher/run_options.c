@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/run_options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/binding.h"
+#include "jobs/rankmap.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/number.h"
+
+#define RADIX_MAX 1024
+#define KILL_AFTER_MS 1000 /* so that every rank is gone within 2 s of the first failure */
+
+static struct request_program *current(void *target)
+{
+    struct job_request *request = target;
+    return &request->programs[request->program_count - 1];
+}
+
+static int set_ranks(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    int64_t number = 0;
+    int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &number, err);
+    if (rc == 0)
+        current(target)->ranks = (uint32_t)number;
+    return rc;
+}
+
+static int set_env(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct strlist *env = &current(target)->env;
+    if (value[0] == '\0' || value[0] == '=')
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected NAME or NAME=VALUE, got \"%s\"", shown, value);
+    strlist_add(env, value);
+    return env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int set_wd(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    if (!value[0])
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected a directory, got \"\"",
+                          shown);
+    current(target)->wd = value;
+    return 0;
+}
+
+static int set_stdin(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    int64_t rank = 0;
+    if (strcmp(value, "none") == 0)
+        rank = REQUEST_STDIN_NONE;
+    else if (strcmp(value, "all") == 0)
+        rank = REQUEST_STDIN_ALL;
+    else if (number_parse(shown, value, 0, RANKMAP_RANKS_MAX - 1, &rank, NULL) < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected a rank, \"all\" or \"none\", got \"%s\"", shown, value);
+    request->stdin_rank = (int32_t)rank;
+    return 0;
+}
+
+static int set_bind(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    struct bind_policy policy;
+    int rc = bind_parse(value, &policy, err);
+    if (rc < 0)
+        return error_prefix(err, "%s", shown);
+    request->bind = value;
+    return 0;
+}
+
+static int set_launch(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    if (strcmp(value, "pmix") != 0 && strcmp(value, "env") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected \"pmix\" or \"env\", got \"%s\"", shown, value);
+    request->launch_env = value[0] == 'e';
+    return 0;
+}
+
+static int set_output(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected \"text\" or \"json\", got \"%s\"", shown, value);
+    request->json = value[0] == 'j';
+    return 0;
+}
+
+static int set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    (void)shown, (void)value, (void)err;
+    request->verbose++;
+    return 0;
+}
+
+/* mpirun's, for what is always so here. */
+static int set_nothing(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)target, (void)shown, (void)value, (void)err;
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct job_request, name)
+
+static const char programs[] = "Of each program";
+static const char agents[] = "Agents";
+static const char ranks[] = "Ranks";
+static const char output[] = "Output";
+static const char limits[] = "Time limits (90s, 1.5m, 2h; a bare number is seconds)";
+
+static const struct option_spec specs[] = {
+    {.name = "ranks",
+     .letter = 'n',
+     .aliases = "-np --np --n --ntasks",
+     .value = "N",
+     .group = programs,
+     .kind = OPTION_CALL,
+     .set = set_ranks,
+     .each = true,
+     .help = "number of ranks (default: one a worker)"},
+    {.name = "env",
+     .letter = 'x',
+     .aliases = "-env",
+     .value = "NAME[=VALUE]",
+     .group = programs,
+     .kind = OPTION_CALL,
+     .set = set_env,
+     .each = true,
+     .help = "set a variable for the ranks, or pass on ours; may be\nrepeated"},
+    {.name = "wd",
+     .aliases = "-wd --wdir -wdir --chdir",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = programs,
+     .kind = OPTION_CALL,
+     .set = set_wd,
+     .each = true,
+     .help = "working directory of the ranks"},
+
+    {.name = "workers",
+     .value = "K",
+     .group = agents,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(workers),
+     .min = 1,
+     .max = RANKMAP_WORKERS_MAX,
+     .help = "start K agents on this machine (default 1)"},
+    {.name = "ranks-per-worker",
+     .aliases = "-ppn --ppn --npernode -npernode --ntasks-per-node",
+     .value = "R",
+     .group = agents,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(per_worker),
+     .min = 1,
+     .max = RANKMAP_RANKS_MAX,
+     .help = "most ranks of one worker (default: an even share)"},
+    {.name = "agents",
+     .value = "HOST:PORT,...",
+     .group = agents,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(agents),
+     .help =
+         "use agents that run already, started as\ndrarun-worker --listen :PORT --key-file FILE"},
+    {.name = "key-file",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = agents,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(key_file),
+     .help = "the key of those agents: 64 hex digits or 32 bytes,\nreadable by its owner alone"},
+    {.name = "radix",
+     .value = "K",
+     .kind = OPTION_COUNT,
+     .offset = FIELD(radix),
+     .min = 1,
+     .max = RADIX_MAX,
+     .help = "children of an agent in the tree"},
+
+    {.name = "launch",
+     .value = "MODE",
+     .choices = "pmix env",
+     .group = ranks,
+     .kind = OPTION_CALL,
+     .set = set_launch,
+     .help = "pmix (default): PMIx, PMI-1 and the environment;\nenv: RANK, WORLD_SIZE and their "
+             "kin alone"},
+    {.name = "bind",
+     .aliases = "--bind-to -bind-to",
+     .value = "POLICY",
+     .choices = "none core numa",
+     .group = ranks,
+     .kind = OPTION_CALL,
+     .set = set_bind,
+     .help = "CPUs of each rank: none (default), core, numa, or a\nlist as 0-1;2-3 (a set for each "
+             "rank in turn)"},
+    {.name = "report-bindings",
+     .aliases = "-report-bindings",
+     .group = ranks,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(report_bindings),
+     .help = "say the CPUs of each rank"},
+    {.name = "stdin",
+     .aliases = "-stdin",
+     .value = "RANK",
+     .choices = "all none 0",
+     .group = ranks,
+     .kind = OPTION_CALL,
+     .set = set_stdin,
+     .help = "who gets our standard input: a rank (default 0), all\nor none"},
+    {.name = "oversubscribe",
+     .aliases = "-oversubscribe --allow-run-as-root",
+     .kind = OPTION_CALL,
+     .set = set_nothing,
+     .help = "always allowed here"},
+
+    {.name = "label",
+     .letter = 'l',
+     .aliases = "-label --tag-output -tag-output",
+     .group = output,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(label),
+     .help = "put the rank before each line: [3] text"},
+    {.name = "output-dir",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = output,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(output_dir),
+     .help = "write the ranks' output to DIR/rank.N.out and .err\ninstead of showing it"},
+    {.name = "output",
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = output,
+     .kind = OPTION_CALL,
+     .set = set_output,
+     .help = "final report on stderr: text (default; silent when\nall went well) or json (always)"},
+    {.name = "report",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = output,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(report_path),
+     .help = "write the final report to FILE, as JSON"},
+    {.name = "verbose",
+     .letter = 'v',
+     .group = output,
+     .kind = OPTION_CALL,
+     .set = set_verbose,
+     .help = "say each step; twice: details"},
+    {.name = "quiet",
+     .letter = 'q',
+     .group = output,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(quiet),
+     .help = "say errors only"},
+
+    {.name = "timeout",
+     .aliases = "-timeout",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(timeout_ms),
+     .help = "end the job after that; its status is 124"},
+    {.name = "kill-after",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(kill_after_ms),
+     .help = "between asking ranks to end and SIGKILL (default 1s)"},
+    {.name = "start-timeout",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(start_timeout_ms),
+     .help = "for reaching the agents, and again for their\npreparation (default 10s; 30s for "
+             "local agents)"},
+
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(help),
+     .help = "show this"},
+    {.name = "version",
+     .letter = 'V',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(version),
+     .help = "show the version"},
+};
+
+const struct option_table run_option_table = {specs, ARRAY_LEN(specs)};
+
+/* One program with its options: words up to ":" or the end. */
+static int parse_program(int argc, char *const argv[], struct job_request *request, bool first,
+                         struct drarun_error *err)
+{
+    struct request_program *program = &request->programs[request->program_count++];
+    int used = options_parse(&run_option_table, argc, argv, !first, request, err);
+    if (used < 0)
+        return used;
+    program->argv = argv + used;
+    program->argc = (size_t)(argc - used);
+    if (program->argc > 0 || (first && (request->help || request->version)))
+        return 0;
+    if (first && request->program_count == 1)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "no program given: drarun [options] program [args]");
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program before or after a \":\"");
+}
+
+static int check_together(const struct job_request *request, struct drarun_error *err)
+{
+    if (request->agents && request->workers)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--workers starts agents here, --agents uses those that run already: "
+                          "give one of them");
+    if (request->agents && !request->key_file)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--agents needs --key-file FILE, the key that those agents were given");
+    if (request->key_file && !request->agents)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
+    if (request->quiet && request->verbose)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--quiet and --verbose: give one of them");
+    return 0;
+}
+
+static int count_programs(int argc, char *const argv[])
+{
+    int count = 1;
+    for (int i = 0; i < argc; i++)
+        count += strcmp(argv[i], ":") == 0;
+    return count;
+}
+
+int run_options_parse(int argc, char *const argv[], struct job_request *request,
+                      struct drarun_error *err)
+{
+    *request = (struct job_request){
+        .programs = calloc((size_t)count_programs(argc, argv), sizeof *request->programs),
+        .radix = 8,
+        .bind = "none",
+        .kill_after_ms = KILL_AFTER_MS,
+    };
+    if (!request->programs)
+        return error_set(err, ENOMEM, "out of memory");
+    for (int start = 0; start <= argc;) {
+        int end = start;
+        while (end < argc && strcmp(argv[end], ":") != 0)
+            end++;
+        int rc = parse_program(end - start, argv + start, request, start == 0, err);
+        if (rc < 0)
+            return rc;
+        start = end + 1;
+    }
+    return request->help || request->version ? 0 : check_together(request, err);
+}
+
+void run_options_help(struct buf *out)
+{
+    buf_add_str(out, "Usage: drarun [run] [options] program [args]"
+                     " [: [options] program [args]]...\n"
+                     "Starts ranks of MPI and NCCL programs and gives back their exit status.\n");
+    options_help(&run_option_table, out);
+    buf_add_str(out, "\nOther verbs: drarun help, drarun version, drarun completion bash.\n"
+                     "A program called like a verb: drarun -- help\n");
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of `drarun run`. */
+#ifndef DRARUN_LAUNCHER_RUN_OPTIONS_H
+#define DRARUN_LAUNCHER_RUN_OPTIONS_H
+
+#include "drarun/error.h"
+#include "launcher/options.h"
+#include "launcher/request.h"
+
+extern const struct option_table run_option_table;
+
+/* Fills request, which borrows from argv and is the caller's also on failure. argv holds what comes
+ * after the verb. Without --help or --version there is at least one program afterwards. */
+int run_options_parse(int argc, char *const argv[], struct job_request *request,
+                      struct drarun_error *err);
+
+/* Usage line and options. */
+void run_options_help(struct buf *out);
+
+#endif

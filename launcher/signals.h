@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signals to this process as events of the loop. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_SIGNALS_H
+#define DRARUN_LAUNCHER_SIGNALS_H
+
+#include <signal.h>
+#include <event2/event.h>
+#include "drarun/error.h"
+
+typedef void (*signals_fn)(void *arg, int signo);
+
+struct signals;
+
+/* From now on fn gets SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP,
+ * SIGCONT and SIGCHLD, except those that we were started to ignore (nohup, "&" in scripts).
+ * SIGPIPE and SIGTTIN are ignored. */
+struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
+                            struct drarun_error *err);
+/* Puts everything back. */
+void signals_free(struct signals *signals);
+
+/* For a child between fork and exec: mask and dispositions as we were given them.
+ * Async-signal-safe; in a vfork child too, which has its own. */
+void signals_restore(const struct signals *signals);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <event2/buffer.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define WRITE_MAX (256u * 1024)
+
+enum sink_kind {
+    SINK_FILE = 1, /* regular files and devices: a write does not wait for a reader */
+    SINK_OWN,      /* a pipe or terminal, opened again with O_NONBLOCK for ourselves */
+    SINK_SOCKET,   /* MSG_DONTWAIT */
+    SINK_CAREFUL,  /* a pipe or terminal that cannot be opened again: small writes after poll */
+};
+
+struct sink {
+    int fd;  /* the caller's */
+    int own; /* SINK_OWN, else -1 */
+    enum sink_kind kind;
+    const char *name;
+    struct sink_owner owner;
+    struct evbuffer *queue;
+    struct event *writable; /* NULL for SINK_FILE */
+    uint64_t added, done;
+    bool gone; /* broken or discarded */
+};
+
+/* A pipe's or terminal's flags belong to the open file description, which our parent and its other
+ * children share; a second description of our own may be non-blocking. */
+static int open_again(int fd)
+{
+    char path[32];
+    int flags = fcntl(fd, F_GETFL);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path,
+                O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (flags > 0 ? flags & O_APPEND : 0));
+}
+
+static void classify(struct sink *sink)
+{
+    struct stat st;
+    sink->kind = SINK_FILE;
+    if (fstat(sink->fd, &st) < 0)
+        return;
+    if (S_ISSOCK(st.st_mode))
+        sink->kind = SINK_SOCKET;
+    else if (S_ISFIFO(st.st_mode) || isatty(sink->fd)) {
+        sink->own = open_again(sink->fd);
+        sink->kind = sink->own >= 0 ? SINK_OWN : SINK_CAREFUL;
+    }
+}
+
+static ssize_t write_some(const struct sink *sink, const void *data, size_t length)
+{
+    struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+    if (length > WRITE_MAX)
+        length = WRITE_MAX;
+    switch (sink->kind) {
+    case SINK_FILE:
+        return write(sink->fd, data, length);
+    case SINK_OWN:
+        return write(sink->own, data, length);
+    case SINK_SOCKET:
+        return send(sink->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    case SINK_CAREFUL:
+        break;
+    }
+    /* pipe(7): where poll says writable, PIPE_BUF bytes fit; terminals behave alike */
+    if (poll(&ready, 1, 0) <= 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(sink->fd, data, length < PIPE_BUF ? length : PIPE_BUF);
+}
+
+void sink_discard(struct sink *sink)
+{
+    evbuffer_drain(sink->queue, evbuffer_get_length(sink->queue));
+    sink->done = sink->added;
+    sink->gone = true;
+    if (sink->writable)
+        event_del(sink->writable);
+}
+
+static void break_down(struct sink *sink, int code)
+{
+    struct drarun_error err = {0};
+    if (code == EPIPE || code == ECONNRESET)
+        error_set(&err, EPIPE, "%s is closed: nobody reads it any more", sink->name);
+    else
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot write to %s: %s", sink->name,
+                   strerror(code));
+    sink_discard(sink);
+    sink->owner.broken(sink->owner.arg, &err);
+}
+
+/* How much of it went out; less than length when the reader is slow or gone. */
+static size_t write_now(struct sink *sink, const char *data, size_t length)
+{
+    size_t written = 0;
+    while (written < length) {
+        ssize_t n = write_some(sink, data + written, length - written);
+        if (n >= 0) {
+            written += (size_t)n;
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if ((errno != EAGAIN && errno != EWOULDBLOCK) || sink->kind == SINK_FILE) {
+            int code = errno;
+            sink->done += written;
+            break_down(sink, code);
+            return length;
+        }
+        break;
+    }
+    sink->done += written;
+    return written;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct sink *sink = arg;
+    struct evbuffer_iovec piece;
+    (void)fd, (void)what;
+    if (evbuffer_peek(sink->queue, -1, NULL, &piece, 1) > 0) {
+        size_t n = write_now(sink, piece.iov_base, piece.iov_len);
+        if (!sink->gone)
+            evbuffer_drain(sink->queue, n);
+    }
+    if (!sink->gone && evbuffer_get_length(sink->queue) == 0)
+        event_del(sink->writable);
+    sink->owner.progress(sink->owner.arg);
+}
+
+struct sink *sink_new(struct event_base *base, int fd, const char *name,
+                      const struct sink_owner *owner)
+{
+    struct sink *sink = calloc(1, sizeof *sink);
+    if (!sink)
+        return NULL;
+    *sink = (struct sink){.fd = fd, .own = -1, .name = name, .owner = *owner};
+    classify(sink);
+    sink->queue = evbuffer_new();
+    if (sink->kind != SINK_FILE)
+        sink->writable = event_new(base, sink->own >= 0 ? sink->own : fd, EV_WRITE | EV_PERSIST,
+                                   on_writable, sink);
+    if (!sink->queue || (sink->kind != SINK_FILE && !sink->writable)) {
+        sink_free(sink);
+        return NULL;
+    }
+    return sink;
+}
+
+void sink_free(struct sink *sink)
+{
+    if (!sink)
+        return;
+    if (sink->writable)
+        event_free(sink->writable);
+    if (sink->queue)
+        evbuffer_free(sink->queue);
+    close_fd(&sink->own);
+    free(sink);
+}
+
+void sink_add(struct sink *sink, const void *data, size_t length)
+{
+    sink->added += length;
+    if (sink->gone) {
+        sink->done = sink->added;
+        return;
+    }
+    size_t written = 0;
+    if (evbuffer_get_length(sink->queue) == 0)
+        written = write_now(sink, data, length);
+    if (sink->gone || written == length)
+        return;
+    if (evbuffer_add(sink->queue, (const char *)data + written, length - written) < 0 ||
+        event_add(sink->writable, NULL) < 0)
+        break_down(sink, ENOMEM);
+}
+
+uint64_t sink_added(const struct sink *sink)
+{
+    return sink->added;
+}
+
+uint64_t sink_done(const struct sink *sink)
+{
+    return sink->done;
+}

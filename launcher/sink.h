@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes to a descriptor that others share (our stdout and stderr), or to a file, without ever
+ * blocking the loop on a slow reader and without changing the flags that the descriptor shares.
+ * What cannot be written yet is queued; the owner bounds it by credit. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_SINK_H
+#define DRARUN_LAUNCHER_SINK_H
+
+#include <stdint.h>
+#include <event2/event.h>
+#include "drarun/error.h"
+
+struct sink_owner {
+    /* Some of what was queued has gone: see sink_done. Never called from within sink_add. */
+    void (*progress)(void *arg);
+    /* Called once, also from sink_add: nothing can be written any more, with code EPIPE when the
+     * reader is gone. Everything queued, now and later, counts as gone. */
+    void (*broken)(void *arg, const struct drarun_error *err);
+    void *arg;
+};
+
+struct sink;
+
+/* fd stays the caller's and open. name: for messages, borrowed. NULL without memory. */
+struct sink *sink_new(struct event_base *base, int fd, const char *name,
+                      const struct sink_owner *owner);
+/* Drops what is queued. */
+void sink_free(struct sink *sink);
+
+void sink_add(struct sink *sink, const void *data, size_t length);
+/* Drops what is queued and whatever comes. */
+void sink_discard(struct sink *sink);
+
+/* Bytes ever added, and those of them that are written or dropped. */
+uint64_t sink_added(const struct sink *sink);
+uint64_t sink_done(const struct sink *sink);
+
+#endif

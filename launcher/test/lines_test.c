@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "launcher/lines.h"
+#include "lib/base/buf.h"
+
+struct sheet {
+    struct buf text;
+    size_t credit[4];
+    bool waits;
+    struct lines *lines;
+};
+
+static void on_emit(void *arg, uint32_t agent, size_t credit, const void *data, size_t length)
+{
+    struct sheet *s = arg;
+    s->credit[agent] += credit;
+    buf_add(&s->text, data, length);
+}
+
+static void on_waiting(void *arg, bool waits)
+{
+    ((struct sheet *)arg)->waits = waits;
+}
+
+static void open_sheet(struct sheet *s, uint32_t ranks, bool label)
+{
+    struct lines_owner owner = {on_emit, on_waiting, s};
+    *s = (struct sheet){0};
+    s->lines = lines_new(ranks, label, &owner);
+    assert_non_null(s->lines);
+}
+
+static void close_sheet(struct sheet *s, const char *expected)
+{
+    assert_string_equal(s->text.data ? s->text.data : "", expected);
+    lines_free(s->lines);
+    buf_done(&s->text);
+}
+
+static void add(struct sheet *s, uint32_t rank, const char *text, bool partial)
+{
+    assert_int_equal(lines_add(s->lines, rank % 4, rank, text, strlen(text), partial), 0);
+}
+
+static void whole_lines_pass(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 2, false);
+    add(&s, 0, "a\nb\n", false);
+    add(&s, 1, "c\n", false);
+    assert_false(s.waits);
+    close_sheet(&s, "a\nb\nc\n");
+}
+
+static void an_unfinished_line_is_waited_for(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 3, false);
+    add(&s, 0, "a", true);
+    add(&s, 1, "b\n", false);
+    add(&s, 2, "c", true);
+    add(&s, 1, "d\n", false);
+    assert_true(s.waits);
+    assert_int_equal(s.credit[1], 0);
+    add(&s, 0, "A\n", false);
+    /* now rank 2's line is unfinished */
+    assert_string_equal(s.text.data, "aA\nb\nc");
+    assert_int_equal(s.credit[1], 2);
+    assert_true(s.waits);
+    add(&s, 2, "C\n", false);
+    assert_false(s.waits);
+    close_sheet(&s, "aA\nb\ncC\nd\n");
+}
+
+static void those_passed_over_come_in_order(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 4, false);
+    add(&s, 0, "0", true);
+    add(&s, 1, "1", true);
+    add(&s, 2, "2\n", false);
+    add(&s, 3, "3\n", false);
+    add(&s, 1, "1\n", false);
+    add(&s, 2, "2\n", false);
+    add(&s, 0, "0\n", false);
+    assert_false(s.waits);
+    close_sheet(&s, "00\n11\n2\n3\n2\n");
+}
+
+static void the_end_of_a_rank_ends_its_line(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 2, false);
+    add(&s, 0, "a", true);
+    add(&s, 1, "b\n", false);
+    lines_rank_ended(s.lines, 0);
+    assert_false(s.waits);
+    close_sheet(&s, "ab\n");
+}
+
+static void a_broken_line_holds_nobody_up_again(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 2, false);
+    add(&s, 0, "a", true);
+    add(&s, 1, "b\n", false);
+    lines_break(s.lines);
+    add(&s, 0, "a", true);
+    add(&s, 1, "c\n", false);
+    assert_false(s.waits);
+    add(&s, 0, "a\n", false);
+    /* but its next line does */
+    add(&s, 0, "d", true);
+    add(&s, 1, "e\n", false);
+    assert_true(s.waits);
+    add(&s, 0, "D\n", false);
+    close_sheet(&s, "ab\nac\na\ndD\ne\n");
+}
+
+static void labels_stand_before_each_line(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 11, true);
+    add(&s, 0, "a\nb\n", false);
+    add(&s, 10, "c", true);
+    add(&s, 10, "d\ne\n", false);
+    add(&s, 3, "no newline", false);
+    add(&s, 4, "\n\n", false);
+    assert_int_equal(s.credit[3], strlen("no newline"));
+    close_sheet(&s, "[ 0] a\n[ 0] b\n[10] cd\n[10] e\n[ 3] no newline\n[ 4] \n[ 4] \n");
+}
+
+static void a_labelled_line_is_finished_at_the_end(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 2, true);
+    add(&s, 0, "a", true);
+    add(&s, 1, "b\n", false);
+    lines_rank_ended(s.lines, 0);
+    lines_rank_ended(s.lines, 1);
+    close_sheet(&s, "[0] a\n[1] b\n");
+}
+
+static void a_broken_labelled_line_goes_on_in_a_new_one(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 2, true);
+    add(&s, 0, "a", true);
+    add(&s, 1, "b\n", false);
+    lines_break(s.lines);
+    add(&s, 0, "A\n", false);
+    close_sheet(&s, "[0] a\n[1] b\n[0] A\n");
+}
+
+static void waiting_is_bounded(void **state)
+{
+    struct sheet s;
+    static char line[64 * 1024];
+    (void)state;
+    memset(line, 'x', sizeof line - 1);
+    line[sizeof line - 1] = '\n';
+    open_sheet(&s, 8, false);
+    add(&s, 0, "a", true);
+    for (size_t sent = 0; sent < LINES_WAITING_MAX; sent += sizeof line) {
+        assert_int_equal(s.text.len, 1);
+        /* rank 4 is on the agent of rank 0, which could not send the rest of that line */
+        assert_int_equal(lines_add(s.lines, 0, 4, line, sizeof line, false), 0);
+    }
+    assert_int_equal(s.text.len, 1 + LINES_WAITING_MAX);
+    assert_false(s.waits);
+    lines_free(s.lines);
+    buf_done(&s.text);
+}
+
+/* Whatever the order: each rank's bytes come out in theirs, and all credit is given back. */
+static void any_order_keeps_each_rank_in_order(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 200; round++) {
+        struct sheet s;
+        unsigned int next[6] = {0}, total[4] = {0};
+        open_sheet(&s, 6, false);
+        for (int i = 0; i < 300; i++) {
+            uint32_t rank = (uint32_t)rand() % 6;
+            bool partial = rand() % 3 == 0;
+            char text[16];
+            snprintf(text, sizeof text, "<%u:%u>%s", rank, next[rank]++, partial ? "" : "\n");
+            total[rank % 4] += (unsigned int)strlen(text);
+            add(&s, rank, text, partial);
+            if (rand() % 20 == 0)
+                lines_break(s.lines);
+        }
+        for (uint32_t rank = 0; rank < 6; rank++)
+            lines_rank_ended(s.lines, rank);
+        assert_false(s.waits);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(s.credit[i], total[i]);
+        unsigned int seen[6] = {0};
+        for (const char *p = s.text.data; (p = strchr(p, '<')); p++) {
+            unsigned int rank = 0, number = 0;
+            assert_int_equal(sscanf(p, "<%u:%u>", &rank, &number), 2);
+            assert_int_equal(number, seen[rank]++);
+        }
+        assert_memory_equal(seen, next, sizeof seen);
+        lines_free(s.lines);
+        buf_done(&s.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_lines_pass),
+        cmocka_unit_test(an_unfinished_line_is_waited_for),
+        cmocka_unit_test(those_passed_over_come_in_order),
+        cmocka_unit_test(the_end_of_a_rank_ends_its_line),
+        cmocka_unit_test(a_broken_line_holds_nobody_up_again),
+        cmocka_unit_test(labels_stand_before_each_line),
+        cmocka_unit_test(a_labelled_line_is_finished_at_the_end),
+        cmocka_unit_test(a_broken_labelled_line_goes_on_in_a_new_one),
+        cmocka_unit_test(waiting_is_bounded),
+        cmocka_unit_test(any_order_keeps_each_rank_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "launcher/run_options.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define WORDS_MAX 24
+
+static int parse(const char *const words[], struct job_request *request, struct drarun_error *err)
+{
+    int argc = 0;
+    while (words[argc])
+        argc++;
+    return run_options_parse(argc, (char *const *)words, request, err);
+}
+
+#define WORDS(...)                                                                                 \
+    (const char *const[WORDS_MAX])                                                                 \
+    {                                                                                              \
+        __VA_ARGS__, NULL                                                                          \
+    }
+
+static void reads_mpirun_spellings(void **state)
+{
+    static const char *const lines[][WORDS_MAX] = {
+        {"-n", "4", "a"},  {"-np", "4", "a"}, {"--np", "4", "a"},
+        {"-n4", "a"},      {"-n=4", "a"},     {"--ranks=4", "a"},
+        {"--n", "4", "a"}, {"-ln4", "a"},     {"-n", "4", "--", "a"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        assert_int_equal(parse(lines[i], &request, &err), 0);
+        assert_int_equal(request.programs[0].ranks, 4);
+        assert_string_equal(request.programs[0].argv[0], "a");
+        assert_int_equal(request.programs[0].argc, 1);
+        request_done(&request);
+    }
+}
+
+static void leaves_the_programs_arguments_alone(void **state)
+{
+    struct job_request request;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(parse(WORDS("-n", "2", "a", "-n", "--label", "--", "x"), &request, &err), 0);
+    assert_int_equal(request.programs[0].argc, 5);
+    assert_false(request.label);
+    request_done(&request);
+    assert_int_equal(parse(WORDS("--", "-n"), &request, &err), 0);
+    assert_string_equal(request.programs[0].argv[0], "-n");
+    request_done(&request);
+}
+
+static void splits_programs(void **state)
+{
+    struct job_request request;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(parse(WORDS("-n", "2", "-x", "A=1", "a", "1", ":", "-n", "3", "--wd", "/tmp",
+                                 "-x", "B", "b"),
+                           &request, &err),
+                     0);
+    assert_int_equal(request.program_count, 2);
+    assert_int_equal(request.programs[0].argc, 2);
+    assert_int_equal(request.programs[1].ranks, 3);
+    assert_string_equal(request.programs[1].wd, "/tmp");
+    assert_string_equal(request.programs[0].env.items[0], "A=1");
+    assert_string_equal(request.programs[1].env.items[0], "B");
+    assert_null(request.programs[0].wd);
+    request_done(&request);
+}
+
+static void reads_values(void **state)
+{
+    struct job_request request;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(
+        parse(WORDS("--timeout", "1.5m", "--kill-after=250ms", "--stdin", "all", "--workers", "3",
+                    "-vv", "--launch", "env", "--bind", "core", "--output=json", "a"),
+              &request, &err),
+        0);
+    assert_int_equal(request.timeout_ms, 90000);
+    assert_int_equal(request.kill_after_ms, 250);
+    assert_int_equal(request.stdin_rank, REQUEST_STDIN_ALL);
+    assert_int_equal(request.workers, 3);
+    assert_int_equal(request.verbose, 2);
+    assert_true(request.launch_env);
+    assert_true(request.json);
+    assert_string_equal(request.bind, "core");
+    request_done(&request);
+}
+
+static void refuses_with_a_reason(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        const char *part; /* of the message */
+    } cases[] = {
+        {{NULL}, "no program given"},
+        {{"-n", "0", "a"}, "-n: expected 1 to"},
+        {{"-n", "-1", "a"}, "-n: expected 1 to"},
+        {{"-n", "99999999999999999999", "a"}, "-n: expected 1 to"},
+        {{"-n", "x", "a"}, "got \"x\""},
+        {{"-n"}, "-n needs a value: -n N"},
+        {{"--label=yes", "a"}, "takes no value"},
+        {{"--labl", "a"}, "did you mean --label?"},
+        {{"--ouptut-dir", "d", "a"}, "did you mean --output-dir?"},
+        {{"-labels", "a"}, "did you mean --label?"},
+        {{"--zzzzzz", "a"}, "unknown option --zzzzzz; drarun --help"},
+        {{"a", ":"}, "no program before or after"},
+        {{":", "a"}, "no program"},
+        {{"a", ":", "--timeout", "3", "b"}, "is for the whole job"},
+        {{"-x", "=1", "a"}, "expected NAME"},
+        {{"--stdin", "first", "a"}, "expected a rank"},
+        {{"--output", "xml", "a"}, "expected \"text\" or \"json\""},
+        {{"--timeout", "soon", "a"}, "expected a duration"},
+        {{"--agents", "h:1", "a"}, "needs --key-file"},
+        {{"--agents", "h:1", "--workers", "2", "--key-file", "k", "a"}, "give one of them"},
+        {{"--key-file", "k", "a"}, "is for --agents"},
+        {{"-q", "-v", "a"}, "give one of them"},
+        {{"--workers", "0", "a"}, "--workers: expected 1 to"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        assert_true(parse(cases[i].words, &request, &err) < 0);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        if (!strstr(err.text, cases[i].part))
+            fail_msg("case %zu: \"%s\" lacks \"%s\"", i, err.text, cases[i].part);
+        request_done(&request);
+    }
+}
+
+static void table_is_consistent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < run_option_table.count; i++) {
+        const struct option_spec *a = &run_option_table.list[i];
+        assert_non_null(a->help);
+        assert_true(a->kind != OPTION_CALL || a->set);
+        assert_true(a->kind == OPTION_FLAG || a->kind == OPTION_CALL || a->value);
+        for (size_t k = 0; k < i; k++) {
+            const struct option_spec *b = &run_option_table.list[k];
+            assert_string_not_equal(a->name, b->name);
+            assert_true(!a->letter || a->letter != b->letter);
+        }
+    }
+}
+
+static void help_and_completion_know_every_option(void **state)
+{
+    struct buf help = BUF_INIT, completion = BUF_INIT;
+    char name[64];
+    (void)state;
+    run_options_help(&help);
+    options_completion(&run_option_table, "drarun", "run help", &completion);
+    for (size_t i = 0; i < run_option_table.count; i++) {
+        const struct option_spec *spec = &run_option_table.list[i];
+        snprintf(name, sizeof name, "--%s ", spec->name);
+        assert_int_equal(strstr(completion.data, name) != NULL, spec->group != NULL);
+        name[strlen(name) - 1] = '\0';
+        if (spec->group)
+            assert_non_null(strstr(help.data, name));
+    }
+    for (const char *line = help.data; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= 100);
+    buf_done(&help);
+    buf_done(&completion);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_mpirun_spellings),
+        cmocka_unit_test(leaves_the_programs_arguments_alone),
+        cmocka_unit_test(splits_programs),
+        cmocka_unit_test(reads_values),
+        cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(table_is_consistent),
+        cmocka_unit_test(help_and_completion_know_every_option),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

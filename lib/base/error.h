@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling and reading struct drarun_error. No function here allocates, and none needs a lock. */
+#ifndef DRARUN_BASE_ERROR_H
+#define DRARUN_BASE_ERROR_H
+
+#include <stdarg.h>
+#include "drarun/error.h"
+
+/* Fills err (which may be NULL) with an errno value and a text; returns -code, so that it can stand
+ * in a return statement. A kind that was set before stays; error_set on a fresh error leaves
+ * DRARUN_ERR_NONE, which exits like DRARUN_ERR_INFRASTRUCTURE. */
+int error_set(struct drarun_error *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As error_set, with the kind that decides the exit status. */
+int error_kind(struct drarun_error *err, enum drarun_errkind kind, int code, const char *format,
+               ...) __attribute__((format(printf, 4, 5)));
+
+/* Puts "context: " before the text; returns -err->code. The text is cut at its end when it grows
+ * too long. */
+int error_prefix(struct drarun_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The exit status for a kind (docs/design/000-names.md, the one table). */
+int error_exit_status(enum drarun_errkind kind);
+
+/* The word that reports use for a kind: "usage", "spec", ... */
+const char *error_kind_name(enum drarun_errkind kind);
+
+#endif

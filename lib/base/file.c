@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
+{
+    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return error_set(err, errno, "open %s: %s", path, strerror(errno));
+    size_t start = out->len;
+    for (;;) {
+        if (!buf_reserve(out, 4096))
+            return error_set(err, ENOMEM, "read %s: out of memory", path);
+        ssize_t n = read(fd, out->data + out->len, 4096);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set(err, errno, "read %s: %s", path, strerror(errno));
+        out->data[out->len + (size_t)n] = '\0';
+        if (n == 0)
+            return 0;
+        out->len += (size_t)n;
+        if (out->len - start > limit)
+            return error_set(err, EFBIG, "read %s: larger than %zu bytes", path, limit);
+    }
+}
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int sync_directory_of(const char *path)
+{
+    char dir[PATH_MAX];
+    if (strlen(path) >= sizeof dir)
+        return -ENAMETOOLONG;
+    strcpy(dir, path); // NOLINT: the length was checked
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        *slash = '\0';
+    cleanup_close int fd =
+        open(slash ? (dir[0] ? dir : "/") : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        return -errno;
+    return 0;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
+                      struct drarun_error *err)
+{
+    char temp[PATH_MAX];
+    if (snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= (int)sizeof temp)
+        return error_set(err, ENAMETOOLONG, "write %s: path too long", path);
+    cleanup_close int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "write %s: %s", path, strerror(errno));
+    int rc = fd_write_all(fd, data, len);
+    if (rc == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temp, path) < 0))
+        rc = -errno;
+    if (rc == 0)
+        rc = sync_directory_of(path);
+    if (rc < 0) {
+        unlink(temp);
+        return error_set(err, -rc, "write %s: %s", path, strerror(-rc));
+    }
+    return 0;
+}
+
+static int remove_entries(int fd_take, dev_t device)
+{
+    cleanup_dir DIR *dir = fdopendir(fd_take);
+    if (!dir) {
+        int rc = -errno;
+        close(fd_take);
+        return rc;
+    }
+    int first = 0;
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        struct stat st;
+        int rc = 0;
+        if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev != device)
+            rc = -EXDEV;
+        else
+            rc = tree_remove(dirfd(dir), name);
+        if (rc < 0 && first == 0)
+            first = rc;
+    }
+    return first;
+}
+
+int tree_remove(int dirfd, const char *name)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -errno;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    struct stat st;
+    int first = 0;
+    if (fstat(fd, &st) < 0) {
+        first = -errno;
+        close(fd);
+    } else {
+        first = remove_entries(fd, st.st_dev);
+    }
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && first == 0)
+        first = -errno;
+    return first;
+}
+
+static int add_flag(int fd, int get, int set, int flag)
+{
+    int flags = fcntl(fd, get);
+    if (flags < 0 || fcntl(fd, set, flags | flag) < 0)
+        return -errno;
+    return 0;
+}
+
+int fd_set_nonblock(int fd)
+{
+    return add_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK);
+}
+
+int fd_set_cloexec(int fd)
+{
+    return add_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC);
+}

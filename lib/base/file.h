@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: whole reads with a limit, atomic writes, removing a tree. */
+#ifndef DRARUN_BASE_FILE_H
+#define DRARUN_BASE_FILE_H
+
+#include <stddef.h>
+#include "drarun/error.h"
+#include "lib/base/buf.h"
+
+/* Appends the file's content to out; -EFBIG when it is larger than limit bytes. dirfd as for
+ * openat; links in the last component are not followed. */
+int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err);
+
+/* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
+int fd_write_all(int fd, const void *data, size_t len);
+
+/* Writes a temporary file beside path, fsyncs it, renames it over path and fsyncs the directory. */
+int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
+                      struct drarun_error *err);
+
+/* Removes name under dirfd with all below it, never following a link and never leaving the file
+ * system it is on. Missing is success. Returns the first error, having removed what it could. */
+int tree_remove(int dirfd, const char *name);
+
+/* O_CLOEXEC and O_NONBLOCK on an existing descriptor. */
+int fd_set_nonblock(int fd);
+int fd_set_cloexec(int fd);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+    const char *name;
+    enum log_level level;
+    void (*put)(void *arg, const char *line, size_t length); /* NULL: stderr */
+    void *arg;
+} setup = {"drarun", LOG_NORMAL, NULL, NULL};
+
+void log_setup(const char *name, enum log_level level)
+{
+    setup.name = name;
+    setup.level = level;
+}
+
+void log_divert(void (*put)(void *arg, const char *line, size_t length), void *arg)
+{
+    setup.put = put;
+    setup.arg = arg;
+}
+
+enum log_level log_level_now(void)
+{
+    return setup.level;
+}
+
+static void put(enum log_level level, const char *format, va_list args)
+{
+    if (setup.level < level)
+        return;
+    char line[1024];
+    int used = snprintf(line, sizeof line, "%s: ", setup.name);
+    int n = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
+    if (n < 0)
+        return;
+    size_t len = strlen(line);
+    line[len++] = '\n';
+    if (setup.put) {
+        setup.put(setup.arg, line, len);
+        return;
+    }
+    /* nothing sensible is left to do when stderr itself fails */
+    ssize_t ignored = write(STDERR_FILENO, line, len);
+    (void)ignored;
+}
+
+#define DEFINE_LOG(function, level)                                                                \
+    void function(const char *format, ...)                                                         \
+    {                                                                                              \
+        va_list args;                                                                              \
+        va_start(args, format);                                                                    \
+        put(level, format, args);                                                                  \
+        va_end(args);                                                                              \
+    }
+
+DEFINE_LOG(log_error, LOG_QUIET)
+DEFINE_LOG(log_note, LOG_NORMAL)
+DEFINE_LOG(log_verbose, LOG_VERBOSE)
+DEFINE_LOG(log_debug, LOG_DEBUG)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ending every process that descends from this one, orphans included. The caller must be a child
+ * subreaper (PR_SET_CHILD_SUBREAPER), so that orphans have it as their parent. */
+#ifndef DRARUN_BASE_PROCTREE_H
+#define DRARUN_BASE_PROCTREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Makes this process the parent of its descendants' orphans. */
+int proctree_adopt_orphans(void);
+
+/* Sends signo to every descendant of the process root except root itself and those for which skip
+ * returns true (skip may be NULL; a skipped process's own descendants are still visited). Returns
+ * how many were signalled. Reads /proc; without it nothing is signalled. */
+size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg);
+
+#endif

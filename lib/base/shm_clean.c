@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/shm_clean.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+
+/* How the libraries' names begin. */
+static const char *const prefixes[] = {
+    "vader_segment.", "sm_segment.", "osc_rdma.", "osc_sm.", /* Open MPI 4 and 5 */
+    "mpich_",                                                /* MPICH and what derives from it */
+    "Intel_MPI_",                                            /* Intel MPI */
+    "psm2_shm.",      "psm3_shm.",                           /* Omni-Path and RoCE under it */
+    "ucx_shm_",                                              /* UCX */
+    "nccl-",                                                 /* NCCL and RCCL */
+};
+
+struct shm_clean {
+    int dir;
+    ino_t *old; /* of matching files that were there before the job */
+    size_t old_count;
+};
+
+static bool is_known_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_old(const struct shm_clean *shm, ino_t inode)
+{
+    for (size_t i = 0; i < shm->old_count; i++)
+        if (shm->old[i] == inode)
+            return true;
+    return false;
+}
+
+/* A stream of its own over the directory, so that the next one starts at its beginning. */
+static DIR *open_list(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list && fd >= 0)
+        close(fd);
+    return list;
+}
+
+static bool note_old(struct shm_clean *shm)
+{
+    cleanup_dir DIR *list = open_list(shm->dir);
+    struct dirent *entry;
+    struct stat st;
+    size_t cap = 0;
+    while (list && (entry = readdir(list))) {
+        if (!is_known_name(entry->d_name) ||
+            fstatat(shm->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (shm->old_count == cap) {
+            cap = cap ? cap * 2 : 64;
+            ino_t *grown = realloc(shm->old, cap * sizeof *grown);
+            if (!grown)
+                return false;
+            shm->old = grown;
+        }
+        shm->old[shm->old_count++] = st.st_ino;
+    }
+    return list != NULL;
+}
+
+struct shm_clean *shm_clean_begin_in(const char *dir)
+{
+    struct shm_clean *shm = calloc(1, sizeof *shm);
+    if (!shm)
+        return NULL;
+    shm->dir = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (shm->dir >= 0 && note_old(shm))
+        return shm;
+    shm_clean_free(shm);
+    return NULL;
+}
+
+struct shm_clean *shm_clean_begin(void)
+{
+    return shm_clean_begin_in("/dev/shm");
+}
+
+/* A write lease is given only for a file that nobody else has open; a mapping keeps it open. Unlike
+ * /proc it also shows processes of other pid namespaces and of other users. */
+static bool is_unused(int fd)
+{
+    /* one who opens it meanwhile makes the kernel send us this signal: not SIGIO, which kills */
+    if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+        return false;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return true;
+}
+
+static bool remove_left(const struct shm_clean *shm, const char *name)
+{
+    struct stat st, now;
+    /* O_NONBLOCK: a named pipe must not hold us */
+    cleanup_close int fd =
+        openat(shm->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        is_old(shm, st.st_ino) || !is_unused(fd))
+        return false;
+    /* the name still means the file that was looked at */
+    return fstatat(shm->dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == st.st_ino &&
+           unlinkat(shm->dir, name, 0) == 0;
+}
+
+int shm_clean_run(struct shm_clean *shm)
+{
+    cleanup_dir DIR *list = shm ? open_list(shm->dir) : NULL;
+    struct dirent *entry;
+    int removed = 0;
+    while (list && (entry = readdir(list)))
+        if (is_known_name(entry->d_name) && remove_left(shm, entry->d_name))
+            removed++;
+    return removed;
+}
+
+void shm_clean_free(struct shm_clean *shm)
+{
+    if (!shm)
+        return;
+    close_fd(&shm->dir);
+    free(shm->old);
+    free(shm);
+}
+
+void shm_clean_dir(const char *session_dir, char *path, size_t size)
+{
+    const char *slash = strrchr(session_dir, '/');
+    snprintf(path, size, "/dev/shm/%s", slash ? slash + 1 : session_dir);
+}

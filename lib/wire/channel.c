@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/wire/channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <event2/buffer.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/wire/frame.h"
+
+struct channel {
+    struct bufferevent *bev;
+    channel_message_fn on_message;
+    channel_closed_fn on_closed;
+    void *arg;
+    void (*on_drained)(void *arg);
+    void *drained_arg;
+    bool (*explain)(struct bufferevent *bev, char *text, size_t size);
+    bool *freed; /* set while callbacks run: tells them that the channel is gone */
+    bool ended;
+    uint64_t bytes;
+    char peer[64];
+};
+
+static void end(struct channel *c, const struct drarun_error *err)
+{
+    if (c->ended)
+        return;
+    c->ended = true;
+    bufferevent_disable(c->bev, EV_READ | EV_WRITE);
+    c->on_closed(c, err, c->arg);
+}
+
+/* Takes one whole frame out of the input and delivers it: 1, 0 when none is whole, or -errno. */
+static int deliver_one(struct channel *c, struct evbuffer *in, struct drarun_error *err)
+{
+    uint8_t header[FRAME_HEADER];
+    uint32_t length = 0;
+    if (evbuffer_copyout(in, header, sizeof header) < (ssize_t)sizeof header)
+        return 0;
+    int rc = frame_body_length(header, &length, err);
+    if (rc < 0)
+        return rc;
+    if (evbuffer_get_length(in) < FRAME_HEADER + (size_t)length)
+        return 0;
+    evbuffer_drain(in, FRAME_HEADER);
+    const uint8_t *body = evbuffer_pullup(in, length);
+    if (!body)
+        return error_set(err, ENOMEM, "out of memory for a frame of %u bytes", length);
+    Drarun__Wire__Envelope *message = NULL;
+    rc = frame_decode(body, length, &message, err);
+    if (rc < 0)
+        return rc;
+    evbuffer_drain(in, length);
+    c->bytes += FRAME_HEADER + length;
+    c->on_message(c, message, c->arg);
+    drarun__wire__envelope__free_unpacked(message, NULL);
+    return 1;
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+    struct channel *c = arg;
+    struct drarun_error err = {0};
+    struct evbuffer *in = bufferevent_get_input(bev);
+    bool freed = false;
+    bool *outer = c->freed;
+    c->freed = &freed;
+    int rc = 1;
+    while (rc > 0 && !freed && !c->ended)
+        rc = deliver_one(c, in, &err);
+    if (freed) {
+        if (outer)
+            *outer = true;
+        return;
+    }
+    c->freed = outer;
+    if (rc < 0)
+        end(c, &err);
+}
+
+static void on_write(struct bufferevent *bev, void *arg)
+{
+    struct channel *c = arg;
+    (void)bev;
+    if (!c->on_drained || channel_backlog(c) > 0)
+        return;
+    void (*fn)(void *) = c->on_drained;
+    c->on_drained = NULL;
+    fn(c->drained_arg);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+    struct channel *c = arg;
+    struct drarun_error err = {0};
+    if (what & BEV_EVENT_CONNECTED)
+        return;
+    int code = EVUTIL_SOCKET_ERROR();
+    char words[256] = "broken";
+    bool explained = c->explain && c->explain(bev, words, sizeof words);
+    size_t rest = evbuffer_get_length(bufferevent_get_input(bev));
+    if (what & BEV_EVENT_TIMEOUT)
+        error_set(&err, ETIMEDOUT, "nothing heard from %s in time", c->peer);
+    else if (explained)
+        error_set(&err, EACCES, "connection to %s: %s", c->peer, words);
+    else if (what & BEV_EVENT_ERROR)
+        error_set(&err, code ? code : EPROTO, "connection to %s: %s", c->peer,
+                  code ? strerror(code) : words);
+    else if (rest > 0)
+        error_set(&err, EPROTO, "%s closed the connection in the middle of a message", c->peer);
+    end(c, &err);
+}
+
+static void tune_tcp(int fd)
+{
+    int on = 1;
+    unsigned int unacked_ms = 30000; /* a peer that vanished is noticed after this, tcp(7) */
+    /* on a socketpair these fail, and nothing is lost */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof unacked_ms);
+}
+
+static void describe_peer(struct channel *c)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int fd = (int)bufferevent_getfd(c->bev);
+    char host[48], port[8];
+    snprintf(c->peer, sizeof c->peer, "socketpair");
+    if (fd < 0 || getpeername(fd, (struct sockaddr *)&address, &size) < 0)
+        return;
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+        return;
+    const void *raw = &((struct sockaddr_in *)&address)->sin_addr;
+    uint16_t number = ((struct sockaddr_in *)&address)->sin_port;
+    if (address.ss_family == AF_INET6)
+        raw = &((struct sockaddr_in6 *)&address)->sin6_addr;
+    inet_ntop(address.ss_family, raw, host, sizeof host);
+    snprintf(port, sizeof port, "%u", ntohs(number));
+    snprintf(c->peer, sizeof c->peer, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+             port);
+}
+
+struct channel *channel_from_bufferevent_take(struct bufferevent *bev,
+                                              channel_message_fn on_message,
+                                              channel_closed_fn on_closed, void *arg)
+{
+    struct channel *c = calloc(1, sizeof *c);
+    if (!c) {
+        bufferevent_free(bev);
+        return NULL;
+    }
+    c->bev = bev;
+    channel_set_callbacks(c, on_message, on_closed, arg);
+    describe_peer(c);
+    tune_tcp((int)bufferevent_getfd(bev));
+    bufferevent_setcb(bev, on_read, on_write, on_event, c);
+    /* one frame and the start of the next: a peer cannot make us hold more than that */
+    bufferevent_setwatermark(bev, EV_READ, 0, FRAME_MAX + FRAME_HEADER);
+    if (bufferevent_enable(bev, EV_READ | EV_WRITE) < 0) {
+        channel_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+struct channel *channel_new_take(struct event_base *base, int fd, channel_message_fn on_message,
+                                 channel_closed_fn on_closed, void *arg)
+{
+    struct bufferevent *bev = NULL;
+    if (evutil_make_socket_nonblocking(fd) == 0)
+        bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!bev) {
+        close(fd);
+        return NULL;
+    }
+    bufferevent_set_max_single_read(bev, 256 * 1024);
+    bufferevent_set_max_single_write(bev, 256 * 1024);
+    return channel_from_bufferevent_take(bev, on_message, on_closed, arg);
+}
+
+void channel_free(struct channel *c)
+{
+    if (!c)
+        return;
+    if (c->freed)
+        *c->freed = true;
+    /* libevent closes the descriptor in the loop's next turn, which may never come */
+    shutdown((int)bufferevent_getfd(c->bev), SHUT_RDWR);
+    bufferevent_free(c->bev);
+    free(c);
+}
+
+void channel_set_callbacks(struct channel *c, channel_message_fn on_message,
+                           channel_closed_fn on_closed, void *arg)
+{
+    c->on_message = on_message;
+    c->on_closed = on_closed;
+    c->arg = arg;
+}
+
+int channel_send(struct channel *c, const Drarun__Wire__Envelope *message)
+{
+    if (c->ended)
+        return -EPIPE;
+    size_t length = drarun__wire__envelope__get_packed_size(message);
+    if (length == 0 || length > FRAME_MAX)
+        return -EMSGSIZE;
+    struct evbuffer *out = bufferevent_get_output(c->bev);
+    struct evbuffer_iovec space;
+    if (evbuffer_reserve_space(out, (ev_ssize_t)(FRAME_HEADER + length), &space, 1) < 1)
+        return -ENOMEM;
+    uint8_t *p = space.iov_base;
+    p[0] = (uint8_t)(length >> 24);
+    p[1] = (uint8_t)(length >> 16);
+    p[2] = (uint8_t)(length >> 8);
+    p[3] = (uint8_t)length;
+    drarun__wire__envelope__pack(message, p + FRAME_HEADER);
+    space.iov_len = FRAME_HEADER + length;
+    if (evbuffer_commit_space(out, &space, 1) < 0)
+        return -ENOMEM;
+    c->bytes += FRAME_HEADER + length;
+    return 0;
+}
+
+size_t channel_backlog(const struct channel *c)
+{
+    return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+void channel_on_drained(struct channel *c, void (*fn)(void *arg), void *arg)
+{
+    c->on_drained = fn;
+    c->drained_arg = arg;
+    if (channel_backlog(c) == 0)
+        bufferevent_trigger(c->bev, EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
+}
+
+void channel_set_explain(struct channel *c,
+                         bool (*explain)(struct bufferevent *bev, char *text, size_t size))
+{
+    c->explain = explain;
+}
+
+uint64_t channel_bytes(const struct channel *c)
+{
+    return c->bytes;
+}
+
+const char *channel_peer(const struct channel *c)
+{
+    return c->peer;
+}

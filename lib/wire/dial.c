@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/wire/dial.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/number.h"
+
+int address_split(const char *address, char *host, size_t host_size, uint16_t *ret_port,
+                  struct drarun_error *err)
+{
+    const char *colon = strrchr(address, ':');
+    int64_t port = 0;
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    if (!colon || number_parse("port", colon + 1, 0, 65535, &port, NULL) < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "address \"%s\": expected HOST:PORT, or [IPV6]:PORT", address);
+    if (length >= 2 && address[0] == '[' && address[length - 1] == ']') {
+        address++;
+        length -= 2;
+    } else if (memchr(address, ':', length)) {
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "address \"%s\": an IPv6 address goes in brackets, [ADDRESS]:PORT",
+                          address);
+    }
+    if (length >= host_size)
+        return error_kind(err, DRARUN_ERR_USAGE, ENAMETOOLONG, "address \"%s\": too long", address);
+    memcpy(host, address, length);
+    host[length] = '\0';
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
+static int to_sockaddr(const char *address, struct sockaddr_storage *out, socklen_t *ret_size,
+                       struct drarun_error *err)
+{
+    char host[64];
+    uint16_t port = 0;
+    int rc = address_split(address, host, sizeof host, &port, err);
+    if (rc < 0)
+        return rc;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+    memset(out, 0, sizeof *out);
+    if (!host[0] || inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        *ret_size = sizeof *v4;
+    } else if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        *ret_size = sizeof *v6;
+    } else {
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "address \"%s\": expected a numeric address, not a name", address);
+    }
+    return 0;
+}
+
+int dial_start(const char *address, int *ret_fd, struct drarun_error *err)
+{
+    struct sockaddr_storage to;
+    socklen_t size = 0;
+    int rc = to_sockaddr(address, &to, &size, err);
+    if (rc < 0)
+        return rc;
+    cleanup_close int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, errno, "socket: %s", strerror(errno));
+    if (connect(fd, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS)
+        return error_set(err, errno, "connect to %s: %s", address, strerror(errno));
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct drarun_error *err)
+{
+    struct sockaddr_storage at;
+    socklen_t size = 0;
+    int on = 1;
+    int rc = to_sockaddr(address, &at, &size, err);
+    if (rc < 0)
+        return rc;
+    cleanup_close int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, errno, "socket: %s", strerror(errno));
+    /* a restarted agent must not wait for the old connections' TIME_WAIT */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&at, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+        return error_set(err, errno, "listen on %s: %s", address, strerror(errno));
+    *ret_port = ntohs(((struct sockaddr_in *)&at)->sin_port); /* same place in sockaddr_in6 */
+    *ret_fd = take_fd(&fd);
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/wire/dial.h"
+
+static void addresses_are_split(void **state)
+{
+    static const struct {
+        const char *address, *host;
+        uint16_t port;
+    } good[] = {
+        {"127.0.0.1:7173", "127.0.0.1", 7173},
+        {"[::1]:1", "::1", 1},
+        {"node-3.example:65535", "node-3.example", 65535},
+        {":0", "", 0},
+        {"[fe80::1%eth0]:80", "fe80::1%eth0", 80},
+        {"[]:5", "", 5},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        char host[32];
+        uint16_t port = 1;
+        struct drarun_error err = {0};
+        if (address_split(good[i].address, host, sizeof host, &port, &err) < 0)
+            fail_msg("%s: %s", good[i].address, err.text);
+        assert_string_equal(host, good[i].host);
+        assert_int_equal(port, good[i].port);
+    }
+}
+
+static void bad_addresses_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "host",
+        "host:",
+        "host:http",
+        "host:65536",
+        "host:-1",
+        "::1:7173",
+        "fe80::1:80",
+        "[::1]",
+        "[::1]7173",
+        "host: 80",
+        "host:80 ",
+        "0123456789012345678901234567890123456789:80",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char host[32] = "kept";
+        uint16_t port = 77;
+        struct drarun_error err = {0};
+        if (address_split(bad[i], host, sizeof host, &port, &err) == 0)
+            fail_msg("\"%s\" is accepted", bad[i]);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, bad[i]));
+        assert_int_equal(port, 77);
+    }
+}
+
+static void only_numeric_addresses_are_dialled(void **state)
+{
+    struct drarun_error err = {0};
+    int fd = -1;
+    (void)state;
+    assert_int_equal(dial_start("localhost:80", &fd, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "numeric"));
+    assert_int_equal(fd, -1);
+}
+
+static void connected_both_ways(const char *at)
+{
+    struct drarun_error err = {0};
+    cleanup_close int door = -1, out = -1;
+    uint16_t port = 0;
+    char address[64], bytes[3] = "";
+    if (listen_on(at, &door, &port, &err) < 0) {
+        if (err.code == EADDRNOTAVAIL || err.code == EAFNOSUPPORT)
+            skip(); /* no IPv6 here */
+        fail_msg("%s", err.text);
+    }
+    assert_true(port > 0);
+    snprintf(address, sizeof address, "%.*s:%u", (int)(strlen(at) - 2), at, port);
+    if (dial_start(address, &out, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_true(fcntl(out, F_GETFD) & FD_CLOEXEC);
+    assert_true(fcntl(door, F_GETFD) & FD_CLOEXEC);
+    assert_true(fcntl(out, F_GETFL) & O_NONBLOCK);
+    struct pollfd ready = {.fd = door, .events = POLLIN};
+    assert_int_equal(poll(&ready, 1, 5000), 1);
+    cleanup_close int in = accept(door, NULL, NULL);
+    assert_true(in >= 0);
+    ready = (struct pollfd){.fd = out, .events = POLLOUT};
+    assert_int_equal(poll(&ready, 1, 5000), 1);
+    assert_int_equal(write(out, "hi", 2), 2);
+    assert_int_equal(read(in, bytes, 2), 2);
+    assert_string_equal(bytes, "hi");
+}
+
+static void over_ipv4(void **state)
+{
+    (void)state;
+    connected_both_ways("127.0.0.1:0");
+}
+
+static void over_ipv6(void **state)
+{
+    (void)state;
+    connected_both_ways("[::1]:0");
+}
+
+static void taken_port_is_named(void **state)
+{
+    struct drarun_error err = {0};
+    cleanup_close int door = -1;
+    int second = -1;
+    uint16_t port = 0;
+    char address[64];
+    (void)state;
+    assert_int_equal(listen_on("127.0.0.1:0", &door, &port, &err), 0);
+    snprintf(address, sizeof address, "127.0.0.1:%u", port);
+    assert_int_equal(listen_on(address, &second, &port, &err), -EADDRINUSE);
+    assert_non_null(strstr(err.text, address));
+    assert_int_equal(second, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(bad_addresses_are_refused),
+        cmocka_unit_test(only_numeric_addresses_are_dialled),
+        cmocka_unit_test(over_ipv4),
+        cmocka_unit_test(over_ipv6),
+        cmocka_unit_test(taken_port_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures for tests of whole programs; tests/README.md describes them."""
+import pytest
+
+from support import leftovers
+from support.agents import Agents
+from support.build import BUILD, SANITIZE, SOURCE
+from support.mpi import ALL, BY_NAME
+from support.nodes import Nodes
+from support.run import Runner
+
+
+def pytest_configure(config):
+    leftovers.make_shm_private()
+    config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        marker = item.get_closest_marker("plain")
+        if marker and SANITIZE:
+            item.add_marker(pytest.mark.skip(reason=f"sanitizer build: {marker.args[0]}"))
+
+
+@pytest.fixture(scope="session")
+def source():
+    return SOURCE
+
+
+@pytest.fixture(scope="session")
+def build():
+    return BUILD
+
+
+@pytest.fixture(scope="session")
+def examples():
+    return BUILD / "bin" / "examples"
+
+
+@pytest.fixture
+def drarun():
+    runner = Runner()
+    if not runner.program.exists():
+        pytest.fail(f"no {runner.program}: build first, or set DRARUN_BUILD", pytrace=False)
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(params=[mpi.name for mpi in ALL])
+def mpi(request):
+    """The test runs once with each MPI library."""
+    return BY_NAME[request.param]
+
+
+@pytest.fixture
+def mpi_named():
+    """mpi_named("openmpi5"): one of them."""
+    return BY_NAME.__getitem__
+
+
+@pytest.fixture
+def nodes():
+    """nodes(3): three machines made of namespaces, in one network."""
+    made = []
+
+    def make(count):
+        made.append(Nodes(count))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def agents(drarun, tmp_path):
+    """agents(2): two agents on the loopback. agents(nodes(3)): one on each node. They serve one job
+    each; once=False: job after job. Give .options to drarun."""
+
+    def start(where, once=True):
+        if isinstance(where, int):
+            places = [("127.0.0.1", ())] * where
+        else:
+            places = [(node.address, node.enter) for node in where]
+        return Agents(drarun, tmp_path / "key", places, once)
+
+    return start

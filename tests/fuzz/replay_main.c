@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands in for libFuzzer's main in ordinary builds: gives every file of the directories in argv to
+ * the fuzz target, whole, cut short at each byte and with each byte changed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+
+#define SAMPLE_MAX (1024u * 1024)
+/* Beyond this a sample is not cut at every byte, so that the test stays short. */
+#define CUTS_MAX 2048u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A copy of its own each time, so that a sanitizer sees any read behind the end. */
+static void run(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size ? size : 1);
+    if (!copy)
+        return;
+    memcpy(copy, data, size);
+    LLVMFuzzerTestOneInput(copy, size);
+    free(copy);
+}
+
+static void run_variants(uint8_t *data, size_t size)
+{
+    run(data, size);
+    for (size_t i = 0; i < size && i < CUTS_MAX; i++) {
+        run(data, i);
+        data[i] ^= 0x81; /* both its sign and its parity */
+        run(data, size);
+        data[i] ^= 0x81;
+    }
+}
+
+static int replay_file(int dir, const char *name)
+{
+    struct buf sample = BUF_INIT;
+    struct drarun_error err = {0};
+    int rc = file_read(dir, name, SAMPLE_MAX, &sample, &err);
+    if (rc == 0)
+        run_variants((uint8_t *)sample.data, sample.len);
+    else
+        fprintf(stderr, "%s\n", err.text);
+    buf_done(&sample);
+    return rc;
+}
+
+/* How many samples the directory holds, or -errno. */
+static int replay_directory(const char *path)
+{
+    int count = 0;
+    cleanup_dir DIR *dir = opendir(path);
+    if (!dir) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return -errno;
+    }
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (entry->d_name[0] == '.')
+            continue;
+        int rc = replay_file(dirfd(dir), entry->d_name);
+        if (rc < 0)
+            return rc;
+        count++;
+    }
+    return count;
+}
+
+int main(int argc, char *argv[])
+{
+    for (int i = 1; i < argc; i++) {
+        int count = replay_directory(argv[i]);
+        if (count < 0)
+            return 1;
+        printf("%s: %d samples\n", argv[i], count);
+        if (count == 0) /* a wrong path would otherwise pass */
+            return 1;
+    }
+    return argc > 1 ? 0 : 1;
+}

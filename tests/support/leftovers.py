@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job left behind: processes that carry its token, files in its TMPDIR, shared memory."""
+import ctypes
+import fnmatch
+import os
+import subprocess
+import time
+from pathlib import Path
+
+TOKEN = "DRARUN_TEST_TOKEN"
+CLONE_NEWNS = 0x00020000
+SHM = Path("/dev/shm")
+
+_private_shm = False
+
+
+def make_shm_private():
+    """A /dev/shm for this process and its children alone, so that what is in it is ours. Needs root;
+    without, shared memory is not checked."""
+    global _private_shm
+    libc = ctypes.CDLL(None, use_errno=True)
+    if _private_shm or libc.unshare(CLONE_NEWNS) != 0:
+        return
+    private = ["mount", "--make-rprivate", "/"]
+    tmpfs = ["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(SHM)]
+    _private_shm = all(subprocess.run(c, stderr=subprocess.DEVNULL).returncode == 0
+                       for c in (private, tmpfs))
+
+
+def processes(token):
+    """{pid: command line} of the processes whose environment has the token; zombies have none."""
+    found = {}
+    needle = f"{TOKEN}={token}\0".encode()
+    for directory in Path("/proc").iterdir():
+        if not directory.name.isdigit():
+            continue
+        try:
+            if needle in (directory / "environ").read_bytes():
+                words = (directory / "cmdline").read_bytes().split(b"\0")
+                found[int(directory.name)] = b" ".join(words).decode(errors="replace").strip()
+        except OSError:
+            continue  # it ended meanwhile, or belongs to another user
+    found.pop(os.getpid(), None)
+    return found
+
+
+def kill(token):
+    for _ in range(100):
+        left = processes(token)
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.02)
+
+
+def describe(token, tmp, allowed, shm_before, patience):
+    """Lines that name what is left after at most `patience` seconds; none: all is well. allowed:
+    patterns of names in tmp that may stay."""
+    deadline = time.monotonic() + patience
+    while True:
+        lines = [f"process {pid}: {line}" for pid, line in processes(token).items()]
+        lines += [f"file {p}" for top in sorted(tmp.iterdir())
+                  if not any(fnmatch.fnmatch(top.name, pattern) for pattern in allowed)
+                  for p in below(top)]
+        if _private_shm:
+            lines += [f"file {SHM / name}" for name in sorted(shm_names() - shm_before)]
+        if not lines or time.monotonic() > deadline:
+            return lines
+        time.sleep(0.02)
+
+
+def below(top):
+    """A file, or a directory and all in it; what goes away meanwhile is left out."""
+    yield top
+    for folder, folders, files in os.walk(top):  # it passes over directories that are gone
+        yield from (Path(folder) / name for name in sorted(folders + files))
+
+
+def shm_names():
+    return set(os.listdir(SHM)) if _private_shm else set()

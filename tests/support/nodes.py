@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines made of namespaces: node0, node1, ... each with a network, a host name and a /dev/shm of
+its own, joined by a bridge that lives in one more, "head". Nothing of the host's is touched, and
+everything is gone when the processes that hold the namespaces end, which they do with this one."""
+import os
+import select
+import subprocess
+
+import pytest
+
+NETWORK = "10.77.0"
+HEAD_ADDRESS = f"{NETWORK}.254"
+HELD = "ip link set lo up && mount -t sysfs sysfs /sys; mount -t tmpfs -o mode=1777 tmpfs /dev/shm && "
+
+
+class Node:
+    def __init__(self, name, address):
+        self.name, self.address = name, address
+        script = f"hostname {name} && {HELD} echo ready && exec sleep infinity"
+        self.holder = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--mount",
+             "--propagation", "private", "sh", "-c", script],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # --root: in a chroot, entering the mount namespace alone would leave it
+        self.enter = ["nsenter", "-t", str(self.holder.pid), "--net", "--uts", "--mount", "--root",
+                      f"--wdns={os.getcwd()}"]
+        readable, _, _ = select.select([self.holder.stdout], [], [], 10)
+        if not readable or self.holder.stdout.readline() != "ready\n":
+            self.holder.kill()
+            reason = self.holder.communicate()[1].strip() or "no answer"
+            pytest.skip(f"cannot make network namespaces: {reason}")
+
+    def run(self, *argv, **how):
+        """Runs a command on this node and returns its stdout."""
+        command = [*self.enter, *map(str, argv)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, **how)
+        assert done.returncode == 0, f"{self.name}: {argv}: {done.stderr}"
+        return done.stdout
+
+    def close(self):
+        self.holder.kill()
+        self.holder.communicate()
+
+
+class Nodes:
+    """Behaves as a list of nodes; head is where the launcher runs."""
+
+    def __init__(self, count):
+        self.head, self.list = None, []
+        try:
+            self.head = Node("head", HEAD_ADDRESS)
+            self.head.run("ip", "link", "add", "br0", "type", "bridge")
+            self.head.run("ip", "addr", "add", f"{HEAD_ADDRESS}/24", "dev", "br0")
+            self.head.run("ip", "link", "set", "br0", "up")
+            for i in range(count):
+                self.add(Node(f"node{i}", f"{NETWORK}.{i + 1}"), i)
+        except BaseException:
+            self.close()
+            raise
+
+    def add(self, node, i):
+        self.list.append(node)
+        self.head.run("ip", "link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns",
+                      node.holder.pid)
+        self.head.run("ip", "link", "set", f"v{i}", "master", "br0", "up")
+        node.run("ip", "addr", "add", f"{node.address}/24", "dev", "eth0")
+        node.run("ip", "link", "set", "eth0", "up")
+
+    def __iter__(self):
+        return iter(self.list)
+
+    def __len__(self):
+        return len(self.list)
+
+    def __getitem__(self, index):
+        return self.list[index]
+
+    def close(self):
+        for node in [*self.list, *filter(None, [self.head])]:
+            node.close()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sanitizer reports go to files, so that none is lost with a child's stderr."""
+from .build import SANITIZE, SOURCE
+
+SUPPRESSIONS = SOURCE / "tests" / "sanitizers"
+
+
+def environment(directory):
+    if not SANITIZE:
+        return {}
+    log = f"log_path={directory}/report"
+    return {
+        "ASAN_OPTIONS": f"{log}:detect_leaks=1:exitcode=99:fast_unwind_on_malloc=0",
+        "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}/leak.txt:print_suppressions=0",
+        "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:exitcode=99",
+        # libpmix, in the agent, is not instrumented: what it does through memcpy, free and their kin
+        # would be reported, and with it each hand-over that it makes by atomics of its own
+        "TSAN_OPTIONS": f"{log}:suppressions={SUPPRESSIONS}/thread.txt:exitcode=99:"
+                        "ignore_interceptors_accesses=1",
+    }
+
+
+def reports(directory):
+    return "\n".join(p.read_text(errors="replace") for p in sorted(directory.glob("report*")))

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents started by hand, each on a machine of its own (network, host name and shared memory), and what
+may happen to them, to the launcher and to the network between."""
+import os
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from support.build import SLOWER
+
+READY = "echo ready $DRARUN_JOB; "
+
+
+def children(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def running(drarun, options, script, under=()):
+    """A started job whose ranks all run; job.uid is its name."""
+    count = 2 * len(options[1].split(","))
+    job = drarun.start(*options, "-n", count, "sh", "-c", READY + script, under=under)
+    for _ in range(count):
+        words = job.process.stdout.readline().split()
+        assert words[:1] == ["ready"], job.process.stderr.read()
+    job.uid = words[1]
+    return job
+
+
+def session_dirs(job):
+    return list(Path("/tmp").glob(f"drarun-{job.uid}*"))
+
+
+def nothing_left(job, machines=()):
+    """Of this job on its agents, 2 s after its end at the latest."""
+    deadline = time.monotonic() + 2 * SLOWER
+    while True:
+        left = [str(path) for path in session_dirs(job)]
+        left += [f"{node.name}:/dev/shm/{name}" for node in machines
+                 for name in node.run("ls", "/dev/shm").split()]
+        for pid, line in all_processes(b"DRARUN_JOB=" + job.uid.encode()):
+            left.append(f"process {pid} {line}")
+        if not left or time.monotonic() > deadline:
+            assert not left
+            return
+        time.sleep(0.05)
+
+
+def all_processes(entry):
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if entry in (path / "environ").read_bytes().split(b"\0"):
+                yield int(path.name), (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            pass
+
+
+def still_serve(drarun, some, under=()):
+    """The agents take the next job."""
+    count = len(some.jobs)
+    result = drarun(*some.options, "-n", count, "sh", "-c", "echo rank $RANK", under=under).ok()
+    assert sorted(result.out.splitlines()) == [f"rank {i}" for i in range(count)]
+
+
+def stop(some):
+    """SIGTERM while they wait for a job; returns what they had said on stderr."""
+    for job in some.jobs:
+        job.signal(signal.SIGTERM)
+    results = [job.finish(timeout=10) for job in some.jobs]
+    assert [result.rc for result in results] == [0] * len(results)
+    return "".join(result.err for result in results)
+
+
+# ---- jobs over several machines ----
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_each_agent_knows_its_host(drarun, nodes, agents, count):
+    machines = nodes(count)
+    some = agents(machines)
+    result = drarun(*some.options, "-n", count, "sh", "-c",
+                    "echo $DRARUN_RANK $DRARUN_WORKER $(hostname) $DRARUN_HOST $MASTER_ADDR",
+                    under=machines.head.enter).ok()
+    assert sorted(result.out.splitlines()) == [f"{i} {i} node{i} node{i} 10.77.0.1"
+                                               for i in range(count)]
+    assert [agent.rc for agent in some.finish()] == [0] * count
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich4", "mpich5"])
+def test_mpi_between_machines(drarun, nodes, agents, mpi_named, name):
+    """Over the machines' own interfaces, shared memory only within each."""
+    mpi = mpi_named(name)
+    program = mpi.compile("mpi_check.c")
+    machines = nodes(3)
+    some = agents(machines)
+    result = drarun(*some.options, "-n", 6, program, "all", under=machines.head.enter,
+                    timeout=90).ok()
+    assert "ok: 6 ranks, 3 nodes\n" in result.out and mpi.version in result.out
+    assert result.err == ""
+    assert all(agent.rc == 0 and agent.err == "" for agent in some.finish())
+
+
+def test_eight_machines(drarun, nodes, agents, mpi_named):
+    machines = nodes(8)
+    some = agents(machines)
+    result = drarun(*some.options, "-n", 8, mpi_named("openmpi4").compile("mpi_check.c"), "all",
+                    under=machines.head.enter, timeout=90).ok()
+    assert "ok: 8 ranks, 8 nodes\n" in result.out
+    assert [agent.rc for agent in some.finish()] == [0] * 8
+
+
+def test_report_names_the_machine(drarun, nodes, agents):
+    machines = nodes(2)
+    some = agents(machines)
+    result = drarun(*some.options, "-n", 4, "sh", "-c", "[ $RANK != 3 ] || exit 9; sleep 60",
+                    under=machines.head.enter)
+    assert result.rc == 9
+    assert "rank 3 on worker 1 (node1) exited with status 9" in result.err
+    assert [agent.rc for agent in some.finish()] == [0, 0]
+
+
+def test_job_after_job(drarun, agents):
+    """The same agents, by launchers that follow each other without a pause."""
+    some = agents(2, once=False)
+    for i in range(10):
+        result = drarun(*some.options, "-n", 2, "sh", "-c", f"exit {i}")
+        assert result.rc == i
+    still_serve(drarun, some)
+    assert stop(some) == ""
+
+
+def test_over_ipv6(drarun, agents, tmp_path):
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 on this machine")
+    some = agents(1)
+    six = drarun.start("--listen", "[::1]:0", "--key-file", some.key_file, "--once",
+                       program=drarun.program.parent / "drarun-worker")
+    where = f"[::1]:{some.port(six)},{some.addresses[0]}"
+    result = drarun("--agents", where, "--key-file", some.key_file, "-n", 2, "sh", "-c",
+                    "echo $DRARUN_WORKERS").ok()
+    assert result.out == "2\n2\n"
+    assert six.finish().rc == 0
+    assert some.finish()[0].rc == 0
+
+
+# ---- keys ----
+
+def test_wrong_key(drarun, agents, tmp_path):
+    some = agents(2, once=False)
+    other = tmp_path / "other"
+    other.touch(mode=0o600)
+    other.write_text(secrets.token_hex(32))
+    result = drarun("--agents", some.options[1], "--key-file", other, "-n", 2, "true", timeout=20)
+    assert result.rc == 70
+    assert "does it hold the same --key-file" in result.err
+    still_serve(drarun, some)
+    assert "does it hold this job's key?" in stop(some)
+
+
+def test_missing_key(drarun, build):
+    result = drarun("--agents", "127.0.0.1:7173", "-n", 1, "true")
+    assert result.rc == 64 and "--key-file" in result.err
+    result = drarun("--listen", "127.0.0.1:0", program=build / "bin" / "drarun-worker")
+    assert result.rc == 64 and "--key-file" in result.err
+
+
+@pytest.mark.parametrize("make,said", [
+    (lambda path: path.write_text("ab" * 32) and path.chmod(0o644), "chmod 600"),
+    (lambda path: path.write_text("ab" * 31) and path.chmod(0o600), "64 hexadecimal digits"),
+    (lambda path: None, "No such file"),
+], ids=["readable", "short", "absent"])
+def test_bad_key_file(drarun, build, tmp_path, make, said):
+    key = tmp_path / "bad"
+    make(key)
+    for program, where in (("drarun", ["--agents", "127.0.0.1:7173"]),
+                           ("drarun-worker", ["--listen", "127.0.0.1:0"])):
+        words = [*where, "--key-file", key] + (["-n", 1, "true"] if program == "drarun" else [])
+        result = drarun(*words, program=build / "bin" / program)
+        assert result.rc == 64 and said in result.err and str(key) in result.err
+        assert "abab" not in result.err  # most of a key
+
+
+# ---- agents that cannot be had ----
+
+def test_unreachable_agent_is_named(drarun, agents):
+    some = agents(1, once=False)
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))  # nobody listens there
+        where = f"127.0.0.1:{door.getsockname()[1]}"
+        result = drarun("--agents", f"{some.addresses[0]},{where}", "--key-file", some.key_file, "-n",
+                        2, "true", timeout=30)
+    assert result.rc == 70
+    assert "worker 1" in result.err and where in result.err
+    still_serve(drarun, some)
+    stop(some)
+
+
+def test_something_else_listens_there(drarun, agents):
+    """It accepts, and says nothing at all, or not what an agent says."""
+    some = agents(1, once=False)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        where = f"127.0.0.1:{door.getsockname()[1]}"
+
+        def answer():
+            guest, _ = door.accept()
+            guest.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            guest.recv(10)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        result = drarun("--agents", where, "--key-file", some.key_file, "-n", 1, "true", timeout=30)
+        thread.join(10)
+        assert result.rc == 70 and where in result.err
+        result = drarun("--agents", where, "--key-file", some.key_file, "-n", 1, "true", timeout=30)
+        assert result.rc == 70 and where in result.err
+        assert 8 < result.seconds < 20 * SLOWER  # the deadline for agents to answer
+    still_serve(drarun, some)
+    stop(some)
+
+
+def test_same_agent_twice(drarun, agents):
+    some = agents(1, once=False)
+    result = drarun("--agents", f"{some.addresses[0]},{some.addresses[0]}", "--key-file",
+                    some.key_file, "-n", 2, "true")
+    assert result.rc == 64 and "named twice" in result.err
+    still_serve(drarun, some)
+    stop(some)
+
+
+def test_port_is_taken(drarun, agents, build):
+    some = agents(1, once=False)
+    result = drarun("--listen", some.addresses[0], "--key-file", some.key_file,
+                    program=build / "bin" / "drarun-worker")
+    assert result.rc == 70
+    assert some.addresses[0] in result.err and "in use" in result.err
+    stop(some)
+
+
+def test_second_launcher_is_turned_away(drarun, agents):
+    some = agents(2, once=False)
+    job = running(drarun, some.options, "sleep 60")
+    second = drarun(*some.options, "-n", 2, "true", timeout=30)
+    assert second.rc == 70 and "is it free?" in second.err
+    assert job.process.poll() is None
+    job.signal(signal.SIGTERM)
+    assert job.finish().rc == 143
+    nothing_left(job)
+    still_serve(drarun, some)
+    assert "has a launcher already" in stop(some)
+
+
+# ---- strangers at the port of an agent that runs a job ----
+
+def strangers(address):
+    """Sockets of peers that are up to no good."""
+    host, port = address.rsplit(":", 1)
+    made = []
+    for words in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"\xff\xff\xff\xff",
+                  os.urandom(4096), b"\x16\x03\x03\xff\xff" + os.urandom(70000)):
+        peer = socket.create_connection((host, int(port)), timeout=5)
+        peer.setblocking(False)
+        try:
+            peer.sendall(words)
+        except BlockingIOError:
+            pass
+        made.append(peer)
+    return made
+
+
+def test_strangers_do_not_disturb_a_job(drarun, agents, mpi_named):
+    """While MPI starts and runs, they come, say garbage, half a record or nothing, and stay."""
+    program = mpi_named("openmpi4").compile("mpi_check.c")
+    some = agents(2, once=False)
+    stayed, stopped = [], threading.Event()
+
+    def molest():
+        while not stopped.is_set() and len(stayed) < 600:
+            for address in some.addresses:
+                stayed.extend(strangers(address))
+            stopped.wait(0.02)
+
+    thread = threading.Thread(target=molest)
+    thread.start()
+    try:
+        for _ in range(2):
+            result = drarun(*some.options, "-n", 4, program, "all").ok()
+            assert "ok: 4 ranks, 2 nodes\n" in result.out and result.err == ""
+    finally:
+        stopped.set()
+        thread.join(30)
+    assert len(stayed) > 12
+    for peer in stayed:
+        peer.close()
+    still_serve(drarun, some)
+    assert "refused" in stop(some)
+
+
+def test_slow_stranger_is_dropped(drarun, agents):
+    """One byte of TLS a second: out after ten, while a job runs on."""
+    some = agents(1, once=False)
+    job = running(drarun, some.options, "sleep 60")
+    host, port = some.addresses[0].rsplit(":", 1)
+    began = time.monotonic()
+    with socket.create_connection((host, int(port)), timeout=5) as peer:
+        for byte in b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(20):
+            try:
+                peer.sendall(bytes([byte]))
+            except OSError:
+                break
+            readable, _, _ = select.select([peer], [], [], 1)
+            if readable and peer.recv(100) == b"":
+                break
+    assert 8 < time.monotonic() - began < 14 * SLOWER
+    assert job.process.poll() is None
+    job.signal(signal.SIGTERM)
+    assert job.finish().rc == 143
+    assert "no hello within 10 s" in stop(some)
+
+
+# ---- deaths ----
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_agent_is_killed(drarun, nodes, agents, worker):
+    """Its guard removes what it left, and serves the next job."""
+    machines = nodes(2)
+    some = agents(machines, once=False)
+    job = running(drarun, some.options, "echo x > /dev/shm/left-$RANK; setsid sleep 61 & sleep 60",
+                  under=machines.head.enter)
+    agent, = children(some.jobs[worker].pid)
+    os.kill(agent, signal.SIGKILL)
+    result = job.finish(timeout=20)
+    assert result.rc == 70
+    assert f"worker {worker} (node{worker}, {some.addresses[worker]}) was lost" in result.err
+    assert result.err.count("drarun: ") == 1, result.err
+    assert result.seconds < 10 * SLOWER
+    # what ranks themselves make under names of their own is theirs; the agent's own files are gone
+    for node in machines:
+        node.run("sh", "-c", "rm -f /dev/shm/left-*")
+    nothing_left(job, machines)
+    still_serve(drarun, some, under=machines.head.enter)
+    assert "the agent was killed by signal 9" in stop(some)
+
+
+def test_agent_and_guard_are_killed(drarun, agents):
+    """As when the machine's administrator kills both: the ranks go with them."""
+    some = agents(2, once=False)
+    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    agent, = children(some.jobs[1].pid)
+    os.kill(some.jobs[1].pid, signal.SIGKILL)
+    os.kill(agent, signal.SIGKILL)
+    result = job.finish(timeout=20)
+    assert result.rc == 70
+    assert f"worker 1 ({socket.gethostname()}, {some.addresses[1]}) was lost" in result.err
+    some.jobs[1].finish(clean=False)
+    for path in session_dirs(job):  # nobody was left to remove it
+        assert path.name.endswith(".1")
+    some.jobs.pop().close()
+    some.addresses.pop()
+    some.options[1] = some.addresses[0]
+    still_serve(drarun, some)
+    stop(some)
+
+
+def test_guard_is_killed(drarun, agents):
+    some = agents(2, once=False)
+    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    os.kill(some.jobs[0].pid, signal.SIGKILL)
+    result = job.finish(timeout=20)
+    assert result.rc == 70
+    assert "the agent was told to end (SIGTERM)" in result.err
+    nothing_left(job)
+    assert some.jobs.pop(0).finish().rc == -9
+    stop(some)
+
+
+def test_agent_is_told_to_end(drarun, agents):
+    some = agents(2, once=False)
+    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    some.jobs[1].signal(signal.SIGTERM)
+    result = job.finish(timeout=20)
+    assert result.rc == 70
+    assert "worker 1" in result.err and "told to end (SIGTERM)" in result.err
+    nothing_left(job)
+    assert some.jobs.pop().finish().rc == 0
+    stop(some)
+
+
+def test_launcher_is_killed(drarun, nodes, agents):
+    machines = nodes(2)
+    some = agents(machines, once=False)
+    job = running(drarun, some.options, "setsid sleep 61 & sleep 60", under=machines.head.enter)
+    os.kill(job.pid, signal.SIGKILL)
+    assert job.finish().rc == -9
+    nothing_left(job, machines)
+    still_serve(drarun, some, under=machines.head.enter)
+    assert "the launcher is gone" in stop(some)
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "mpich5"])
+def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
+    """With shared memory and sockets of the library in use."""
+    program = mpi_named(name).compile("mpi_check.c")
+    machines = nodes(2)
+    some = agents(machines, once=False)
+    job = drarun.start(*some.options, "-n", 4, "sh", "-c",
+                       f"{READY} exec {program} forever", under=machines.head.enter)
+    for _ in range(4):
+        job.uid = job.process.stdout.readline().split()[1]
+    assert job.process.stdout.readline() == "running\n"
+    os.kill(children(some.jobs[1].pid)[0], signal.SIGKILL)
+    result = job.finish(timeout=20)
+    assert result.rc == 70, repr(result)
+    assert "worker 1 (node1, " in result.err
+    nothing_left(job, machines)
+    still_serve(drarun, some, under=machines.head.enter)
+    stop(some)
+
+
+def test_network_goes_away(drarun, nodes, agents):
+    """No reset, no packet: silence of 30 s is a loss, on both sides."""
+    machines = nodes(2)
+    some = agents(machines, once=False)
+    job = running(drarun, some.options, "sleep 300", under=machines.head.enter)
+    began = time.monotonic()
+    machines[1].run("ip", "link", "set", "eth0", "down")
+    result = job.finish(timeout=60)
+    assert result.rc == 70
+    assert "worker 1 (node1, " in result.err
+    assert 20 < time.monotonic() - began < 45 * SLOWER
+    deadline = time.monotonic() + 45 * SLOWER  # the agent notices by itself, too
+    while list(all_processes(b"DRARUN_JOB=" + job.uid.encode())) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    nothing_left(job, machines)
+    import subprocess; print(time.monotonic()-began, subprocess.run("ps -eo pid,ppid,etimes,args | grep -v grep | grep -E 'drarun|sleep 300'", shell=True, capture_output=True,text=True).stdout)
+    machines[1].run("ip", "link", "set", "eth0", "up")
+    still_serve(drarun, some, under=machines.head.enter)
+    stop(some)

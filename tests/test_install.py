@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Install, uninstall and the Debian package."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from support.build import cached
+from support.run import Runner
+
+pytestmark = pytest.mark.plain("what is installed is a plain build")
+
+FILES = {
+    "bin/drarun",
+    "bin/drarun-worker",
+    "libexec/drarun/drarun-remote",
+    "share/bash-completion/completions/drarun",
+    "share/doc/drarun/LICENSE",
+    "share/doc/drarun/README.md",
+    "share/doc/drarun/examples/README.md",
+    "share/doc/drarun/examples/allreduce/allreduce.c",
+    "share/doc/drarun/examples/nccl-id/pmix_share.h",
+    "share/man/man1/drarun.1",
+    "share/man/man1/drarun-worker.1",
+}
+# what makes no sense in a user's tree
+NOT = ("CMakeLists.txt", "__pycache__", ".pyc", ".a")
+
+
+def files_below(root):
+    return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
+
+
+def cmake(*args, **environment):
+    run = subprocess.run(["cmake", *map(str, args)], capture_output=True, text=True, timeout=200,
+                         env={**os.environ, **environment})
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.fixture
+def staged(build, tmp_path):
+    """An installation, and the build tree's own record of it put back afterwards."""
+    manifest = build / "install_manifest.txt"
+    before = manifest.read_bytes() if manifest.exists() else None
+    cmake("--install", build, "--prefix", tmp_path / "prefix")
+    yield tmp_path / "prefix"
+    manifest.unlink(missing_ok=True)
+    if before is not None:
+        manifest.write_bytes(before)
+
+
+def test_files(staged):
+    files = files_below(staged)
+    assert FILES <= files
+    assert [f for f in files if f.endswith(NOT)] == []
+
+
+def test_installed_programs_run(staged, examples, tmp_path):
+    """From another place: nothing points back into the source or build tree."""
+    moved = tmp_path / "moved"
+    staged.rename(moved)
+    runner = Runner(moved / "bin" / "drarun")
+    try:
+        result = runner("-n", 2, "sh", "-c", "echo rank $DRARUN_RANK").ok()
+        assert sorted(result.out.splitlines()) == ["rank 0", "rank 1"]
+        # drarun-remote and the agent are found beside it
+        result = runner("--workers", 2, "-n", 4, "sh", "-c", "echo $DRARUN_WORKER").ok()
+        assert sorted(result.out.split()) == ["0", "0", "1", "1"]
+        assert subprocess.run([moved / "bin/drarun-worker", "--version"], capture_output=True,
+                              text=True, check=True).stdout.startswith("drarun-worker ")
+    finally:
+        runner.close()
+        moved.rename(staged)
+
+
+def test_agent_is_static(staged):
+    if cached("DRARUN_STATIC") == "OFF":
+        pytest.skip("DRARUN_STATIC is off")
+    run = subprocess.run(["ldd", staged / "bin/drarun-worker"], capture_output=True, text=True)
+    assert "not a dynamic executable" in run.stderr
+
+
+def test_uninstall_leaves_nothing(staged, build):
+    (staged / "bin" / "somebody-elses").touch()
+    cmake("--build", build, "--target", "uninstall")
+    assert files_below(staged) == {"bin/somebody-elses"}
+    assert [p for p in staged.rglob("*drarun*")] == []
+
+
+@pytest.fixture(scope="module")
+def package(build, tmp_path_factory):
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("no dpkg-deb")
+    out = tmp_path_factory.mktemp("package")
+    run = subprocess.run(["cpack", "--config", build / "CPackConfig.cmake", "-B", out],
+                         capture_output=True, text=True, timeout=250, cwd=out)
+    assert run.returncode == 0, run.stdout + run.stderr
+    (deb,) = out.glob("*.deb")
+    return deb
+
+
+def test_package_content(package):
+    lines = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    names = {line.split()[5].removeprefix("./usr/") for line in lines}
+    expected = {f for f in FILES if not f.startswith("share/man") and not f.endswith("LICENSE")}
+    assert expected | {"share/man/man1/drarun.1.gz", "share/doc/drarun/copyright"} <= names
+    assert {line.split()[1] for line in lines} == {"root/root"}
+
+
+def test_package_control(package):
+    fields = subprocess.run(["dpkg-deb", "-f", package], capture_output=True, text=True,
+                            check=True).stdout
+    assert "Package: drarun\n" in fields and "Maintainer: " in fields
+    assert package.name.startswith("drarun_")
+
+
+def test_package_unpacked_runs(package, tmp_path):
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
+    runner = Runner(tmp_path / "usr/bin/drarun")
+    try:
+        assert runner("--workers", 2, "-n", 2, "true").ok().out == ""
+    finally:
+        runner.close()
+
+
+def test_package_has_no_lintian_errors(package):
+    if not shutil.which("lintian"):
+        pytest.skip("no lintian; run scripts/setup --test")
+    run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", package],
+                         capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr

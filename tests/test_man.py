@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Man pages, help and completion tell of the same options: the program's own table."""
+import re
+import shutil
+import subprocess
+
+import pytest
+
+PROGRAMS = ["drarun", "drarun-worker"]
+
+
+def words(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request, build):
+    return build / "bin" / request.param
+
+
+def help_text(program):
+    return subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def page(program, source):
+    return (source / "docs" / "man" / f"{program.name}.1").read_text()
+
+
+def documented(page):
+    """The options that have an entry: ".It Fl n , -ranks Ar N"."""
+    entries = re.findall(r"^\.It Fl (.*)$", page, re.M)
+    return {f"--{name}" for entry in entries for name in re.findall(r"(?:^|[ ,])-([a-z][a-z-]*)", entry)}
+
+
+def test_every_option_has_an_entry(program, source):
+    # for the agent: the options as its help lists them, without those of drarun in its text
+    listed = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_text(program), re.M))
+    assert len(listed) > 5
+    assert documented(page(program, source)) == listed
+
+
+def test_page_is_well_formed(program, source):
+    if not shutil.which("mandoc"):
+        pytest.skip("no mandoc; run scripts/setup --test")
+    run = subprocess.run(["mandoc", "-Tlint", "-Wwarning", source / "docs/man" / f"{program.name}.1"],
+                         capture_output=True, text=True)
+    assert run.stdout == "" and run.returncode == 0
+
+
+def test_completion_knows_every_option(build):
+    drarun = build / "bin" / "drarun"
+    script = subprocess.run([drarun, "completion", "bash"], capture_output=True, text=True,
+                            check=True).stdout
+    options = words(re.search(r'compgen -W "(--[^"]*)"', script).group(1))
+    assert options == set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_text(drarun), re.M))
+
+
+@pytest.mark.parametrize("line,expected", [
+    ("drarun --work", {"--workers"}),
+    ("drarun --bind ", {"none", "core", "numa"}),
+    ("drarun vers", {"version"}),
+    ("drarun --launch e", {"env"}),
+])
+def test_completion_in_bash(build, line, expected):
+    script = f"""
+        source <({build}/bin/drarun completion bash)
+        read -ra COMP_WORDS <<<'{line}'; [[ '{line}' != *' ' ]] || COMP_WORDS+=('')
+        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _drarun; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd="/proc/self/fdinfo")
+    assert run.stderr == ""
+    assert expected <= set(run.stdout.split())

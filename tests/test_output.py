@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks' output: whole lines, in order, never lost, never unbounded, whoever reads it."""
+import hashlib
+import os
+import re
+import socket
+import subprocess
+import time
+
+import pytest
+
+PRINT = """
+import os, sys
+rank = os.environ["RANK"]
+for i in range({lines}):
+    sys.stdout.write(f"{{rank}}:{{i}}:" + "x" * (i % 300) + "\\n")
+    if i % 100 == 0:
+        sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("where", [("-n", 8), ("--workers", 4, "-n", 8)])
+def test_lines_stay_whole_and_in_order(drarun, where):
+    out = drarun(*where, "python3", "-c", PRINT.format(lines=3000)).ok().out
+    seen = {}
+    for line in out.splitlines():
+        rank, number, rest = line.split(":")
+        assert int(number) == seen.get(rank, 0)
+        assert rest == "x" * (int(number) % 300)
+        seen[rank] = int(number) + 1
+    assert seen == {str(rank): 3000 for rank in range(8)}
+
+
+def test_label(drarun):
+    result = drarun("-n", 11, "-l", "sh", "-c",
+                    'if [ $RANK = 9 ]; then printf "a\\n\\nb"; printf e >&2; fi').ok()
+    assert result.out == "[ 9] a\n[ 9] \n[ 9] b\n"
+    assert result.err == "[ 9] e\n"
+
+
+def test_raw_bytes_pass_unchanged(drarun):
+    program = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 40)"
+    assert drarun("python3", "-c", program, text=False).ok().out == bytes(range(256)) * 40
+
+
+def test_unfinished_last_line_gets_no_newline(drarun):
+    assert drarun("printf", "no newline").ok().out == "no newline"
+
+
+def test_a_prompt_is_shown_at_once(drarun):
+    job = drarun.start("sh", "-c", "printf 'name? '; sleep 20", text=False)
+    began = time.monotonic()
+    assert os.read(job.process.stdout.fileno(), 100) == b"name? "
+    assert time.monotonic() - began < 5
+    job.signal(15)
+    job.finish()
+
+
+def test_others_wait_for_an_unfinished_line(drarun):
+    program = ('if [ $RANK = 0 ]; then printf first; sleep 0.5; echo second; '
+               'else sleep 0.2; echo other; fi')
+    assert drarun("-n", 2, "sh", "-c", program).ok().out == "firstsecond\nother\n"
+
+
+def test_others_do_not_wait_for_ever(drarun):
+    program = 'if [ $RANK = 0 ]; then printf first; sleep 3; echo second; else sleep 0.2; echo other; fi'
+    assert drarun("-n", 2, "sh", "-c", program).ok().out == "firstother\nsecond\n"
+
+
+def test_line_of_100_mb(drarun):
+    program = "import sys; sys.stdout.write('x' * 100_000_000 + '\\n')"
+    job = drarun.start("-n", 2, "python3", "-c", "import os\nif os.environ['RANK'] == '0':\n  " + program,
+                       text=False)
+    digest, size = hashlib.md5(), 0
+    while piece := job.process.stdout.read(1 << 20):
+        digest.update(piece)
+        size += len(piece)
+    assert size == 100_000_001
+    assert digest.hexdigest() == hashlib.md5(b"x" * 100_000_000 + b"\n").hexdigest()
+    job.finish().ok()
+
+
+def memory(pid, what="VmHWM"):
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(rf"{what}:\s+(\d+)", file.read()).group(1))
+
+
+@pytest.mark.plain("measures memory")
+def test_a_slow_reader_slows_the_ranks(drarun):
+    job = drarun.start("-n", 4, "sh", "-c", "head -c 250000000 /dev/zero", text=False)
+    time.sleep(1)
+    ours = [pid for pid, line in job.processes().items() if "drarun" in line]
+    size = 0
+    while size < 999_000_000:
+        size += len(job.process.stdout.read(1 << 20))
+    assert max(memory(pid) for pid in ours) < 16 * 1024, "KiB: output piles up"
+    size += len(job.process.stdout.read())
+    assert size == 1_000_000_000
+    job.finish().ok()
+
+
+def test_files(drarun, tmp_path):
+    out = tmp_path / "out"
+    result = drarun("-n", 12, "--output-dir", out, "sh", "-c", "echo o $RANK; echo e $RANK >&2").ok()
+    assert (result.out, result.err) == ("", "")
+    assert sorted(p.name for p in out.iterdir()) == sorted(
+        f"rank.{r:02}.{s}" for r in range(12) for s in ("out", "err"))
+    assert (out / "rank.07.out").read_text() == "o 7\n"
+    assert (out / "rank.11.err").read_text() == "e 11\n"
+
+
+def test_more_files_than_descriptors(drarun, tmp_path):
+    limit = ["sh", "-c", 'ulimit -n 92; exec "$@"', "sh"]  # a rank takes seven in its agent
+    drarun("-n", 12, "--output-dir", tmp_path, "sh", "-c", "echo $RANK; sleep 0.1; echo $RANK",
+           under=limit).ok()
+    for rank in range(12):
+        assert (tmp_path / f"rank.{rank:02}.out").read_text() == f"{rank}\n" * 2
+
+
+def test_files_cannot_be_made(drarun, tmp_path):
+    result = drarun("--output-dir", "/proc/nowhere", "touch", tmp_path / "ran")
+    assert result.rc == 70 and "/proc/nowhere" in result.err
+    assert not (tmp_path / "ran").exists()
+    result = drarun("--output-dir", tmp_path / "a" / "b", "true")
+    assert result.rc == 70 and "No such file or directory" in result.err
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("needs root to mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_full_disk_before_the_start(drarun, small_disk, tmp_path):
+    subprocess.run(f"head -c 1M /dev/zero > {small_disk}/big", shell=True, stderr=subprocess.DEVNULL)
+    result = drarun("-n", 2, "--output-dir", small_disk / "out", "touch", tmp_path / "ran")
+    assert result.rc == 70 and "No space left on device" in result.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_full_disk_in_the_middle(drarun, small_disk):
+    result = drarun("-n", 2, "--output-dir", small_disk / "out", "sh", "-c",
+                    "head -c 1000000 /dev/zero; sleep 60")
+    assert result.rc == 70
+    assert re.search(r"cannot write to .*/out/rank\.[01]\.out: No space left on device", result.err)
+    assert result.err.count("No space left") == 1
+    assert result.seconds < 20
+
+
+def test_full_disk_of_our_stdout(drarun):
+    result = drarun("sh", "-c", "echo x; sleep 60", under=["sh", "-c", 'exec "$@" > /dev/full', "sh"])
+    assert result.rc == 70
+    assert "cannot write to standard output: No space left on device" in result.err
+
+
+def test_nobody_reads(drarun):
+    job = drarun.start("-n", 2, "sh", "-c", "while :; do echo y || exit 0; done", text=False)
+    assert job.process.stdout.read(100)
+    job.process.stdout.close()
+    job.process.stdout = None
+    result = job.finish(timeout=20)
+    # the ranks find out as they would have by themselves: by SIGPIPE
+    assert result.rc in (0, 128 + 13)
+
+
+def test_closed_stdout(drarun):
+    result = drarun("sh", "-c", "echo lost; echo kept >&2; exit 3",
+                    under=["sh", "-c", 'exec "$@" >&-', "sh"])
+    assert result.rc == 3
+    assert result.err.startswith("kept\n")
+
+
+def test_all_closed(drarun):
+    result = drarun("-n", 2, "sh", "-c", "echo x; cat; exit 5",
+                    under=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
+    assert result.rc == 5
+
+
+def test_shared_flags_stay(drarun):
+    read, write = os.pipe()
+    before = subprocess.check_output(["cat", f"/proc/self/fdinfo/{write}"], pass_fds=[write])
+    drarun("true", under=["sh", "-c", f'exec "$@" >&{write}', "sh"])
+    assert subprocess.check_output(["cat", f"/proc/self/fdinfo/{write}"], pass_fds=[write]) == before
+    os.close(read)
+    os.close(write)
+
+
+def test_one_file_for_both_streams(drarun):
+    program = "for i in 1 2 3 4 5; do echo out $RANK; echo err $RANK >&2; done"
+    result = drarun("-n", 4, "-l", "sh", "-c", program,
+                    under=["sh", "-c", 'exec "$@" 2>&1', "sh"]).ok()
+    assert len(result.out.splitlines()) == 40
+    assert all(re.fullmatch(r"\[(\d)\] (out|err) \1", line) for line in result.out.splitlines())
+
+
+def test_stdout_is_a_socket(drarun):
+    ours, theirs = socket.socketpair()
+    job = subprocess.Popen([drarun.program, "sh", "-c", "head -c 3000000 /dev/zero"], stdout=theirs,
+                           stdin=subprocess.DEVNULL)
+    theirs.close()
+    size = 0
+    while piece := ours.recv(1 << 16):
+        size += len(piece)
+    assert (job.wait(20), size) == (0, 3_000_000)
+
+
+def test_stdout_is_appended_to(drarun, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    drarun("echo", "after", under=["sh", "-c", f'exec "$@" >> {log}', "sh"]).ok()
+    assert log.read_text() == "before\nafter\n"
+
+
+@pytest.mark.plain("measures memory")
+def test_memory_of_the_launcher(drarun):
+    job = drarun.start("-n", 4, "sleep", "2")
+    time.sleep(1)
+    assert memory(job.pid) < 6 * 1024
+    job.finish().ok()

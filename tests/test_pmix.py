@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every entry of the PMIx server (docs/design/007-pmix-server.md), asked by tests/programs/pmix_client.c
+over one, two and three agents, with three releases of the client library."""
+import re
+import socket
+
+import pytest
+
+from support.mpi import BY_NAME
+
+PLACES = {"one": ["-n", 4], "two": ["--workers", 2, "-n", 4], "three": ["--workers", 3, "-n", 6]}
+
+
+class Client:
+    """name: a program of the build. library: whose libpmix it runs with, when not its own."""
+
+    def __init__(self, name, version, library=None):
+        self.name, self.version, self.library = name, version, library
+
+    def command(self, build):
+        program = build / "tests" / "programs" / self.name
+        if not program.exists():
+            pytest.skip("no libpmix-dev when this was built; run scripts/setup --test")
+        if not self.library:
+            return [program]
+        path = BY_NAME[self.library].home() / "lib" / "openmpi"
+        return ["env", f"LD_LIBRARY_PATH={path}", program]
+
+
+CLIENTS = [Client("pmix_client", "4."), Client("pmix_client_inside", "5.0.7"),
+           Client("pmix_client", "5.0.11", library="openmpi5")]
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: f"client{client.version.rstrip('.')}")
+def client(request, build, drarun):
+    """client("modex", where="two"): the Result of that case."""
+
+    def run(*case, where, **how):
+        return drarun(*PLACES[where], *request.param.command(build), *case, timeout=30, **how)
+
+    run.version = request.param.version
+    return run
+
+
+@pytest.fixture(params=PLACES)
+def where(request):
+    return request.param
+
+
+@pytest.mark.parametrize("case", [
+    "job", "modex", "big", "barrier", "subset", "dmodex", "publish", "first-read", "lookup-timeout",
+    "connect", "group", "event", "event-custom", "query", "control", "pause", "spawn", "refused"])
+def test_entry(client, case, where):
+    result = client(case, where=where).ok()
+    ranks = PLACES[where][-1]
+    assert result.out.startswith(f"{case} ok on {ranks} ranks, OpenPMIx {client.version}")
+    assert result.err == ""
+
+
+def test_log_becomes_output_of_the_rank(client, where):
+    result = client("log", where=where).ok()
+    ranks = PLACES[where][-1]
+    assert sorted(result.err.splitlines()) == [f"logged by {rank}" for rank in range(ranks)]
+
+
+def test_what_no_message_carries_is_refused(client, where):
+    """17 MiB by direct modex: an answer, not a hang."""
+    result = client("dmodex-too-big", where=where).ok()
+    assert ("a fence that collects data has no such limit" in result.err) == (where != "one")
+
+
+@pytest.mark.parametrize("case,status,said", [
+    ("abort", 7, r"rank 1 on worker 0 \({host}\) aborted the job with status 7 after .*: enough"),
+    ("kill", 137, r"rank {last} on worker \d \({host}\) was killed by signal 9"),
+    ("leave segv", 139, r"rank 1 on worker 0 \({host}\) was killed by signal 11 \(SIGSEGV\)"),
+    ("leave exit5", 5, r"rank 1 on worker 0 \({host}\) exited with status 5"),
+    ("leave exit0", 1, r"rank 1 on worker 0 \({host}\) exited with status 0 .*without finalizing"),
+])
+def test_end(client, where, case, status, said):
+    """The others wait in a fence, in which nobody must stay."""
+    result = client(*case.split(), where=where)
+    assert result.rc == status, repr(result)
+    assert result.seconds < 10
+    said = said.format(host=re.escape(socket.gethostname()), last=PLACES[where][-1] - 1)
+    assert len(re.findall(f"drarun: {said}", result.err)) == 1
+    assert result.err.count("drarun: ") == 1
+    assert "PMIX ERROR" not in result.err

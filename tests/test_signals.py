@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals to drarun, time limits, and how soon everything is over."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+READY = "echo ready; "
+
+
+def started(drarun, *args):
+    job = drarun.start(*args)
+    for _ in range(2):
+        assert job.process.stdout.readline() == "ready\n"
+    return job
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_end(drarun, signo, where):
+    job = started(drarun, *where, "sh", "-c", READY + "sleep 60; echo late")
+    job.signal(signo)
+    result = job.finish()
+    assert result.rc == 128 + signo
+    assert result.seconds < 5 and "late" not in result.out
+
+
+def test_ranks_get_that_very_signal_and_time(drarun):
+    program = "trap 'echo caught; sleep 0.3; echo cleaned; exit 0' INT; " + READY + \
+              "while :; do sleep 0.05; done"
+    job = started(drarun, "-n", 2, "sh", "-c", program)
+    job.signal(signal.SIGINT)
+    result = job.finish()
+    assert result.rc == 130
+    assert result.out.count("caught") == 2 and result.out.count("cleaned") == 2
+
+
+def test_ranks_that_ignore_everything(drarun):
+    job = started(drarun, "-n", 2, "sh", "-c", "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
+    began = time.monotonic()
+    job.signal(signal.SIGINT)
+    assert job.finish().rc == 130
+    assert time.monotonic() - began < 5
+
+
+def test_twice_is_final(drarun):
+    job = started(drarun, "--kill-after", "50", "-n", 2, "sh", "-c",
+                  "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
+    job.signal(signal.SIGINT)
+    time.sleep(0.3)
+    began = time.monotonic()
+    job.signal(signal.SIGINT)
+    assert job.finish().rc == 130
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
+def test_forwarded(drarun, signo):
+    program = f"trap 'echo got; exit 0' {signo.name[3:]}; {READY} while :; do sleep 0.05; done"
+    job = started(drarun, "--workers", 2, "-n", 2, "sh", "-c", program)
+    job.signal(signo)
+    assert job.finish().ok().out == "got\ngot\n"
+
+
+def test_nohup(drarun):
+    job = drarun.start("sh", "-c", "echo ready; sleep 0.5; echo end", under=["nohup"])
+    assert job.process.stdout.readline() == "ready\n"
+    job.signal(signal.SIGHUP)
+    assert job.finish().ok().out == "end\n"
+
+
+def test_timeout(drarun):
+    result = drarun("--timeout", "0.5", "-n", 2, "sleep", "60")
+    assert result.rc == 124
+    assert "--timeout" in result.err
+    assert result.seconds < 4
+
+
+def test_first_failure_ends_the_others(drarun):
+    program = "if [ $RANK = 1 ]; then exit 9; fi; (sleep 61 & sleep 62 & setsid sleep 63 & wait)"
+    result = drarun("--workers", 2, "-n", 4, "sh", "-c", program)
+    assert result.rc == 9
+    assert result.seconds < 4
+
+
+def test_signal_before_anything_runs(drarun):
+    for wait in (0, 0.0005, 0.001, 0.002, 0.004):
+        job = drarun.start("-n", 4, "sleep", "60")
+        time.sleep(wait)
+        job.signal(signal.SIGTERM)
+        assert job.finish(timeout=10).rc in (143, -15)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_agent_killed(drarun, where):
+    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 60 & sleep 61")
+    victim = children(job.pid)[0]
+    os.kill(victim, signal.SIGKILL)
+    result = job.finish()
+    assert result.rc == 70
+    assert "killed by SIGKILL" in result.err
+    assert result.seconds < 5
+
+
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_launcher_killed(drarun, where):
+    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 60 & sleep 61")
+    job.signal(signal.SIGKILL)
+    assert job.finish().rc == -9
+
+
+def test_agent_stopped_is_killed_at_the_end(drarun):
+    job = started(drarun, "-n", 2, "sh", "-c", READY + "sleep 60")
+    agent = children(job.pid)[0]
+    os.kill(agent, signal.SIGSTOP)
+    job.signal(signal.SIGTERM)
+    result = job.finish(timeout=20)
+    assert result.rc == 143
+    assert "did not end when told to" in result.err
+
+
+def test_stalled_reader_does_not_hold_up_the_end(drarun):
+    job = drarun.start("-n", 2, "sh", "-c", "cat /dev/zero", text=False)
+    time.sleep(0.5)
+    job.signal(signal.SIGTERM)
+    job.process.wait(20)
+    assert job.process.returncode == 143
+    job.finish()
+
+
+def test_no_more_processes_allowed(drarun):
+    if os.getuid() == 0:
+        under = ["setpriv", "--reuid", "65534", "--clear-groups", "prlimit", "--nproc=6"]
+    else:
+        under = ["prlimit", "--nproc=6"]
+    probe = subprocess.run([*under, drarun.program, "--version"], capture_output=True)
+    if probe.returncode:
+        pytest.skip(f"cannot limit processes here: {probe.stderr!r}")
+    result = drarun("-n", 16, "sleep", "60", under=under, timeout=30)
+    assert result.rc == 70 and result.err

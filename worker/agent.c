@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/wire/hello.h"
+#include "worker/agent_private.h"
+
+static const char *const state_names[] = {
+    [AGENT_IDLE] = "idle",       [AGENT_PREPARING] = "preparing", [AGENT_READY] = "ready",
+    [AGENT_RUNNING] = "running", [AGENT_ENDING] = "ending",       [AGENT_DONE] = "done",
+};
+
+static void enter(struct agent *agent, enum agent_state state)
+{
+    log_debug("agent %u: %s -> %s", agent->tree.self, state_names[agent->state],
+              state_names[state]);
+    agent->state = state;
+}
+
+static void leave(struct agent *agent, int status)
+{
+    agent->status = status;
+    event_base_loopbreak(agent->base);
+}
+
+void agent_end_ranks(struct agent *agent, bool at_once)
+{
+    agent->out_of_order = true;
+    if (agent->state == AGENT_DONE)
+        return;
+    if (agent->state == AGENT_RUNNING)
+        enter(agent, AGENT_ENDING);
+    if (agent->ranks && agent->state == AGENT_ENDING)
+        ranks_end(agent->ranks, at_once);
+    else if (agent->state != AGENT_ENDING) {
+        /* no rank has started: done at once */
+        agent_clean(agent);
+        enter(agent, AGENT_DONE);
+        agent_send_done(agent);
+    }
+}
+
+/* Ours has failed in a way that is no rank's doing. */
+static void fail(struct agent *agent, const struct drarun_error *err)
+{
+    agent_send_failure(agent, err, -1);
+    agent_end_ranks(agent, true);
+}
+
+void agent_on_all_ended(void *arg)
+{
+    struct agent *agent = arg;
+    agent_clean(agent);
+    enter(agent, AGENT_DONE);
+    agent_send_done(agent);
+    if (agent->control_lost)
+        leave(agent, 70);
+}
+
+static void on_prepared(struct agent *agent)
+{
+    enter(agent, AGENT_READY);
+    agent_send_ready(agent);
+    if (agent->job.wire->start) {
+        enter(agent, AGENT_RUNNING);
+        agent_start(agent);
+    }
+}
+
+/* ---- neighbours ---- */
+
+static void peers_message(void *arg, uint32_t from, const Drarun__Wire__Envelope *message)
+{
+    struct agent *agent = arg;
+    struct drarun_error err = {0};
+    int rc = 0;
+    if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_COLLECTIVE)
+        rc = coll_message(agent->coll, from, message->collective, &err);
+    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->pmix)
+        pmix_host_routed(agent->pmix, message->routed);
+    else
+        rc = error_set(&err, EPROTO, "a message of kind %d", message->body_case);
+    if (rc < 0) {
+        error_prefix(&err, "worker %u", from);
+        fail(agent, &err);
+    }
+}
+
+static void peers_ready(void *arg)
+{
+    on_prepared(arg);
+}
+
+static void peers_lost(void *arg, const struct drarun_error *err)
+{
+    struct agent *agent = arg;
+    /* at the end everyone leaves in turn */
+    if (agent->state != AGENT_DONE)
+        fail(agent, err);
+}
+
+static const struct peers_owner peers_owner = {
+    .message = peers_message,
+    .ready = peers_ready,
+    .lost = peers_lost,
+};
+
+/* ---- the launcher ---- */
+
+static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
+{
+    struct drarun_error err = {0};
+    Drarun__Wire__Launch *launch = message->launch;
+    message->launch = NULL; /* ours now */
+    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET;
+    if (agent->state != AGENT_IDLE) {
+        drarun__wire__launch__free_unpacked(launch, NULL);
+        error_set(&err, EPROTO, "a second launch message");
+        fail(agent, &err);
+        return;
+    }
+    enter(agent, AGENT_PREPARING);
+    int rc = agent_prepare_take(agent, launch, &err);
+    if (rc == 0) {
+        struct peers_owner owner = peers_owner;
+        owner.arg = agent;
+        agent->peers = peers_new(agent->base, &agent->job, &agent->tree, agent->dial_tls, &owner);
+        rc = agent->peers ? 0 : error_set(&err, ENOMEM, "out of memory");
+    }
+    if (rc == 0 && agent->early.channel && strcmp(agent->early.job, agent->job.wire->uid) == 0)
+        rc = peers_parent_take(agent->peers, TAKE_PTR(agent->early.channel), agent->early.worker,
+                               &err);
+    if (rc == 0)
+        rc = peers_connect(agent->peers, &err);
+    if (rc < 0)
+        fail(agent, &err);
+}
+
+static void on_end(struct agent *agent, const Drarun__Wire__End *end)
+{
+    log_debug("agent %u: told to end: %s", agent->tree.self, end->reason);
+    agent_end_ranks(agent, end->at_once);
+}
+
+static void on_pong_due(struct agent *agent)
+{
+    Drarun__Wire__Pong pong = DRARUN__WIRE__PONG__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PONG, pong, &pong);
+    agent_send(agent, &envelope);
+}
+
+/* Messages that need running ranks; false for other kinds. */
+static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *message)
+{
+    struct ranks *ranks = agent->ranks;
+    switch (message->body_case) {
+    case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT_ACK:
+        if (ranks)
+            ranks_output_done(ranks, message->output_ack->bytes);
+        return true;
+    case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT_CLOSED:
+        if (ranks)
+            ranks_output_closed(ranks, (enum rank_stream)message->output_closed->stream);
+        return true;
+    case DRARUN__WIRE__ENVELOPE__BODY_INPUT:
+        if (ranks && message->input->data.len > 0)
+            ranks_input(ranks, message->input->data.data, message->input->data.len);
+        if (ranks && message->input->eof)
+            ranks_input(ranks, NULL, 0);
+        return true;
+    case DRARUN__WIRE__ENVELOPE__BODY_SIGNAL:
+        if (ranks && message->signal->signo > 0 && message->signal->signo < NSIG)
+            ranks_signal(ranks, message->signal->signo);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
+{
+    struct agent *agent = arg;
+    struct drarun_error err = {0};
+    (void)channel;
+    if (on_rank_message(agent, message))
+        return;
+    switch (message->body_case) {
+    case DRARUN__WIRE__ENVELOPE__BODY_HELLO:
+        if (hello_check(message->hello, pmix_host_version(), &err) < 0)
+            fail(agent, &err);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_LAUNCH:
+        on_launch(agent, message);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_START:
+        if (agent->state == AGENT_READY) {
+            enter(agent, AGENT_RUNNING);
+            agent_start(agent);
+        }
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_END:
+        on_end(agent, message->end);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_PING:
+        on_pong_due(agent);
+        break;
+    default:
+        error_set(&err, EPROTO, "a message of kind %d from the launcher", message->body_case);
+        fail(agent, &err);
+    }
+}
+
+/* The launcher is gone. After the end that is how it dismisses us; before, nobody wants the job. */
+static void control_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct agent *agent = arg;
+    (void)channel;
+    agent->control_lost = true;
+    if (agent->state == AGENT_DONE || agent->state == AGENT_IDLE) {
+        leave(agent, agent->state == AGENT_DONE ? 0 : 70);
+        return;
+    }
+    log_error("the launcher is gone (%s): ending its ranks",
+              err->code ? err->text : "connection closed");
+    agent_end_ranks(agent, true);
+    if (agent->state == AGENT_DONE)
+        leave(agent, 70);
+}
+
+static void on_sigterm(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    if (agent->state == AGENT_IDLE) {
+        leave(agent, 0);
+        return;
+    }
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent was told to end (SIGTERM)");
+    agent_send_failure(agent, &err, -1);
+    agent_end_ranks(agent, false);
+}
+
+/* ---- connections ---- */
+
+static void turn_away(struct channel *channel, const char *why)
+{
+    log_error("%s turned away: %s", channel_peer(channel), why);
+    channel_free(channel);
+}
+
+static void control_take(struct agent *agent, struct channel *channel)
+{
+    agent->control = channel;
+    channel_set_callbacks(channel, control_message, control_closed, agent);
+    agent_send_hello(agent);
+}
+
+static void parent_take(struct agent *agent, struct channel *channel,
+                        const Drarun__Wire__Hello *hello)
+{
+    struct drarun_error err = {0};
+    if (agent->peers && strcmp(hello->job, agent->job.wire->uid) == 0) {
+        if (peers_parent_take(agent->peers, channel, hello->worker, &err) < 0)
+            log_error("%s", err.text);
+    } else if (!agent->peers && !agent->early.channel && strlen(hello->job) < 72) {
+        agent->early.channel = channel;
+        agent->early.worker = hello->worker;
+        snprintf(agent->early.job, sizeof agent->early.job, "%s", hello->job);
+        channel_set_callbacks(channel, control_message, control_closed, agent);
+    } else {
+        turn_away(channel, "a neighbour of another job");
+    }
+}
+
+static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
+{
+    struct agent *agent = arg;
+    if (hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER && !agent->control)
+        control_take(agent, channel);
+    else if (hello->role == DRARUN__WIRE__ROLE__ROLE_PEER)
+        parent_take(agent, channel, hello);
+    else
+        turn_away(channel, "this agent has a launcher already");
+}
+
+static int open_connections(struct agent *agent, struct drarun_error *err)
+{
+    struct agent_options *o = &agent->options;
+    if (o->control_fd >= 0) {
+        struct channel *channel = channel_new_take(agent->base, take_fd(&o->control_fd),
+                                                   control_message, control_closed, agent);
+        if (!channel)
+            return error_set(err, ENOMEM, "out of memory");
+        control_take(agent, channel);
+    }
+    if (o->listen_fd >= 0) {
+        agent->dial_tls = tls_context_new(o->key, TLS_CLIENT, err);
+        if (!agent->dial_tls)
+            return -err->code;
+        agent->door =
+            listen_open_take(agent->base, take_fd(&o->listen_fd), o->key, on_hello, agent, err);
+        if (!agent->door)
+            return -err->code;
+    }
+    return 0;
+}
+
+struct agent *agent_new(struct event_base *base, const struct agent_options *options,
+                        struct drarun_error *err)
+{
+    struct agent *agent = calloc(1, sizeof *agent);
+    if (!agent) {
+        error_set(err, ENOMEM, "out of memory");
+        return NULL;
+    }
+    agent->base = base;
+    agent->options = *options;
+    agent->state = AGENT_IDLE;
+    agent->sigterm = evsignal_new(base, SIGTERM, on_sigterm, agent);
+    int rc = agent->sigterm && evsignal_add(agent->sigterm, NULL) == 0
+                 ? open_connections(agent, err)
+                 : error_set(err, ENOMEM, "out of memory");
+    if (rc < 0) {
+        agent_free(agent);
+        return NULL;
+    }
+    return agent;
+}
+
+int agent_run(struct agent *agent)
+{
+    agent->status = 70;
+    event_base_dispatch(agent->base);
+    return agent->status;
+}
+
+void agent_free(struct agent *agent)
+{
+    if (!agent)
+        return;
+    agent_clean(agent);
+    ranks_free(agent->ranks);
+    pmi1_host_free(agent->pmi1);
+    pmix_host_free(agent->pmix);
+    peers_free(agent->peers);
+    coll_free(agent->coll);
+    channel_free(agent->control);
+    channel_free(agent->early.channel);
+    listen_close(agent->door);
+    tls_context_free(agent->dial_tls);
+    if (agent->sigterm)
+        event_free(agent->sigterm);
+    if (agent->look)
+        event_free(agent->look);
+    if (agent->still_running)
+        event_free(agent->still_running);
+    topology_free(agent->topology);
+    close_fd(&agent->options.control_fd);
+    close_fd(&agent->options.listen_fd);
+    free(agent->rank);
+    free(agent->app_connected);
+    if (agent->late_abort.timer)
+        event_free(agent->late_abort.timer);
+    free(agent->late_abort.text);
+    strlist_done(&agent->environment);
+    agent_job_done(&agent->job);
+    free(agent);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent: takes one job from one launcher, starts its ranks, serves them, reports their ends,
+ * and leaves nothing behind. Everything on the loop's thread. */
+#ifndef DRARUN_WORKER_AGENT_H
+#define DRARUN_WORKER_AGENT_H
+
+#include <event2/event.h>
+#include "drarun/error.h"
+#include "lib/wire/tls.h"
+
+struct agent;
+
+struct agent_options {
+    int control_fd; /* connected to the launcher, or -1 */
+    int listen_fd;  /* where launcher and parent dial, or -1; needs a key */
+    const struct tls_key *key;
+    /* Called when the session directory is known and (NULL) when it is gone; for a guard process
+     * that cleans up after a killed agent. May be NULL. */
+    void (*session)(const char *dir, void *arg);
+    void *session_arg;
+};
+
+/* Takes both descriptors. */
+struct agent *agent_new(struct event_base *base, const struct agent_options *options,
+                        struct drarun_error *err);
+/* Runs until the job is over or no launcher can come any more; returns the exit status of the
+ * agent: 0 when the launcher was told everything, 70 otherwise. */
+int agent_run(struct agent *agent);
+void agent_free(struct agent *agent);
+
+#endif

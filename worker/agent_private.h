@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the agent share: agent.c (connections and life), agent_launch.c (from a launch
+ * message to running ranks), agent_report.c (what the launcher is told). */
+#ifndef DRARUN_WORKER_AGENT_PRIVATE_H
+#define DRARUN_WORKER_AGENT_PRIVATE_H
+
+#include "lib/wire/channel.h"
+#include "worker/agent.h"
+#include "worker/agent_job.h"
+#include "worker/coll.h"
+#include "worker/listen.h"
+#include "worker/peers.h"
+#include "worker/pmi1_host.h"
+#include "worker/pmix/host.h"
+#include "worker/ranks.h"
+#include "worker/tree.h"
+
+enum agent_state {
+    AGENT_IDLE = 1,  /* no job yet */
+    AGENT_PREPARING, /* the tree is being connected */
+    AGENT_READY,     /* waits for the launcher's start */
+    AGENT_RUNNING,
+    AGENT_ENDING, /* ranks are being ended */
+    AGENT_DONE,   /* every rank ended, everything removed; relays for others until told to go */
+};
+
+/* What is known of one rank. */
+struct agent_rank {
+    enum { RANK_API_NONE = 0, RANK_API_PMIX, RANK_API_PMI1 } api;
+    bool finalized;
+};
+
+/* A parent that dialled before the launcher told us the job. */
+struct early_parent {
+    struct channel *channel;
+    uint32_t worker;
+    char job[72];
+};
+
+/* The first abort that came while another rank was dying: most likely an echo, told after that end.
+ */
+struct late_abort {
+    bool there;
+    uint32_t rank;
+    int status;
+    char *text;
+    struct event *timer; /* the latest moment */
+};
+
+struct shm_clean;
+
+struct agent {
+    struct event_base *base;
+    struct agent_options options;
+    enum agent_state state;
+    int status;
+    struct channel *control;
+    bool control_lost;
+    struct listen_door *door;
+    struct tls_context *dial_tls;
+    struct early_parent early;
+    struct event *sigterm;
+    struct agent_job job;
+    struct strlist environment; /* our own, as it was before libpmix got its settings there */
+    struct tree tree;
+    struct coll *coll;
+    struct peers *peers;
+    struct pmix_host *pmix;
+    struct pmi1_host *pmi1;
+    struct ranks *ranks;
+    struct agent_rank *rank; /* by local index */
+    bool *app_connected;     /* by program: the launcher was told */
+    struct late_abort late_abort;
+    bool out_of_order;  /* something may be left in shared memory */
+    bool mpi_library;   /* a rank had an MPI library loaded */
+    struct event *look; /* for that */
+    struct event *still_running;
+    struct topology *topology;
+    struct shm_clean *shm;
+    char *session_dir; /* made by us, to be removed */
+    char shm_dir[128]; /* the same in /dev/shm; empty: none could be made */
+};
+
+/* agent.c */
+void agent_end_ranks(struct agent *agent, bool at_once);
+void agent_on_all_ended(void *arg); /* for struct ranks_owner */
+
+/* agent_launch.c */
+int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
+void agent_start(struct agent *agent);
+void agent_clean(struct agent *agent);
+
+/* agent_report.c */
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
+void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
+void agent_send_note(struct agent *agent, const char *text);
+void agent_send_hello(struct agent *agent);
+void agent_send_ready(struct agent *agent);
+void agent_send_done(struct agent *agent);
+void agent_rank_connected(struct agent *agent, uint32_t rank, int api);
+void agent_rank_finalized(struct agent *agent, uint32_t rank);
+void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char *text);
+/* For struct ranks_owner. */
+void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
+                     size_t length, bool partial);
+bool agent_on_reaped(void *arg, const struct rank_result *result);
+void agent_on_ended(void *arg, const struct rank_result *result);
+void agent_on_input_done(void *arg, size_t bytes);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/wire/hello.h"
+#include "worker/agent_private.h"
+
+#define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
+
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
+{
+    if (!agent->control || agent->control_lost)
+        return;
+    int rc = channel_send(agent->control, message);
+    if (rc < 0)
+        log_error("message to the launcher not sent: %s", strerror(-rc));
+}
+
+void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank)
+{
+    Drarun__Wire__Failure message = DRARUN__WIRE__FAILURE__INIT;
+    message.kind = failure->kind;
+    message.code = failure->code;
+    message.text = (char *)failure->text;
+    message.rank = (int32_t)rank;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_send_note(struct agent *agent, const char *text)
+{
+    Drarun__Wire__Note message = DRARUN__WIRE__NOTE__INIT;
+    message.text = (char *)text;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_send_hello(struct agent *agent)
+{
+    char host[256] = "";
+    cpu_set_t cpus;
+    Drarun__Wire__Hello message = DRARUN__WIRE__HELLO__INIT;
+    hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_host_version());
+    gethostname(host, sizeof host - 1);
+    message.host = host;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+        message.cpus = (uint32_t)CPU_COUNT(&cpus);
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_send_ready(struct agent *agent)
+{
+    Drarun__Wire__Ready message = DRARUN__WIRE__READY__INIT;
+    message.pid = (uint32_t)getpid();
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(READY, ready, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_send_done(struct agent *agent)
+{
+    Drarun__Wire__Done message = DRARUN__WIRE__DONE__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(DONE, done, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_rank_connected(struct agent *agent, uint32_t rank, int api)
+{
+    int64_t index = agent_job_local_index(&agent->job, rank);
+    if (index < 0)
+        return;
+    agent->rank[index].api = api;
+    uint32_t app = rankmap_place(&agent->job.map, rank).app;
+    if (agent->app_connected[app])
+        return;
+    agent->app_connected[app] = true;
+    Drarun__Wire__Connected message = DRARUN__WIRE__CONNECTED__INIT;
+    message.rank = rank;
+    message.api = api == RANK_API_PMIX ? DRARUN__WIRE__API__API_PMIX : DRARUN__WIRE__API__API_PMI1;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(CONNECTED, connected, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_rank_finalized(struct agent *agent, uint32_t rank)
+{
+    int64_t index = agent_job_local_index(&agent->job, rank);
+    if (index >= 0)
+        agent->rank[index].finalized = true;
+}
+
+static void send_abort(struct agent *agent, uint32_t rank, int status, const char *text)
+{
+    Drarun__Wire__Abort message = DRARUN__WIRE__ABORT__INIT;
+    message.rank = rank;
+    message.status = status;
+    message.text = (char *)text;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(ABORT, abort, &message);
+    agent_send(agent, &envelope);
+}
+
+static void send_late_abort(struct agent *agent)
+{
+    struct late_abort *late = &agent->late_abort;
+    if (late->there)
+        send_abort(agent, late->rank, late->status, late->text);
+    late->there = false;
+    free(TAKE_PTR(late->text));
+}
+
+static void on_late_abort(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    send_late_abort(arg);
+}
+
+void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char *text)
+{
+    struct late_abort *late = &agent->late_abort;
+    struct timeval latest = timeval_from_ms(LATE_ABORT_MS);
+    if (late->there)
+        return; /* the first one counts */
+    bool waits = agent->ranks && ranks_any_dying(agent->ranks, rank);
+    if (waits && !late->timer)
+        late->timer = evtimer_new(agent->base, on_late_abort, agent);
+    if (!waits || !late->timer || evtimer_add(late->timer, &latest) < 0) {
+        send_abort(agent, rank, status, text);
+        return;
+    }
+    late->there = true;
+    late->rank = rank;
+    late->status = status;
+    late->text = strdup(text); /* without memory: an abort without words */
+}
+
+void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
+                     size_t length, bool partial)
+{
+    struct agent *agent = arg;
+    Drarun__Wire__Output message = DRARUN__WIRE__OUTPUT__INIT;
+    message.rank = rank;
+    message.stream = stream == RANK_STDOUT ? DRARUN__WIRE__STREAM__STREAM_STDOUT
+                                           : DRARUN__WIRE__STREAM__STREAM_STDERR;
+    message.data.data = (uint8_t *)data;
+    message.data.len = length;
+    message.partial = partial;
+    if (agent->control_lost) { /* nobody will give the credit back */
+        ranks_output_done(agent->ranks, length);
+        return;
+    }
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT, output, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_on_input_done(void *arg, size_t bytes)
+{
+    Drarun__Wire__InputAck message = DRARUN__WIRE__INPUT_ACK__INIT;
+    message.bytes = bytes;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(INPUT_ACK, input_ack, &message);
+    agent_send(arg, &envelope);
+}
+
+/* What the rank's servers still hold of it is read before anyone judges its end. */
+bool agent_on_reaped(void *arg, const struct rank_result *result)
+{
+    struct agent *agent = arg;
+    if (agent->pmix)
+        pmix_host_drain(agent->pmix);
+    if (agent->pmi1)
+        pmi1_host_drain(agent->pmi1, result->rank);
+    if (result->signo != 0 || result->code != 0)
+        agent->out_of_order = true;
+    int64_t index = agent_job_local_index(&agent->job, result->rank);
+    return index >= 0 && agent->rank[index].api == RANK_API_PMIX && !agent->rank[index].finalized;
+}
+
+void agent_on_ended(void *arg, const struct rank_result *result)
+{
+    struct agent *agent = arg;
+    int64_t index = agent_job_local_index(&agent->job, result->rank);
+    const struct agent_rank *rank = &agent->rank[index < 0 ? 0 : index];
+    Drarun__Wire__RankEnd message = DRARUN__WIRE__RANK_END__INIT;
+    message.rank = result->rank;
+    message.code = result->code;
+    message.signo = (uint32_t)result->signo;
+    message.core = result->core;
+    message.oom = result->oom;
+    message.pid = (uint32_t)result->pid;
+    message.ran_us = (uint64_t)result->ran_us;
+    message.user_us = (uint64_t)result->user_us;
+    message.system_us = (uint64_t)result->system_us;
+    message.max_rss_kib = result->max_rss_kib;
+    message.api = rank->api == RANK_API_PMIX   ? DRARUN__WIRE__API__API_PMIX
+                  : rank->api == RANK_API_PMI1 ? DRARUN__WIRE__API__API_PMI1
+                                               : DRARUN__WIRE__API__API_NONE;
+    message.finalized = rank->finalized;
+    message.by_us = result->by_us;
+    message.mpi_library = agent->mpi_library;
+    message.stderr_tail.data = (uint8_t *)result->stderr_tail;
+    message.stderr_tail.len = result->stderr_tail_length;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);
+    agent_send(agent, &envelope);
+    if (agent->late_abort.there && !ranks_any_dying(agent->ranks, agent->late_abort.rank))
+        send_late_abort(agent);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/coll.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/wire/frame.h"
+
+/* Data that a peer may make us hold for one collective: above any real modex (1 M ranks x 4 KiB).
+ */
+#define COLL_DATA_MAX ((size_t)4 * 1024 * 1024 * 1024)
+
+enum part_state { PART_NOT_NEEDED = 0, PART_AWAITED, PART_ARRIVED };
+
+/* What one child's subtree contributes. */
+struct part {
+    enum part_state state;
+    struct buf data;
+};
+
+struct coll_op {
+    LIST_ENTRY(coll_op) entry;
+    char *key;
+    struct coll_range *ranges;
+    size_t range_count;
+    bool member;  /* this agent has member ranks */
+    bool top;     /* this agent is the lowest above all members */
+    bool entered; /* this agent's own contribution is here */
+    bool sent_up;
+    int status;
+    uint32_t awaited;   /* children whose part is missing */
+    struct part *parts; /* by child index */
+    struct buf own;
+    struct buf result; /* of pieces that come down */
+    coll_done_fn done;
+    void *done_arg;
+};
+
+struct coll {
+    const struct tree *tree;
+    const struct rankmap *map;
+    coll_send_fn send;
+    void *arg;
+    uint64_t contexts; /* numbers given out here */
+    LIST_HEAD(, coll_op) ops;
+};
+
+struct coll *coll_new(const struct tree *tree, const struct rankmap *map, coll_send_fn send,
+                      void *arg)
+{
+    struct coll *coll = calloc(1, sizeof *coll);
+    if (!coll)
+        return NULL;
+    *coll = (struct coll){.tree = tree, .map = map, .send = send, .arg = arg};
+    LIST_INIT(&coll->ops);
+    return coll;
+}
+
+static void op_free(struct coll *coll, struct coll_op *op)
+{
+    for (uint32_t i = 0; op->parts && i < tree_child_count(coll->tree); i++)
+        buf_done(&op->parts[i].data);
+    buf_done(&op->own);
+    buf_done(&op->result);
+    free(op->parts);
+    free(op->ranges);
+    free(op->key);
+    free(op);
+}
+
+static void op_remove(struct coll *coll, struct coll_op *op)
+{
+    LIST_REMOVE(op, entry);
+    op_free(coll, op);
+}
+
+void coll_free(struct coll *coll)
+{
+    if (!coll)
+        return;
+    while (!LIST_EMPTY(&coll->ops))
+        op_remove(coll, LIST_FIRST(&coll->ops));
+    free(coll);
+}
+
+static struct coll_op *op_find(struct coll *coll, const char *key)
+{
+    struct coll_op *op;
+    LIST_FOREACH (op, &coll->ops, entry)
+        if (strcmp(op->key, key) == 0)
+            return op;
+    return NULL;
+}
+
+/* A member worker makes every child on its way to this agent awaited. */
+static void mark_worker(struct coll *coll, struct coll_op *op, uint32_t worker, uint32_t *top)
+{
+    const struct tree *tree = coll->tree;
+    *top = *top == TREE_NONE ? worker : tree_common(tree, *top, worker);
+    if (worker == tree->self) {
+        op->member = true;
+        return;
+    }
+    uint32_t hop = tree_next_hop(tree, worker);
+    uint32_t child = tree_child_index(tree, hop);
+    if (child != TREE_NONE && op->parts[child].state == PART_NOT_NEEDED) {
+        op->parts[child].state = PART_AWAITED;
+        op->awaited++;
+    }
+}
+
+/* Walks the workers of the member ranks, block by block rather than rank by rank. */
+static void mark_members(struct coll *coll, struct coll_op *op)
+{
+    const struct rankmap *map = coll->map;
+    uint32_t top = TREE_NONE, last = TREE_NONE;
+    for (size_t b = 0; b < map->block_count; b++) {
+        const struct rank_block *block = &map->blocks[b];
+        bool in = op->range_count == 0;
+        for (size_t r = 0; r < op->range_count && !in; r++)
+            in = op->ranges[r].first < block->first + block->count &&
+                 block->first < op->ranges[r].first + op->ranges[r].count;
+        if (in && block->worker != last)
+            mark_worker(coll, op, block->worker, &top);
+        if (in)
+            last = block->worker;
+    }
+    op->top = top == coll->tree->self;
+}
+
+static struct coll_op *op_new(struct coll *coll, const char *key, const struct coll_range *ranges,
+                              size_t count)
+{
+    struct coll_op *op = calloc(1, sizeof *op);
+    if (!op)
+        return NULL;
+    op->key = strdup(key);
+    op->parts = calloc(tree_child_count(coll->tree) + 1, sizeof *op->parts);
+    op->ranges = calloc(count + 1, sizeof *op->ranges);
+    if (!op->key || !op->parts || !op->ranges) {
+        op_free(coll, op);
+        return NULL;
+    }
+    if (count > 0)
+        memcpy(op->ranges, ranges, count * sizeof *ranges);
+    op->range_count = count;
+    mark_members(coll, op);
+    LIST_INSERT_HEAD(&coll->ops, op, entry);
+    return op;
+}
+
+/* Sends data in pieces below the frame limit. */
+static void send_pieces(struct coll *coll, uint32_t to, Drarun__Wire__Collective *message,
+                        const struct buf *data)
+{
+    size_t offset = 0;
+    do {
+        size_t piece = data->len - offset;
+        if (piece > FRAME_DATA_MAX)
+            piece = FRAME_DATA_MAX;
+        message->data.data = (uint8_t *)data->data + offset;
+        message->data.len = piece;
+        offset += piece;
+        message->more = offset < data->len;
+        coll->send(coll->arg, to, message);
+    } while (message->more);
+}
+
+static void send_up(struct coll *coll, struct coll_op *op)
+{
+    Drarun__Wire__Collective message = DRARUN__WIRE__COLLECTIVE__INIT;
+    cleanup_free Drarun__Wire__Range *ranges = calloc(op->range_count + 1, sizeof *ranges);
+    cleanup_free Drarun__Wire__Range **pointers = calloc(op->range_count + 1, sizeof *pointers);
+    if (!ranges || !pointers)
+        return;
+    for (size_t i = 0; i < op->range_count; i++) {
+        drarun__wire__range__init(&ranges[i]);
+        ranges[i].first = op->ranges[i].first;
+        ranges[i].count = op->ranges[i].count;
+        pointers[i] = &ranges[i];
+    }
+    message.key = op->key;
+    message.up = true;
+    message.n_members = op->range_count;
+    message.members = pointers;
+    message.status = op->status;
+    op->sent_up = true;
+    send_pieces(coll, tree_parent(coll->tree), &message, &op->own);
+    buf_done(&op->own);
+}
+
+/* Hands the result to the children that asked for it and to this agent's own caller. */
+static void finish(struct coll *coll, struct coll_op *op, const struct buf *data, uint64_t context,
+                   bool forward)
+{
+    Drarun__Wire__Collective message = DRARUN__WIRE__COLLECTIVE__INIT;
+    message.key = op->key;
+    message.status = op->status;
+    message.context = context;
+    for (uint32_t i = 0; forward && i < tree_child_count(coll->tree); i++)
+        if (op->parts[i].state != PART_NOT_NEEDED)
+            send_pieces(coll, tree_child(coll->tree, i), &message, data);
+    LIST_REMOVE(op, entry); /* first: done may enter the next one */
+    if (op->done)
+        op->done(op->done_arg, op->status, data->data, data->len, context);
+    op_free(coll, op);
+}
+
+static void advance(struct coll *coll, struct coll_op *op)
+{
+    if (op->awaited > 0 || (op->member && !op->entered) || op->sent_up)
+        return;
+    for (uint32_t i = 0; i < tree_child_count(coll->tree); i++) {
+        buf_add(&op->own, op->parts[i].data.data, op->parts[i].data.len);
+        buf_done(&op->parts[i].data);
+    }
+    if (op->own.failed && op->status == 0)
+        op->status = -ENOMEM;
+    if (!op->top) {
+        send_up(coll, op);
+        return;
+    }
+    struct buf all = op->own;
+    op->own = (struct buf)BUF_INIT;
+    /* the high half says who gave the number, so that no two agents give the same */
+    uint64_t context = ((uint64_t)coll->tree->self + 1) << 20 | ++coll->contexts;
+    finish(coll, op, &all, context, true);
+    buf_done(&all);
+}
+
+int coll_enter(struct coll *coll, const char *key, const struct coll_range *ranges, size_t count,
+               int status, const void *data, size_t length, coll_done_fn done, void *arg,
+               struct drarun_error *err)
+{
+    struct coll_op *op = op_find(coll, key);
+    if (!op)
+        op = op_new(coll, key, ranges, count);
+    if (!op)
+        return error_set(err, ENOMEM, "collective %s: out of memory", key);
+    if (op->entered || !op->member)
+        return error_set(err, EINVAL, "collective %s: entered %s", key,
+                         op->entered ? "twice" : "by an agent without members");
+    op->entered = true;
+    op->done = done;
+    op->done_arg = arg;
+    if (status != 0 && op->status == 0)
+        op->status = status;
+    buf_add(&op->own, data, length);
+    advance(coll, op);
+    return 0;
+}
+
+static int message_up(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
+                      struct drarun_error *err)
+{
+    uint32_t child = tree_child_index(coll->tree, from);
+    if (child == TREE_NONE)
+        return error_set(err, EPROTO, "a contribution from worker %u, which is no child", from);
+    struct coll_op *op = op_find(coll, message->key);
+    if (!op) {
+        cleanup_free struct coll_range *ranges = calloc(message->n_members + 1, sizeof *ranges);
+        for (size_t i = 0; ranges && i < message->n_members; i++)
+            ranges[i] = (struct coll_range){message->members[i]->first, message->members[i]->count};
+        op = ranges ? op_new(coll, message->key, ranges, message->n_members) : NULL;
+    }
+    if (!op)
+        return error_set(err, ENOMEM, "collective %s: out of memory", message->key);
+    struct part *part = &op->parts[child];
+    if (part->state != PART_AWAITED || part->data.len + message->data.len > COLL_DATA_MAX)
+        return error_set(err, EPROTO, "collective %s: unexpected data from worker %u", message->key,
+                         from);
+    buf_add(&part->data, message->data.data, message->data.len);
+    if (message->status != 0 && op->status == 0)
+        op->status = message->status;
+    if (message->more)
+        return 0;
+    part->state = PART_ARRIVED;
+    op->awaited--;
+    advance(coll, op);
+    return 0;
+}
+
+/* Pieces are passed on as they come; the last one completes this agent's part. */
+static int message_down(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
+                        struct drarun_error *err)
+{
+    struct coll_op *op = op_find(coll, message->key);
+    if (from != tree_parent(coll->tree) || !op || !op->sent_up)
+        return error_set(err, EPROTO, "collective %s: a result that nobody here waits for",
+                         message->key);
+    for (uint32_t i = 0; i < tree_child_count(coll->tree); i++)
+        if (op->parts[i].state != PART_NOT_NEEDED)
+            coll->send(coll->arg, tree_child(coll->tree, i), message);
+    op->status = message->status;
+    if (op->member)
+        buf_add(&op->result, message->data.data, message->data.len);
+    if (message->more)
+        return 0;
+    struct buf all = op->result;
+    op->result = (struct buf)BUF_INIT;
+    finish(coll, op, &all, message->context, false);
+    buf_done(&all);
+    return 0;
+}
+
+int coll_message(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
+                 struct drarun_error *err)
+{
+    return message->up ? message_up(coll, from, message, err)
+                       : message_down(coll, from, message, err);
+}
+
+void coll_describe(const struct coll *coll, struct buf *out)
+{
+    struct coll_op *op;
+    LIST_FOREACH (op, &coll->ops, entry)
+        buf_printf(out, "%s: own part %s, %u children missing%s\n", op->key,
+                   op->entered || !op->member ? "there" : "missing", op->awaited,
+                   op->sent_up ? ", waiting for the parent" : "");
+}

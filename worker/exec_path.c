@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/exec_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "worker/exec_reason.h"
+
+/* What execvpe searches when there is no PATH: confstr(_CS_PATH) of glibc. */
+#define DEFAULT_SEARCH "/bin:/usr/bin"
+
+int exec_path_open_wd(const char *wd, int *ret_dir, struct drarun_error *err)
+{
+    if (!wd || !*wd) {
+        *ret_dir = AT_FDCWD;
+        return 0;
+    }
+    int dir = open(wd, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0) {
+        *ret_dir = dir;
+        return 0;
+    }
+    int code = errno;
+    enum drarun_errkind kind = code == ENOENT || code == ENOTDIR ? DRARUN_ERR_NOT_FOUND
+                               : code == EACCES                  ? DRARUN_ERR_NOT_EXECUTABLE
+                                                                 : DRARUN_ERR_INFRASTRUCTURE;
+    return error_kind(err, kind, code, "working directory %s: %s", wd, strerror(code));
+}
+
+static const char *search_of(char *const *env)
+{
+    for (; env && *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    return DEFAULT_SEARCH;
+}
+
+/* 0, or why execve would refuse the file itself. */
+static int try_file(int dir, const char *path)
+{
+    struct stat st;
+    if (faccessat(dir, path, X_OK, 0) < 0)
+        return errno;
+    /* a directory passes as X_OK too */
+    if (fstatat(dir, path, &st, 0) < 0)
+        return errno;
+    return S_ISREG(st.st_mode) ? 0 : EACCES;
+}
+
+/* Errors after which execvpe goes on with the next directory. */
+static bool is_elsewhere(int code)
+{
+    return code == ENOENT || code == ENOTDIR || code == ESTALE || code == ENODEV ||
+           code == ETIMEDOUT || code == ENAMETOOLONG;
+}
+
+int exec_path_find(int dir, const char *program, char *const *env, char ret_path[PATH_MAX],
+                   struct drarun_error *err)
+{
+    char path[PATH_MAX], refused[PATH_MAX] = "";
+    if (!*program)
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "the program's name is empty");
+    if (strchr(program, '/')) {
+        int code = try_file(dir, program);
+        if (code != 0 || strlen(program) >= sizeof path)
+            return exec_reason(dir, program, code ? code : ENAMETOOLONG, err);
+        strcpy(ret_path, program); // NOLINT: the length was checked
+        return 0;
+    }
+    const char *search = search_of(env);
+    for (const char *at = search, *end; at; at = *end ? end + 1 : NULL) {
+        end = strchrnul(at, ':');
+        /* an empty entry is the working directory */
+        int n = snprintf(path, sizeof path, "%.*s%s%s", (int)(end - at), at, end > at ? "/" : "./",
+                         program);
+        int code = n < (int)sizeof path ? try_file(dir, path) : ENAMETOOLONG;
+        if (code == 0) {
+            memcpy(ret_path, path, (size_t)n + 1);
+            return 0;
+        }
+        if (!is_elsewhere(code) && !*refused)
+            memcpy(refused, path, (size_t)n + 1);
+    }
+    if (*refused)
+        return exec_reason(dir, refused, EACCES, err);
+    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH (%s)", program,
+                      search);
+}

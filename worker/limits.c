@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/limits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "worker/cgroup.h"
+
+/* stdin, stdout, stderr, a PMIx or PMI-1 connection, and one in reserve. */
+#define FILES_PER_RANK 5u
+/* The agent's own: loop, sockets, session files. */
+#define FILES_BESIDE 64u
+
+size_t limits_files_needed(size_t ranks)
+{
+    return ranks * FILES_PER_RANK + FILES_BESIDE;
+}
+
+bool limits_raise_files(size_t ranks, struct rlimit *ret_before)
+{
+    struct rlimit limit;
+    rlim_t need = limits_files_needed(ranks);
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need ||
+        limit.rlim_cur >= limit.rlim_max)
+        return false;
+    struct rlimit raised = limit;
+    raised.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
+        return false;
+    *ret_before = limit;
+    return true;
+}
+
+int limits_file_error(int code, size_t ranks, struct drarun_error *err)
+{
+    struct rlimit limit = {0, 0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (code == EMFILE)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code,
+                          "too many open files: the limit (ulimit -n) is %llu, %zu ranks need %zu",
+                          (unsigned long long)limit.rlim_cur, ranks, limits_files_needed(ranks));
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "open a pipe: %s", strerror(code));
+}
+
+static void format_limit(char *text, size_t size, rlim_t limit)
+{
+    if (limit == RLIM_INFINITY)
+        snprintf(text, size, "unlimited");
+    else
+        snprintf(text, size, "%llu", (unsigned long long)limit);
+}
+
+int limits_process_error(int code, struct drarun_error *err)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    char user[32], group[32];
+    if (code != EAGAIN)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "start a process: %s",
+                          strerror(code));
+    getrlimit(RLIMIT_NPROC, &limit);
+    format_limit(user, sizeof user, limit.rlim_cur);
+    if (cgroup_read_word("pids", "pids.max", group, sizeof group) < 0)
+        snprintf(group, sizeof group, "unknown");
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code,
+                      "too many processes: the user's limit (ulimit -u, RLIMIT_NPROC) is %s, the "
+                      "cgroup's (pids.max) is %s",
+                      user, group);
+}

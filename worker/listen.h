@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's door: accepts TLS connections that know the job's key, waits for their hello, and
+ * hands them on. Loop thread only. */
+#ifndef DRARUN_WORKER_LISTEN_H
+#define DRARUN_WORKER_LISTEN_H
+
+#include <event2/event.h>
+#include "drarun/error.h"
+#include "lib/wire/channel.h"
+#include "lib/wire/tls.h"
+
+struct listen_door;
+
+/* A peer with the key has said hello; the channel is the callee's. hello is borrowed. */
+typedef void (*listen_hello_fn)(struct channel *channel, const Drarun__Wire__Hello *hello,
+                                void *arg);
+
+/* Takes the listening descriptor; key is copied. Connections without a valid hello within 10 s, or
+ * more than 1,024 at once, are dropped with a line in the log. */
+struct listen_door *listen_open_take(struct event_base *base, int fd, const struct tls_key *key,
+                                     listen_hello_fn on_hello, void *arg, struct drarun_error *err);
+void listen_close(struct listen_door *door);
+
+#endif

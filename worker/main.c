@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drarun-worker: options only; the agent is agent.c. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <event2/event.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/base/number.h"
+#include "lib/wire/dial.h"
+#include "lib/wire/key_file.h"
+#include "worker/agent.h"
+#include "worker/guard.h"
+#include "worker/pmix/host.h"
+
+#ifdef DRARUN_LEAK_CHECK
+#include <sanitizer/lsan_interface.h>
+#endif
+
+#define DEFAULT_PORT 7173
+
+struct settings {
+    int control_fd;
+    int listen_fd;
+    bool by_hand; /* --listen: with a guard, job after job */
+    bool once;
+    bool have_key;
+    struct tls_key key;
+    enum log_level level;
+};
+
+static const char help_text[] =
+    "Usage: drarun-worker --listen [ADDR]:PORT --key-file FILE [--once]\n"
+    "       drarun-worker --fd FD | --listen-fd FD --key-fd FD      (how drarun starts it)\n"
+    "\n"
+    "The agent of drarun: starts and serves the ranks of one worker.\n"
+    "\n"
+    "  --listen [ADDR]:PORT  wait for a launcher there (port 7173 when only an address is given);\n"
+    "                        dial it with: drarun --agents HOST:PORT --key-file FILE ...\n"
+    "  --key-file FILE       the job's key: 64 hexadecimal digits, readable by the owner only\n"
+    "  --once                serve one job, then end with 0 (70 when it was cut off)\n"
+    "  --fd FD               serve the launcher on this connected socket\n"
+    "  --listen-fd FD        as --listen, on an inherited listening socket\n"
+    "  --key-fd FD           as --key-file, from an inherited descriptor\n"
+    "  -v, --verbose         a line for each transition; twice for more\n"
+    "  --version             versions of drarun and of the libpmix inside\n"
+    "  --help                this text\n";
+
+static int inherited_fd(const char *what, const char *text, int *ret_fd, struct drarun_error *err)
+{
+    int64_t fd = 0;
+    int rc = number_parse(what, text, 3, 1 << 20, &fd, err);
+    if (rc == 0 && fd_set_cloexec((int)fd) < 0)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EBADF, "%s %s: not an open descriptor", what, text);
+    if (rc == 0)
+        *ret_fd = (int)fd;
+    return rc;
+}
+
+static int listen_at(const char *text, struct settings *s, struct drarun_error *err)
+{
+    char address[96];
+    uint16_t port = 0;
+    bool whole = strrchr(text, ':') && text[strlen(text) - 1] != ']';
+    int n = snprintf(address, sizeof address, whole ? "%s" : "%s:%d", text, DEFAULT_PORT);
+    if (n < 0 || (size_t)n >= sizeof address)
+        return error_kind(err, DRARUN_ERR_USAGE, ENAMETOOLONG, "--listen %s: too long", text);
+    int rc = listen_on(address, &s->listen_fd, &port, err);
+    if (rc < 0)
+        return error_prefix(err, "--listen %s", text);
+    s->by_hand = true;
+    printf("drarun-worker: listening on port %u\n", port);
+    fflush(stdout);
+    return 0;
+}
+
+static int read_key_fd(const char *text, struct settings *s, struct drarun_error *err)
+{
+    cleanup_close int fd = -1;
+    int rc = inherited_fd("--key-fd", text, &fd, err);
+    if (rc == 0)
+        rc = key_fd_read(fd, "--key-fd", &s->key, err);
+    s->have_key = rc == 0;
+    return rc;
+}
+
+enum {
+    OPT_FD = 1,
+    OPT_LISTEN,
+    OPT_LISTEN_FD,
+    OPT_KEY_FILE,
+    OPT_KEY_FD,
+    OPT_ONCE,
+    OPT_VERSION,
+    OPT_HELP
+};
+
+static const struct option option_table[] = {
+    {"fd", required_argument, NULL, OPT_FD},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
+    {"key-file", required_argument, NULL, OPT_KEY_FILE},
+    {"key-fd", required_argument, NULL, OPT_KEY_FD},
+    {"once", no_argument, NULL, OPT_ONCE},
+    {"verbose", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+/* 1: nothing more to do. */
+static int apply(int option, const char *value, struct settings *s, struct drarun_error *err)
+{
+    int rc = 0;
+    switch (option) {
+    case OPT_FD:
+        return inherited_fd("--fd", value, &s->control_fd, err);
+    case OPT_LISTEN:
+        return listen_at(value, s, err);
+    case OPT_LISTEN_FD:
+        return inherited_fd("--listen-fd", value, &s->listen_fd, err);
+    case OPT_KEY_FILE:
+        rc = key_file_read(value, &s->key, err);
+        s->have_key = rc == 0;
+        return rc;
+    case OPT_KEY_FD:
+        return read_key_fd(value, s, err);
+    case OPT_ONCE:
+        s->once = true;
+        return 0;
+    case 'v':
+        s->level = s->level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
+        return 0;
+    case OPT_VERSION:
+        printf("drarun-worker %s, libpmix %s\n", DRARUN_VERSION, pmix_host_version());
+        return 1;
+    case OPT_HELP:
+        fputs(help_text, stdout);
+        return 1;
+    default:
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "see drarun-worker --help");
+    }
+}
+
+static int read_options(int argc, char **argv, struct settings *s, struct drarun_error *err)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, "v", option_table, NULL)) != -1) {
+        int rc = apply(option, optarg, s, err);
+        if (rc != 0)
+            return rc;
+    }
+    if (optind < argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "unexpected argument %s: the launcher says what to run", argv[optind]);
+    if (s->control_fd < 0 && s->listen_fd < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "nothing to serve: expected --listen [ADDR]:PORT with --key-file FILE");
+    if (s->listen_fd >= 0 && !s->have_key)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--listen needs the job's key: --key-file FILE");
+    return 0;
+}
+
+static int run_agent(struct guard *guard, void *arg)
+{
+    struct settings *s = arg;
+    struct drarun_error err = {0};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &child, NULL); /* before any thread exists */
+    signal(SIGPIPE, SIG_IGN);
+    struct event_base *base = event_base_new();
+    struct agent_options options = {
+        .control_fd = s->control_fd,
+        .listen_fd = s->listen_fd,
+        .key = s->have_key ? &s->key : NULL,
+        .session = guard ? guard_note_session : NULL,
+        .session_arg = guard,
+    };
+    struct agent *agent = base ? agent_new(base, &options, &err) : NULL;
+    if (!agent) {
+        log_error("%s", base ? err.text : "cannot make an event loop");
+        return error_exit_status(err.kind);
+    }
+    int status = agent_run(agent);
+#ifdef DRARUN_LEAK_CHECK
+    agent_free(agent);
+    event_base_free(base);
+    if (__lsan_do_recoverable_leak_check()) /* _exit does without it */
+        return 70;
+#endif
+    return status;
+}
+
+static int serve_by_hand(struct settings *s, struct drarun_error *err)
+{
+    struct guard *guard = guard_new();
+    bool stop = false;
+    int status = 0;
+    if (!guard)
+        return error_set(err, ENOMEM, "out of memory");
+    do
+        status = guard_run(guard, run_agent, s, &stop, err);
+    while (!stop && !s->once && status >= 0);
+    guard_free(guard);
+    return stop && status == 70 ? 0 : status;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {.control_fd = -1, .listen_fd = -1, .level = LOG_NORMAL};
+    struct drarun_error err = {0};
+    log_setup("drarun-worker", LOG_NORMAL);
+    int rc = read_options(argc, argv, &s, &err);
+    if (rc > 0)
+        return 0;
+    log_setup("drarun-worker", s.level);
+    if (rc == 0)
+        rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
+    if (rc < 0) {
+        log_error("%s", err.text);
+        return error_exit_status(err.kind);
+    }
+    fflush(stdout);
+    _exit(rc); /* the PMIx library's thread must not be joined: its finalize can hang */
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Job control (signals to ranks) and log requests. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "worker/pmix/host_private.h"
+
+/* The signal that a directive stands for; 0 for directives that are no signals. */
+static int directive_signal(const pmix_info_t *info)
+{
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_KILL))
+        return SIGKILL;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_TERMINATE))
+        return SIGTERM;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_PAUSE))
+        return SIGSTOP;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_RESUME))
+        return SIGCONT;
+    if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_SIGNAL) && info->value.type == PMIX_INT)
+        return info->value.data.integer;
+    return 0;
+}
+
+static void signal_local(struct pmix_host *host, const Drarun__Wire__Control *control)
+{
+    if (control->n_targets == 0)
+        host->owner.signal(host->owner.arg, 0, host->job->map.ranks, control->signo);
+    for (size_t i = 0; i < control->n_targets; i++)
+        host->owner.signal(host->owner.arg, control->targets[i]->first, control->targets[i]->count,
+                           control->signo);
+}
+
+static void signal_everywhere(struct pmix_host *host, int signo, const struct coll_range *ranges,
+                              size_t count)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Control control = DRARUN__WIRE__CONTROL__INIT;
+    cleanup_free Drarun__Wire__Range *targets = calloc(count + 1, sizeof *targets);
+    cleanup_free Drarun__Wire__Range **pointers = calloc(count + 1, sizeof *pointers);
+    if (!targets || !pointers)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        drarun__wire__range__init(&targets[i]);
+        targets[i].first = ranges[i].first;
+        targets[i].count = ranges[i].count;
+        pointers[i] = &targets[i];
+    }
+    control.signo = signo;
+    control.n_targets = count;
+    control.targets = pointers;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_CONTROL;
+    message.control = &control;
+    if (host->tree->size > 1)
+        host->owner.route(host->owner.arg, &message, true);
+    signal_local(host, &control);
+}
+
+void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall)
+{
+    cleanup_free struct coll_range *ranges = NULL;
+    size_t count = 0;
+    int signo = 0;
+    for (size_t i = 0; i < upcall->info_count && signo == 0; i++)
+        signo = directive_signal(&upcall->info[i]);
+    pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
+    if (signo > 0 && signo < NSIG)
+        status = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count) < 0
+                     ? PMIX_ERR_BAD_PARAM
+                     : PMIX_SUCCESS;
+    /* answered first: the asker may be among those that the signal ends */
+    upcall_answer(upcall, status);
+    if (status == PMIX_SUCCESS)
+        signal_everywhere(host, signo, ranges, count);
+}
+
+void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    int signo = message->control->signo;
+    if (signo > 0 && signo < NSIG)
+        signal_local(host, message->control);
+}
+
+void pmix_on_log(struct pmix_host *host, struct upcall *upcall)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < upcall->info_count; i++) {
+        const pmix_info_t *info = &upcall->info[i];
+        bool out = PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT);
+        bool text = info->value.type == PMIX_STRING && info->value.data.string;
+        if (!text || (!out && !PMIX_CHECK_KEY(info, PMIX_LOG_STDERR)))
+            continue;
+        host->owner.log(host->owner.arg, upcall->proc.rank, out ? 1 : 2, info->value.data.string);
+        done++;
+    }
+    upcall_answer(upcall, done > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED);
+}

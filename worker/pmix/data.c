@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Publish, lookup and unpublish. The data live on worker 0; every agent asks it along the tree. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+#define DATA_ENTRIES_MAX 1000000u
+
+struct data_entry {
+    struct data_entry *next;
+    pmix_proc_t publisher;
+    bool first_read; /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
+    pmix_key_t key;
+    pmix_value_t value;
+};
+
+/* A lookup that waits until its keys are published. */
+struct data_waiter {
+    struct data_waiter *next;
+    struct pmix_host *host;
+    uint32_t source;
+    uint64_t id;
+    struct strlist keys;
+    struct event *timeout;
+};
+
+struct data_store {
+    struct data_entry *entries;
+    size_t count;
+    struct data_waiter *waiters;
+};
+
+static void entry_free(struct data_entry *entry)
+{
+    PMIX_VALUE_DESTRUCT(&entry->value);
+    free(entry);
+}
+
+static void waiter_free(struct data_waiter *waiter)
+{
+    if (waiter->timeout)
+        event_free(waiter->timeout);
+    strlist_done(&waiter->keys);
+    free(waiter);
+}
+
+void data_store_free(struct data_store *store)
+{
+    if (!store)
+        return;
+    while (store->entries) {
+        struct data_entry *next = store->entries->next;
+        entry_free(store->entries);
+        store->entries = next;
+    }
+    while (store->waiters) {
+        struct data_waiter *next = store->waiters->next;
+        waiter_free(store->waiters);
+        store->waiters = next;
+    }
+    free(store);
+}
+
+static struct data_entry *find(struct data_store *store, const char *key)
+{
+    for (struct data_entry *entry = store->entries; entry; entry = entry->next)
+        if (strcmp(entry->key, key) == 0)
+            return entry;
+    return NULL;
+}
+
+static void remove_entry(struct data_store *store, struct data_entry *gone)
+{
+    struct data_entry **at = &store->entries;
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    store->count--;
+    entry_free(gone);
+}
+
+/* ---- the asker's side ---- */
+
+static bool is_directive(const pmix_info_t *info)
+{
+    return strncmp(info->key, "pmix.", 5) == 0;
+}
+
+/* The publisher, the persistence, and each datum. */
+static pmix_status_t pack_publish(const struct upcall *upcall, pmix_data_buffer_t *buffer)
+{
+    pmix_proc_t proc = upcall->proc;
+    const pmix_info_t *persist = upcall_info(upcall, PMIX_PERSISTENCE);
+    bool first_read = persist && persist->value.data.persist == PMIX_PERSIST_FIRST_READ;
+    pmix_status_t status = PMIx_Data_pack(NULL, buffer, &proc, 1, PMIX_PROC);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_Data_pack(NULL, buffer, &first_read, 1, PMIX_BOOL);
+    for (size_t i = 0; status == PMIX_SUCCESS && i < upcall->info_count; i++)
+        if (!is_directive(&upcall->info[i]))
+            status = PMIx_Data_pack(NULL, buffer, &upcall->info[i], 1, PMIX_INFO);
+    return status;
+}
+
+static void ask(struct pmix_host *host, struct upcall *upcall, Drarun__Wire__Routed *message)
+{
+    message->destination = 0;
+    message->id = pmix_pend(host, upcall);
+    if (message->id == 0)
+        upcall_answer(upcall, PMIX_ERR_NOMEM);
+    else
+        pmix_route(host, message);
+}
+
+void pmix_on_publish(struct pmix_host *host, struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Publish publish = DRARUN__WIRE__PUBLISH__INIT;
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t status = pack_publish(upcall, &buffer);
+    if (status == PMIX_SUCCESS && buffer.bytes_used > PMIX_ROUTED_MAX)
+        status = PMIX_ERR_OUT_OF_RESOURCE;
+    if (status == PMIX_SUCCESS) {
+        publish.rank = upcall->proc.rank;
+        publish.data.data = (uint8_t *)buffer.base_ptr;
+        publish.data.len = buffer.bytes_used;
+        message.body_case = DRARUN__WIRE__ROUTED__BODY_PUBLISH;
+        message.publish = &publish;
+        ask(host, upcall, &message);
+    } else {
+        upcall_answer(upcall, status);
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+static size_t count_keys(char **keys)
+{
+    size_t count = 0;
+    while (keys && keys[count])
+        count++;
+    return count;
+}
+
+void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Lookup lookup = DRARUN__WIRE__LOOKUP__INIT;
+    const pmix_info_t *timeout = upcall_info(upcall, PMIX_TIMEOUT);
+    lookup.rank = upcall->proc.rank;
+    lookup.n_keys = count_keys(upcall->keys);
+    lookup.keys = upcall->keys;
+    lookup.wait = upcall_info(upcall, PMIX_WAIT) != NULL;
+    if (timeout && timeout->value.type == PMIX_INT && timeout->value.data.integer > 0)
+        lookup.timeout_s = (uint32_t)timeout->value.data.integer;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_LOOKUP;
+    message.lookup = &lookup;
+    ask(host, upcall, &message);
+}
+
+void pmix_on_unpublish(struct pmix_host *host, struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Unpublish unpublish = DRARUN__WIRE__UNPUBLISH__INIT;
+    unpublish.rank = upcall->proc.rank;
+    unpublish.n_keys = count_keys(upcall->keys);
+    unpublish.keys = upcall->keys;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_UNPUBLISH;
+    message.unpublish = &unpublish;
+    ask(host, upcall, &message);
+}
+
+static void answer_lookup(struct upcall *upcall, const Drarun__Wire__DataReply *reply)
+{
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_byte_object_t bytes = {(char *)reply->data.data, reply->data.len};
+    size_t limit = count_keys(upcall->keys), used = 0;
+    pmix_pdata_t *found;
+    PMIX_PDATA_CREATE(found, limit + 1);
+    pmix_status_t status = found ? PMIx_Data_embed(&buffer, &bytes) : PMIX_ERR_NOMEM;
+    while (status == PMIX_SUCCESS && used < limit) {
+        int32_t one = 1;
+        pmix_info_t info;
+        PMIX_INFO_CONSTRUCT(&info);
+        status = PMIx_Data_unpack(NULL, &buffer, &found[used].proc, &one, PMIX_PROC);
+        if (status == PMIX_SUCCESS)
+            status = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
+        if (status != PMIX_SUCCESS)
+            break;
+        PMIX_LOAD_KEY(found[used].key, info.key);
+        PMIX_VALUE_XFER_DIRECT(status, &found[used].value, &info.value);
+        used++;
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    if (used > 0)
+        upcall_answer_pdata(upcall, PMIX_SUCCESS, found, used);
+    else
+        upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
+    if (found)
+        PMIX_PDATA_FREE(found, limit + 1);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    struct upcall *upcall = pmix_unpend(host, message->id);
+    if (!upcall) {
+        log_error("an answer from worker %u that nobody waits for", message->source);
+        return;
+    }
+    if (message->body_case == DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY) {
+        const Drarun__Wire__DmodexReply *reply = message->dmodex_reply;
+        if (upcall->modex_cb)
+            upcall_answer_data(upcall, reply->status, reply->data.data, reply->data.len);
+        else
+            upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
+        return;
+    }
+    if (upcall->lookup_cb && message->data_reply->status == PMIX_SUCCESS)
+        answer_lookup(upcall, message->data_reply);
+    else
+        upcall_answer(upcall, message->data_reply->status);
+}
+
+/* ---- worker 0's side ---- */
+
+static void reply(struct pmix_host *host, uint32_t to, uint64_t id, pmix_status_t status,
+                  const pmix_data_buffer_t *buffer)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__DataReply body = DRARUN__WIRE__DATA_REPLY__INIT;
+    body.status = status;
+    if (buffer && buffer->bytes_used > PMIX_ROUTED_MAX) {
+        body.status = PMIX_ERR_OUT_OF_RESOURCE;
+    } else if (buffer) {
+        body.data.data = (uint8_t *)buffer->base_ptr;
+        body.data.len = buffer->bytes_used;
+    }
+    message.destination = to;
+    message.id = id;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_DATA_REPLY;
+    message.data_reply = &body;
+    pmix_route(host, &message);
+}
+
+/* Answers when all keys are there, or (at_once) with those that are; false when it must wait. */
+static bool try_lookup(struct pmix_host *host, const struct strlist *keys, uint32_t source,
+                       uint64_t id, bool at_once)
+{
+    struct data_store *store = host->store;
+    size_t found = 0;
+    for (size_t i = 0; i < keys->count; i++)
+        found += find(store, keys->items[i]) != NULL;
+    if (found < keys->count && !at_once)
+        return false;
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    for (size_t i = 0; i < keys->count; i++) {
+        struct data_entry *entry = find(store, keys->items[i]);
+        if (!entry)
+            continue;
+        pmix_info_t info;
+        PMIX_INFO_CONSTRUCT(&info);
+        PMIX_LOAD_KEY(info.key, entry->key);
+        info.value = entry->value; /* lent for packing */
+        PMIx_Data_pack(NULL, &buffer, &entry->publisher, 1, PMIX_PROC);
+        PMIx_Data_pack(NULL, &buffer, &info, 1, PMIX_INFO);
+        if (entry->first_read)
+            remove_entry(store, entry);
+    }
+    reply(host, source, id, found > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, &buffer);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return true;
+}
+
+static void remove_waiter(struct data_store *store, struct data_waiter *gone)
+{
+    struct data_waiter **at = &store->waiters;
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    waiter_free(gone);
+}
+
+static void on_lookup_timeout(evutil_socket_t fd, short what, void *arg)
+{
+    struct data_waiter *waiter = arg;
+    struct pmix_host *host = waiter->host;
+    (void)fd, (void)what;
+    reply(host, waiter->source, waiter->id, PMIX_ERR_TIMEOUT, NULL);
+    remove_waiter(host->store, waiter);
+}
+
+static void retry_waiters(struct pmix_host *host)
+{
+    struct data_waiter *next;
+    for (struct data_waiter *waiter = host->store->waiters; waiter; waiter = next) {
+        next = waiter->next;
+        if (try_lookup(host, &waiter->keys, waiter->source, waiter->id, false))
+            remove_waiter(host->store, waiter);
+    }
+}
+
+static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
+                               bool first_read, pmix_info_t *info)
+{
+    if (find(store, info->key))
+        return PMIX_ERR_DUPLICATE_KEY;
+    struct data_entry *entry = store->count < DATA_ENTRIES_MAX ? calloc(1, sizeof *entry) : NULL;
+    if (!entry)
+        return PMIX_ERR_OUT_OF_RESOURCE;
+    entry->publisher = *publisher;
+    entry->first_read = first_read;
+    PMIX_LOAD_KEY(entry->key, info->key);
+    pmix_status_t status = PMIx_Value_xfer(&entry->value, &info->value);
+    if (status != PMIX_SUCCESS) {
+        free(entry);
+        return status;
+    }
+    entry->next = store->entries;
+    store->entries = entry;
+    store->count++;
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t publish(struct data_store *store, const Drarun__Wire__Publish *message)
+{
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_byte_object_t bytes = {(char *)message->data.data, message->data.len};
+    pmix_proc_t publisher;
+    bool first_read = false;
+    int32_t one = 1;
+    pmix_status_t status = PMIx_Data_embed(&buffer, &bytes);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_Data_unpack(NULL, &buffer, &publisher, &one, PMIX_PROC);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_Data_unpack(NULL, &buffer, &first_read, &one, PMIX_BOOL);
+    while (status == PMIX_SUCCESS) {
+        pmix_info_t info;
+        PMIX_INFO_CONSTRUCT(&info);
+        if (PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) != PMIX_SUCCESS)
+            break; /* the end */
+        status = add_entry(store, &publisher, first_read, &info);
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return status;
+}
+
+static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    const Drarun__Wire__Lookup *wanted = message->lookup;
+    struct strlist keys = STRLIST_INIT;
+    for (size_t i = 0; i < wanted->n_keys; i++)
+        strlist_add(&keys, wanted->keys[i]);
+    if (try_lookup(host, &keys, message->source, message->id, !wanted->wait)) {
+        strlist_done(&keys);
+        return;
+    }
+    struct data_waiter *waiter = calloc(1, sizeof *waiter);
+    if (!waiter) {
+        strlist_done(&keys);
+        reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
+        return;
+    }
+    *waiter =
+        (struct data_waiter){host->store->waiters, host, message->source, message->id, keys, NULL};
+    host->store->waiters = waiter;
+    if (wanted->timeout_s == 0)
+        return; /* the end of the job is its deadline */
+    struct timeval limit = timeval_from_ms((int64_t)wanted->timeout_s * 1000);
+    waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
+    if (waiter->timeout)
+        evtimer_add(waiter->timeout, &limit);
+}
+
+static void unpublish(struct data_store *store, const Drarun__Wire__Unpublish *message)
+{
+    struct data_entry *next;
+    for (struct data_entry *entry = store->entries; entry; entry = next) {
+        next = entry->next;
+        bool named = message->n_keys == 0;
+        for (size_t i = 0; i < message->n_keys && !named; i++)
+            named = strcmp(message->keys[i], entry->key) == 0;
+        if (named && entry->publisher.rank == message->rank)
+            remove_entry(store, entry);
+    }
+}
+
+void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    if (!host->store)
+        host->store = calloc(1, sizeof *host->store);
+    if (!host->store) {
+        reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
+    } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_LOOKUP) {
+        lookup(host, message);
+    } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_PUBLISH) {
+        reply(host, message->source, message->id, publish(host->store, message->publish), NULL);
+        retry_waiters(host);
+    } else {
+        unpublish(host->store, message->unpublish);
+        reply(host, message->source, message->id, PMIX_SUCCESS, NULL);
+    }
+}

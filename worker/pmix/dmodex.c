@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Direct modex: a rank asks for what one rank on another agent has put, without a fence. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall)
+{
+    bool ours = PMIX_CHECK_NSPACE(upcall->proc.nspace, host->job->nspace);
+    if (!ours || upcall->proc.rank >= host->job->map.ranks) {
+        upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
+        return;
+    }
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__DmodexRequest request = DRARUN__WIRE__DMODEX_REQUEST__INIT;
+    message.id = pmix_pend(host, upcall);
+    if (message.id == 0) {
+        upcall_answer(upcall, PMIX_ERR_NOMEM);
+        return;
+    }
+    request.rank = upcall->proc.rank;
+    message.destination = rankmap_worker(&host->job->map, upcall->proc.rank);
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_DMODEX_REQUEST;
+    message.dmodex_request = &request;
+    pmix_route(host, &message);
+}
+
+/* On PMIx' thread. */
+static void on_library_answer(pmix_status_t status, char *data, size_t size, void *cbdata)
+{
+    struct upcall *upcall = cbdata;
+    upcall->status = status;
+    upcall->data = size > 0 ? malloc(size) : NULL;
+    if (upcall->data) {
+        memcpy(upcall->data, data, size);
+        upcall->length = size;
+    } else if (size > 0) {
+        upcall->status = PMIX_ERR_NOMEM;
+    }
+    upcall_post_take(upcall);
+}
+
+void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    struct upcall *upcall = calloc(1, sizeof *upcall);
+    if (!upcall) {
+        log_error("direct modex for worker %u: out of memory", message->source);
+        return;
+    }
+    upcall->kind = UPCALL_LOCAL_MODEX;
+    upcall->id = message->id;
+    upcall->source = message->source;
+    PMIX_LOAD_PROCID(&upcall->proc, host->job->nspace, message->dmodex_request->rank);
+    pmix_status_t status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
+    if (status != PMIX_SUCCESS)
+        on_library_answer(status, NULL, 0, upcall);
+}
+
+void pmix_on_local_modex(struct pmix_host *host, struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__DmodexReply reply = DRARUN__WIRE__DMODEX_REPLY__INIT;
+    reply.status = upcall->status;
+    reply.data.data = (uint8_t *)upcall->data;
+    reply.data.len = upcall->length;
+    if (upcall->length > PMIX_ROUTED_MAX && upcall->source != host->tree->self) {
+        log_error(
+            "direct modex: rank %u has put %zu bytes, and %u fit into a message; a fence that "
+            "collects data has no such limit",
+            upcall->proc.rank, upcall->length, PMIX_ROUTED_MAX);
+        reply.status = PMIX_ERR_OUT_OF_RESOURCE;
+        reply.data.len = 0;
+    }
+    message.destination = upcall->source;
+    message.id = upcall->id;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY;
+    message.dmodex_reply = &reply;
+    pmix_route(host, &message);
+    upcall_free(upcall);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events that a rank raises for others: the library delivers them on this agent; other agents get
+ * them by broadcast along the tree and deliver to theirs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+static pmix_status_t pack(const struct upcall *upcall, pmix_data_buffer_t *buffer)
+{
+    pmix_status_t status = PMIX_SUCCESS;
+    for (size_t i = 0; status == PMIX_SUCCESS && i < upcall->info_count; i++)
+        status = PMIx_Data_pack(NULL, buffer, &upcall->info[i], 1, PMIX_INFO);
+    return status;
+}
+
+void pmix_on_notify(struct pmix_host *host, struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Notify notify = DRARUN__WIRE__NOTIFY__INIT;
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_status_t status = pack(upcall, &buffer);
+    if (buffer.bytes_used > PMIX_ROUTED_MAX)
+        status = PMIX_ERR_OUT_OF_RESOURCE;
+    bool here_only = upcall->detail == PMIX_RANGE_LOCAL || upcall->detail == PMIX_RANGE_PROC_LOCAL;
+    if (status == PMIX_SUCCESS && host->tree->size > 1 && !here_only) {
+        notify.code = upcall->status;
+        notify.rank = upcall->proc.rank;
+        notify.range = (uint32_t)upcall->detail;
+        notify.data.data = (uint8_t *)buffer.base_ptr;
+        notify.data.len = buffer.bytes_used;
+        message.body_case = DRARUN__WIRE__ROUTED__BODY_NOTIFY;
+        message.notify = &notify;
+        host->owner.route(host->owner.arg, &message, true);
+    }
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    upcall_answer(upcall, status);
+}
+
+static void release(pmix_status_t status, void *cbdata)
+{
+    pmix_data_array_t *array = cbdata;
+    (void)status;
+    PMIX_DATA_ARRAY_FREE(array);
+}
+
+static pmix_data_array_t *unpack(const Drarun__Wire__Notify *notify)
+{
+    pmix_data_buffer_t buffer;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    pmix_byte_object_t bytes = {(char *)notify->data.data, notify->data.len};
+    void *list = PMIx_Info_list_start();
+    pmix_status_t status = PMIx_Data_embed(&buffer, &bytes);
+    while (status == PMIX_SUCCESS) {
+        int32_t one = 1;
+        pmix_info_t info;
+        PMIX_INFO_CONSTRUCT(&info);
+        status = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
+        if (status == PMIX_SUCCESS)
+            PMIx_Info_list_xfer(list, &info);
+        PMIX_INFO_DESTRUCT(&info);
+    }
+    pmix_data_array_t *array = calloc(1, sizeof *array);
+    if (array && PMIx_Info_list_convert(list, array) == PMIX_ERR_EMPTY)
+        *array = (pmix_data_array_t){.type = PMIX_INFO};
+    PMIx_Info_list_release(list);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return array;
+}
+
+void pmix_notified(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    const Drarun__Wire__Notify *notify = message->notify;
+    pmix_proc_t source;
+    PMIX_LOAD_PROCID(&source, host->job->nspace, notify->rank);
+    pmix_data_array_t *array = unpack(notify);
+    pmix_status_t status = PMIX_ERR_NOMEM;
+    if (array)
+        status = PMIx_Notify_event(notify->code, &source, (pmix_data_range_t)notify->range,
+                                   array->array, array->size, release, array);
+    if (status != PMIX_SUCCESS)
+        log_error("an event of rank %u could not be delivered: %s", notify->rank,
+                  PMIx_Error_string(status));
+    if (array && status != PMIX_SUCCESS)
+        release(status, array);
+}

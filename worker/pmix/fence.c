@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fences, and connect/disconnect, which are fences without data. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+/* Longer than any death takes to be reaped, shorter than people wait. */
+#define FAILED_COLLECTIVE_MS 500
+
+static int compare_ranks(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Ascending ranks, perhaps repeated, as ranges. */
+static size_t to_ranges(const uint32_t *ranks, size_t count, struct coll_range *ranges)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct coll_range *last = used > 0 ? &ranges[used - 1] : NULL;
+        if (last && ranks[i] < last->first + last->count)
+            continue;
+        if (last && ranks[i] == last->first + last->count)
+            last->count++;
+        else
+            ranges[used++] = (struct coll_range){ranks[i], 1};
+    }
+    return used;
+}
+
+int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
+                 struct coll_range **ret_ranges, size_t *ret_count)
+{
+    cleanup_free uint32_t *ranks = calloc(count + 1, sizeof *ranks);
+    cleanup_free struct coll_range *ranges = calloc(count + 1, sizeof *ranges);
+    if (!ranks || !ranges)
+        return -ENOMEM;
+    bool all = count == 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!PMIX_CHECK_NSPACE(procs[i].nspace, host->job->nspace))
+            return -EINVAL;
+        all = all || procs[i].rank == PMIX_RANK_WILDCARD;
+        if (!all && procs[i].rank >= host->job->map.ranks)
+            return -EINVAL;
+        ranks[i] = procs[i].rank;
+    }
+    size_t used = 0;
+    if (!all) {
+        qsort(ranks, count, sizeof *ranks, compare_ranks);
+        used = to_ranges(ranks, count, ranges);
+    }
+    if (used == 1 && ranges[0].count == host->job->map.ranks)
+        used = 0; /* all, named one by one */
+    *ret_ranges = TAKE_PTR(ranges);
+    *ret_count = used;
+    return 0;
+}
+
+char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
+                          const struct coll_range *ranges, size_t count)
+{
+    struct buf key = BUF_INIT;
+    buf_printf(&key, "%s/%s", kind, name);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&key, "%c%u+%u", i == 0 ? '/' : ',', ranges[i].first, ranges[i].count);
+    struct sequence *sequence = host->sequences;
+    while (sequence && key.data && strcmp(sequence->key, key.data) != 0)
+        sequence = sequence->next;
+    if (!sequence && key.data) {
+        sequence = calloc(1, sizeof *sequence + key.len + 1);
+        if (sequence) {
+            memcpy(sequence->key, key.data, key.len + 1);
+            sequence->next = host->sequences;
+            host->sequences = sequence;
+        }
+    }
+    if (!sequence) {
+        buf_done(&key);
+        return NULL;
+    }
+    buf_printf(&key, "#%llu", (unsigned long long)++sequence->count);
+    return buf_take(&key);
+}
+
+static void fence_done(void *arg, int status, const void *data, size_t length, uint64_t context)
+{
+    (void)context;
+    upcall_answer_data(arg, status, data, length);
+}
+
+static void plain_done(void *arg, int status, const void *data, size_t length, uint64_t context)
+{
+    (void)data, (void)length, (void)context;
+    upcall_answer(arg, status);
+}
+
+/* When part of the members have died the library says so here, and the others must learn of it. */
+static int local_status(const struct upcall *upcall)
+{
+    const pmix_info_t *info = upcall_info(upcall, PMIX_LOCAL_COLLECTIVE_STATUS);
+    return info && info->value.type == PMIX_STATUS ? info->value.data.status : PMIX_SUCCESS;
+}
+
+static void enter(struct pmix_host *host, struct upcall *upcall)
+{
+    bool fence = upcall->kind == UPCALL_FENCE;
+    const char *kind = fence ? "fence" : upcall->kind == UPCALL_CONNECT ? "connect" : "disconnect";
+    coll_done_fn done = fence ? fence_done : plain_done;
+    struct drarun_error err = {0};
+    cleanup_free struct coll_range *ranges = NULL;
+    size_t count = 0;
+    if (pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count) < 0) {
+        upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
+        return;
+    }
+    cleanup_free char *key = pmix_collective_key(host, kind, "", ranges, count);
+    if (!key || coll_enter(host->coll, key, ranges, count, local_status(upcall), upcall->data,
+                           upcall->length, done, upcall, &err) < 0) {
+        log_error("%s: %s", kind, key ? err.text : "out of memory");
+        upcall_answer(upcall, PMIX_ERROR);
+    }
+}
+
+/* A collective that failed here, held back for a while. */
+struct failed_collective {
+    struct pmix_host *host;
+    struct upcall *upcall;
+    struct event *timer;
+};
+
+static void on_held_long_enough(evutil_socket_t fd, short what, void *arg)
+{
+    struct failed_collective *failed = arg;
+    (void)fd, (void)what;
+    enter(failed->host, failed->upcall);
+    event_free(failed->timer);
+    free(failed);
+}
+
+/* The library saw a member's connection close. If that member died, the job's end is on its way,
+ * and its fellows must not fail of this before the death itself is known as the cause. */
+static bool hold_back(struct pmix_host *host, struct upcall *upcall)
+{
+    struct timeval wait = timeval_from_ms(FAILED_COLLECTIVE_MS);
+    struct failed_collective *failed = calloc(1, sizeof *failed);
+    if (!failed)
+        return false;
+    *failed = (struct failed_collective){host, upcall, NULL};
+    failed->timer = evtimer_new(host->base, on_held_long_enough, failed);
+    if (failed->timer && evtimer_add(failed->timer, &wait) == 0)
+        return true;
+    if (failed->timer)
+        event_free(failed->timer);
+    free(failed);
+    return false;
+}
+
+static void on_collective(struct pmix_host *host, struct upcall *upcall)
+{
+    if (local_status(upcall) == PMIX_SUCCESS || !hold_back(host, upcall))
+        enter(host, upcall);
+}
+
+void pmix_on_fence(struct pmix_host *host, struct upcall *upcall)
+{
+    on_collective(host, upcall);
+}
+
+void pmix_on_connect(struct pmix_host *host, struct upcall *upcall)
+{
+    on_collective(host, upcall);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/wire/dial.h"
+#include "worker/pmix/bind_hook.h"
+#include "worker/pmix/host_private.h"
+
+static void on_first_client(evutil_socket_t fd, short what, void *arg)
+{
+    struct pmix_host *host = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    if (pmix_host_start(host, &err) < 0)
+        host->owner.failed(host->owner.arg, &err);
+}
+
+static void handle(struct upcall *upcall, void *arg);
+
+struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job *job,
+                                const struct tree *tree, struct coll *coll,
+                                struct topology *topology, const char *session_dir,
+                                const struct pmix_host_owner *owner, struct drarun_error *err)
+{
+    struct pmix_host *host = calloc(1, sizeof *host);
+    if (!host) {
+        error_set(err, ENOMEM, "PMIx server: out of memory");
+        return NULL;
+    }
+    *host = (struct pmix_host){.base = base,
+                               .job = job,
+                               .tree = tree,
+                               .coll = coll,
+                               .topology = topology,
+                               .owner = *owner,
+                               .session_dir = session_dir,
+                               .listener = -1};
+    if (listen_on("127.0.0.1:0", &host->listener, &host->port, err) < 0) {
+        error_prefix(err, "PMIx server");
+        pmix_host_free(host);
+        return NULL;
+    }
+    host->cpus = calloc(job->local_count + 1, sizeof *host->cpus);
+    host->queue = upcall_queue_new(base, handle, host);
+    host->first_client = event_new(base, host->listener, EV_READ, on_first_client, host);
+    if (!host->cpus || !host->queue || !host->first_client ||
+        event_add(host->first_client, NULL) < 0) {
+        error_set(err, ENOMEM, "PMIx server: out of memory");
+        pmix_host_free(host);
+        return NULL;
+    }
+    return host;
+}
+
+void pmix_host_free(struct pmix_host *host)
+{
+    if (!host)
+        return;
+    if (host->first_client)
+        event_free(host->first_client);
+    while (host->pending)
+        upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
+    /* the library's thread may still post: the queue stays with it for the life of the process */
+    if (!host->started)
+        upcall_queue_free(host->queue);
+    for (uint32_t i = 0; host->cpus && i < host->job->local_count; i++)
+        free(host->cpus[i].ids);
+    while (host->sequences) {
+        struct sequence *next = host->sequences->next;
+        free(host->sequences);
+        host->sequences = next;
+    }
+    data_store_free(host->store);
+    close_fd(&host->listener);
+    free(host->cpus);
+    free(host);
+}
+
+int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count)
+{
+    int64_t index = agent_job_local_index(host->job, rank);
+    uint32_t *copy = calloc(count + 1, sizeof *copy);
+    if (index < 0 || !copy) {
+        free(copy);
+        return -ENOMEM;
+    }
+    memcpy(copy, ids, count * sizeof *copy);
+    free(host->cpus[index].ids);
+    host->cpus[index] = (struct rank_cpus){copy, count};
+    return 0;
+}
+
+/* The same as PMIx_server_setup_fork of the library inside (server/pmix_server.c), which cannot be
+ * asked before it is started; tests hold the two against each other. */
+void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strlist *env)
+{
+    static const char *const uri_names[] = {"PMIX_SERVER_URI41", "PMIX_SERVER_URI4",
+                                            "PMIX_SERVER_URI3", "PMIX_SERVER_URI2",
+                                            "PMIX_SERVER_URI21"};
+    env_set(env, "PMIX_NAMESPACE", host->job->nspace);
+    env_setf(env, "PMIX_RANK", "%u", rank);
+    for (size_t i = 0; i < ARRAY_LEN(uri_names); i++)
+        env_setf(env, uri_names[i], "%s.server.%u;tcp4://127.0.0.1:%u", host->job->nspace,
+                 host->tree->self, host->port);
+    env_set(env, "PMIX_SECURITY_MODE", "native");
+    env_set(env, "PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC");
+    env_set(env, "PMIX_GDS_MODULE", "hash");
+    env_set(env, "PMIX_SERVER_TMPDIR", host->session_dir);
+    env_set(env, "PMIX_SYSTEM_TMPDIR", host->session_dir);
+    env_set(env, "PMIX_HOSTNAME", host->job->nodes[host->tree->self]);
+    env_set(env, "PMIX_VERSION", DRARUN_PMIX_VERSION);
+}
+
+/* Its own lines ("PMIX ERROR: PMIX_ERR_UNREACH in file ..." for a rank that is killed while it
+ * connects) tell users nothing, and what matters comes back as a status: they are shown with -v
+ * alone. */
+static void quiet_library(void)
+{
+    char text[16];
+    int fd = log_level_now() >= LOG_VERBOSE ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* a root without /dev: then they are seen */
+    snprintf(text, sizeof text, "%d", fd);
+    setenv("PMIX_OUTPUT_STDERR_FD", text, 1); /* the library's for the life of the process */
+}
+
+/* What the library reads from our environment; the ranks' is made elsewhere. */
+void pmix_host_set_environment(struct pmix_host *host)
+{
+    if (host->environment_set)
+        return;
+    host->environment_set = true;
+    quiet_library();
+    setenv("PMIX_MCA_gds", "hash", 1); /* shmem2 cannot attach in a static program */
+    setenv("PMIX_MCA_ptl_base_if_include", "lo", 1);
+    setenv("PMIX_MCA_mca_base_param_files", "none", 1); /* nothing of the image's configuration */
+    setenv("PMIX_MCA_mca_base_component_path", host->session_dir, 1); /* nor of its plugins */
+    /* hwloc would load plugins of the image's, and X11 with them, even into a static program */
+    setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
+    setenv("PMIX_MCA_psec", "native", 1);
+    setenv("PMIX_MCA_pmix_event_caching_window", "0", 1); /* losses are told at once, upcall.c */
+    setenv("PMIX_MCA_pcompress_base_silence_warning", "1", 1);
+    setenv("PMIX_MCA_pcompress", "^zlib,zlibng", 1); /* images may lack zlib */
+}
+
+static int start_library(struct pmix_host *host, struct drarun_error *err)
+{
+    void *list = PMIx_Info_list_start();
+    char nspace[sizeof host->job->nspace + 16];
+    pmix_rank_t rank = host->tree->self;
+    snprintf(nspace, sizeof nspace, "%s.server", host->job->nspace);
+    PMIx_Info_list_add(list, PMIX_SERVER_TMPDIR, host->session_dir, PMIX_STRING);
+    PMIx_Info_list_add(list, PMIX_SYSTEM_TMPDIR, host->session_dir, PMIX_STRING);
+    PMIx_Info_list_add(list, PMIX_SERVER_NSPACE, nspace, PMIX_STRING);
+    PMIx_Info_list_add(list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
+    PMIx_Info_list_add(list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
+    pmix_topology_t topology = {.source = (char *)"hwloc",
+                                .topology = topology_get(host->topology)};
+    if (topology.topology)
+        PMIx_Info_list_add(list, PMIX_TOPOLOGY2, &topology, PMIX_TOPO);
+    pmix_data_array_t info;
+    PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
+    pmix_status_t status = PMIx_Info_list_convert(list, &info);
+    PMIx_Info_list_release(list);
+    if (status != PMIX_SUCCESS)
+        return pmix_error(err, status, "PMIx server");
+    bind_hook_arm(host->listener);
+    status = PMIx_server_init(upcall_module(), info.array, info.size);
+    bool adopted = bind_hook_disarm();
+    PMIX_DATA_ARRAY_DESTRUCT(&info);
+    if (status != PMIX_SUCCESS)
+        return pmix_error(err, status, "PMIx server");
+    if (!adopted)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EADDRNOTAVAIL,
+                          "PMIx server: the library did not take our socket on 127.0.0.1: is the "
+                          "loopback interface up?");
+    return 0;
+}
+
+int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
+{
+    if (host->started)
+        return 0;
+    host->started = true;
+    event_del(host->first_client);
+    pmix_host_set_environment(host);
+    int rc = start_library(host, err);
+    if (rc == 0)
+        rc = pmix_register_job(host, err);
+    if (rc == 0)
+        upcall_watch_losses();
+    bind_hook_open_gate();
+    close_fd(&host->listener); /* the library has its own reference */
+    log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,
+                host->job->nspace);
+    return rc;
+}
+
+bool pmix_host_started(const struct pmix_host *host)
+{
+    return host->started;
+}
+
+void pmix_host_drain(struct pmix_host *host)
+{
+    upcall_queue_drain(host->queue);
+}
+
+/* ---- dispatch ---- */
+
+static void on_abort(struct pmix_host *host, struct upcall *upcall)
+{
+    host->owner.abort(host->owner.arg, upcall->proc.rank, upcall->status, upcall->text);
+    upcall_answer(upcall, PMIX_SUCCESS);
+}
+
+static void handle(struct upcall *upcall, void *arg)
+{
+    struct pmix_host *host = arg;
+    switch (upcall->kind) {
+    case UPCALL_CONNECTED:
+        host->owner.connected(host->owner.arg, upcall->proc.rank);
+        upcall_free(upcall);
+        break;
+    case UPCALL_FINALIZED:
+        host->owner.finalized(host->owner.arg, upcall->proc.rank);
+        upcall_free(upcall);
+        break;
+    case UPCALL_LOST:
+        host->owner.lost(host->owner.arg, upcall->proc.rank);
+        upcall_free(upcall);
+        break;
+    case UPCALL_ABORT:
+        on_abort(host, upcall);
+        break;
+    case UPCALL_FENCE:
+        pmix_on_fence(host, upcall);
+        break;
+    case UPCALL_CONNECT:
+    case UPCALL_DISCONNECT:
+        pmix_on_connect(host, upcall);
+        break;
+    case UPCALL_GROUP:
+        pmix_on_group(host, upcall);
+        break;
+    case UPCALL_DMODEX:
+        pmix_on_dmodex(host, upcall);
+        break;
+    case UPCALL_LOCAL_MODEX:
+        pmix_on_local_modex(host, upcall);
+        break;
+    case UPCALL_PUBLISH:
+        pmix_on_publish(host, upcall);
+        break;
+    case UPCALL_LOOKUP:
+        pmix_on_lookup(host, upcall);
+        break;
+    case UPCALL_UNPUBLISH:
+        pmix_on_unpublish(host, upcall);
+        break;
+    case UPCALL_NOTIFY:
+        pmix_on_notify(host, upcall);
+        break;
+    case UPCALL_QUERY:
+        pmix_on_query(host, upcall);
+        break;
+    case UPCALL_LOG:
+        pmix_on_log(host, upcall);
+        break;
+    case UPCALL_JOB_CONTROL:
+        pmix_on_job_control(host, upcall);
+        break;
+    }
+}
+
+void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    struct drarun_error err = {0};
+    /* another agent's rank may ask before one of ours has connected */
+    if (pmix_host_start(host, &err) < 0) {
+        host->owner.failed(host->owner.arg, &err);
+        return;
+    }
+    switch (message->body_case) {
+    case DRARUN__WIRE__ROUTED__BODY_DMODEX_REQUEST:
+        pmix_dmodex_request(host, message);
+        break;
+    case DRARUN__WIRE__ROUTED__BODY_PUBLISH:
+    case DRARUN__WIRE__ROUTED__BODY_LOOKUP:
+    case DRARUN__WIRE__ROUTED__BODY_UNPUBLISH:
+        pmix_data_request(host, message);
+        break;
+    case DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY:
+    case DRARUN__WIRE__ROUTED__BODY_DATA_REPLY:
+        pmix_data_reply(host, message);
+        break;
+    case DRARUN__WIRE__ROUTED__BODY_NOTIFY:
+        pmix_notified(host, message);
+        break;
+    case DRARUN__WIRE__ROUTED__BODY_CONTROL:
+        pmix_controlled(host, message);
+        break;
+    default:
+        log_error("a message of an unknown kind from worker %u is ignored", message->source);
+    }
+}
+
+void pmix_route(struct pmix_host *host, Drarun__Wire__Routed *message)
+{
+    message->source = host->tree->self;
+    if (message->destination == host->tree->self)
+        pmix_host_routed(host, message);
+    else
+        host->owner.route(host->owner.arg, message, false);
+}
+
+uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (!pending)
+        return 0;
+    *pending = (struct pending){host->pending, ++host->next_id, upcall};
+    host->pending = pending;
+    return pending->id;
+}
+
+struct upcall *pmix_unpend(struct pmix_host *host, uint64_t id)
+{
+    for (struct pending **at = &host->pending; *at; at = &(*at)->next) {
+        if ((*at)->id != id)
+            continue;
+        cleanup_free struct pending *found = *at;
+        *at = found->next;
+        return found->upcall;
+    }
+    return NULL;
+}

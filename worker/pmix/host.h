@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PMIx server of an agent. It is announced to the ranks by a listening socket of ours, and the
+ * library itself starts when the first rank connects: a job that uses no PMIx does not pay for it
+ * (docs/design/007-pmix-server.md). Loop thread only. */
+#ifndef DRARUN_WORKER_PMIX_HOST_H
+#define DRARUN_WORKER_PMIX_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <event2/event.h>
+#include "drarun/error.h"
+#include "lib/base/strlist.h"
+#include "lib/wire/wire.pb-c.h"
+#include "worker/agent_job.h"
+#include "worker/coll.h"
+#include "worker/topology.h"
+#include "worker/tree.h"
+
+struct pmix_host_owner {
+    void (*connected)(void *arg, uint32_t rank);
+    void (*finalized)(void *arg, uint32_t rank);
+    /* Its connection broke before it finalized: it is most likely dying. */
+    void (*lost)(void *arg, uint32_t rank);
+    void (*abort)(void *arg, uint32_t rank, int status, const char *text);
+    /* To one agent, or with broadcast to all others; source is filled by the owner. */
+    void (*route)(void *arg, Drarun__Wire__Routed *message, bool broadcast);
+    /* Signals ranks of this agent. */
+    void (*signal)(void *arg, uint32_t first, uint32_t count, int signo);
+    /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
+    void (*log)(void *arg, uint32_t rank, int stream, const char *text);
+    /* The library failed: the job cannot go on. */
+    void (*failed)(void *arg, const struct drarun_error *err);
+    void *arg;
+};
+
+struct pmix_host;
+
+/* job, tree, coll and topology are borrowed. session_dir exists. uid and gid: those the ranks run
+ * with. */
+struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job *job,
+                                const struct tree *tree, struct coll *coll,
+                                struct topology *topology, const char *session_dir,
+                                const struct pmix_host_owner *owner, struct drarun_error *err);
+/* Stops answering; the library is not finalized, since that can hang (reference: section 4 item 3)
+ * and the process ends anyway. */
+void pmix_host_free(struct pmix_host *host);
+
+/* What a rank needs in its environment to find the server. */
+void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strlist *env);
+/* CPUs that a rank was bound to, before any rank connects; copied. */
+int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count);
+
+/* Requests that the library has handed over so far are handled now. */
+void pmix_host_drain(struct pmix_host *host);
+/* A message from another agent's server. */
+void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *message);
+/* Sets in this process' environment what the library reads there. After the ranks have theirs, and
+ * before a thread exists that may read it; pmix_host_start does it when nobody has. */
+void pmix_host_set_environment(struct pmix_host *host);
+/* Starts the library before a rank asks, as when all ranks are known to use it. */
+int pmix_host_start(struct pmix_host *host, struct drarun_error *err);
+bool pmix_host_started(const struct pmix_host *host);
+
+/* "5.0.7": of the library inside. */
+const char *pmix_host_version(void);
+
+#endif

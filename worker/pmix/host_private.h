@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of worker/pmix/ share: the host itself and one handler for each kind of upcall. */
+#ifndef DRARUN_WORKER_PMIX_HOST_PRIVATE_H
+#define DRARUN_WORKER_PMIX_HOST_PRIVATE_H
+
+#include <hwloc.h>
+#include "lib/base/buf.h"
+#include "lib/wire/frame.h"
+#include "worker/pmix/host.h"
+#include "worker/pmix/upcall.h"
+
+/* How often a collective with the same members and name has been entered (fence.c). */
+struct sequence {
+    struct sequence *next;
+    uint64_t count;
+    char key[];
+};
+
+/* A request that waits for another agent's reply. */
+struct pending {
+    struct pending *next;
+    uint64_t id;
+    struct upcall *upcall;
+};
+
+struct rank_cpus {
+    uint32_t *ids;
+    size_t count;
+};
+
+/* What one message between agents carries of a rank's data; more is refused, since the asker would
+ * wait for ever. Fences have no such limit: their data travel in pieces. */
+#define PMIX_ROUTED_MAX (FRAME_MAX - 64u * 1024)
+
+struct data_store; /* data_store.c: published data, on worker 0 */
+
+struct pmix_host {
+    struct event_base *base;
+    const struct agent_job *job;
+    const struct tree *tree;
+    struct coll *coll;
+    struct pmix_host_owner owner;
+    const char *session_dir;
+    int listener;
+    uint16_t port;
+    struct event *first_client;
+    struct upcall_queue *queue;
+    bool started;
+    bool environment_set;
+    struct rank_cpus *cpus; /* by local index */
+    struct topology *topology;
+    struct sequence *sequences;
+    struct pending *pending;
+    uint64_t next_id;
+    struct data_store *store;
+};
+
+/* register.c: tells the library about the job. */
+int pmix_register_job(struct pmix_host *host, struct drarun_error *err);
+
+/* fence.c */
+void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
+/* The member ranks of procs in this job as ascending ranges without overlap, *ret_count 0 for all
+ * ranks; -EINVAL for members of another namespace or out of range. */
+int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
+                 struct coll_range **ret_ranges, size_t *ret_count);
+/* A key for the next collective of this kind, name and members; malloc'ed. */
+char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
+                          const struct coll_range *ranges, size_t count);
+
+/* group.c, dmodex.c, event.c, query.c, control.c */
+void pmix_on_group(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_local_modex(struct pmix_host *host, struct upcall *upcall);
+void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void pmix_on_notify(struct pmix_host *host, struct upcall *upcall);
+void pmix_notified(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void pmix_on_query(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall);
+void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void pmix_on_log(struct pmix_host *host, struct upcall *upcall);
+
+/* data.c: publish, lookup, unpublish; the data live on worker 0 */
+void pmix_on_publish(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_unpublish(struct pmix_host *host, struct upcall *upcall);
+void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void data_store_free(struct data_store *store);
+
+/* Remembers the upcall until a reply with this id comes; 0 without memory. */
+uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall);
+struct upcall *pmix_unpend(struct pmix_host *host, uint64_t id);
+/* To any agent, this one included. */
+void pmix_route(struct pmix_host *host, Drarun__Wire__Routed *message);
+
+/* status.c: PMIx codes as errors. */
+int pmix_error(struct drarun_error *err, pmix_status_t status, const char *what);
+
+#endif

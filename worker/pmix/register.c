@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library is told about the job, and through it every rank (PMIx 4.1 section 16.2.3,
+ * "Registering job-level information"; reference: which keys MPI libraries need). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/topo/cpus.h"
+#include "worker/pmix/host_private.h"
+
+static void add_u32(void *list, const char *key, uint32_t value)
+{
+    PMIx_Info_list_add(list, key, &value, PMIX_UINT32);
+}
+
+static void add_u16(void *list, const char *key, uint32_t value)
+{
+    uint16_t small = (uint16_t)value;
+    PMIx_Info_list_add(list, key, &small, PMIX_UINT16);
+}
+
+static void add_rank(void *list, const char *key, uint32_t value)
+{
+    pmix_rank_t rank = value;
+    PMIx_Info_list_add(list, key, &rank, PMIX_PROC_RANK);
+}
+
+static void add_text(void *list, const char *key, const char *value)
+{
+    PMIx_Info_list_add(list, key, value, PMIX_STRING);
+}
+
+static void add_bool(void *list, const char *key, bool value)
+{
+    PMIx_Info_list_add(list, key, &value, PMIX_BOOL);
+}
+
+/* Adds the entries of `part` under one key and releases it. */
+static void add_part(void *list, const char *key, void *part)
+{
+    pmix_data_array_t array;
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 0, PMIX_INFO);
+    if (PMIx_Info_list_convert(part, &array) == PMIX_SUCCESS) {
+        PMIx_Info_list_add(list, key, &array, PMIX_DATA_ARRAY);
+        PMIX_DATA_ARRAY_DESTRUCT(&array);
+    }
+    PMIx_Info_list_release(part);
+}
+
+/* Workers without ranks are no nodes of the job: libpmix wants as many nodes as parts of the ranks.
+ */
+static void add_maps(const struct pmix_host *host, void *list)
+{
+    const struct rankmap *map = &host->job->map;
+    struct buf hosts = BUF_INIT, ranks = BUF_INIT;
+    char *node_map = NULL, *proc_map = NULL;
+    for (uint32_t worker = 0; worker < map->workers; worker++)
+        if (map->local_sizes[worker] > 0)
+            buf_printf(&hosts, "%s%s", hosts.len > 0 ? "," : "", host->job->nodes[worker]);
+    rankmap_ppn_text(map, &ranks);
+    if (PMIx_generate_regex(hosts.data, &node_map) == PMIX_SUCCESS)
+        PMIx_Info_list_add(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
+    if (PMIx_generate_ppn(ranks.data, &proc_map) == PMIX_SUCCESS)
+        PMIx_Info_list_add(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    free(node_map);
+    free(proc_map);
+    buf_done(&hosts);
+    buf_done(&ranks);
+}
+
+static void add_topology(const struct pmix_host *host, void *list)
+{
+    /* XML rather than shared memory: as fast, and tolerant of another hwloc in the rank */
+    const char *xml = topology_xml(host->topology);
+    if (xml)
+        add_text(list, PMIX_HWLOC_XML_V2, xml);
+}
+
+static uint32_t nodes_with_ranks(const struct rankmap *map)
+{
+    uint32_t count = 0;
+    for (uint32_t worker = 0; worker < map->workers; worker++)
+        count += map->local_sizes[worker] > 0;
+    return count;
+}
+
+static void add_job(const struct pmix_host *host, void *list)
+{
+    const struct agent_job *job = host->job;
+    add_text(list, PMIX_JOBID, job->nspace);
+    add_maps(host, list);
+    add_u32(list, PMIX_UNIV_SIZE, job->map.ranks);
+    add_u32(list, PMIX_JOB_SIZE, job->map.ranks);
+    add_u32(list, PMIX_MAX_PROCS, job->map.ranks);
+    add_u32(list, PMIX_JOB_NUM_APPS, job->map.apps);
+    add_u32(list, PMIX_NUM_NODES, nodes_with_ranks(&job->map));
+    add_rank(list, PMIX_NPROC_OFFSET, 0);
+    add_u32(list, PMIX_SESSION_ID, 1);
+    add_text(list, PMIX_TMPDIR, host->session_dir);
+    add_text(list, PMIX_NSDIR, host->session_dir);
+    add_bool(list, PMIX_TDIR_RMCLEAN, true);
+    add_topology(host, list);
+}
+
+static void add_apps(const struct pmix_host *host, void *list)
+{
+    const struct agent_job *job = host->job;
+    uint32_t leader = 0;
+    for (uint32_t app = 0; app < job->map.apps; app++) {
+        const Drarun__Wire__App *wire = job->wire->apps[app];
+        struct buf command = BUF_INIT;
+        uint32_t size = 0;
+        for (size_t b = 0; b < job->map.block_count; b++)
+            size += job->map.blocks[b].app == app ? job->map.blocks[b].count : 0;
+        for (size_t i = 0; i < wire->n_argv; i++)
+            buf_printf(&command, "%s%s", i > 0 ? " " : "", wire->argv[i]);
+        void *part = PMIx_Info_list_start();
+        add_u32(part, PMIX_APPNUM, app);
+        add_u32(part, PMIX_APP_SIZE, size);
+        add_rank(part, PMIX_APPLDR, leader);
+        add_text(part, PMIX_WDIR, wire->wd[0] ? wire->wd : "/");
+        add_text(part, PMIX_APP_ARGV, command.data ? command.data : "");
+        add_part(list, PMIX_APP_INFO_ARRAY, part);
+        leader += size;
+        buf_done(&command);
+    }
+}
+
+static uint32_t first_rank_of(const struct rankmap *map, uint32_t worker)
+{
+    for (size_t b = 0; b < map->block_count; b++)
+        if (map->blocks[b].worker == worker)
+            return map->blocks[b].first;
+    return 0;
+}
+
+static void add_node(const struct pmix_host *host, void *list, uint32_t worker)
+{
+    const struct rankmap *map = &host->job->map;
+    struct buf peers = BUF_INIT;
+    void *part = PMIx_Info_list_start();
+    rankmap_peers_text(map, worker, &peers);
+    add_text(part, PMIX_HOSTNAME, host->job->nodes[worker]);
+    add_u32(part, PMIX_NODEID, worker);
+    add_u32(part, PMIX_NODE_SIZE, map->local_sizes[worker]);
+    add_u32(part, PMIX_LOCAL_SIZE, map->local_sizes[worker]);
+    add_rank(part, PMIX_LOCALLDR, first_rank_of(map, worker));
+    add_text(part, PMIX_LOCAL_PEERS, peers.data ? peers.data : "");
+    if (worker == host->job->worker && agent_job_oversubscribed(host->job))
+        add_bool(part, PMIX_NODE_OVERSUBSCRIBED, true);
+    add_part(list, PMIX_NODE_INFO_ARRAY, part);
+    buf_done(&peers);
+}
+
+static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
+{
+    int64_t index = agent_job_local_index(host->job, rank);
+    if (index < 0 || host->cpus[index].count == 0 || !topology_get(host->topology))
+        return;
+    const struct rank_cpus *cpus = &host->cpus[index];
+    hwloc_bitmap_t bitmap = hwloc_bitmap_alloc();
+    struct buf text = BUF_INIT;
+    char *locality = NULL;
+    for (size_t i = 0; bitmap && i < cpus->count; i++)
+        hwloc_bitmap_set(bitmap, cpus->ids[i]);
+    pmix_cpuset_t cpuset = {.source = (char *)"hwloc", .bitmap = bitmap};
+    cpulist_format(cpus->ids, cpus->count, &text);
+    if (text.data)
+        add_text(part, PMIX_CPUSET, text.data);
+    if (bitmap && PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS &&
+        locality)
+        add_text(part, PMIX_LOCALITY_STRING, locality);
+    free(locality);
+    buf_done(&text);
+    hwloc_bitmap_free(bitmap);
+}
+
+static void add_rank_info(const struct pmix_host *host, void *list, uint32_t rank)
+{
+    struct rank_place place = rankmap_place(&host->job->map, rank);
+    void *part = PMIx_Info_list_start();
+    add_rank(part, PMIX_RANK, rank);
+    add_u32(part, PMIX_APPNUM, place.app);
+    add_rank(part, PMIX_GLOBAL_RANK, rank);
+    add_rank(part, PMIX_APP_RANK, place.app_rank);
+    add_u16(part, PMIX_LOCAL_RANK, place.local_rank);
+    add_u16(part, PMIX_NODE_RANK, place.local_rank);
+    add_u32(part, PMIX_NODEID, place.worker);
+    add_text(part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
+    add_bool(part, PMIX_SPAWNED, false);
+    add_u32(part, PMIX_REINCARNATION, 0);
+    add_binding(host, part, rank);
+    add_part(list, PMIX_PROC_DATA, part);
+}
+
+static int register_ranks(struct pmix_host *host, struct drarun_error *err)
+{
+    for (uint32_t i = 0; i < host->job->local_count; i++) {
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, host->job->nspace, host->job->local[i]);
+        pmix_status_t status =
+            PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, NULL, NULL);
+        if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+            return pmix_error(err, status, "PMIx server: register a rank");
+    }
+    return 0;
+}
+
+int pmix_register_job(struct pmix_host *host, struct drarun_error *err)
+{
+    void *list = PMIx_Info_list_start();
+    add_job(host, list);
+    add_apps(host, list);
+    for (uint32_t worker = 0; worker < host->job->map.workers; worker++)
+        if (host->job->map.local_sizes[worker] > 0)
+            add_node(host, list, worker);
+    for (uint32_t rank = 0; rank < host->job->map.ranks; rank++)
+        add_rank_info(host, list, rank);
+    pmix_data_array_t info;
+    PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
+    pmix_status_t status = PMIx_Info_list_convert(list, &info);
+    PMIx_Info_list_release(list);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_server_register_nspace(host->job->nspace, (int)host->job->local_count,
+                                             info.array, info.size, NULL, NULL);
+    PMIX_DATA_ARRAY_DESTRUCT(&info);
+    if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+        return pmix_error(err, status, "PMIx server: register the job");
+    return register_ranks(host, err);
+}

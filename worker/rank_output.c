@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/rank_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "worker/tail.h"
+
+/* What one read may cause to be passed on: the unfinished line before it, and itself. Reading only
+ * while this much of the window is free keeps it whole. */
+#define ROOM_TO_READ (2 * (size_t)RANKS_LINE_MAX)
+/* Pipes looked at before the loop gets its turn. */
+#define BATCH 64
+#define UNLIMITED SIZE_MAX
+
+/* Open: fd >= 0. Finished: fd < 0 and nothing held. */
+struct pipe_end {
+    uint32_t rank;
+    enum rank_stream stream;
+    int fd;
+    size_t left;       /* given up: bytes still to be read */
+    struct buf held;   /* the unfinished line, at most RANKS_LINE_MAX */
+    int64_t held_us;   /* when it last grew */
+    struct tail *tail; /* NULL for stdout */
+};
+
+struct slot {
+    struct pipe_end ends[2]; /* stdout, stderr */
+    struct tail tail;
+};
+
+struct rank_output {
+    struct rank_output_owner owner;
+    struct slot *slots;
+    size_t slot_count;
+    size_t held_ends; /* ends with an unfinished line */
+    size_t in_flight; /* passed on and not given back */
+    bool dropped[2];
+    int epoll;
+    struct event *ready;
+    struct event *silence;
+    char *chunk; /* RANKS_LINE_MAX bytes, shared by all reads */
+};
+
+static bool has_room(const struct rank_output *out, size_t bytes)
+{
+    return out->in_flight + bytes <= RANKS_OUTPUT_WINDOW;
+}
+
+static bool is_finished(const struct pipe_end *end)
+{
+    return end->fd < 0 && end->held.len == 0;
+}
+
+bool rank_output_finished(const struct rank_output *out, size_t slot)
+{
+    const struct slot *s = &out->slots[slot];
+    return is_finished(&s->ends[0]) && is_finished(&s->ends[1]);
+}
+
+const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length)
+{
+    return tail_text(&out->slots[slot].tail, ret_length);
+}
+
+/* Reads when there is room, and passes held lines on when it is time: both follow from the state,
+ * so this may be called at any time. */
+static void watch(struct rank_output *out)
+{
+    const struct timeval silence = timeval_from_ms(RANK_OUTPUT_SILENCE_MS);
+    bool room = has_room(out, ROOM_TO_READ);
+    if (room != (event_pending(out->ready, EV_READ, NULL) != 0)) {
+        if (room)
+            event_add(out->ready, NULL);
+        else
+            event_del(out->ready);
+    }
+    if (room && out->held_ends > 0 && !event_pending(out->silence, EV_TIMEOUT, NULL))
+        event_add(out->silence, &silence);
+}
+
+static void deliver(struct rank_output *out, const struct pipe_end *end, const char *data,
+                    size_t length, bool partial)
+{
+    out->in_flight += length;
+    out->owner.output(out->owner.arg, end->rank, end->stream, data, length, partial);
+}
+
+static void deliver_held(struct rank_output *out, struct pipe_end *end, bool partial)
+{
+    if (end->held.len == 0)
+        return;
+    /* out of the end first: the owner may drop the stream while it has the data */
+    CLEANUP(buf_done) struct buf line = end->held;
+    end->held = (struct buf)BUF_INIT;
+    out->held_ends--;
+    deliver(out, end, line.data, line.len, partial);
+}
+
+static void hold(struct rank_output *out, struct pipe_end *end, const char *data, size_t length)
+{
+    if (!buf_reserve(&end->held, length)) {
+        /* without memory, pieces are better than a loss */
+        end->held.failed = false;
+        deliver_held(out, end, true);
+        deliver(out, end, data, length, true);
+        return;
+    }
+    if (end->held.len == 0)
+        out->held_ends++;
+    buf_add(&end->held, data, length);
+    end->held_us = clock_us();
+}
+
+static void forget_held(struct rank_output *out, struct pipe_end *end)
+{
+    if (end->held.len > 0)
+        out->held_ends--;
+    buf_done(&end->held);
+}
+
+/* Continues the held line. Returns how many bytes went into it. */
+static size_t take_rest_of_line(struct rank_output *out, struct pipe_end *end, const char *data,
+                                size_t length)
+{
+    const char *newline = memchr(data, '\n', length);
+    size_t rest = newline ? (size_t)(newline - data) + 1 : length;
+    if (end->held.len + rest > RANKS_LINE_MAX) {
+        deliver_held(out, end, true);
+        return 0;
+    }
+    hold(out, end, data, rest);
+    if (newline)
+        deliver_held(out, end, false);
+    return rest;
+}
+
+static void take(struct rank_output *out, struct pipe_end *end, const char *data, size_t length)
+{
+    if (end->held.len > 0) {
+        size_t taken = take_rest_of_line(out, end, data, length);
+        data += taken;
+        length -= taken;
+    }
+    const char *newline = memrchr(data, '\n', length);
+    size_t whole = newline ? (size_t)(newline - data) + 1 : 0;
+    if (whole > 0)
+        deliver(out, end, data, whole, false);
+    if (length - whole == RANKS_LINE_MAX)
+        deliver(out, end, data, length, true);
+    else if (length > whole)
+        hold(out, end, data + whole, length - whole);
+}
+
+static void close_end(struct rank_output *out, struct pipe_end *end)
+{
+    if (end->fd < 0)
+        return;
+    /* by hand, lest a copy of the descriptor in a child that is just starting keeps it in the set
+     */
+    epoll_ctl(out->epoll, EPOLL_CTL_DEL, end->fd, NULL);
+    close_fd(&end->fd);
+    if (has_room(out, end->held.len))
+        deliver_held(out, end, true);
+    out->owner.closed(out->owner.arg);
+}
+
+static void read_end(struct rank_output *out, struct pipe_end *end)
+{
+    if (end->fd < 0) /* closed by the owner since epoll_wait */
+        return;
+    size_t size = end->left < RANKS_LINE_MAX ? end->left : RANKS_LINE_MAX;
+    ssize_t n = read(end->fd, out->chunk, size);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        close_end(out, end);
+        return;
+    }
+    if (end->tail)
+        tail_add(end->tail, out->chunk, (size_t)n);
+    take(out, end, out->chunk, (size_t)n);
+    if (end->left != UNLIMITED && (end->left -= (size_t)n) == 0)
+        close_end(out, end);
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+    struct rank_output *out = arg;
+    struct epoll_event ready[BATCH];
+    (void)what;
+    int n = epoll_wait(fd, ready, BATCH, 0);
+    for (int i = 0; i < n && has_room(out, ROOM_TO_READ); i++)
+        read_end(out, ready[i].data.ptr);
+    watch(out);
+}
+
+/* Passes on held lines whose pipe is closed or has been silent. */
+static void flush_held(struct rank_output *out)
+{
+    int64_t silent_us = clock_us() - (int64_t)RANK_OUTPUT_SILENCE_MS * 1000;
+    for (size_t i = 0; i < 2 * out->slot_count && out->held_ends > 0; i++) {
+        struct pipe_end *end = &out->slots[i / 2].ends[i % 2];
+        if (end->held.len == 0 || (end->fd >= 0 && end->held_us > silent_us) ||
+            !has_room(out, end->held.len))
+            continue;
+        deliver_held(out, end, true);
+        if (end->fd < 0)
+            out->owner.closed(out->owner.arg);
+    }
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    flush_held(arg);
+    watch(arg);
+}
+
+void rank_output_done(struct rank_output *out, size_t bytes)
+{
+    bool had_room = has_room(out, ROOM_TO_READ);
+    out->in_flight -= bytes < out->in_flight ? bytes : out->in_flight;
+    /* from the loop, since the owner may be in its output callback */
+    if (!had_room && out->held_ends > 0)
+        event_active(out->silence, EV_TIMEOUT, 0);
+    watch(out);
+}
+
+void rank_output_drop(struct rank_output *out, enum rank_stream stream)
+{
+    out->dropped[stream - 1] = true;
+    for (size_t i = 0; i < out->slot_count; i++) {
+        struct pipe_end *end = &out->slots[i].ends[stream - 1];
+        forget_held(out, end);
+        close_end(out, end);
+    }
+}
+
+void rank_output_give_up(struct rank_output *out)
+{
+    for (size_t i = 0; i < 2 * out->slot_count; i++) {
+        struct pipe_end *end = &out->slots[i / 2].ends[i % 2];
+        int inside = 0;
+        if (end->fd < 0 || end->left != UNLIMITED)
+            continue;
+        if (ioctl(end->fd, FIONREAD, &inside) < 0 || inside <= 0)
+            close_end(out, end);
+        else
+            end->left = (size_t)inside;
+    }
+    watch(out);
+}
+
+/* The rank's end blocks, ours does not. */
+static int open_end(struct rank_output *out, struct pipe_end *end, uint32_t rank, int *ret_fd)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_fd = fds[1];
+    end->rank = rank;
+    if (out->dropped[end->stream - 1]) {
+        close(fds[0]);
+        return 0;
+    }
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = end};
+    int rc = fd_set_nonblock(fds[0]);
+    if (rc == 0 && epoll_ctl(out->epoll, EPOLL_CTL_ADD, fds[0], &event) < 0)
+        rc = -errno;
+    if (rc < 0) {
+        close(fds[0]);
+        close(fds[1]);
+        return rc;
+    }
+    end->fd = fds[0];
+    return 0;
+}
+
+int rank_output_open(struct rank_output *out, size_t slot, uint32_t rank, int ret_fd[2])
+{
+    struct slot *s = &out->slots[slot];
+    int fds[2];
+    int rc = open_end(out, &s->ends[0], rank, &fds[0]);
+    if (rc < 0)
+        return rc;
+    rc = open_end(out, &s->ends[1], rank, &fds[1]);
+    if (rc < 0) {
+        close(fds[0]);
+        rank_output_cancel(out, slot);
+        return rc;
+    }
+    memcpy(ret_fd, fds, sizeof fds);
+    return 0;
+}
+
+void rank_output_cancel(struct rank_output *out, size_t slot)
+{
+    for (size_t i = 0; i < 2; i++)
+        close_fd(&out->slots[slot].ends[i].fd); /* the other end is gone: epoll forgets it */
+}
+
+static int set_up(struct rank_output *out, struct event_base *base)
+{
+    if (!out->slots || !out->chunk)
+        return -ENOMEM;
+    for (size_t i = 0; i < 2 * out->slot_count; i++)
+        out->slots[i / 2].ends[i % 2] =
+            (struct pipe_end){.fd = -1,
+                              .stream = i % 2 ? RANK_STDERR : RANK_STDOUT,
+                              .left = UNLIMITED,
+                              .tail = i % 2 ? &out->slots[i / 2].tail : NULL};
+    out->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (out->epoll < 0)
+        return -errno;
+    out->ready = event_new(base, out->epoll, EV_READ | EV_PERSIST, on_ready, out);
+    out->silence = event_new(base, -1, 0, on_silence, out);
+    return out->ready && out->silence && event_add(out->ready, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+struct rank_output *rank_output_new(struct event_base *base, size_t slots,
+                                    const struct rank_output_owner *owner, struct drarun_error *err)
+{
+    struct rank_output *out = calloc(1, sizeof *out);
+    int rc = -ENOMEM;
+    if (out) {
+        *out = (struct rank_output){.owner = *owner, .slot_count = slots, .epoll = -1};
+        out->slots = calloc(slots ? slots : 1, sizeof *out->slots);
+        out->chunk = malloc(RANKS_LINE_MAX);
+        rc = set_up(out, base);
+    }
+    if (rc == 0)
+        return out;
+    rank_output_free(out);
+    error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "watch the ranks' output: %s", strerror(-rc));
+    return NULL;
+}
+
+void rank_output_free(struct rank_output *out)
+{
+    if (!out)
+        return;
+    for (size_t i = 0; out->slots && i < out->slot_count; i++) {
+        for (size_t j = 0; j < 2; j++) {
+            close_fd(&out->slots[i].ends[j].fd);
+            buf_done(&out->slots[i].ends[j].held);
+        }
+        tail_done(&out->slots[i].tail);
+    }
+    if (out->ready)
+        event_free(out->ready);
+    if (out->silence)
+        event_free(out->silence);
+    close_fd(&out->epoll);
+    free(out->slots);
+    free(out->chunk);
+    free(out);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of one agent as processes: start, stdio, signals, reaping, the end. Knows nothing of
+ * PMIx or of the launcher. Everything on the loop's thread, which must be one that lives as long as
+ * the agent: ranks get SIGKILL when the thread that started them ends. */
+#ifndef DRARUN_WORKER_RANKS_H
+#define DRARUN_WORKER_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <event2/event.h>
+#include "drarun/error.h"
+
+enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
+
+/* Bytes of output that may be on their way to the launcher, over all ranks of an agent. */
+#define RANKS_OUTPUT_WINDOW (1024u * 1024)
+/* The longest line that is kept whole; a longer one is passed on in pieces. */
+#define RANKS_LINE_MAX (64u * 1024)
+
+struct rank_request {
+    uint32_t rank;
+    char *const *argv; /* argv[0] is looked up in the PATH of env, as execvpe does */
+    char *const *env;
+    const char *wd;       /* NULL or empty: the agent's */
+    const uint32_t *cpus; /* to bind to; none: unchanged */
+    size_t cpu_count;
+    bool stdin_open; /* a pipe that ranks_input feeds; else /dev/null */
+    int pmi_fd;      /* inherited under this very number, or -1; the caller closes its copy */
+};
+
+struct rank_result {
+    uint32_t rank;
+    pid_t pid;
+    int code; /* exit status when signo is 0 */
+    int signo;
+    bool core;
+    bool oom;   /* SIGKILL or 137, and the cgroup (or kernel) has counted an OOM kill */
+    bool by_us; /* it ended after ranks_end; signals that were only passed on do not count */
+    int64_t ran_us, user_us, system_us;
+    uint64_t max_rss_kib; /* at least the agent's own: the kernel counts what it started in */
+    /* Last lines, at most 2 KiB; borrowed during the callback. In `reaped`, as far as read. */
+    const char *stderr_tail;
+    size_t stderr_tail_length;
+};
+
+/* Callbacks come from the loop (input_done also from ranks_input). They may call everything here
+ * but ranks_free, which only all_ended may call. */
+struct ranks_owner {
+    /* Output of a rank, in its order: one or more whole lines, or `partial` pieces that end in no
+     * newline (a line longer than RANKS_LINE_MAX, the start of one when the rank has been silent
+     * for 50 ms since, or the last one before EOF). length is at most RANKS_LINE_MAX. The sum of
+     * lengths not yet given back by ranks_output_done stays within RANKS_OUTPUT_WINDOW: beyond it,
+     * pipes are not read and ranks block in write. */
+    void (*output)(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
+                   size_t length, bool partial);
+    /* Called once for each rank, when it is reaped and its pipes are at EOF, or 200 ms later when a
+     * child of its keeps them open; that child's output may still follow. Ranks come in the order
+     * in which they showed signs of their ends. */
+    void (*ended)(void *arg, const struct rank_result *result);
+    /* A rank was reaped: called at once, before its output is drained, so that the owner can judge
+     * (and must first drain its queue of PMIx upcalls). True: its server is about to notice and
+     * ranks_dying will follow, which gives this end its place among others (200 ms at most). */
+    bool (*reaped)(void *arg, const struct rank_result *result);
+    /* All ended, all descendants gone. Called once, when `count` ranks were started, or after
+     * ranks_end when those that were started have ended. */
+    void (*all_ended)(void *arg);
+    /* So many bytes of input went into the stdin pipe of every rank that reads (or were dropped).
+     */
+    void (*input_done)(void *arg, size_t bytes);
+    void *arg;
+};
+
+struct ranks;
+
+/* The caller has blocked SIGCHLD in every thread, SIGPIPE is ignored, and the process has and gets
+ * no children but ranks: all others are taken for what ranks left. ranks_new makes this process a
+ * child subreaper, watches SIGCHLD by signalfd, and raises the soft limit of open files when count
+ * ranks need it (they get the old one). count: how many will be started. kill_after_ms: from
+ * SIGTERM to SIGKILL in ranks_end. */
+struct ranks *ranks_new(struct event_base *base, size_t count, uint32_t kill_after_ms,
+                        const struct ranks_owner *owner, struct drarun_error *err);
+/* SIGKILLs what still runs, without waiting for it. */
+void ranks_free(struct ranks *ranks);
+
+/* Starts one process in a process group of its own (so that it can be signalled), with SIGKILL on
+ * the agent's death, default signal dispositions, an empty mask, and no descriptor but 0, 1, 2 and
+ * pmi_fd. Errors name the program and what to do: kind
+ * DRARUN_ERR_NOT_FOUND, _NOT_EXECUTABLE (permission, ENOEXEC: wrong architecture, with both named),
+ * DRARUN_ERR_INFRASTRUCTURE for EAGAIN (limit of processes: says RLIMIT_NPROC / pids.max), EMFILE
+ * (says ulimit -n and how many are needed). After an error the rank does not count as started, and
+ * no callback tells of it: the owner calls ranks_end. -ECANCELED after ranks_end. */
+int ranks_start(struct ranks *ranks, const struct rank_request *request, struct drarun_error *err);
+
+/* Checks that the program can be started, without starting it; same errors as ranks_start. */
+int ranks_check_program(char *const *argv, char *const *env, const char *wd,
+                        struct drarun_error *err);
+
+/* The launcher has written (or dropped) so many bytes. */
+void ranks_output_done(struct ranks *ranks, size_t bytes);
+/* Nobody reads this stream any more: pipes' read ends are closed, ranks get EPIPE/SIGPIPE. */
+void ranks_output_closed(struct ranks *ranks, enum rank_stream stream);
+
+/* Bytes for the stdin of every started rank with stdin_open, queued until the slowest has them;
+ * input_done bounds the sender. length 0 closes. A rank that has closed its stdin or ended is not
+ * waited for. -ENOMEM, or -EPIPE after the close. */
+int ranks_input(struct ranks *ranks, const void *data, size_t length);
+
+/* A sign that this rank has ended or is about to, as its lost connection to a server: ranks whose
+ * sign comes later are told (`ended`) after it, unless it lives on for 1 s. */
+void ranks_dying(struct ranks *ranks, uint32_t rank);
+/* Some rank but this one is dying, or has ended and was not told yet. */
+bool ranks_any_dying(const struct ranks *ranks, uint32_t but);
+
+/* Signals every live rank's process group. */
+void ranks_signal(struct ranks *ranks, int signo);
+/* Signals the ranks [first, first + count). */
+void ranks_signal_some(struct ranks *ranks, uint32_t first, uint32_t count, int signo);
+/* Ends all: SIGTERM and SIGCONT (or SIGKILL at_once), SIGKILL after kill_after_ms to whatever
+ * descendant is left, orphans and other sessions included. A rank that survives SIGKILL for 5 s
+ * hangs in the kernel and counts as ended by it. Idempotent; at_once may follow. */
+void ranks_end(struct ranks *ranks, bool at_once);
+
+size_t ranks_running(const struct ranks *ranks);           /* started and not reaped */
+pid_t ranks_pid(const struct ranks *ranks, uint32_t rank); /* -1 when it does not run */
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "worker/agent_job.h"
+
+/* Two programs of three and two ranks over two workers: 0 1 | 2 and 3 | 4. */
+struct parts {
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__App app[2], *apps[2];
+    Drarun__Wire__Block block[4], *blocks[4];
+    Drarun__Wire__Worker worker[2], *workers[2];
+    char *argv[2][3];
+};
+
+static void fill(struct parts *p)
+{
+    static const uint32_t layout[4][4] = {/* first, count, worker, app */
+                                          {0, 2, 0, 0},
+                                          {2, 1, 1, 0},
+                                          {3, 1, 0, 1},
+                                          {4, 1, 1, 1}};
+    drarun__wire__launch__init(&p->launch);
+    for (size_t i = 0; i < 2; i++) {
+        drarun__wire__app__init(&p->app[i]);
+        drarun__wire__worker__init(&p->worker[i]);
+        p->argv[i][0] = (char *)(i == 0 ? "one" : "two");
+        p->argv[i][1] = (char *)"argument";
+        p->app[i].argv = p->argv[i];
+        p->app[i].n_argv = 2;
+        p->worker[i].host = (char *)"node";
+        p->apps[i] = &p->app[i];
+        p->workers[i] = &p->worker[i];
+    }
+    for (size_t i = 0; i < 4; i++) {
+        drarun__wire__block__init(&p->block[i]);
+        p->block[i].first = layout[i][0];
+        p->block[i].count = layout[i][1];
+        p->block[i].worker = layout[i][2];
+        p->block[i].app = layout[i][3];
+        p->blocks[i] = &p->block[i];
+    }
+    p->launch.uid = (char *)"0123abcd";
+    p->launch.attempt = 2;
+    p->launch.worker = 1;
+    p->launch.radix = 8;
+    p->launch.apps = p->apps;
+    p->launch.n_apps = 2;
+    p->launch.blocks = p->blocks;
+    p->launch.n_blocks = 4;
+    p->launch.workers = p->workers;
+    p->launch.n_workers = 2;
+    p->launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    p->launch.session_dir = (char *)"/tmp/x";
+}
+
+/* As it comes from the wire. */
+static int receive(const struct parts *p, struct agent_job *job, struct drarun_error *err)
+{
+    size_t length = drarun__wire__launch__get_packed_size(&p->launch);
+    cleanup_free uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__launch__pack(&p->launch, bytes);
+    Drarun__Wire__Launch *launch = drarun__wire__launch__unpack(NULL, length, bytes);
+    assert_non_null(launch);
+    return agent_job_init_take(job, launch, err);
+}
+
+static void what_the_agent_needs(void **state)
+{
+    struct parts p;
+    struct agent_job job;
+    struct drarun_error err = {0};
+    (void)state;
+    fill(&p);
+    assert_int_equal(receive(&p, &job, &err), 0);
+    assert_string_equal(job.nspace, "drarun.0123abcd.2");
+    assert_int_equal(job.worker, 1);
+    assert_true(job.pmix);
+    assert_int_equal(job.local_count, 2);
+    assert_int_equal(job.local[0], 2);
+    assert_int_equal(job.local[1], 4);
+    assert_int_equal(agent_job_local_index(&job, 4), 1);
+    assert_int_equal(agent_job_local_index(&job, 3), -1);
+    assert_int_equal(agent_job_local_index(&job, 5), -1);
+    cleanup_free char **argv = agent_job_argv(&job, 1);
+    assert_string_equal(argv[0], "two");
+    assert_string_equal(argv[1], "argument");
+    assert_null(argv[2]);
+    assert_string_equal(job.nodes[0], "node");
+    agent_job_done(&job);
+}
+
+/* A server would wait for ranks that are not its own. */
+static void workers_of_one_host_are_nodes_of_their_own(void **state)
+{
+    struct parts p;
+    struct agent_job job;
+    (void)state;
+    fill(&p);
+    p.launch.same_host = true;
+    assert_int_equal(receive(&p, &job, NULL), 0);
+    assert_string_equal(job.nodes[0], "node-w0");
+    assert_string_equal(job.nodes[1], "node-w1");
+    assert_string_equal(job.host, "node");
+    agent_job_done(&job);
+}
+
+static void worker_without_ranks(void **state)
+{
+    struct parts p;
+    struct agent_job job;
+    (void)state;
+    fill(&p);
+    p.block[1].worker = p.block[3].worker = 0;
+    assert_int_equal(receive(&p, &job, NULL), 0);
+    assert_int_equal(job.local_count, 0);
+    agent_job_done(&job);
+}
+
+static char long_uid[66];
+
+static void no_uid(struct parts *p)
+{
+    p->launch.uid = (char *)"";
+}
+static void too_long_uid(struct parts *p)
+{
+    p->launch.uid = long_uid;
+}
+static void no_workers(struct parts *p)
+{
+    p->launch.n_workers = 0;
+}
+static void foreign_index(struct parts *p)
+{
+    p->launch.worker = 2;
+}
+static void no_radix(struct parts *p)
+{
+    p->launch.radix = 0;
+}
+static void huge_radix(struct parts *p)
+{
+    p->launch.radix = UINT32_MAX;
+}
+static void no_mode(struct parts *p)
+{
+    p->launch.mode = 0;
+}
+static void unknown_mode(struct parts *p)
+{
+    p->launch.mode = 77;
+}
+static void relative_session(struct parts *p)
+{
+    p->launch.session_dir = (char *)"tmp/x";
+}
+static void no_program(struct parts *p)
+{
+    p->app[1].n_argv = 0;
+}
+static void nameless_program(struct parts *p)
+{
+    p->argv[1][0] = (char *)"";
+}
+static void block_of_no_program(struct parts *p)
+{
+    p->block[3].app = 2;
+}
+static void block_of_no_worker(struct parts *p)
+{
+    p->block[3].worker = 2;
+}
+static void empty_block(struct parts *p)
+{
+    p->block[1].count = 0;
+}
+static void hole(struct parts *p)
+{
+    p->block[1].first = 3;
+}
+static void overlap(struct parts *p)
+{
+    p->block[1].first = 1;
+}
+static void overflow(struct parts *p)
+{
+    p->block[3].count = UINT32_MAX;
+}
+static void no_blocks(struct parts *p)
+{
+    p->launch.n_blocks = 0;
+}
+static void bad_binding(struct parts *p)
+{
+    p->launch.bind = (char *)"3-1";
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    static void (*const spoil[])(struct parts * p) = {
+        no_uid,
+        too_long_uid,
+        no_workers,
+        foreign_index,
+        no_radix,
+        huge_radix,
+        no_mode,
+        unknown_mode,
+        relative_session,
+        no_program,
+        nameless_program,
+        block_of_no_program,
+        block_of_no_worker,
+        empty_block,
+        hole,
+        overlap,
+        overflow,
+        no_blocks,
+        bad_binding,
+    };
+    (void)state;
+    memset(long_uid, 'x', sizeof long_uid - 1);
+    for (size_t i = 0; i < ARRAY_LEN(spoil); i++) {
+        struct parts p;
+        struct agent_job job;
+        struct drarun_error err = {0};
+        fill(&p);
+        spoil[i](&p);
+        if (receive(&p, &job, &err) == 0)
+            fail_msg("case %zu is accepted", i);
+        assert_int_not_equal(err.code, 0);
+        assert_int_not_equal(err.text[0], 0);
+        agent_job_done(&job); /* a half-built one */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_agent_needs),
+        cmocka_unit_test(workers_of_one_host_are_nodes_of_their_own),
+        cmocka_unit_test(worker_without_ranks),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

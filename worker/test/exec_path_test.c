@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which file a name means, and why a file cannot be executed: each bad file is made, looked at and
+ * given to the kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+#include "worker/exec_path.h"
+#include "worker/exec_reason.h"
+#include "worker/spawn.h"
+
+/* argv and environments from literals, which nobody writes to. */
+#define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
+
+static char dir[] = "/tmp/exec_path_test.XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return tree_remove(AT_FDCWD, dir);
+}
+
+static const char *make(const char *name, const void *data, size_t length, mode_t mode)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, data, length), 0);
+    assert_int_equal(fchmod(fd, mode), 0);
+    return path;
+}
+
+static const char *make_text(const char *name, const char *text, mode_t mode)
+{
+    return make(name, text, strlen(text), mode);
+}
+
+/* As ranks_start does it: find, then execve. */
+static int start(const char *wd, const char *program, const char *path, struct drarun_error *err)
+{
+    char found[PATH_MAX], variable[512];
+    cleanup_close int at = -1;
+    snprintf(variable, sizeof variable, "PATH=%s", path);
+    char *const *env = WORDS(variable);
+    char *const *argv = WORDS((char *)program);
+    memset(err, 0, sizeof *err);
+    int rc = exec_path_open_wd(wd, &at, err);
+    if (rc == 0)
+        rc = exec_path_find(at, program, env, found, err);
+    if (rc < 0)
+        return rc;
+    struct spawn spawn = {
+        .path = found, .argv = argv, .env = env, .dir = at, .stdio = {0, 1, 2}, .keep = -1};
+    pid_t pid;
+    return spawn_process(&spawn, &pid, err);
+}
+
+/* execve and the look from outside agree, and both say `text`. */
+static void refused(const char *path, int code, enum drarun_errkind kind, const char *text)
+{
+    struct drarun_error err;
+    assert_int_equal(start(NULL, path, "", &err), -code);
+    if (err.kind != kind || !strstr(err.text, text))
+        fail_msg("%s: kind %d: %s", path, err.kind, err.text);
+    memset(&err, 0, sizeof err);
+    if (access("/proc/sys/fs/binfmt_misc/register", F_OK) == 0 && code == ENOEXEC)
+        return; /* something else may run it */
+    int rc = exec_reason_check(AT_FDCWD, path, &err);
+    if (code != EACCES && (rc != -code || err.kind != kind || !strstr(err.text, text)))
+        fail_msg("%s: check %d: %s", path, rc, err.text);
+}
+
+static void text_files(void **state)
+{
+    (void)state;
+    const enum drarun_errkind bad = DRARUN_ERR_NOT_EXECUTABLE;
+    refused(make_text("plain", "echo hello\n", 0755), ENOEXEC, bad, "like \"#!/bin/sh\"");
+    refused(make_text("empty", "", 0755), ENOEXEC, bad, "empty");
+    refused(make_text("nobody", "#!\n", 0755), ENOEXEC, bad, "no interpreter");
+    refused(make_text("lost", "#! /no/such/sh -e\n", 0755), ENOENT, bad,
+            "its interpreter /no/such/sh is missing");
+    refused(make_text("dos", "#!/bin/sh\r\necho\r\n", 0755), ENOENT, bad, "carriage returns");
+    refused(make_text("mode", "#!/bin/sh\n", 0644), EACCES, bad, "not marked executable");
+    refused(dir, EACCES, bad, "directory");
+    refused("/dev/null", EACCES, bad, "not a regular file");
+}
+
+static void unknown_program(void **state)
+{
+    (void)state;
+    struct drarun_error err;
+    assert_int_equal(start(NULL, "/no/such", "/bin", &err), -ENOENT);
+    assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
+    assert_int_equal(start(NULL, "no-such", "/bin:/nowhere", &err), -ENOENT);
+    assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
+    assert_string_equal(err.text, "no program no-such in PATH (/bin:/nowhere)");
+    assert_int_equal(start(NULL, "", "/bin", &err), -ENOENT);
+    assert_int_equal(start("/no/such", "sh", "/bin", &err), -ENOENT);
+    assert_non_null(strstr(err.text, "working directory /no/such"));
+    assert_int_equal(start("/bin/sh", "sh", "/bin", &err), -ENOTDIR);
+}
+
+static void search_order(void **state)
+{
+    (void)state;
+    struct drarun_error err;
+    char found[PATH_MAX], path[600];
+    make_text("sh", "#!/bin/sh\n", 0644); /* passed over: execvpe goes on after EACCES */
+    snprintf(path, sizeof path, "PATH=/nowhere:%s:/etc/passwd:/bin", dir);
+    char *const *env = WORDS("PATHS=/x", path);
+    assert_int_equal(exec_path_find(AT_FDCWD, "sh", env, found, &err), 0);
+    assert_string_equal(found, "/bin/sh");
+    /* what was passed over is named when nothing else is found */
+    make_text("only-here", "", 0644);
+    assert_int_equal(exec_path_find(AT_FDCWD, "only-here", env, found, &err), -EACCES);
+    assert_non_null(strstr(err.text, "only-here: the file is not marked executable"));
+    /* an empty entry is the directory that the rank starts in */
+    make_text("local", "#!/bin/sh\n", 0755);
+    cleanup_close int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *const *here = WORDS("PATH=/bin:");
+    assert_int_equal(exec_path_find(at, "local", here, found, &err), 0);
+    assert_string_equal(found, "./local");
+    assert_int_equal(exec_path_find(at, "./local", NULL, found, &err), 0);
+    assert_string_equal(found, "./local");
+    /* without PATH, the system's own */
+    assert_int_equal(exec_path_find(AT_FDCWD, "sh", NULL, found, &err), 0);
+}
+
+static void load_program(struct buf *program)
+{
+    assert_int_equal(file_read(AT_FDCWD, "/proc/self/exe", 0, program, NULL), -ELOOP);
+    char path[PATH_MAX];
+    assert_non_null(realpath("/bin/true", path));
+    assert_int_equal(file_read(AT_FDCWD, path, 16 * 1024 * 1024, program, NULL), 0);
+}
+
+static void elf_files(void **state)
+{
+    (void)state;
+    const enum drarun_errkind bad = DRARUN_ERR_NOT_EXECUTABLE;
+    CLEANUP(buf_done) struct buf program = BUF_INIT;
+    load_program(&program);
+    Elf64_Ehdr *header = (Elf64_Ehdr *)(void *)program.data;
+    Elf64_Ehdr good = *header;
+
+    header->e_machine = good.e_machine == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
+    refused(make("foreign", program.data, program.len, 0755), ENOEXEC, bad,
+            good.e_machine == EM_AARCH64 ? "a program for x86_64" : "a program for aarch64");
+    header->e_machine = 0x1234;
+    refused(make("unknown", program.data, program.len, 0755), ENOEXEC, bad, "ELF machine 4660");
+    *header = good;
+    header->e_type = ET_REL;
+    refused(make("object", program.data, program.len, 0755), ENOEXEC, bad, "object file");
+    *header = good;
+    char *loader = memmem(program.data, program.len, "/ld-", 4);
+    assert_non_null(loader);
+    memcpy(loader, "/no-", 4);
+    refused(make("loader", program.data, program.len, 0755), ENOENT, bad, "its loader /");
+    memcpy(loader, "/ld-", 4);
+    struct drarun_error err;
+    assert_int_equal(
+        exec_reason_check(AT_FDCWD, make("good", program.data, program.len, 0755), &err), 0);
+}
+
+/* Every cut and every byte of an ELF header turned over: nothing but a crash is wrong. */
+static void broken_headers(void **state)
+{
+    (void)state;
+    CLEANUP(buf_done) struct buf program = BUF_INIT;
+    load_program(&program);
+    for (size_t i = 0; i < 128; i++) {
+        exec_reason_check(AT_FDCWD, make("cut", program.data, i, 0755), NULL);
+        program.data[i] = (char)~program.data[i];
+        exec_reason_check(AT_FDCWD, make("turned", program.data, 4096, 0755), NULL);
+        program.data[i] = (char)~program.data[i];
+    }
+}
+
+/* Neither waits for a writer nor reads a device. */
+static void special_files(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/pipe", dir);
+    assert_int_equal(mkfifo(path, 0755), 0);
+    assert_int_equal(exec_reason_check(AT_FDCWD, path, NULL), 0);
+    assert_int_equal(exec_reason_check(AT_FDCWD, "/dev/zero", NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_files),     cmocka_unit_test(unknown_program),
+        cmocka_unit_test(search_order),   cmocka_unit_test(elf_files),
+        cmocka_unit_test(broken_headers), cmocka_unit_test(special_files),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

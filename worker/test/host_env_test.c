@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks are told of the server before it runs, held against what the library itself would tell
+ * them once it does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <pmix.h>
+#include <pmix_server.h>
+
+#include "worker/agent_job.h"
+#include "worker/pmix/host.h"
+#include "worker/session.h"
+
+#define RANK 3u
+
+struct fixture {
+    struct event_base *base;
+    struct agent_job job;
+    struct tree tree;
+    struct coll *coll;
+    struct topology *topology;
+    char session[64];
+    struct pmix_host *host;
+};
+
+static Drarun__Wire__Launch *make_launch(const char *session)
+{
+    static char uid[] = "host-env-test", path[64], host[] = "nodex", argv0[] = "app";
+    static char *argv[] = {argv0};
+    static Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    static Drarun__Wire__Block blocks[2] = {DRARUN__WIRE__BLOCK__INIT, DRARUN__WIRE__BLOCK__INIT};
+    static Drarun__Wire__Block *block_list[] = {&blocks[0], &blocks[1]};
+    static Drarun__Wire__Worker workers[2] = {DRARUN__WIRE__WORKER__INIT,
+                                              DRARUN__WIRE__WORKER__INIT};
+    static Drarun__Wire__Worker *worker_list[] = {&workers[0], &workers[1]};
+    Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
+    snprintf(path, sizeof path, "%s", session);
+    app.argv = argv;
+    app.n_argv = 1;
+    blocks[0].count = blocks[1].count = blocks[1].first = 2;
+    blocks[1].worker = 1;
+    workers[0].host = workers[1].host = host;
+    launch.uid = uid;
+    launch.worker = 1;
+    launch.radix = 8;
+    launch.apps = apps;
+    launch.n_apps = 1;
+    launch.blocks = block_list;
+    launch.n_blocks = 2;
+    launch.workers = worker_list;
+    launch.n_workers = 2;
+    launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    launch.session_dir = path;
+    launch.same_host = true;
+    size_t length = drarun__wire__launch__get_packed_size(&launch);
+    uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__launch__pack(&launch, bytes);
+    Drarun__Wire__Launch *copy = drarun__wire__launch__unpack(NULL, length, bytes);
+    free(bytes);
+    return copy;
+}
+
+static void on_failed(void *arg, const struct drarun_error *err)
+{
+    (void)arg;
+    fail_msg("%s", err->text);
+}
+
+static void ignore_send(void *arg, uint32_t worker, const Drarun__Wire__Collective *message)
+{
+    (void)arg, (void)worker, (void)message;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct drarun_error err = {0};
+    struct pmix_host_owner owner = {.failed = on_failed};
+    snprintf(f->session, sizeof f->session, "/tmp/host-env-test.%d", (int)getpid());
+    if (session_make(f->session, &err) < 0 ||
+        agent_job_init_take(&f->job, make_launch(f->session), &err) < 0)
+        fail_msg("%s", err.text);
+    f->base = event_base_new();
+    f->tree = (struct tree){.self = 1, .size = 2, .radix = 8};
+    f->coll = coll_new(&f->tree, &f->job.map, ignore_send, f);
+    f->topology = topology_new();
+    f->host =
+        pmix_host_new(f->base, &f->job, &f->tree, f->coll, f->topology, f->session, &owner, &err);
+    if (!f->host)
+        fail_msg("%s", err.text);
+    *state = f;
+    return 0;
+}
+
+/* The host and its loop stay: the library's thread lives as long as the process. */
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    return session_remove(f->session);
+}
+
+/* Debian's library calls itself 5.0.7a1; a client reads the numbers only. */
+static void cut_version(char **env)
+{
+    static const char known[] = "PMIX_VERSION=";
+    for (size_t i = 0; env && env[i]; i++)
+        if (strncmp(env[i], known, strlen(known)) == 0)
+            env[i][strlen(known) + strspn(env[i] + strlen(known), "0123456789.")] = '\0';
+}
+
+static void same_as_the_library(void **state)
+{
+    struct fixture *f = *state;
+    struct drarun_error err = {0};
+    struct strlist ours = STRLIST_INIT;
+    char **theirs = NULL;
+    pmix_proc_t proc;
+    pmix_host_rank_env(f->host, RANK, &ours);
+    assert_false(pmix_host_started(f->host));
+    if (pmix_host_start(f->host, &err) < 0)
+        fail_msg("%s", err.text);
+    PMIX_LOAD_PROCID(&proc, f->job.nspace, RANK);
+    assert_int_equal(PMIx_server_setup_fork(&proc, &theirs), PMIX_SUCCESS);
+    cut_version(theirs);
+    size_t count = 0;
+    for (; theirs && theirs[count]; count++)
+        if (!strlist_has(&ours, theirs[count]))
+            fail_msg("the library would set %s", theirs[count]);
+    assert_true(count > 0);
+    for (size_t i = 0; i < ours.count; i++) {
+        bool there = false;
+        for (size_t k = 0; k < count && !there; k++)
+            there = strcmp(ours.items[i], theirs[k]) == 0;
+        if (!there)
+            fail_msg("the library would not set %s", ours.items[i]);
+    }
+    strlist_done(&ours);
+    PMIx_Argv_free(theirs);
+}
+
+static void version_is_the_library_s(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(PMIx_Get_version(), pmix_host_version()));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_as_the_library),
+        cmocka_unit_test(version_is_the_library_s),
+    };
+    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    fflush(NULL);
+    _exit(failed != 0); /* the library is not finalized: that can hang */
+}

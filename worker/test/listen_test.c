@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's door, and guests of all kinds: whoever is not let in leaves it open for the next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/wire/dial.h"
+#include "lib/wire/hello.h"
+#include "worker/listen.h"
+#include "worker/pmix/host.h"
+
+#define GUESTS_MAX 1024 /* listen.c */
+
+struct fixture {
+    struct event_base *base;
+    struct event *watchdog;
+    struct listen_door *door;
+    char address[32];
+    struct tls_context *tls; /* of a guest with the right key */
+    int welcomed;
+    uint32_t worker; /* of the last who came in */
+    struct channel *inside;
+    struct channel *guest;
+    int guest_closed;
+    char refusal[512];
+    char log[4096];
+};
+
+static void on_log(void *arg, const char *line, size_t length)
+{
+    struct fixture *f = arg;
+    size_t used = strlen(f->log);
+    if (used + length < sizeof f->log)
+        memcpy(f->log + used, line, length);
+}
+
+static void ignore_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
+{
+    (void)channel, (void)message, (void)arg;
+}
+
+static void on_inside_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct fixture *f = arg;
+    (void)err;
+    channel_free(channel);
+    f->inside = NULL;
+}
+
+static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
+{
+    struct fixture *f = arg;
+    f->welcomed++;
+    f->worker = hello->worker;
+    channel_free(f->inside);
+    f->inside = channel;
+    channel_set_callbacks(channel, ignore_message, on_inside_closed, f);
+}
+
+static void on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg;
+    fail_msg("nothing happened for 40 s");
+}
+
+static struct tls_key key_of(uint8_t seed)
+{
+    struct tls_key key;
+    memset(key.bytes, seed, sizeof key.bytes);
+    return key;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct timeval limit = timeval_from_ms(40000);
+    struct drarun_error err = {0};
+    struct tls_key key = key_of(1);
+    uint16_t port = 0;
+    int fd = -1;
+    f->base = event_base_new();
+    f->watchdog = evtimer_new(f->base, on_watchdog, f);
+    evtimer_add(f->watchdog, &limit);
+    if (listen_on("127.0.0.1:0", &fd, &port, &err) < 0)
+        return -1;
+    snprintf(f->address, sizeof f->address, "127.0.0.1:%u", port);
+    f->door = listen_open_take(f->base, fd, &key, on_hello, f, &err);
+    f->tls = tls_context_new(&key, TLS_CLIENT, &err);
+    log_divert(on_log, f);
+    *state = f;
+    return f->door && f->tls ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    log_divert(NULL, NULL);
+    channel_free(f->guest);
+    channel_free(f->inside);
+    listen_close(f->door);
+    tls_context_free(f->tls);
+    event_free(f->watchdog);
+    event_base_free(f->base);
+    free(f);
+    return 0;
+}
+
+static int dial(struct fixture *f)
+{
+    struct drarun_error err = {0};
+    int fd = -1;
+    if (dial_start(f->address, &fd, &err) < 0)
+        fail_msg("%s", err.text);
+    return fd;
+}
+
+static void on_guest_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
+{
+    struct fixture *f = arg;
+    (void)channel;
+    assert_int_equal(message->body_case, DRARUN__WIRE__ENVELOPE__BODY_FAILURE);
+    snprintf(f->refusal, sizeof f->refusal, "%s", message->failure->text);
+}
+
+static void on_guest_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct fixture *f = arg;
+    (void)err;
+    f->guest_closed++;
+    channel_free(channel);
+    f->guest = NULL;
+}
+
+static void enter(struct fixture *f, struct tls_context *tls)
+{
+    struct drarun_error err = {0};
+    struct bufferevent *bev = tls_open_take(tls, f->base, dial(f), &err);
+    assert_non_null(bev);
+    channel_free(f->guest);
+    f->guest_closed = 0;
+    f->refusal[0] = f->log[0] = '\0';
+    memset(f->log, 0, sizeof f->log);
+    f->guest = channel_from_bufferevent_take(bev, on_guest_message, on_guest_closed, f);
+    assert_non_null(f->guest);
+    channel_set_explain(f->guest, tls_failure);
+}
+
+static Drarun__Wire__Hello good_hello(void)
+{
+    Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
+    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
+    hello.worker = 7;
+    return hello;
+}
+
+static void say_hello(struct fixture *f, const Drarun__Wire__Hello *hello)
+{
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, (Drarun__Wire__Hello *)hello);
+    assert_int_equal(channel_send(f->guest, &envelope), 0);
+}
+
+static void until_guest_is_out(struct fixture *f)
+{
+    while (f->guest_closed == 0)
+        event_base_loop(f->base, EVLOOP_ONCE);
+}
+
+static void still_open(struct fixture *f)
+{
+    int before = f->welcomed;
+    Drarun__Wire__Hello hello = good_hello();
+    enter(f, f->tls);
+    say_hello(f, &hello);
+    while (f->welcomed == before)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    assert_int_equal(f->worker, 7);
+    assert_string_equal(f->log, "");
+}
+
+static void who_has_the_key_comes_in(void **state)
+{
+    still_open(*state);
+    still_open(*state);
+}
+
+static void another_key(void **state)
+{
+    struct fixture *f = *state;
+    struct tls_key key = key_of(2);
+    struct tls_context *tls = tls_context_new(&key, TLS_CLIENT, NULL);
+    Drarun__Wire__Hello hello = good_hello();
+    enter(f, tls);
+    say_hello(f, &hello);
+    until_guest_is_out(f);
+    assert_int_equal(f->welcomed, 0);
+    assert_non_null(strstr(f->log, "refused"));
+    assert_non_null(strstr(f->log, "does it hold this job's key?"));
+    tls_context_free(tls);
+    still_open(f);
+}
+
+/* What scanners and lost clients send in the clear. */
+static void garbage(void **state)
+{
+    static const char *const all[] = {"GET / HTTP/1.0\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                                      "\x16\x03\x01\xff\xff\x01\x02\x03", "\xff\xff\xff\xff\xff"};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        cleanup_close int fd = dial(f);
+        memset(f->log, 0, sizeof f->log);
+        for (int k = 0; k < 200 && !f->log[0]; k++) {
+            if (k == 0)
+                assert_true(write(fd, all[i], strlen(all[i])) > 0);
+            if (k == 20)
+                shutdown(fd, SHUT_WR); /* half a record: its end must be noticed too */
+            event_base_loop(f->base, EVLOOP_NONBLOCK);
+            usleep(1000);
+        }
+        assert_non_null(strstr(f->log, "refused"));
+        assert_int_equal(f->welcomed, 0);
+    }
+    still_open(f);
+}
+
+/* A port scan or a load balancer's check: nothing to talk about. */
+static void connection_without_a_word(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dial(f);
+    for (int i = 0; i < 10; i++)
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    close(fd);
+    for (int i = 0; i < 10; i++)
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    assert_int_equal(f->welcomed, 0);
+    still_open(f);
+}
+
+static void refused_with(struct fixture *f, const Drarun__Wire__Hello *hello, const char *why)
+{
+    enter(f, f->tls);
+    say_hello(f, hello);
+    until_guest_is_out(f);
+    assert_int_equal(f->welcomed, 0);
+    assert_non_null(strstr(f->refusal, why));
+    assert_non_null(strstr(f->log, why));
+}
+
+static void another_release(void **state)
+{
+    struct fixture *f = *state;
+    Drarun__Wire__Hello hello = good_hello();
+    hello.major = WIRE_MAJOR + 1;
+    refused_with(f, &hello, "use the same release on both sides");
+    still_open(f);
+}
+
+static void another_libpmix(void **state)
+{
+    struct fixture *f = *state;
+    Drarun__Wire__Hello hello = good_hello();
+    hello.pmix = (char *)"4.2.2";
+    hello.role = DRARUN__WIRE__ROLE__ROLE_PEER;
+    refused_with(f, &hello, "use the same drarun-worker everywhere");
+    still_open(f);
+}
+
+static void first_message_is_no_hello(void **state)
+{
+    struct fixture *f = *state;
+    Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
+    enter(f, f->tls);
+    assert_int_equal(channel_send(f->guest, &envelope), 0);
+    until_guest_is_out(f);
+    assert_int_equal(f->welcomed, 0);
+    assert_non_null(strstr(f->refusal, "no hello"));
+    still_open(f);
+}
+
+/* Half a hello, then nothing: the deadline is for the whole of it. */
+static void guest_that_stops(void **state)
+{
+    struct fixture *f = *state;
+    int64_t from = clock_ms();
+    cleanup_close int silent = dial(f);
+    enter(f, f->tls);
+    until_guest_is_out(f);
+    int64_t took = clock_ms() - from;
+    assert_true(took > 9000 && took < 15000);
+    assert_non_null(strstr(f->log, "no hello within 10 s"));
+    assert_int_equal(f->welcomed, 0);
+    char byte;
+    assert_int_equal(recv(silent, &byte, 1, 0) <= 0, 1);
+    still_open(f);
+}
+
+static void crowd(void **state)
+{
+    static int fds[GUESTS_MAX + 8];
+    struct fixture *f = *state;
+    struct rlimit limit, before;
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+    if (limit.rlim_cur < 2 * GUESTS_MAX + 64)
+        skip(); /* ulimit -n is too low for this */
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = dial(f);
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    }
+    for (int i = 0; i < 100; i++)
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    assert_non_null(strstr(f->log, "1024 wait without a hello"));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    for (int i = 0; i < 3000; i++)
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    still_open(f);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN); /* as in the agent */
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(who_has_the_key_comes_in),  TEST(another_key),      TEST(garbage),
+        TEST(connection_without_a_word), TEST(another_release),  TEST(another_libpmix),
+        TEST(first_message_is_no_hello), TEST(guest_that_stops), TEST(crowd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

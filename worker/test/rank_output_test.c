@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes in a pipe to lines: the test writes where a rank would. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "worker/rank_output.h"
+#include "worker/tail.h"
+
+#define SLOTS 3
+
+struct fixture {
+    struct event_base *base;
+    struct rank_output *out;
+    int fd[SLOTS][2];
+    struct buf log;   /* "RANK.STREAM:text|" or, for partial pieces, "RANK.STREAM~text|" */
+    bool keep;        /* the window's bytes are not given back */
+    size_t in_flight; /* of those */
+    size_t longest, total;
+    int closed;
+};
+
+static void on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
+                      size_t length, bool partial)
+{
+    struct fixture *f = arg;
+    const char *text = data;
+    assert_true(length > 0 && length <= RANKS_LINE_MAX);
+    assert_int_equal(partial, text[length - 1] != '\n');
+    f->total += length;
+    f->longest = length > f->longest ? length : f->longest;
+    f->in_flight += length;
+    assert_true(f->in_flight <= RANKS_OUTPUT_WINDOW);
+    if (f->log.len < 4096) {
+        buf_printf(&f->log, "%u.%d%c", (unsigned)rank, stream, partial ? '~' : ':');
+        buf_add(&f->log, data, length);
+        buf_add_str(&f->log, "|");
+    }
+    if (f->keep)
+        return;
+    f->in_flight -= length;
+    rank_output_done(f->out, length);
+}
+
+static void on_closed(void *arg)
+{
+    struct fixture *f = arg;
+    f->closed++;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    const struct rank_output_owner owner = {on_output, on_closed, f};
+    f->base = event_base_new();
+    f->out = rank_output_new(f->base, SLOTS, &owner, NULL);
+    for (size_t i = 0; i < SLOTS; i++) {
+        assert_int_equal(rank_output_open(f->out, i, 10 + (uint32_t)i, f->fd[i]), 0);
+        assert_int_equal(fcntl(f->fd[i][0], F_GETFL) & O_NONBLOCK, 0); /* the rank's end blocks */
+    }
+    *state = f;
+    return f->out ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < SLOTS; i++) {
+        close_fd(&f->fd[i][0]);
+        close_fd(&f->fd[i][1]);
+    }
+    rank_output_free(f->out);
+    event_base_free(f->base);
+    buf_done(&f->log);
+    free(f);
+    return 0;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+/* What is ready now. */
+static void turn(struct fixture *f)
+{
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+}
+
+static void turn_for(struct fixture *f, int ms)
+{
+    struct timeval wait = timeval_from_ms(ms);
+    event_base_loopexit(f->base, &wait);
+    event_base_dispatch(f->base);
+}
+
+static void expect(struct fixture *f, const char *log)
+{
+    assert_string_equal(f->log.data ? f->log.data : "", log);
+    buf_reset(&f->log);
+}
+
+static void lines_are_whole(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "one\ntwo\nthr");
+    turn(f);
+    expect(f, "10.1:one\ntwo\n|");
+    say(f->fd[1][1], "other\n");
+    say(f->fd[0][0], "ee\nfour\nfi");
+    turn(f);
+    assert_non_null(strstr(f->log.data, "10.1:three\n|10.1:four\n|"));
+    assert_non_null(strstr(f->log.data, "11.2:other\n|"));
+    buf_reset(&f->log);
+    say(f->fd[0][0], "\n\n");
+    turn(f);
+    expect(f, "10.1:fi\n|10.1:\n|");
+}
+
+static void last_line_without_newline(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "a\nend");
+    close_fd(&f->fd[0][0]);
+    turn(f);
+    turn(f);
+    expect(f, "10.1:a\n|10.1~end|");
+    assert_false(rank_output_finished(f->out, 0));
+    close_fd(&f->fd[0][1]);
+    turn(f);
+    assert_true(rank_output_finished(f->out, 0));
+    assert_int_equal(f->closed, 2);
+}
+
+static void silence_passes_a_prompt_on(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "login: ");
+    turn(f);
+    expect(f, "");
+    turn_for(f, 120);
+    expect(f, "10.1~login: |");
+    say(f->fd[0][0], "root\n");
+    turn(f);
+    expect(f, "10.1:root\n|");
+}
+
+static void growing_line_is_not_silent(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 20; i++) {
+        say(f->fd[0][0], ".");
+        turn_for(f, 10);
+    }
+    say(f->fd[0][0], "\n");
+    turn(f);
+    assert_int_equal(f->total, 21);
+    /* one piece, or a few where this machine itself was silent for long */
+    assert_true(f->log.len < 21 + 6 * strlen("10.1~|"));
+}
+
+/* Lines of every length around the limit, written in awkward pieces, come out byte for byte. */
+static void long_lines_come_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t lengths[] = {
+        1, RANKS_LINE_MAX - 1, RANKS_LINE_MAX, RANKS_LINE_MAX + 1, 3 * RANKS_LINE_MAX, 200000};
+    static char data[200000];
+    size_t sent = 0;
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        memset(data, 'x', lengths[i]);
+        data[lengths[i] - 1] = '\n';
+        for (size_t at = 0; at < lengths[i];) {
+            size_t piece = (at * 7 + 4093) % 40000 + 1;
+            piece = piece < lengths[i] - at ? piece : lengths[i] - at;
+            assert_int_equal(fd_write_all(f->fd[0][0], data + at, piece), 0);
+            turn(f);
+            at += piece;
+        }
+        sent += lengths[i];
+        turn(f);
+        assert_int_equal(f->total, sent);
+    }
+    assert_true(f->longest <= RANKS_LINE_MAX);
+}
+
+static void line_of_the_limit_is_whole(void **state)
+{
+    struct fixture *f = *state;
+    static char line[RANKS_LINE_MAX];
+    memset(line, 'y', sizeof line);
+    line[sizeof line - 1] = '\n';
+    fd_write_all(f->fd[0][0], line, 10);
+    turn(f);
+    fd_write_all(f->fd[0][0], line + 10, sizeof line - 10);
+    turn(f);
+    turn(f);
+    assert_int_equal(f->longest, sizeof line);
+    assert_int_equal(f->log.len, sizeof line + strlen("10.1:|"));
+}
+
+static void full_window_stops_reading(void **state)
+{
+    struct fixture *f = *state;
+    static char line[4096];
+    memset(line, 'z', sizeof line);
+    line[sizeof line - 1] = '\n';
+    f->keep = true;
+    for (size_t i = 0; i < SLOTS; i++)
+        fcntl(f->fd[i][0], F_SETFL, O_NONBLOCK);
+    size_t sent = 0, before;
+    do {
+        before = sent;
+        for (size_t i = 0; i < SLOTS; i++)
+            while (write(f->fd[i][0], line, sizeof line) > 0)
+                sent += sizeof line;
+        turn(f);
+    } while (sent > before);
+    assert_true(f->total > RANKS_OUTPUT_WINDOW / 2 && f->total <= RANKS_OUTPUT_WINDOW);
+    assert_true(sent > f->total); /* the rest waits in pipes */
+    size_t stopped = f->total;
+    turn_for(f, 100);
+    assert_int_equal(f->total, stopped);
+    /* and goes on when there is room, EOF included */
+    for (size_t i = 0; i < SLOTS; i++)
+        close_fd(&f->fd[i][0]);
+    while (f->in_flight > 0) {
+        size_t bytes = f->in_flight < 50000 ? f->in_flight : 50000;
+        f->in_flight -= bytes;
+        rank_output_done(f->out, bytes);
+        turn(f);
+    }
+    turn(f);
+    assert_int_equal(f->total, sent);
+}
+
+/* What is held when the window is full is not lost at EOF. */
+static void held_lines_wait_for_the_window(void **state)
+{
+    struct fixture *f = *state;
+    static char data[60000];
+    memset(data, 'h', sizeof data);
+    for (size_t i = 0; i < SLOTS; i++)
+        fd_write_all(f->fd[i][0], data, sizeof data);
+    turn(f);
+    assert_int_equal(f->total, 0);
+    f->keep = true;
+    size_t sent = SLOTS * sizeof data;
+    while (f->total == 0 || f->in_flight + 2 * RANKS_LINE_MAX <= RANKS_OUTPUT_WINDOW) {
+        data[sizeof data - 1] = '\n';
+        fd_write_all(f->fd[0][1], data, sizeof data);
+        sent += sizeof data;
+        turn(f);
+    }
+    for (size_t i = 0; i < SLOTS; i++)
+        close_fd(&f->fd[i][0]);
+    close_fd(&f->fd[1][1]);
+    turn_for(f, 80);
+    assert_true(f->total < sent);
+    assert_false(rank_output_finished(f->out, 1));
+    f->keep = false;
+    rank_output_done(f->out, f->in_flight);
+    f->in_flight = 0;
+    turn_for(f, 80);
+    assert_int_equal(f->total, sent);
+    assert_true(rank_output_finished(f->out, 1));
+}
+
+static void nobody_reads(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "half a li");
+    turn(f);
+    rank_output_drop(f->out, RANK_STDOUT);
+    assert_int_equal(write(f->fd[0][0], "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    turn_for(f, 80);
+    expect(f, "");
+    say(f->fd[0][1], "stderr lives\n");
+    turn(f);
+    expect(f, "10.2:stderr lives\n|");
+}
+
+static void given_up_pipes_are_emptied(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "last words");
+    rank_output_give_up(f->out);
+    assert_true(rank_output_finished(f->out, 1));
+    say(f->fd[0][0], " and more"); /* one who escaped goes on */
+    turn(f);
+    expect(f, "10.1~last words|");
+    assert_true(rank_output_finished(f->out, 0));
+}
+
+static void byte_by_byte(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 20000; i++) {
+        assert_int_equal(write(f->fd[0][0], i % 100 == 99 ? "\n" : "b", 1), 1);
+        turn(f);
+    }
+    assert_int_equal(f->total, 20000);
+    assert_int_equal(f->longest, 100);
+}
+
+static void stderr_has_a_tail(void **state)
+{
+    struct fixture *f = *state;
+    size_t length;
+    rank_output_stderr_tail(f->out, 0, &length);
+    assert_int_equal(length, 0);
+    say(f->fd[0][1], "first\nsecond");
+    say(f->fd[0][0], "stdout");
+    turn(f);
+    const char *tail = rank_output_stderr_tail(f->out, 0, &length);
+    assert_int_equal(length, 12);
+    assert_memory_equal(tail, "first\nsecond", 12);
+    for (int i = 0; i < 1000; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "line %d\n", i);
+        say(f->fd[0][1], line);
+        turn(f);
+    }
+    tail = rank_output_stderr_tail(f->out, 0, &length);
+    assert_true(length <= TAIL_MAX && length > TAIL_MAX - 16);
+    assert_memory_equal(tail, "line ", 5); /* cut between lines */
+    assert_memory_equal(tail + length - 9, "line 999\n", 9);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(lines_are_whole),
+        TEST(last_line_without_newline),
+        TEST(silence_passes_a_prompt_on),
+        TEST(growing_line_is_not_silent),
+        TEST(long_lines_come_in_pieces),
+        TEST(line_of_the_limit_is_whole),
+        TEST(full_window_stops_reading),
+        TEST(held_lines_wait_for_the_window),
+        TEST(nobody_reads),
+        TEST(given_up_pipes_are_emptied),
+        TEST(byte_by_byte),
+        TEST(stderr_has_a_tail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
