@@ -2,12 +2,15 @@
 #include "lib/base/shm_clean.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -21,6 +24,9 @@ static const char *const prefixes[] = {
     "ucx_shm_",                                              /* UCX */
     "nccl-",                                                 /* NCCL and RCCL */
 };
+
+#define TURN_TRIES 200
+#define TURN_PAUSE_NS 1000000
 
 struct shm_clean {
     int dir;
@@ -118,11 +124,25 @@ static bool remove_left(const struct shm_clean *shm, const char *name)
            unlinkat(shm->dir, name, 0) == 0;
 }
 
+/* Agents of one machine end together, and each would see the other's descriptor as a user of the
+ * file: they take turns. Anyone who can open the directory can hold the lock, so the wait is short.
+ */
+static void take_turn(int dir)
+{
+    for (int tries = 0; tries < TURN_TRIES; tries++) {
+        if (flock(dir, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = TURN_PAUSE_NS}, NULL);
+    }
+}
+
 int shm_clean_run(struct shm_clean *shm)
 {
     cleanup_dir DIR *list = shm ? open_list(shm->dir) : NULL;
     struct dirent *entry;
     int removed = 0;
+    if (list)
+        take_turn(dirfd(list)); /* closing the list ends it */
     while (list && (entry = readdir(list)))
         if (is_known_name(entry->d_name) && remove_left(shm, entry->d_name))
             removed++;

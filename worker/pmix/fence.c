@@ -128,20 +128,24 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
     }
 }
 
-/* A collective that failed here, held back for a while. */
-struct failed_collective {
-    struct pmix_host *host;
-    struct upcall *upcall;
-    struct event *timer;
-};
+static void failed_free(struct failed_collective *failed)
+{
+    struct failed_collective **link = &failed->host->failed;
+    while (*link && *link != failed)
+        link = &(*link)->next;
+    if (*link)
+        *link = failed->next;
+    if (failed->timer)
+        event_free(failed->timer);
+    free(failed);
+}
 
 static void on_held_long_enough(evutil_socket_t fd, short what, void *arg)
 {
     struct failed_collective *failed = arg;
     (void)fd, (void)what;
     enter(failed->host, failed->upcall);
-    event_free(failed->timer);
-    free(failed);
+    failed_free(failed);
 }
 
 /* The library saw a member's connection close. If that member died, the job's end is on its way,
@@ -152,14 +156,21 @@ static bool hold_back(struct pmix_host *host, struct upcall *upcall)
     struct failed_collective *failed = calloc(1, sizeof *failed);
     if (!failed)
         return false;
-    *failed = (struct failed_collective){host, upcall, NULL};
+    *failed = (struct failed_collective){host->failed, host, upcall, NULL};
+    host->failed = failed;
     failed->timer = evtimer_new(host->base, on_held_long_enough, failed);
     if (failed->timer && evtimer_add(failed->timer, &wait) == 0)
         return true;
-    if (failed->timer)
-        event_free(failed->timer);
-    free(failed);
+    failed_free(failed);
     return false;
+}
+
+void pmix_drop_failed(struct pmix_host *host)
+{
+    while (host->failed) {
+        upcall_answer(host->failed->upcall, PMIX_ERR_UNREACH);
+        failed_free(host->failed);
+    }
 }
 
 static void on_collective(struct pmix_host *host, struct upcall *upcall)

@@ -69,6 +69,7 @@ void pmix_host_free(struct pmix_host *host)
         event_free(host->first_client);
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
+    pmix_drop_failed(host);
     /* the library's thread may still post: the queue stays with it for the life of the process */
     if (!host->started)
         upcall_queue_free(host->queue);

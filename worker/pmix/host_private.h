@@ -23,6 +23,14 @@ struct pending {
     struct upcall *upcall;
 };
 
+/* A collective that failed here, held back for a while (fence.c). */
+struct failed_collective {
+    struct failed_collective *next;
+    struct pmix_host *host;
+    struct upcall *upcall;
+    struct event *timer;
+};
+
 struct rank_cpus {
     uint32_t *ids;
     size_t count;
@@ -51,6 +59,7 @@ struct pmix_host {
     struct topology *topology;
     struct sequence *sequences;
     struct pending *pending;
+    struct failed_collective *failed;
     uint64_t next_id;
     struct data_store *store;
 };
@@ -61,6 +70,7 @@ int pmix_register_job(struct pmix_host *host, struct drarun_error *err);
 /* fence.c */
 void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
+void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
 /* The member ranks of procs in this job as ascending ranges without overlap, *ret_count 0 for all
  * ranks; -EINVAL for members of another namespace or out of range. */
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,

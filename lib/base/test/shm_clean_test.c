@@ -169,6 +169,41 @@ static void leaves_what_others_own(void **state)
     shm_clean_free(shm);
 }
 
+#define CLEANERS 4
+#define LEFT 200
+
+/* As the agents of one machine do: none may take another's look at a file for its use. */
+static void cleaners_side_by_side_leave_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct shm_clean *shm = shm_clean_begin_in(f->dir);
+    char name[32];
+    int begin[2], total = 0;
+    assert_int_equal(pipe(begin), 0);
+    for (int i = 0; i < LEFT; i++) {
+        snprintf(name, sizeof name, "nccl-%d", i);
+        make_left(f, name);
+    }
+    pid_t pids[CLEANERS];
+    for (int i = 0; i < CLEANERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            char byte;
+            close(begin[1]);
+            _exit(read(begin[0], &byte, 1) == 0 ? shm_clean_run(shm) : 255);
+        }
+    }
+    close(begin[0]);
+    close(begin[1]); /* all go at once */
+    for (int i = 0; i < CLEANERS; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        total += WEXITSTATUS(status);
+    }
+    assert_int_equal(total, LEFT);
+    shm_clean_free(shm);
+}
+
 static void nothing_to_look_at(void **state)
 {
     (void)state;
@@ -186,7 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(removes_what_the_job_left), TEST(leaves_what_is_open),
         TEST(leaves_what_is_mapped),     TEST(follows_no_link_and_waits_for_none),
-        TEST(leaves_what_others_own),    TEST(nothing_to_look_at),
+        TEST(leaves_what_others_own),    TEST(cleaners_side_by_side_leave_nothing),
+        TEST(nothing_to_look_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
