@@ -4,6 +4,7 @@ may happen to them, to the launcher and to the network between."""
 import os
 import secrets
 import select
+import shutil
 import signal
 import socket
 import threading
@@ -352,12 +353,14 @@ def test_agent_and_guard_are_killed(drarun, agents):
     agent, = children(some.jobs[1].pid)
     os.kill(some.jobs[1].pid, signal.SIGKILL)
     os.kill(agent, signal.SIGKILL)
-    result = job.finish(timeout=20)
+    result = job.finish(timeout=20, clean=False)
     assert result.rc == 70
     assert f"worker 1 ({socket.gethostname()}, {some.addresses[1]}) was lost" in result.err
     some.jobs[1].finish(clean=False)
-    for path in session_dirs(job):  # nobody was left to remove it
-        assert path.name.endswith(".1")
+    for path in session_dirs(job) + list(Path("/dev/shm").glob(f"drarun-{job.uid}*")):
+        assert path.name.endswith(".1")  # nobody was left to remove it
+        shutil.rmtree(path)
+    nothing_left(job)
     some.jobs.pop().close()
     some.addresses.pop()
     some.options[1] = some.addresses[0]
@@ -365,6 +368,8 @@ def test_agent_and_guard_are_killed(drarun, agents):
     stop(some)
 
 
+# gcc 12's keeps a signal that reaches the agent from outside while ranks run, for ever
+@pytest.mark.plain("the thread sanitizer holds signals back")
 def test_guard_is_killed(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
@@ -377,6 +382,7 @@ def test_guard_is_killed(drarun, agents):
     stop(some)
 
 
+@pytest.mark.plain("the thread sanitizer holds signals back")
 def test_agent_is_told_to_end(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
@@ -435,7 +441,6 @@ def test_network_goes_away(drarun, nodes, agents):
     while list(all_processes(b"DRARUN_JOB=" + job.uid.encode())) and time.monotonic() < deadline:
         time.sleep(0.2)
     nothing_left(job, machines)
-    import subprocess; print(time.monotonic()-began, subprocess.run("ps -eo pid,ppid,etimes,args | grep -v grep | grep -E 'drarun|sleep 300'", shell=True, capture_output=True,text=True).stdout)
     machines[1].run("ip", "link", "set", "eth0", "up")
     still_serve(drarun, some, under=machines.head.enter)
     stop(some)

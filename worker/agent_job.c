@@ -52,17 +52,38 @@ static int build_map(struct agent_job *job, struct drarun_error *err)
     return rankmap_from_blocks(blocks, count, (uint32_t)job->wire->n_workers, &job->map, err);
 }
 
+static int compare_hosts(const void *a, const void *b)
+{
+    const Drarun__Wire__Worker *const *x = a, *const *y = b;
+    return strcmp((*x)->host, (*y)->host);
+}
+
+static bool is_unique(Drarun__Wire__Worker *const *sorted, size_t count,
+                      const Drarun__Wire__Worker *worker)
+{
+    Drarun__Wire__Worker *const *at =
+        bsearch(&worker, sorted, count, sizeof *sorted, compare_hosts);
+    size_t i = at ? (size_t)(at - sorted) : 0;
+    return (i == 0 || strcmp(sorted[i - 1]->host, worker->host) != 0) &&
+           (i + 1 >= count || strcmp(sorted[i + 1]->host, worker->host) != 0);
+}
+
 /* Several workers on one host must not be taken for one node: a server would wait for ranks that
  * are not its own. */
 static int name_nodes(struct agent_job *job)
 {
     const Drarun__Wire__Launch *wire = job->wire;
+    cleanup_free Drarun__Wire__Worker **sorted = calloc(wire->n_workers + 1, sizeof *sorted);
     job->nodes = calloc(wire->n_workers + 1, sizeof *job->nodes);
+    if (!sorted)
+        return -ENOMEM;
+    memcpy(sorted, wire->workers, wire->n_workers * sizeof *sorted);
+    qsort(sorted, wire->n_workers, sizeof *sorted, compare_hosts);
     for (size_t i = 0; job->nodes && i < wire->n_workers; i++) {
         const char *host = wire->workers[i]->host;
-        bool unique = !wire->same_host || wire->n_workers == 1;
-        int n = unique ? asprintf(&job->nodes[i], "%s", host)
-                       : asprintf(&job->nodes[i], "%s-w%zu", host, i);
+        int n = is_unique(sorted, wire->n_workers, wire->workers[i])
+                    ? asprintf(&job->nodes[i], "%s", host)
+                    : asprintf(&job->nodes[i], "%s-w%zu", host, i);
         if (n < 0) {
             job->nodes[i] = NULL;
             return -ENOMEM;

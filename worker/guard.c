@@ -25,6 +25,8 @@ struct guard_page {
 
 struct guard {
     struct guard_page *page;
+    sigset_t signals; /* that it waits for; blocked between agents too, so that none is lost */
+    sigset_t before;
 };
 
 struct guard *guard_new(void)
@@ -37,6 +39,11 @@ struct guard *guard_new(void)
         return NULL;
     }
     guard->page = page;
+    sigemptyset(&guard->signals);
+    sigaddset(&guard->signals, SIGTERM);
+    sigaddset(&guard->signals, SIGINT);
+    sigaddset(&guard->signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &guard->signals, &guard->before);
     return guard;
 }
 
@@ -44,6 +51,7 @@ void guard_free(struct guard *guard)
 {
     if (!guard)
         return;
+    sigprocmask(SIG_SETMASK, &guard->before, NULL);
     munmap(guard->page, sizeof *guard->page);
     free(guard);
 }
@@ -104,13 +112,7 @@ static int wait_for(pid_t child, const sigset_t *signals, bool *ret_stop)
 int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg), void *arg,
               bool *ret_stop, struct drarun_error *err)
 {
-    sigset_t signals, before;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGCHLD);
     proctree_adopt_orphans();
-    sigprocmask(SIG_BLOCK, &signals, &before);
     struct shm_clean *shm = shm_clean_begin();
     pid_t self = getpid();
     pid_t child = fork();
@@ -118,18 +120,16 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != self)
             _exit(70);
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        sigprocmask(SIG_SETMASK, &guard->before, NULL);
         _exit(agent(guard, arg));
     }
     if (child < 0) {
         shm_clean_free(shm);
-        sigprocmask(SIG_SETMASK, &before, NULL);
         return error_set(err, errno, "fork: %s", strerror(errno));
     }
-    int status = wait_for(child, &signals, ret_stop);
+    int status = wait_for(child, &guard->signals, ret_stop);
     if (WIFSIGNALED(status))
         clean_up_after(guard, shm, WTERMSIG(status));
     shm_clean_free(shm);
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 70;
 }

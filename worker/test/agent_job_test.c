@@ -36,7 +36,7 @@ static void fill(struct parts *p)
         p->argv[i][1] = (char *)"argument";
         p->app[i].argv = p->argv[i];
         p->app[i].n_argv = 2;
-        p->worker[i].host = (char *)"node";
+        p->worker[i].host = (char *)(i == 0 ? "node" : "another");
         p->apps[i] = &p->app[i];
         p->workers[i] = &p->worker[i];
     }
@@ -106,7 +106,7 @@ static void workers_of_one_host_are_nodes_of_their_own(void **state)
     struct agent_job job;
     (void)state;
     fill(&p);
-    p.launch.same_host = true;
+    p.worker[1].host = (char *)"node";
     assert_int_equal(receive(&p, &job, NULL), 0);
     assert_string_equal(job.nodes[0], "node-w0");
     assert_string_equal(job.nodes[1], "node-w1");
