@@ -7,12 +7,31 @@
 
 #include "launcher/run.h"
 #include "launcher/run_options.h"
+#include "launcher/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 
-#define VERBS "run help version completion"
+/* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
+static const struct verb *const verbs[] = {
+    NULL,
+};
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; verbs[i]; i++)
+        if (strcmp(verbs[i]->name, name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
+static int write_text(struct buf *text)
+{
+    int rc = text->failed ? -1 : fd_write_all(STDOUT_FILENO, text->data, text->len);
+    buf_done(text);
+    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+}
 
 static int show_completion(int argc, char *const argv[])
 {
@@ -21,10 +40,15 @@ static int show_completion(int argc, char *const argv[])
         log_error("completion: expected the name of a shell: drarun completion bash");
         return error_exit_status(DRARUN_ERR_USAGE);
     }
-    options_completion(&run_option_table, "drarun", VERBS, &text);
-    int rc = text.failed ? -1 : fd_write_all(STDOUT_FILENO, text.data, text.len);
-    buf_done(&text);
-    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+    struct buf names = BUF_INIT;
+    buf_add_str(&names, "run help version completion");
+    for (size_t i = 0; verbs[i]; i++)
+        buf_printf(&names, " %s", verbs[i]->name);
+    if (!names.failed)
+        options_completion(&run_option_table, "drarun", names.data, &text);
+    text.failed |= names.failed;
+    buf_done(&names);
+    return write_text(&text);
 }
 
 /* "--help" and "--version" as run's options do the work of those verbs. */
@@ -32,6 +56,21 @@ static int show(char *const all[], const char *option)
 {
     char *const argv[] = {(char *)option};
     return run_verb(all, 1, argv);
+}
+
+/* drarun help [VERB]. */
+static int show_help(char *const all[], int argc, char *const argv[])
+{
+    const struct verb *verb = argc == 1 ? find_verb(argv[0]) : NULL;
+    struct buf text = BUF_INIT;
+    if (!verb) {
+        int status = show(all, "--help");
+        for (size_t i = 0; verbs[i]; i++)
+            buf_printf(&text, "  drarun %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+        return status != 0 || !verbs[0] ? status : write_text(&text);
+    }
+    verb_help(verb, &text);
+    return write_text(&text);
 }
 
 /* Descriptors that we open must not become 0, 1 or 2. */
@@ -49,10 +88,11 @@ int main(int argc, char *argv[])
     if (strcmp(first, "run") == 0)
         return run_verb(argv, argc - 2, argv + 2);
     if (strcmp(first, "help") == 0)
-        return show(argv, "--help");
+        return show_help(argv, argc - 2, argv + 2);
     if (strcmp(first, "version") == 0)
         return show(argv, "--version");
     if (strcmp(first, "completion") == 0)
         return show_completion(argc - 2, argv + 2);
-    return run_verb(argv, argc - 1, argv + 1);
+    const struct verb *verb = find_verb(first);
+    return verb ? verb->run(argc - 2, argv + 2) : run_verb(argv, argc - 1, argv + 1);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job spec as values (docs/design/009-job-spec.md): what spec_read makes of a DraJob document,
+ * with every default filled in. Read-only after that, from any thread. */
+#ifndef DRARUN_JOBS_SPEC_H
+#define DRARUN_JOBS_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "lib/base/strlist.h"
+
+enum spec_align { SPEC_ALIGN_REQUIRED = 1, SPEC_ALIGN_PREFERRED, SPEC_ALIGN_NONE };
+enum spec_claims { SPEC_CLAIMS_DIRECT = 1, SPEC_CLAIMS_TEMPLATE };
+enum spec_network { SPEC_NETWORK_RDMA = 1, SPEC_NETWORK_ANY };
+enum spec_fallback { SPEC_FALLBACK_REPORT = 1, SPEC_FALLBACK_FAIL };
+enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
+enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
+enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
+
+/* Devices of one kind for each worker. Texts are owned by the spec. */
+struct spec_devices {
+    uint32_t count;            /* 0: none asked for, unless all */
+    bool all;                  /* allocationMode All */
+    const char *class;         /* DeviceClass; NULL: from a device plugin, or none asked for */
+    const char *resource;      /* extended resource, as nvidia.com/gpu; NULL: claimed by class */
+    struct strlist selectors;  /* CEL expressions, all of which must hold */
+    struct strlist match;      /* further attributes that all devices of the kind must share */
+    json_t *config;            /* opaque configuration: an object, or NULL */
+    const char *config_driver; /* whose it is; NULL without config */
+};
+
+struct spec_timeouts { /* milliseconds */
+    int64_t queue, nodes, allocation, image_pull, start, total;
+};
+
+struct job_spec {
+    const char *name;
+    const char *namespace; /* NULL: the context's */
+    json_t *labels;        /* objects of texts for the job's objects, or NULL */
+    json_t *annotations;
+    uint32_t workers;
+    uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
+    struct spec_devices gpus, nics;
+    enum spec_align align;
+    enum spec_claims claims;
+    json_t *compute_domain; /* an object where wanted, else NULL */
+    enum spec_network network;
+    enum spec_fallback on_tcp_fallback;
+    enum spec_launch launch;
+    enum spec_transport mpi_transport;
+    const char *nccl_profile; /* "auto" or a profile's name */
+    enum spec_hca_list nccl_hca_list;
+    const char *nccl_version; /* NULL: not said */
+    struct strlist nccl_env;  /* NAME=VALUE, the user's */
+    json_t *template; /* the whole PodTemplateSpec, also where the short form was used; image and
+                       * command of its first container are what the ranks run */
+    struct spec_timeouts timeouts;
+    int64_t hang_after; /* milliseconds; 0: never */
+    uint32_t restarts;
+    int64_t ttl_after_finished; /* seconds; -1: keep */
+    bool suspend;
+    const char *queue; /* Kueue's LocalQueue, or NULL */
+    json_t *document;  /* the whole, as read: for what passes through */
+};
+
+void job_spec_done(struct job_spec *spec);
+
+#endif
