@@ -173,9 +173,8 @@ int agent_send_launch(struct agent *agent)
         return 0; /* it closed, and how its process ended will be known in a moment */
     if (!job->launch && make_launch(job, &err) < 0)
         return -err.code;
-    const Drarun__Wire__Launch *launch =
-        launch_message_for(job->launch, agent->index, agent->session_dir);
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(LAUNCH, launch, (Drarun__Wire__Launch *)launch);
+    Drarun__Wire__Envelope envelope;
+    launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
     int rc = channel_send(agent->channel, &envelope);
     agent->launched = rc == 0;
     return rc;

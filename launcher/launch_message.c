@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/strlist.h"
+#include "lib/wire/channel.h"
 
 struct app {
     Drarun__Wire__App wire;
@@ -21,6 +22,7 @@ struct launch_message {
     struct app *apps;
     Drarun__Wire__Block *blocks;
     Drarun__Wire__Worker *workers;
+    Drarun__Wire__Assignment assignment;
     void **pointers; /* what the wire's arrays of pointers point into */
 };
 
@@ -170,11 +172,19 @@ static uint32_t first_slot(const struct launch_message *m, uint32_t worker)
     return slot;
 }
 
-const Drarun__Wire__Launch *launch_message_for(struct launch_message *m, uint32_t worker,
-                                               const char *session_dir)
+void launch_message_for(struct launch_message *m, uint32_t worker, const char *session_dir,
+                        Drarun__Wire__Envelope *ret_envelope)
 {
-    m->wire.worker = worker;
-    m->wire.session_dir = (char *)session_dir;
-    m->wire.local_first_slot = first_slot(m, worker);
-    return &m->wire;
+    if (worker == 0) {
+        m->wire.session_dir = (char *)session_dir;
+        *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(LAUNCH, launch, &m->wire);
+        return;
+    }
+    drarun__wire__assignment__init(&m->assignment);
+    m->assignment.uid = m->wire.uid;
+    m->assignment.attempt = m->wire.attempt;
+    m->assignment.worker = worker;
+    m->assignment.session_dir = (char *)session_dir;
+    m->assignment.local_first_slot = first_slot(m, worker);
+    *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(ASSIGNMENT, assignment, &m->assignment);
 }

@@ -34,8 +34,9 @@ void launch_message_free(struct launch_message *message);
 /* Where an agent is: for every worker, before launch_message_for. Both are borrowed. */
 void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,
                            const char *address);
-/* The message for one agent; valid until the next call. */
-const Drarun__Wire__Launch *launch_message_for(struct launch_message *message, uint32_t worker,
-                                               const char *session_dir);
+/* Fills the envelope with the message for one agent: the launch itself for worker 0, which the
+ * agents hand on among themselves, an assignment for the others. Valid until the next call. */
+void launch_message_for(struct launch_message *message, uint32_t worker, const char *session_dir,
+                        Drarun__Wire__Envelope *ret_envelope);
 
 #endif

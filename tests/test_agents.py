@@ -200,6 +200,21 @@ def test_unreachable_agent_is_named(drarun, agents):
     stop(some)
 
 
+def test_agents_that_cannot_reach_each_other(drarun, nodes, agents):
+    """The launcher reaches both; who tries to reach whom is said, and both serve on."""
+    machines = nodes(2)
+    some = agents(machines, once=False)
+    other = some.addresses[1].rsplit(":", 1)[0]
+    machines[0].run("ip", "route", "add", "unreachable", f"{other}/32")
+    result = drarun(*some.options, "-n", 2, "true", under=machines.head.enter, timeout=60)
+    assert result.rc == 70
+    assert "worker 0 (node0, " in result.err and "worker 1" in result.err, result.err
+    assert result.seconds < 20 * SLOWER
+    machines[0].run("ip", "route", "del", "unreachable", f"{other}/32")
+    still_serve(drarun, some, under=machines.head.enter)
+    stop(some)
+
+
 def test_something_else_listens_there(drarun, agents):
     """It accepts, and says nothing at all, or not what an agent says."""
     some = agents(1, once=False)
@@ -442,5 +457,9 @@ def test_network_goes_away(drarun, nodes, agents):
         time.sleep(0.2)
     nothing_left(job, machines)
     machines[1].run("ip", "link", "set", "eth0", "up")
+    # the one cut off hears of its launcher's end with the next packet that gets through
+    while drarun(*some.options, "-n", 2, "true", under=machines.head.enter).rc != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
     still_serve(drarun, some, under=machines.head.enter)
     stop(some)

@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+
+/* The parent is dialled by its own first, and so on up to worker 0. */
+#define PARENT_DEADLINE_MS 30000
 
 static const char *const state_names[] = {
     [AGENT_IDLE] = "idle",       [AGENT_PREPARING] = "preparing", [AGENT_READY] = "ready",
@@ -114,19 +118,23 @@ static const struct peers_owner peers_owner = {
 
 /* ---- the launcher ---- */
 
-static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
+static void turn_away(struct channel *channel, const char *why)
+{
+    log_error("%s turned away: %s", channel_peer(channel), why);
+    channel_free(channel);
+}
+
+static void drop_parent(struct agent *agent, const char *why)
+{
+    if (agent->early.launch)
+        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
+    if (agent->early.channel)
+        turn_away(TAKE_PTR(agent->early.channel), why);
+}
+
+static void prepare_take(struct agent *agent, Drarun__Wire__Launch *launch)
 {
     struct drarun_error err = {0};
-    Drarun__Wire__Launch *launch = message->launch;
-    message->launch = NULL; /* ours now */
-    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET;
-    if (agent->state != AGENT_IDLE) {
-        drarun__wire__launch__free_unpacked(launch, NULL);
-        error_set(&err, EPROTO, "a second launch message");
-        fail(agent, &err);
-        return;
-    }
-    enter(agent, AGENT_PREPARING);
     int rc = agent_prepare_take(agent, launch, &err);
     if (rc == 0) {
         struct peers_owner owner = peers_owner;
@@ -134,13 +142,84 @@ static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
         agent->peers = peers_new(agent->base, &agent->job, &agent->tree, agent->dial_tls, &owner);
         rc = agent->peers ? 0 : error_set(&err, ENOMEM, "out of memory");
     }
-    if (rc == 0 && agent->early.channel && strcmp(agent->early.job, agent->job.wire->uid) == 0)
+    if (rc == 0 && agent->early.channel)
         rc = peers_parent_take(agent->peers, TAKE_PTR(agent->early.channel), agent->early.worker,
                                &err);
     if (rc == 0)
         rc = peers_connect(agent->peers, &err);
     if (rc < 0)
         fail(agent, &err);
+}
+
+/* Puts together what the parent handed on and what the launcher assigned, once both are there. */
+static void join(struct agent *agent)
+{
+    Drarun__Wire__Assignment *own = agent->assignment;
+    Drarun__Wire__Launch *launch = agent->early.launch;
+    if (!own || !launch || agent->state != AGENT_PREPARING || agent->peers)
+        return;
+    if (strcmp(launch->uid, own->uid) != 0 || launch->attempt != own->attempt) {
+        drop_parent(agent, "a neighbour of another job");
+        return;
+    }
+    event_del(agent->parent_due);
+    agent->early.launch = NULL;
+    launch->worker = own->worker;
+    launch->local_first_slot = own->local_first_slot;
+    char *dir = launch->session_dir;
+    launch->session_dir = own->session_dir;
+    own->session_dir = dir;
+    prepare_take(agent, launch);
+}
+
+/* False when this agent has a job. */
+static bool begin_job(struct agent *agent)
+{
+    struct drarun_error err = {0};
+    if (agent->state == AGENT_IDLE) {
+        enter(agent, AGENT_PREPARING);
+        return true;
+    }
+    error_set(&err, EPROTO, "a second launch message");
+    fail(agent, &err);
+    return false;
+}
+
+static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
+{
+    if (!begin_job(agent))
+        return;
+    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
+    prepare_take(agent, TAKE_PTR(message->launch));
+}
+
+static void on_parent_overdue(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
+               "worker %u was not dialled by its neighbour within %d s: can the agents reach each "
+               "other's ports?",
+               agent->assignment->worker, PARENT_DEADLINE_MS / 1000);
+    fail(agent, &err);
+}
+
+static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
+{
+    struct timeval limit = timeval_from_ms(PARENT_DEADLINE_MS);
+    struct drarun_error err = {0};
+    if (!begin_job(agent))
+        return;
+    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
+    agent->assignment = TAKE_PTR(message->assignment);
+    agent->parent_due = evtimer_new(agent->base, on_parent_overdue, agent);
+    if (!agent->parent_due || evtimer_add(agent->parent_due, &limit) < 0) {
+        error_set(&err, ENOMEM, "out of memory");
+        fail(agent, &err);
+        return;
+    }
+    join(agent);
 }
 
 static void on_end(struct agent *agent, const Drarun__Wire__End *end)
@@ -199,6 +278,9 @@ static void control_message(struct channel *channel, Drarun__Wire__Envelope *mes
     case DRARUN__WIRE__ENVELOPE__BODY_LAUNCH:
         on_launch(agent, message);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_ASSIGNMENT:
+        on_assignment(agent, message);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_START:
         if (agent->state == AGENT_READY) {
             enter(agent, AGENT_RUNNING);
@@ -250,12 +332,6 @@ static void on_sigterm(evutil_socket_t fd, short what, void *arg)
 
 /* ---- connections ---- */
 
-static void turn_away(struct channel *channel, const char *why)
-{
-    log_error("%s turned away: %s", channel_peer(channel), why);
-    channel_free(channel);
-}
-
 static void control_take(struct agent *agent, struct channel *channel)
 {
     agent->control = channel;
@@ -263,21 +339,38 @@ static void control_take(struct agent *agent, struct channel *channel)
     agent_send_hello(agent);
 }
 
+/* What the parent hands on before we have become a part of the tree. */
+static void early_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
+{
+    struct agent *agent = arg;
+    (void)channel;
+    if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->early.launch) {
+        drop_parent(agent, "it does not speak as a neighbour does");
+        return;
+    }
+    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
+    agent->early.launch = TAKE_PTR(message->launch);
+    join(agent);
+}
+
+static void early_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    (void)channel;
+    drop_parent(arg, err->code ? err->text : "it closed the connection");
+}
+
 static void parent_take(struct agent *agent, struct channel *channel,
                         const Drarun__Wire__Hello *hello)
 {
-    struct drarun_error err = {0};
-    if (agent->peers && strcmp(hello->job, agent->job.wire->uid) == 0) {
-        if (peers_parent_take(agent->peers, channel, hello->worker, &err) < 0)
-            log_error("%s", err.text);
-    } else if (!agent->peers && !agent->early.channel && strlen(hello->job) < 72) {
-        agent->early.channel = channel;
-        agent->early.worker = hello->worker;
-        snprintf(agent->early.job, sizeof agent->early.job, "%s", hello->job);
-        channel_set_callbacks(channel, control_message, control_closed, agent);
-    } else {
+    bool waiting = agent->state == AGENT_IDLE || agent->state == AGENT_PREPARING;
+    if (!waiting || agent->peers || agent->early.channel ||
+        (agent->assignment && strcmp(hello->job, agent->assignment->uid) != 0)) {
         turn_away(channel, "a neighbour of another job");
+        return;
     }
+    agent->early.channel = channel;
+    agent->early.worker = hello->worker;
+    channel_set_callbacks(channel, early_message, early_closed, agent);
 }
 
 static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
@@ -354,6 +447,12 @@ void agent_free(struct agent *agent)
     coll_free(agent->coll);
     channel_free(agent->control);
     channel_free(agent->early.channel);
+    if (agent->early.launch)
+        drarun__wire__launch__free_unpacked(agent->early.launch, NULL);
+    if (agent->assignment)
+        drarun__wire__assignment__free_unpacked(agent->assignment, NULL);
+    if (agent->parent_due)
+        event_free(agent->parent_due);
     listen_close(agent->door);
     tls_context_free(agent->dial_tls);
     if (agent->sigterm)

@@ -30,11 +30,12 @@ struct agent_rank {
     bool finalized;
 };
 
-/* A parent that dialled before the launcher told us the job. */
+/* The parent, between its dial and the start of our preparations, which need both what it hands on
+ * and what the launcher assigned. */
 struct early_parent {
     struct channel *channel;
     uint32_t worker;
-    char job[72];
+    Drarun__Wire__Launch *launch;
 };
 
 /* The first abort that came while another rank was dying: most likely an echo, told after that end.
@@ -59,6 +60,8 @@ struct agent {
     struct listen_door *door;
     struct tls_context *dial_tls;
     struct early_parent early;
+    Drarun__Wire__Assignment *assignment; /* NULL on worker 0 */
+    struct event *parent_due;             /* the parent's deadline */
     struct event *sigterm;
     struct agent_job job;
     struct strlist environment; /* our own, as it was before libpmix got its settings there */

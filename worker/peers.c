@@ -184,7 +184,10 @@ static int dial_child(struct peers *peers, struct link *link, struct drarun_erro
         return error_set(err, ENOMEM, "out of memory");
     channel_set_explain(link->channel, tls_failure);
     send_hello(peers, link->channel);
-    return 0;
+    /* the child replaces what is ours in it by what the launcher assigned */
+    Drarun__Wire__Envelope launch = WIRE_ENVELOPE(LAUNCH, launch, peers->job->wire);
+    rc = channel_send(link->channel, &launch);
+    return rc < 0 ? error_set(err, -rc, "launch message: %s", strerror(-rc)) : 0;
 }
 
 int peers_connect(struct peers *peers, struct drarun_error *err)
