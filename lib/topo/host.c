@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/topo/host.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/topo/host_private.h"
+
+/* ---- for the parts ---- */
+
+int reader_nomem(struct reader *r)
+{
+    return error_set(r->err, ENOMEM, "host facts: out of memory");
+}
+
+void reader_warn(struct reader *r, const char *format, ...)
+{
+    char line[300];
+    va_list args;
+    struct strlist *warnings = &r->host->warnings;
+    if (warnings->count >= TOPO_WARNINGS_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    for (char *p = line; *p; p++)
+        if (iscntrl((unsigned char)*p) || (unsigned char)*p > 0x7e)
+            *p = '?';
+    strlist_add(warnings, warnings->count + 1 < TOPO_WARNINGS_MAX ? line : "and more like these");
+}
+
+int reader_list(struct reader *r, const char *path, struct strlist *ret_names)
+{
+    struct drarun_error own = {0};
+    struct strlist names = STRLIST_INIT;
+    int rc = root_list(r->root, path, TOPO_ENTRIES_MAX, &names, &own);
+    if (rc == -ENOMEM)
+        return reader_nomem(r);
+    if (rc < 0 && rc != -ENOENT)
+        reader_warn(r, "%s", own.text);
+    *ret_names = names;
+    return 0;
+}
+
+void *reader_grow(struct reader *r, void *array_pointer, size_t *count, size_t size)
+{
+    void **array = array_pointer;
+    if ((*count & (*count - 1)) == 0) { /* full at 0 and each power of two */
+        void *more = realloc(*array, (*count ? *count * 2 : 1) * size);
+        if (!more) {
+            reader_nomem(r);
+            return NULL;
+        }
+        *array = more;
+    }
+    char *item = (char *)*array + *count * size;
+    memset(item, 0, size);
+    (*count)++;
+    return item;
+}
+
+int reader_text(struct reader *r, const char *path, char **ret_text)
+{
+    char text[ROOT_TEXT_MAX];
+    int len = root_read(r->root, path, text, sizeof text);
+    char *start = text;
+    if (len <= 0)
+        return 0;
+    while (isspace((unsigned char)*start))
+        start++;
+    for (char *p = start; *p; p++)
+        if (iscntrl((unsigned char)*p) || (unsigned char)*p > 0x7e)
+            *p = '?';
+    len = (int)strnlen(start, 127);
+    while (len > 0 && start[len - 1] == ' ')
+        len--;
+    start[len] = '\0';
+    *ret_text = len > 0 ? strdup(start) : NULL;
+    return len > 0 && !*ret_text ? reader_nomem(r) : 0;
+}
+
+bool reader_name_ok(struct reader *r, const char *where, const char *name)
+{
+    size_t len = strlen(name);
+    size_t good =
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:@-");
+    if (len > 0 && len < TOPO_NAME_MAX && good == len && strcmp(name, "..") != 0)
+        return true;
+    reader_warn(r, "%s: \"%.80s\" is left out: expected a name of letters, digits and _.:@-", where,
+                name);
+    return false;
+}
+
+bool attr_number(int dir, const char *name, uint32_t *ret_value)
+{
+    char text[32], *end;
+    int len = attr_read(dir, name, text, sizeof text);
+    if (len <= 0 || len > 10 || !isdigit((unsigned char)text[0]))
+        return false;
+    unsigned long long value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
+    if (*end != '\0' || value > UINT32_MAX)
+        return false;
+    *ret_value = (uint32_t)value;
+    return true;
+}
+
+/* ---- order ---- */
+
+static size_t remapped(size_t index, const size_t *map)
+{
+    return index == TOPO_NONE ? TOPO_NONE : map[index];
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct topo_pci *x = a, *y = b;
+    return pci_addr_compare(x->place.addr, y->place.addr);
+}
+
+/* Where each function went when they were sorted. */
+static size_t *sort_pci(struct topo_host *host)
+{
+    size_t *map = calloc(host->pci_count + 1, sizeof *map);
+    struct pci_addr *old = calloc(host->pci_count + 1, sizeof *old);
+    if (map && old) {
+        for (size_t i = 0; i < host->pci_count; i++)
+            old[i] = host->pci[i].place.addr;
+        if (host->pci_count > 0)
+            qsort(host->pci, host->pci_count, sizeof *host->pci, by_address);
+        for (size_t i = 0; i < host->pci_count; i++)
+            map[i] = host_find_pci(host, old[i]);
+    } else {
+        free(TAKE_PTR(map));
+    }
+    free(old);
+    return map;
+}
+
+static int gpu_order(const void *a, const void *b)
+{
+    const struct topo_gpu *x = a, *y = b;
+    return x->pci < y->pci ? -1 : x->pci > y->pci;
+}
+
+static int rdma_order(const void *a, const void *b)
+{
+    const struct topo_rdma *x = a, *y = b;
+    if (x->pci != y->pci)
+        return x->pci < y->pci ? -1 : 1; /* TOPO_NONE is the largest */
+    return strverscmp(x->name, y->name);
+}
+
+/* Indices follow addresses, hence the order of indices is that of addresses. */
+static int arrange(struct reader *r)
+{
+    struct topo_host *host = r->host;
+    cleanup_free size_t *map = sort_pci(host);
+    if (!map)
+        return reader_nomem(r);
+    for (size_t i = 0; i < host->gpu_count; i++)
+        host->gpus[i].pci = remapped(host->gpus[i].pci, map);
+    for (size_t i = 0; i < host->rdma_count; i++)
+        host->rdmas[i].pci = remapped(host->rdmas[i].pci, map);
+    for (size_t i = 0; i < host->netdev_count; i++)
+        host->netdevs[i].pci = remapped(host->netdevs[i].pci, map);
+    if (host->gpu_count > 1)
+        qsort(host->gpus, host->gpu_count, sizeof *host->gpus, gpu_order);
+    if (host->rdma_count > 1)
+        qsort(host->rdmas, host->rdma_count, sizeof *host->rdmas, rdma_order);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int read_all(struct reader *r)
+{
+    static int (*const parts[])(struct reader *) = {
+        read_machine, read_numa,  read_pci,    read_rdma, read_netdevs,
+        read_gpus,    read_nodes, read_limits, arrange,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        int rc = parts[i](r);
+        if (rc < 0)
+            return rc;
+    }
+    return r->host->warnings.failed ? reader_nomem(r) : 0;
+}
+
+int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
+{
+    cleanup_close int slash = -1;
+    if (rootfd < 0) {
+        rootfd = slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (slash < 0)
+            return error_set(err, errno, "open /: %s", strerror(errno));
+    }
+    struct topo_host host = {.cpu_family = -1, .cpu_model = -1};
+    struct reader reader = {rootfd, &host, err};
+    int rc = read_all(&reader);
+    if (rc < 0)
+        host_done(&host);
+    else
+        *ret_host = host;
+    return rc;
+}
+
+static void rdma_done(struct topo_rdma *rdma)
+{
+    for (size_t i = 0; i < rdma->port_count; i++)
+        free(rdma->ports[i].gids);
+    free(rdma->ports);
+    free(rdma->node_guid);
+    free(rdma->firmware);
+    free(rdma->board);
+}
+
+static void devices_done(struct topo_host *host)
+{
+    for (size_t i = 0; i < host->pci_count; i++)
+        pci_place_done(&host->pci[i].place);
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        free(host->gpus[i].product);
+        free(host->gpus[i].uuid);
+    }
+    for (size_t i = 0; i < host->rdma_count; i++)
+        rdma_done(&host->rdmas[i]);
+    free(host->pci);
+    free(host->gpus);
+    free(host->rdmas);
+    free(host->netdevs);
+}
+
+void host_done(struct topo_host *host)
+{
+    devices_done(host);
+    for (size_t i = 0; i < host->numa_count; i++)
+        free(host->numas[i].cpulist);
+    free(host->numas);
+    free(host->limits.cpuset);
+    free(host->cpus);
+    free(host->arch);
+    free(host->cpu_vendor);
+    free(host->machine);
+    free(host->kernel);
+    free(host->driver);
+    free(host->imex_channels);
+    strlist_done(&host->warnings);
+    *host = (struct topo_host){.cpu_family = -1, .cpu_model = -1};
+}
+
+/* ---- questions ---- */
+
+size_t host_find_pci(const struct topo_host *host, struct pci_addr addr)
+{
+    for (size_t i = 0; i < host->pci_count; i++)
+        if (pci_addr_compare(host->pci[i].place.addr, addr) == 0)
+            return i;
+    return TOPO_NONE;
+}
+
+const struct topo_netdev *host_netdev_of(const struct topo_host *host, const struct topo_rdma *rdma)
+{
+    for (size_t i = 0; rdma->pci != TOPO_NONE && i < host->netdev_count; i++)
+        if (host->netdevs[i].pci == rdma->pci)
+            return &host->netdevs[i];
+    return NULL;
+}
+
+enum topo_path host_path(const struct topo_host *host, size_t a, size_t b, bool c2c)
+{
+    if (a == TOPO_NONE || b == TOPO_NONE)
+        return TOPO_PATH_UNKNOWN;
+    return pci_path(&host->pci[a].place, &host->pci[b].place, c2c, host->numa_count);
+}
+
+const char *topo_tri_name(enum topo_tri tri)
+{
+    return tri == TOPO_YES ? "yes" : tri == TOPO_NO ? "no" : "unknown";
+}
+
+const char *topo_link_name(enum topo_link link)
+{
+    static const char *const names[] = {"unknown", "InfiniBand", "Ethernet", "other"};
+    return names[link];
+}
+
+const char *topo_gid_type_name(enum topo_gid_type type)
+{
+    static const char *const names[] = {"unknown", "IB", "RoCE v1", "RoCE v2"};
+    return names[type];
+}

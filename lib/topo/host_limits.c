@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/topo/host_private.h"
+
+/* "Max locked memory         8388608              8388608              bytes" */
+static void read_memlock(struct reader *r)
+{
+    char text[ROOT_TEXT_MAX];
+    struct topo_limits *limits = &r->host->limits;
+    if (root_read(r->root, "proc/self/limits", text, sizeof text) <= 0)
+        return;
+    const char *line = strstr(text, "Max locked memory");
+    if (!line)
+        return;
+    line += strlen("Max locked memory");
+    line += strspn(line, " ");
+    char *end;
+    limits->memlock = strtoull(line, &end, 10);
+    bool unlimited = strncmp(line, "unlimited", 9) == 0;
+    if (unlimited)
+        limits->memlock = UINT64_MAX;
+    limits->memlock_known = unlimited || (end != line && *end == ' ') ? TOPO_YES : TOPO_UNKNOWN;
+}
+
+/* Only where it is a mount of its own: the one of a captured tree would tell of this machine. */
+static void read_shm(struct reader *r)
+{
+    struct stat dev, shm;
+    struct statfs fs;
+    struct topo_limits *limits = &r->host->limits;
+    cleanup_close int above = root_open(r->root, "dev", O_PATH | O_DIRECTORY, NULL);
+    cleanup_close int fd = root_open(r->root, "dev/shm", O_PATH | O_DIRECTORY, NULL);
+    if (above < 0 || fd < 0 || fstat(above, &dev) < 0 || fstat(fd, &shm) < 0 ||
+        dev.st_dev == shm.st_dev || fstatfs(fd, &fs) < 0)
+        return;
+    limits->shm_mounted = TOPO_YES;
+    limits->shm_memory = fs.f_type == TMPFS_MAGIC;
+    limits->shm_bytes = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+}
+
+static bool parse_bytes(const char *text, uint64_t *ret_value)
+{
+    char *end;
+    if (strspn(text, "0123456789") == 0)
+        return false;
+    *ret_value = strtoull(text, &end, 10);
+    return *end == '\0';
+}
+
+/* One file of our cgroup v2; a container's is the root of what it sees. */
+static int read_cgroup_file(struct reader *r, const char *cgroup, const char *file, char **ret_text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s/%s", cgroup, file);
+    int rc = reader_text(r, path, ret_text);
+    if (rc < 0 || *ret_text)
+        return rc;
+    snprintf(path, sizeof path, "sys/fs/cgroup/%s", file);
+    return reader_text(r, path, ret_text);
+}
+
+static int read_cgroup(struct reader *r)
+{
+    char text[ROOT_TEXT_MAX], cgroup[512] = "";
+    cleanup_free char *memory = NULL;
+    struct topo_limits *limits = &r->host->limits;
+    if (root_read(r->root, "proc/self/cgroup", text, sizeof text) > 0) {
+        const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+        line = line ? strstr(line, "::") + 2 : "";
+        snprintf(cgroup, sizeof cgroup, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+    int rc = read_cgroup_file(r, cgroup, "cpuset.cpus.effective", &limits->cpuset);
+    if (rc == 0)
+        rc = read_cgroup_file(r, cgroup, "memory.max", &memory);
+    if (memory && strcmp(memory, "max") == 0)
+        limits->memory_limited = TOPO_NO;
+    else if (memory && parse_bytes(memory, &limits->memory_max))
+        limits->memory_limited = TOPO_YES;
+    return rc;
+}
+
+int read_limits(struct reader *r)
+{
+    read_memlock(r);
+    read_shm(r);
+    return read_cgroup(r);
+}
+
+/* ---- /dev ---- */
+
+/* N of "nvidiaN"; nvidiactl and nvidia-uvm are none. */
+static bool numbered(const char *name, const char *prefix, uint32_t *ret_number)
+{
+    size_t len = strlen(prefix);
+    const char *digits = name + len;
+    if (strncmp(name, prefix, len) != 0 || *digits == '\0' || strlen(digits) > 6 ||
+        strspn(digits, "0123456789") != strlen(digits))
+        return false;
+    *ret_number = (uint32_t)strtoul(digits, NULL, 10);
+    return true;
+}
+
+static int read_imex(struct reader *r)
+{
+    struct strlist names = STRLIST_INIT;
+    struct topo_host *host = r->host;
+    int rc = reader_list(r, "dev/nvidia-caps-imex-channels", &names);
+    for (size_t i = 0; rc == 0 && i < names.count; i++) {
+        uint32_t number, *item;
+        if (!numbered(names.items[i], "channel", &number))
+            continue;
+        item = reader_grow(r, &host->imex_channels, &host->imex_count, sizeof *item);
+        if (!item)
+            rc = -ENOMEM;
+        else
+            *item = number;
+    }
+    strlist_done(&names);
+    return rc;
+}
+
+int read_nodes(struct reader *r)
+{
+    struct strlist names = STRLIST_INIT;
+    struct topo_host *host = r->host;
+    int rc = reader_list(r, "dev", &names);
+    uint32_t number;
+    for (size_t i = 0; i < names.count; i++)
+        host->nvidia_nodes += numbered(names.items[i], "nvidia", &number);
+    strlist_done(&names);
+    cleanup_close int dir = root_open(r->root, "dev", O_PATH | O_DIRECTORY, NULL);
+    cleanup_close int cm = root_open(r->root, "dev/infiniband/rdma_cm", O_PATH, NULL);
+    if (dir >= 0)
+        host->rdma_cm = cm >= 0 ? TOPO_YES : TOPO_NO;
+    return rc < 0 ? rc : read_imex(r);
+}

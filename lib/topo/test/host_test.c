@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/topo/host.h"
+#include "lib/topo/test/tree.h"
+
+#define UP "sys/devices/pci0000:8c/0000:8c:01.0/0000:8d:00.0"
+#define GPU UP "/0000:8e:00.0/0000:8f:00.0"
+#define NIC UP "/0000:8e:01.0/0000:91:00.0"
+#define FAR "sys/devices/pci0000:c8/0000:c8:01.0/0000:cd:00.0"
+#define IB "/infiniband/mlx5_0"
+
+static void function(const struct tree *tree, const char *path, const char *class_code,
+                     const char *vendor, const char *numa)
+{
+    char name[512];
+    const struct {
+        const char *name, *text;
+    } files[] = {{"class", class_code},
+                 {"vendor", vendor},
+                 {"device", "0x2901\n"},
+                 {"numa_node", numa},
+                 {"max_link_speed", "32.0 GT/s PCIe\n"},
+                 {"max_link_width", "16\n"},
+                 {"current_link_width", "8\n"}};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(name, sizeof name, "%s/%s", path, files[i].name);
+        tree_file(tree, name, files[i].text);
+    }
+    char target[512];
+    snprintf(name, sizeof name, "sys/bus/pci/devices/%s", strrchr(path, '/') + 1);
+    snprintf(target, sizeof target, "../../../../%s", path);
+    tree_link(tree, name, target);
+}
+
+static void make_gpu(const struct tree *tree)
+{
+    function(tree, GPU, "0x030200\n", "0x10de\n", "0\n");
+    tree_file(tree, "proc/driver/nvidia/gpus/0000:8f:00.0/information",
+              "Model: \t\t NVIDIA B200\nIRQ:   \t\t 5\nGPU UUID: \t GPU-11111111-2222\n"
+              "Device Minor: \t 3\n");
+    tree_file(tree, "dev/nvidia3", "");
+    tree_file(tree, "dev/nvidiactl", "");
+    tree_file(tree, "dev/nvidia-caps-imex-channels/channel7", "");
+}
+
+static void make_nic(const struct tree *tree)
+{
+    function(tree, NIC, "0x020000\n", "0x15b3\n", "0\n");
+    tree_link(tree, "sys/class/infiniband/mlx5_0", "../../../" NIC IB);
+    tree_link(tree, NIC IB "/device", "../../../0000:91:00.0");
+    tree_dir(tree, NIC "/infiniband_verbs/uverbs4");
+    tree_file(tree, "dev/infiniband/uverbs4", "");
+    tree_file(tree, NIC IB "/fw_ver", "28.41.1000\n");
+    tree_file(tree, NIC IB "/ports/1/state", "4: ACTIVE\n");
+    tree_file(tree, NIC IB "/ports/1/link_layer", "Ethernet\n");
+    tree_file(tree, NIC IB "/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+    tree_file(tree, NIC IB "/ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+    tree_file(tree, NIC IB "/ports/1/gids/1", "hostile\n");
+    tree_file(tree, NIC IB "/ports/1/gids/2", "fe80:0000:0000:0000:0202:c9ff:fe00:0001\n");
+    tree_file(tree, NIC IB "/ports/1/gids/3", "0000:0000:0000:0000:0000:ffff:c0a8:0105\n");
+    tree_file(tree, NIC IB "/ports/1/gid_attrs/types/2", "IB/RoCE v1\n");
+    tree_file(tree, NIC IB "/ports/1/gid_attrs/types/3", "RoCE v2\n");
+    tree_file(tree, NIC IB "/ports/1/gid_attrs/ndevs/3", "gpu0rdma0\n");
+    tree_file(tree, NIC "/net/gpu0rdma0/address", "02:00:00:00:00:01\n");
+    tree_file(tree, NIC "/net/gpu0rdma0/mtu", "8896\n");
+    tree_file(tree, NIC "/net/gpu0rdma0/speed", "400000\n");
+    tree_file(tree, NIC "/net/gpu0rdma0/operstate", "up\n");
+    tree_link(tree, "sys/class/net/gpu0rdma0", "../../../" NIC "/net/gpu0rdma0");
+}
+
+static void make_rest(const struct tree *tree)
+{
+    function(tree, UP "/0000:8e:00.0", "0x060400\n", "0x1000\n", "0\n");
+    function(tree, UP, "0x060400\n", "0x1000\n", "0\n");
+    function(tree, FAR, "0x020000\n", "0x15b3\n", "1\n");
+    tree_file(tree, "sys/devices/system/node/online", "0-1\n");
+    tree_file(tree, "sys/devices/system/node/node0/cpulist", "0-3,8-11\n");
+    tree_file(tree, "sys/devices/system/cpu/online", "0-15\n");
+    tree_dir(tree, "sys/module/nvidia_peermem/version");
+    tree_file(tree, "proc/cpuinfo",
+              "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 207\n"
+              "model name\t: x\n");
+    tree_file(tree, "proc/sys/kernel/osrelease", "6.1.0\n");
+    tree_file(tree, "proc/driver/nvidia/version",
+              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release\n");
+    tree_file(tree, "proc/self/limits",
+              "Limit                     Soft Limit           Hard Limit           Units     \n"
+              "Max locked memory         unlimited            unlimited            bytes     \n");
+    tree_file(tree, "proc/self/cgroup", "0::/pod\n");
+    tree_file(tree, "sys/fs/cgroup/pod/cpuset.cpus.effective", "0-3\n");
+    tree_file(tree, "sys/fs/cgroup/memory.max", "1073741824\n");
+}
+
+static struct topo_host read_host(const struct tree *tree)
+{
+    struct topo_host host;
+    struct drarun_error err = {0};
+    if (host_read(tree->root, &host, &err) < 0)
+        fail_msg("%s", err.text);
+    return host;
+}
+
+static void no_warnings(const struct topo_host *host)
+{
+    for (size_t i = 0; i < host->warnings.count; i++)
+        fail_msg("warning: %s", host->warnings.items[i]);
+}
+
+static void reads_a_pod(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    make_gpu(&tree);
+    make_nic(&tree);
+    make_rest(&tree);
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+
+    assert_int_equal(host.gpu_count, 1);
+    const struct topo_gpu *gpu = &host.gpus[0];
+    const struct topo_pci *pci = &host.pci[gpu->pci];
+    assert_string_equal(gpu->vendor, "NVIDIA");
+    assert_string_equal(gpu->product, "NVIDIA B200");
+    assert_string_equal(gpu->uuid, "GPU-11111111-2222");
+    assert_int_equal(gpu->minor, 3);
+    assert_int_equal(gpu->usable, TOPO_YES);
+    assert_int_equal(pci->max_speed_mts, 32000);
+    assert_int_equal(pci->max_width, 16);
+    assert_int_equal(pci->width, 8);
+    assert_int_equal(pci->place.numa, 0);
+
+    assert_int_equal(host.rdma_count, 1);
+    const struct topo_rdma *nic = &host.rdmas[0];
+    assert_string_equal(nic->name, "mlx5_0");
+    assert_string_equal(nic->firmware, "28.41.1000");
+    assert_null(nic->node_guid);
+    assert_string_equal(nic->uverbs, "uverbs4");
+    assert_int_equal(nic->usable, TOPO_YES);
+    assert_int_equal(nic->port_count, 1);
+    assert_int_equal(nic->ports[0].rate_mbps, 400000);
+    assert_int_equal(nic->ports[0].active, TOPO_YES);
+    assert_int_equal(nic->ports[0].gid_count, 2);
+    assert_int_equal(nic->ports[0].gids[0].index, 2);
+    assert_int_equal(nic->ports[0].gids[0].type, TOPO_GID_ROCE1);
+    assert_int_equal(nic->ports[0].gids[1].type, TOPO_GID_ROCE2);
+    assert_string_equal(nic->ports[0].gids[1].netdev, "gpu0rdma0");
+    assert_string_equal(host_netdev_of(&host, nic)->name, "gpu0rdma0");
+    assert_int_equal(host_netdev_of(&host, nic)->mtu, 8896);
+    assert_int_equal(host_netdev_of(&host, nic)->speed_mbps, 400000);
+
+    size_t far = host_find_pci(&host, (struct pci_addr){0, 0xcd, 0, 0});
+    assert_int_equal(host_path(&host, gpu->pci, nic->pci, false), TOPO_PATH_PIX);
+    assert_int_equal(host_path(&host, gpu->pci, far, false), TOPO_PATH_SYS);
+    assert_int_equal(host_path(&host, gpu->pci, TOPO_NONE, false), TOPO_PATH_UNKNOWN);
+
+    assert_int_equal(host.numa_count, 2);
+    assert_string_equal(host.numas[0].cpulist, "0-3,8-11");
+    assert_string_equal(host.numas[1].cpulist, "");
+    assert_string_equal(host.arch, "x86_64");
+    assert_int_equal(host.cpu_model, 207);
+    assert_string_equal(host.driver, "570.124.06");
+    assert_int_equal(host.driver_open, TOPO_YES);
+    assert_int_equal(host.peermem, TOPO_YES);
+    assert_int_equal(host.dmabuf, TOPO_YES);
+    assert_int_equal(host.c2c, TOPO_NO);
+    assert_int_equal(host.rdma_cm, TOPO_NO);
+    assert_int_equal(host.nvidia_nodes, 1);
+    assert_int_equal(host.imex_count, 1);
+    assert_int_equal(host.imex_channels[0], 7);
+    assert_true(host.limits.memlock == UINT64_MAX && host.limits.memlock_known == TOPO_YES);
+    assert_int_equal(host.limits.shm_mounted, TOPO_UNKNOWN);
+    assert_string_equal(host.limits.cpuset, "0-3");
+    assert_int_equal(host.limits.memory_limited, TOPO_YES);
+    assert_int_equal(host.limits.memory_max, 1073741824);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+static bool warned(const struct topo_host *host, const char *part)
+{
+    for (size_t i = 0; i < host->warnings.count; i++)
+        if (strstr(host->warnings.items[i], part))
+            return true;
+    return false;
+}
+
+static void survives_hostile_trees(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    make_gpu(&tree);
+    make_nic(&tree);
+    make_rest(&tree);
+    tree_link(&tree, "sys/class/infiniband/mlx5_9", "/nowhere");
+    tree_link(&tree, "sys/class/infiniband/loop", "loop");
+    tree_dir(&tree, "sys/class/infiniband/new\nline");
+    tree_dir(&tree, "sys/class/infiniband/$(reboot)");
+    tree_dir(&tree, "sys/class/infiniband/bare/ports/1");
+    tree_dir(&tree, "sys/class/net/-x y");
+    tree_file(&tree, "sys/class/net/bonding_masters", "");
+    tree_link(&tree, "sys/class/net/gone", "../../nothing");
+    tree_dir(&tree, "sys/bus/pci/devices/0000:00:00.9");
+    tree_dir(&tree, "sys/bus/pci/devices/0000:01:00.0");
+    tree_link(&tree, "sys/bus/pci/devices/0000:02:00.0", "0000:02:00.0");
+    char long_text[5000];
+    memset(long_text, 'm', sizeof long_text);
+    memcpy(long_text, "Model: \033[31m", 12);
+    long_text[sizeof long_text - 1] = '\0';
+    tree_file(&tree, "proc/driver/nvidia/gpus/0000:8f:00.0/information", long_text);
+    tree_file(&tree, GPU "/numa_node", "-1\n");
+    tree_file(&tree, GPU "/max_link_width", "255\n");
+    tree_file(&tree, NIC IB "/ports/1/rate", "9999999999999 Gb/sec\n");
+    tree_file(&tree, "sys/devices/system/node/node0/cpulist", "3-1\n");
+    struct topo_host host = read_host(&tree);
+    assert_true(warned(&host, "mlx5_9"));
+    assert_true(warned(&host, "infiniband/loop"));
+    assert_true(warned(&host, "\"new?line\" is left out"));
+    assert_true(warned(&host, "$(reboot)"));
+    assert_true(warned(&host, "sys/class/net: \"-x y\""));
+    assert_true(warned(&host, "sys/class/net/gone"));
+    assert_true(warned(&host, "0000:00:00.9"));
+    assert_true(warned(&host, "0000:02:00.0"));
+    assert_true(warned(&host, "node0/cpulist"));
+    assert_false(warned(&host, "bonding_masters"));
+    assert_int_equal(host.rdma_count, 2); /* mlx5_0 and bare */
+    assert_int_equal(host.rdmas[1].pci, TOPO_NONE);
+    assert_int_equal(host.rdmas[0].ports[0].rate_mbps, 0);
+    assert_int_equal(host.gpu_count, 1);
+    assert_int_equal(host.pci[host.gpus[0].pci].place.numa, -1);
+    assert_int_equal(host.pci[host.gpus[0].pci].max_width, 0);
+    assert_int_equal(strlen(host.gpus[0].product), 127);
+    assert_null(strchr(host.gpus[0].product, '\033'));
+    assert_null(host.gpus[0].uuid);
+    assert_int_equal(host.gpus[0].usable, TOPO_UNKNOWN);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+static void bounds_its_warnings(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    for (int i = 0; i < 200; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "sys/class/net/bad name %d", i);
+        tree_dir(&tree, name);
+    }
+    struct topo_host host = read_host(&tree);
+    assert_int_equal(host.warnings.count, TOPO_WARNINGS_MAX);
+    assert_string_equal(host.warnings.items[TOPO_WARNINGS_MAX - 1], "and more like these");
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+static void an_empty_tree_is_an_empty_host(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+    assert_int_equal(host.pci_count + host.gpu_count + host.rdma_count + host.numa_count, 0);
+    assert_null(host.cpus);
+    assert_int_equal(host.peermem, TOPO_UNKNOWN);
+    assert_int_equal(host.rdma_cm, TOPO_UNKNOWN);
+    host_done(&host);
+    host_done(&host); /* twice is once */
+    tree_drop(&tree);
+}
+
+/* A link to / in a tree leads to the tree. */
+static void never_leaves_the_tree(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_link(&tree, "sys", "/sys");
+    tree_link(&tree, "proc", "../../../../../../../../proc");
+    struct topo_host host = read_host(&tree);
+    assert_null(host.kernel);
+    assert_null(host.cpus);
+    assert_int_equal(host.netdev_count, 0);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+static void reads_this_machine(void **state)
+{
+    (void)state;
+    struct topo_host host;
+    struct drarun_error err = {0};
+    assert_int_equal(host_read(-1, &host, &err), 0);
+    assert_non_null(host.kernel);
+    assert_non_null(host.cpus);
+    assert_true(host.netdev_count > 0); /* lo at least */
+    assert_int_equal(host.limits.memlock_known, TOPO_YES);
+    host_done(&host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_a_pod),           cmocka_unit_test(survives_hostile_trees),
+        cmocka_unit_test(bounds_its_warnings),   cmocka_unit_test(an_empty_tree_is_an_empty_host),
+        cmocka_unit_test(never_leaves_the_tree), cmocka_unit_test(reads_this_machine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
