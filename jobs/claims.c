@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/claims.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/machine.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static const struct {
+    enum claims_api api;
+    const char *text; /* the version begins behind the slash */
+} apis[] = {
+    {CLAIMS_API_V1, "resource.k8s.io/v1"},
+    {CLAIMS_API_V1BETA2, "resource.k8s.io/v1beta2"},
+    {CLAIMS_API_V1BETA1, "resource.k8s.io/v1beta1"},
+};
+
+const char *claims_api_version(enum claims_api api)
+{
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++)
+        if (apis[i].api == api)
+            return apis[i].text;
+    return NULL;
+}
+
+enum claims_api claims_api_parse(const char *text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++)
+        if (strcmp(apis[i].text, text) == 0 || strcmp(strchr(apis[i].text, '/') + 1, text) == 0)
+            return apis[i].api;
+    return 0;
+}
+
+/* ---- the ladder ---- */
+
+static bool is_claimed(const struct spec_devices *devices)
+{
+    return devices->class && (devices->all || devices->count > 0);
+}
+
+static bool is_asked(const struct spec_devices *devices)
+{
+    return devices->all || devices->count > 0;
+}
+
+bool claims_wanted(const struct job_spec *spec)
+{
+    return is_claimed(&spec->gpus) || is_claimed(&spec->nics);
+}
+
+enum claims_alignment claims_alignment(const struct job_spec *spec)
+{
+    const struct machine *machine = machine_find(spec->nccl_profile);
+    if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))
+        return CLAIMS_NOT_ALIGNED;
+    if (!is_claimed(&spec->gpus) || !is_claimed(&spec->nics) || spec->gpus.all || spec->nics.all ||
+        (machine && machine->no_root))
+        return CLAIMS_ALIGNED_IN_POD;
+    return CLAIMS_ALIGNED_BY_CLAIM;
+}
+
+unsigned claims_attempts(const struct job_spec *spec)
+{
+    return spec->align == SPEC_ALIGN_PREFERRED && claims_alignment(spec) == CLAIMS_ALIGNED_BY_CLAIM
+               ? 2
+               : 1;
+}
+
+/* How the devices are split into requests. */
+struct layout {
+    uint32_t pairs;                /* 0: the requests gpu and nic */
+    uint32_t gpus, nics;           /* of each pair */
+    uint32_t more_gpus, more_nics; /* that do not divide: the requests gpu-more, nic-more */
+};
+
+static struct layout plan_layout(const struct job_spec *spec, unsigned step)
+{
+    uint32_t gpus = spec->gpus.count, nics = spec->nics.count;
+    if (step > 0 || claims_alignment(spec) != CLAIMS_ALIGNED_BY_CLAIM)
+        return (struct layout){0};
+    uint32_t pairs = gpus < nics ? gpus : nics;
+    return (struct layout){.pairs = pairs,
+                           .gpus = gpus / pairs,
+                           .nics = nics / pairs,
+                           .more_gpus = gpus % pairs,
+                           .more_nics = nics % pairs};
+}
+
+/* ---- requests ---- */
+
+struct build {
+    const struct job_spec *spec;
+    enum claims_api api;
+    json_t *requests, *constraints, *configs; /* arrays */
+    json_t *gpu_names, *nic_names;            /* of the requests: arrays */
+};
+
+static json_t *selectors(const struct spec_devices *devices)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < devices->selectors.count; i++) {
+        json_t *item = json_pack("{s:{s:s}}", "cel", "expression", devices->selectors.items[i]);
+        if (json_array_append_new(list, item) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* The fields of DeviceRequest (v1beta1) or ExactDeviceRequest. */
+static int fill_request(json_t *request, const struct spec_devices *devices, uint32_t count)
+{
+    int rc = json_object_set_new(request, "deviceClassName", json_string(devices->class));
+    if (devices->selectors.count > 0)
+        rc |= json_object_set_new(request, "selectors", selectors(devices));
+    if (devices->all)
+        rc |= json_object_set_new(request, "allocationMode", json_string("All"));
+    else
+        rc |= json_object_set_new(request, "count", json_integer(count));
+    return rc;
+}
+
+/* Adds the request KIND[-WHICH] and its name to names. */
+static int add_request(struct build *b, json_t *names, const struct spec_devices *devices,
+                       json_t *name_take, uint32_t count)
+{
+    CLEANUP(json_decrefp) json_t *name = name_take;
+    CLEANUP(json_decrefp) json_t *request = json_pack("{s:O?}", "name", name);
+    if (!name || !request)
+        return -1;
+    json_t *fields = request;
+    if (b->api != CLAIMS_API_V1BETA1) {
+        fields = json_object();
+        if (json_object_set_new(request, "exactly", fields) < 0)
+            return -1;
+    }
+    if (fill_request(fields, devices, count) < 0)
+        return -1;
+    return json_array_append(b->requests, request) | json_array_append(names, name);
+}
+
+/* In turns, GPU then NIC: the allocator goes through requests in order, so that a constraint that
+ * cannot be met cuts the search at once. */
+static int add_pairs(struct build *b, const struct layout *layout)
+{
+    const struct job_spec *spec = b->spec;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < layout->pairs; i++) {
+        json_t *requests =
+            json_pack("[o, o]", json_sprintf("gpu-%u", i), json_sprintf("nic-%u", i));
+        json_t *constraint =
+            json_pack("{s:o, s:s}", "requests", requests, "matchAttribute", CLAIMS_ROOT_ATTRIBUTE);
+        rc = json_array_append_new(b->constraints, constraint);
+        if (rc == 0)
+            rc = add_request(b, b->gpu_names, &spec->gpus, json_sprintf("gpu-%u", i), layout->gpus);
+        if (rc == 0)
+            rc = add_request(b, b->nic_names, &spec->nics, json_sprintf("nic-%u", i), layout->nics);
+    }
+    if (rc == 0 && layout->more_gpus)
+        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu-more"), layout->more_gpus);
+    if (rc == 0 && layout->more_nics)
+        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic-more"), layout->more_nics);
+    return rc;
+}
+
+static int add_whole(struct build *b)
+{
+    const struct job_spec *spec = b->spec;
+    int rc = 0;
+    if (is_claimed(&spec->gpus))
+        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu"), spec->gpus.count);
+    if (rc == 0 && is_claimed(&spec->nics))
+        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic"), spec->nics.count);
+    return rc;
+}
+
+/* What the user wants of a kind as a whole: equal attributes, configuration. */
+static int add_wishes(struct build *b, const struct spec_devices *devices, json_t *names)
+{
+    int rc = 0;
+    if (json_array_size(names) == 0)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < devices->match.count; i++)
+        rc = json_array_append_new(b->constraints,
+                                   json_pack("{s:o, s:s}", "requests", json_copy(names),
+                                             "matchAttribute", devices->match.items[i]));
+    if (rc == 0 && devices->config)
+        rc = json_array_append_new(b->configs,
+                                   json_pack("{s:o, s:{s:s, s:o}}", "requests", json_copy(names),
+                                             "opaque", "driver", devices->config_driver,
+                                             "parameters", json_deep_copy(devices->config)));
+    return rc;
+}
+
+static int build_devices(struct build *b, unsigned step)
+{
+    struct layout layout = plan_layout(b->spec, step);
+    int rc = layout.pairs ? add_pairs(b, &layout) : add_whole(b);
+    if (rc == 0)
+        rc = add_wishes(b, &b->spec->gpus, b->gpu_names);
+    return rc < 0 ? rc : add_wishes(b, &b->spec->nics, b->nic_names);
+}
+
+int claims_spec(const struct job_spec *spec, enum claims_api api, unsigned step,
+                json_t **ret_claim_spec, struct drarun_error *err)
+{
+    if (!claims_wanted(spec))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "spec.devices: nothing to claim");
+    CLEANUP(json_decrefp) json_t *requests = json_array(), *constraints = json_array();
+    CLEANUP(json_decrefp)
+    json_t *configs = json_array(), *gpus = json_array(), *nics = json_array();
+    struct build b = {spec, api, requests, constraints, configs, gpus, nics};
+    json_t *claim = json_object(), *devices = json_object();
+    int rc = json_object_set_new(claim, "devices", devices);
+    if (rc == 0)
+        rc = build_devices(&b, step);
+    if (rc == 0)
+        rc = json_object_set(devices, "requests", requests);
+    if (rc == 0 && json_array_size(constraints) > 0)
+        rc = json_object_set(devices, "constraints", constraints);
+    if (rc == 0 && json_array_size(configs) > 0)
+        rc = json_object_set(devices, "config", configs);
+    if (rc < 0) {
+        json_decref(claim);
+        return error_set(err, ENOMEM, "claim: out of memory");
+    }
+    *ret_claim_spec = claim;
+    return 0;
+}
+
+/* ---- the NVLink domain ---- */
+
+int claims_compute_domain(const struct job_spec *spec, json_t **ret_domain_spec,
+                          json_t **ret_template, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp)
+    json_t *domain =
+        json_pack("{s:i, s:{s:{s:o}}}", "numNodes", 0, "channel", "resourceClaimTemplate", "name",
+                  json_sprintf("%s-channel", spec->name));
+    CLEANUP(json_decrefp) json_t *user = json_deep_copy(spec->compute_domain);
+    if (!domain || !user || json_object_update_recursive(domain, user) < 0)
+        return error_set(err, ENOMEM, "ComputeDomain: out of memory");
+    json_t *channel = json_object_get(domain, "channel");
+    json_t *name = json_object_get(json_object_get(channel, "resourceClaimTemplate"), "name");
+    if (!json_is_string(name))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "spec.computeDomain.channel.resourceClaimTemplate.name: expected a text");
+    *ret_template = json_incref(name);
+    *ret_domain_spec = TAKE_PTR(domain);
+    return 0;
+}

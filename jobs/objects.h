@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a job beside its pods: each function gives one manifest, owned by the caller, or
+ * NULL when out of memory. Pure. docs/design/010-claims.md counts the verbs of the Role. */
+#ifndef DRARUN_JOBS_OBJECTS_H
+#define DRARUN_JOBS_OBJECTS_H
+
+#include "jobs/render.h"
+
+/* Every object names its namespace, since a RoleBinding must name that of its account. */
+const char *object_namespace(const struct job_spec *spec, const struct render_options *options);
+
+/* {apiVersion, kind, metadata}: the job's labels and annotations, the owner unless the object is
+ * the owner itself. name_take: as json_sprintf makes it; may be NULL. */
+json_t *object_new(const struct job_spec *spec, const struct render_options *options,
+                   const char *api_version, const char *kind, json_t *name_take, bool owned);
+
+/* The labels of our own, then the user's: for objects and for pods. */
+json_t *object_labels(const struct job_spec *spec, const struct render_options *options);
+
+json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
+json_t *object_service_account(const struct job_spec *spec, const struct render_options *options);
+json_t *object_role(const struct job_spec *spec, const struct render_options *options);
+json_t *object_role_binding(const struct job_spec *spec, const struct render_options *options);
+json_t *object_network_policy(const struct job_spec *spec, const struct render_options *options);
+json_t *object_secret(const struct job_spec *spec, const struct render_options *options);
+/* The document as the user wrote it, for the launcher: NAME-spec. */
+json_t *object_spec(const struct job_spec *spec, const struct render_options *options);
+json_t *object_status(const struct job_spec *spec, const struct render_options *options);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/render.h"
+
+#include <errno.h>
+
+#include "jobs/limits.h"
+#include "jobs/objects.h"
+#include "jobs/pods.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static int add_take(json_t *list, json_t *object, struct drarun_error *err)
+{
+    return json_array_append_new(list, object) < 0 ? error_set(err, ENOMEM, "render: out of memory")
+                                                   : 0;
+}
+
+static int add_control(json_t *list, const struct job_spec *spec,
+                       const struct render_options *options, struct drarun_error *err)
+{
+    static json_t *(*const makers[])(const struct job_spec *, const struct render_options *) = {
+        object_launcher,       object_service_account, object_role, object_role_binding,
+        object_network_policy, object_secret,          object_spec, object_status,
+    };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(makers); i++)
+        rc = add_take(list, makers[i](spec, options), err);
+    return rc;
+}
+
+static int add_domain(json_t *list, const struct job_spec *spec,
+                      const struct render_options *options, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *domain = NULL, *template = NULL;
+    int rc = claims_compute_domain(spec, &domain, &template, err);
+    if (rc < 0)
+        return rc;
+    json_t *object = object_new(spec, options, "resource.nvidia.com/v1beta1", "ComputeDomain",
+                                json_sprintf("%s-domain", spec->name), true);
+    if (json_object_set(object, "spec", domain) < 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return add_take(list, object, err);
+}
+
+/* The claim of a worker, or with worker < 0 the template of all. */
+static int add_claim(json_t *list, const struct job_spec *spec,
+                     const struct render_options *options, int64_t worker, struct drarun_error *err)
+{
+    json_t *claim = NULL;
+    int rc = claims_spec(spec, options->api, options->step, &claim, err);
+    if (rc < 0)
+        return rc;
+    if (worker < 0)
+        claim = json_pack("{s:{s:o}, s:o}", "metadata", "labels", object_labels(spec, options),
+                          "spec", claim);
+    json_t *object =
+        object_new(spec, options, claims_api_version(options->api),
+                   worker < 0 ? "ResourceClaimTemplate" : "ResourceClaim",
+                   worker < 0 ? json_sprintf("%s-w", spec->name)
+                              : json_sprintf("%s-w-%lld", spec->name, (long long)worker),
+                   true);
+    json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    rc = json_object_set_new(object, "spec", claim);
+    if (worker >= 0)
+        rc |= json_object_set_new(labels, "drarun.dev/worker",
+                                  json_sprintf("%lld", (long long)worker));
+    if (rc < 0) {
+        json_decref(object);
+        object = NULL;
+    }
+    return add_take(list, object, err);
+}
+
+static int add_workers(json_t *list, const struct job_spec *spec,
+                       const struct render_options *options, struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < spec->workers && claims_wanted(spec); i++)
+        rc = add_claim(list, spec, options, i, err);
+    for (uint32_t i = 0; rc == 0 && i < spec->workers; i++) {
+        json_t *pod = NULL;
+        rc = pods_worker(spec, options, i, &pod, err);
+        if (rc == 0)
+            rc = add_take(list, pod, err);
+    }
+    return rc;
+}
+
+static int add_indexed(json_t *list, const struct job_spec *spec,
+                       const struct render_options *options, struct drarun_error *err)
+{
+    json_t *job = NULL;
+    int rc = claims_wanted(spec) ? add_claim(list, spec, options, -1, err) : 0;
+    if (rc == 0)
+        rc = pods_indexed_job(spec, options, &job, err);
+    return rc < 0 ? rc : add_take(list, job, err);
+}
+
+int render_job(const struct job_spec *spec, const struct render_options *options,
+               json_t **ret_manifests, struct drarun_error *err)
+{
+    int rc = limits_check(spec, err);
+    if (rc == 0 && options->step >= claims_attempts(spec))
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "step %u: the job's ladder has %u",
+                        options->step + 1, claims_attempts(spec));
+    CLEANUP(json_decrefp) json_t *list = json_array();
+    if (rc == 0)
+        rc = add_control(list, spec, options, err);
+    if (rc == 0 && spec->compute_domain)
+        rc = add_domain(list, spec, options, err);
+    if (rc == 0)
+        rc = spec->claims == SPEC_CLAIMS_TEMPLATE ? add_indexed(list, spec, options, err)
+                                                  : add_workers(list, spec, options, err);
+    if (rc == 0)
+        *ret_manifests = TAKE_PTR(list);
+    return rc;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that a job creates, as manifests. Pure: what is not in the spec comes as options. */
+#ifndef DRARUN_JOBS_RENDER_H
+#define DRARUN_JOBS_RENDER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/claims.h"
+#include "jobs/spec.h"
+
+/* The one place that names our images. One image holds both programs: /bin/drarun and
+ * /bin/drarun-worker. */
+#define RENDER_IMAGE "ghcr.io/drarun/drarun:" DRARUN_VERSION
+
+#define RENDER_KEY_PLACEHOLDER "PLACEHOLDER: 64 hexadecimal digits, made when the job is created"
+
+#define RENDER_AGENT_PORT 7173
+
+struct render_options {
+    enum claims_api api;
+    unsigned step;         /* of the ladder: below claims_attempts() */
+    uint32_t attempt;      /* of the job, from 1: the label drarun.dev/attempt */
+    const char *namespace; /* NULL: the spec's, else "default" */
+    const char *image;     /* NULL: RENDER_IMAGE */
+    bool image_volume;     /* the agent comes as an image volume, without an init container */
+    const char *key;       /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
+    const char *owner_uid; /* of the launcher Job, which owns all else; NULL: no owner references */
+};
+
+/* An array of manifests in the order of creation: the launcher Job (the owner) first, workers last.
+ * Checks limits first. Errors have kind DRARUN_ERR_SPEC. The caller owns the array. */
+int render_job(const struct job_spec *spec, const struct render_options *options,
+               json_t **ret_manifests, struct drarun_error *err);
+
+#endif
