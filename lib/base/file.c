@@ -120,6 +120,9 @@ int tree_remove(int dirfd, const char *name)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -errno;
+    /* an empty one goes without a descriptor, which there may not be */
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
+        return 0;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : -errno;
