@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries we build on, as imported targets.
 #
-#   drarun::event  drarun::event_openssl  drarun::openssl  drarun::protobufc  drarun::jansson  drarun::hwloc
+#   drarun::event  drarun::event_openssl  drarun::openssl  drarun::protobufc  drarun::jansson  drarun::yaml  drarun::hwloc
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
@@ -62,6 +62,7 @@ drarun_library(event_pthreads event_pthreads event2/thread.h drarun::event Threa
 drarun_library(event_openssl event_openssl event2/bufferevent_ssl.h drarun::event drarun::openssl)
 drarun_library(protobufc protobuf-c protobuf-c/protobuf-c.h)
 drarun_library(jansson jansson jansson.h)
+drarun_library(yaml yaml yaml.h)
 drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)

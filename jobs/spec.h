@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job spec as values (docs/design/009-job-spec.md): what spec_read makes of a DraJob document,
- * with every default filled in. Read-only after that, from any thread. */
+ * with every default filled in. Read-only after that, from any thread. Pure. */
 #ifndef DRARUN_JOBS_SPEC_H
 #define DRARUN_JOBS_SPEC_H
 
@@ -8,7 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "drarun/error.h"
 #include "lib/base/strlist.h"
+#include "lib/doc/fields.h"
+
+#define SPEC_API_VERSION "drarun.dev/v1alpha1"
+#define SPEC_KIND "DraJob"
+#define SPEC_WORKERS_MAX 10000
+#define SPEC_CONTAINER "worker" /* the container's name in a template made of the short form */
 
 enum spec_align { SPEC_ALIGN_REQUIRED = 1, SPEC_ALIGN_PREFERRED, SPEC_ALIGN_NONE };
 enum spec_claims { SPEC_CLAIMS_DIRECT = 1, SPEC_CLAIMS_TEMPLATE };
@@ -61,9 +68,26 @@ struct job_spec {
     int64_t ttl_after_finished; /* seconds; -1: keep */
     bool suspend;
     const char *queue; /* Kueue's LocalQueue, or NULL */
-    json_t *document;  /* the whole, as read: for what passes through */
+    json_t *document;  /* the whole with its apiVersion, kind and name, for what passes through */
 };
 
+/* Reads the document (of a strict reader) with all its findings, which stay in the reader. A
+ * document with none of apiVersion, kind, metadata and spec is a spec alone. default_name: for a
+ * document without metadata.name (NULL: that is a finding). On failure the text of err is the first
+ * finding's and ret_spec is untouched. The spec holds what it needs of the document. */
+int spec_read(struct reader *reader, size_t document, const char *default_name,
+              struct job_spec *ret_spec, struct drarun_error *err);
+
+/* The same from text that holds one document; name as for doc_parse. */
+int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,
+               struct drarun_error *err);
+
+/* A job's name made of a file's: "/a/All_Reduce.yaml" gives all-reduce. */
+void spec_default_name(const char *path, char *ret_name, size_t size);
+
 void job_spec_done(struct job_spec *spec);
+
+/* The tables that spec_read reads by: for documentation and tests. */
+extern const struct field_table spec_document_fields;
 
 #endif

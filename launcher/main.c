@@ -8,6 +8,7 @@
 #include "launcher/run.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
+#include "launcher/verb_validate.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -15,6 +16,7 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
+    &verb_validate,
     NULL,
 };
 

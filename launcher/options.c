@@ -7,30 +7,10 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/nearest.h"
 #include "lib/base/number.h"
 
-#define WORD_MAX 64
-
-/* The next word of a list separated by spaces; *at moves on. NULL at the end. */
-static const char *next_word(const char **at, size_t *ret_length)
-{
-    const char *p = *at;
-    if (!p)
-        return NULL;
-    p += strspn(p, " ");
-    *ret_length = strcspn(p, " ");
-    *at = p + *ret_length;
-    return *ret_length ? p : NULL;
-}
-
-static bool has_word(const char *words, const char *text, size_t length)
-{
-    size_t n = 0;
-    for (const char *w; (w = next_word(&words, &n));)
-        if (n == length && memcmp(w, text, n) == 0)
-            return true;
-    return false;
-}
+#define WORD_MAX NEAREST_WORD_MAX
 
 /* Matches --name, -x and aliases, exactly; length excludes a "=value". */
 static const struct option_spec *find(const struct option_table *table, const char *word,
@@ -43,53 +23,10 @@ static const struct option_spec *find(const struct option_table *table, const ch
             return spec;
         if (length == 2 && spec->letter && word[1] == spec->letter)
             return spec;
-        if (spec->aliases && has_word(spec->aliases, word, length))
+        if (spec->aliases && words_index(spec->aliases, word, length) >= 0)
             return spec;
     }
     return NULL;
-}
-
-/* Edits (Levenshtein, with swaps of neighbours) between two words shorter than WORD_MAX. */
-static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    unsigned int row[3][WORD_MAX + 1];
-    for (size_t j = 0; j <= nb; j++)
-        row[0][j] = (unsigned int)j;
-    for (size_t i = 1; i <= na; i++) {
-        unsigned int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
-        now[0] = (unsigned int)i;
-        for (size_t j = 1; j <= nb; j++) {
-            unsigned int best = last[j - 1] + (a[i - 1] != b[j - 1]);
-            if (last[j] + 1 < best)
-                best = last[j] + 1;
-            if (now[j - 1] + 1 < best)
-                best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < best)
-                best = before[j - 2] + 1;
-            now[j] = best;
-        }
-    }
-    return row[na % 3][nb];
-}
-
-bool options_nearest(const char *text, const char *words, char *ret_word, size_t size)
-{
-    size_t length = strlen(text), n = 0;
-    unsigned int best = (unsigned int)length / 3 + 1;
-    bool found = false;
-    if (length >= WORD_MAX)
-        return false;
-    for (const char *w; (w = next_word(&words, &n));) {
-        unsigned int d = n < WORD_MAX ? distance(text, length, w, n) : best;
-        if (d >= best || n >= size)
-            continue;
-        best = d;
-        found = true;
-        memcpy(ret_word, w, n);
-        ret_word[n] = '\0';
-    }
-    return found;
 }
 
 static int unknown(const struct option_table *table, const char *word, size_t length,
@@ -102,7 +39,7 @@ static int unknown(const struct option_table *table, const char *word, size_t le
             buf_printf(&words, "--%s %s ", table->list[i].name,
                        table->list[i].aliases ? table->list[i].aliases : "");
     snprintf(typed, sizeof typed, "%.*s%.*s", word[1] == '-' ? 0 : 1, "-", (int)length, word);
-    bool near = words.data && options_nearest(typed, words.data, nearest, sizeof nearest);
+    bool near = words.data && nearest_word(typed, words.data, nearest, sizeof nearest);
     buf_done(&words);
     if (near)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; did you mean %s?",
@@ -115,7 +52,7 @@ static int check_choice(const struct option_spec *spec, const char *shown, const
                         struct drarun_error *err)
 {
     if (!spec->choices || spec->kind == OPTION_CALL || strcmp(spec->choices, "FILE") == 0 ||
-        strcmp(spec->choices, "DIR") == 0 || has_word(spec->choices, value, strlen(value)))
+        strcmp(spec->choices, "DIR") == 0 || words_index(spec->choices, value, strlen(value)) >= 0)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected one of \"%s\", got \"%s\"",
                       shown, spec->choices, value);
@@ -279,7 +216,7 @@ static void completion_values(const struct option_spec *spec, struct buf *out)
         buf_printf(out, "|-%c", spec->letter);
     size_t n = 0;
     const char *at = spec->aliases;
-    for (const char *w; (w = next_word(&at, &n));)
+    for (const char *w; (w = words_next(&at, &n));)
         buf_printf(out, "|%.*s", (int)n, w);
     const char *how = "return"; /* nothing to suggest */
     if (spec->choices && strcmp(spec->choices, "FILE") == 0)

@@ -54,8 +54,4 @@ void options_help(const struct option_table *table, struct buf *out);
 void options_completion(const struct option_table *table, const char *command, const char *verbs,
                         struct buf *out);
 
-/* The one of the words (separated by spaces) that is nearest to text, or false when none is near.
- */
-bool options_nearest(const char *text, const char *words, char *ret_word, size_t size);
-
 #endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/doc/doc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/doc/build.h"
+
+const struct doc_limits doc_limits_default = {DOC_SIZE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX};
+
+void doc_free(struct doc *doc)
+{
+    if (!doc)
+        return;
+    for (size_t i = 0; i < doc->root_count; i++)
+        json_decref(doc->roots[i].value);
+    for (size_t i = 0; i < doc->place_cap; i++)
+        free(doc->places[i].entries);
+    free(doc->roots);
+    free(doc->places);
+    free(doc->name);
+    free(doc);
+}
+
+/* Length of the UTF-8 sequence at p, or 0 where there is none (RFC 3629: no surrogates, nothing
+ * longer than needed). */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+    static const struct {
+        unsigned char from, to, low, high; /* first byte, range of the second */
+        size_t length;
+    } forms[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+                 {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+                 {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    if (p[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        if (p[0] < forms[i].from || p[0] > forms[i].to || left < forms[i].length)
+            continue;
+        if (p[1] < forms[i].low || p[1] > forms[i].high)
+            return 0;
+        for (size_t j = 2; j < forms[i].length; j++)
+            if ((p[j] & 0xc0) != 0x80)
+                return 0;
+        return forms[i].length;
+    }
+    return 0;
+}
+
+static int check_bytes(const struct builder *b, const char *text, size_t len,
+                       struct drarun_error *err)
+{
+    struct doc_place at = {1, 1};
+    for (size_t i = 0; i < len; at.column++) {
+        size_t n = utf8_length((const unsigned char *)text + i, len - i);
+        if (n == 0)
+            return build_error(b, at, err, "not UTF-8: byte 0x%02x", (unsigned char)text[i]);
+        if (text[i] == '\0')
+            return build_error(b, at, err, "a NUL byte: this is no text");
+        if (text[i] == '\n')
+            at = (struct doc_place){at.line + 1, 0};
+        i += n;
+    }
+    return 0;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* A brace and then a quotation mark or nothing begin JSON; YAML flow mappings rarely do so. */
+static bool looks_like_json(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len && strchr(" \t\r\n", text[i]))
+        i++;
+    if (i >= len || text[i] != '{')
+        return false;
+    for (i++; i < len && strchr(" \t\r\n", text[i]);)
+        i++;
+    return i < len && (text[i] == '"' || text[i] == '}');
+}
+
+int doc_parse(const char *name, const char *text, size_t len, enum doc_format format,
+              const struct doc_limits *limits, struct doc **ret_doc, struct drarun_error *err)
+{
+    CLEANUP(doc_freep) struct doc *doc = calloc(1, sizeof *doc);
+    cleanup_free struct builder *b = calloc(1, sizeof *b);
+    if (!doc || !b || !(doc->name = strdup(name)))
+        return error_set(err, ENOMEM, "out of memory");
+    b->doc = doc;
+    b->limits = limits ? limits : &doc_limits_default;
+    if (len > b->limits->size)
+        return error_kind(err, DRARUN_ERR_SPEC, EFBIG, "%s: larger than the limit of %zu bytes",
+                          name, b->limits->size);
+    int rc = check_bytes(b, text, len, err);
+    if (rc < 0)
+        return rc;
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+        text += 3;
+        len -= 3;
+    }
+    if (format == DOC_FORMAT_GUESS && (ends_in(name, ".json") || looks_like_json(text, len)))
+        format = DOC_FORMAT_JSON;
+    rc = format == DOC_FORMAT_JSON ? json_read(b, text, len, err) : yaml_read(b, text, len, err);
+    build_done(b);
+    if (rc == 0)
+        *ret_doc = TAKE_PTR(doc);
+    return rc;
+}
+
+const char *doc_name(const struct doc *doc)
+{
+    return doc->name;
+}
+
+size_t doc_count(const struct doc *doc)
+{
+    return doc->root_count;
+}
+
+json_t *doc_root(const struct doc *doc, size_t i)
+{
+    return doc->roots[i].value;
+}
+
+struct doc_place doc_root_place(const struct doc *doc, size_t i)
+{
+    return doc->roots[i].place;
+}
+
+static const struct entry *find_entry(const struct doc *doc, const json_t *container, size_t index)
+{
+    const struct places *p = places_find(doc, container);
+    return p && index < p->count ? &p->entries[index] : NULL;
+}
+
+struct doc_place doc_member_place(const struct doc *doc, const json_t *object, const char *key,
+                                  struct doc_place *ret_key_place)
+{
+    size_t index = 0;
+    json_t *members = (json_t *)object;
+    void *it = json_object_iter(members);
+    for (; it && strcmp(json_object_iter_key(it), key) != 0; index++)
+        it = json_object_iter_next(members, it);
+    const struct entry *e = it ? find_entry(doc, object, index) : NULL;
+    if (ret_key_place)
+        *ret_key_place = e ? e->key : (struct doc_place){0, 0};
+    return e ? e->value : (struct doc_place){0, 0};
+}
+
+struct doc_place doc_item_place(const struct doc *doc, const json_t *array, size_t index)
+{
+    const struct entry *e = find_entry(doc, array, index);
+    return e ? e->value : (struct doc_place){0, 0};
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/doc/fields.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/number.h"
+#include "lib/base/nearest.h"
+
+static void default_one(const struct field *f, char *at)
+{
+    const char *text = f->fallback;
+    int64_t ms = 0;
+    if (f->kind == FIELD_GROUP)
+        fields_default(f->group, at);
+    if (!text)
+        return;
+    switch (f->kind) {
+    case FIELD_TEXT:
+        *(const char **)at = text;
+        break;
+    case FIELD_COUNT:
+        *(uint32_t *)at = (uint32_t)strtoul(text, NULL, 10);
+        break;
+    case FIELD_INTEGER:
+        *(int64_t *)at = strtoll(text, NULL, 10);
+        break;
+    case FIELD_BOOL:
+        *(bool *)at = strcmp(text, "true") == 0;
+        break;
+    case FIELD_DURATION:
+        duration_parse(f->key, text, &ms, NULL);
+        *(int64_t *)at = ms;
+        break;
+    case FIELD_CHOICE:
+        *(int *)at = words_index(f->choices, text, strlen(text)) + 1;
+        break;
+    default:
+        break;
+    }
+}
+
+void fields_default(const struct field_table *table, void *target)
+{
+    for (size_t i = 0; i < table->count; i++)
+        default_one(&table->list[i], (char *)target + table->list[i].offset);
+}
+
+static void read_number(const struct field *f, const struct reader_node *node, char *at)
+{
+    int64_t number = 0;
+    if (reader_integer(node, f->min, f->max, &number) < 0)
+        return;
+    if (f->kind == FIELD_COUNT)
+        *(uint32_t *)at = (uint32_t)number;
+    else
+        *(int64_t *)at = number;
+}
+
+static void read_choice(const struct field *f, const struct reader_node *node, char *at)
+{
+    int index = 0;
+    if (reader_choice(node, f->choices, &index) == 0)
+        *(int *)at = index + 1;
+}
+
+static void read_one(const struct field *f, const struct reader_node *node, char *at)
+{
+    switch (f->kind) {
+    case FIELD_TEXT:
+        reader_text(node, (const char **)at);
+        break;
+    case FIELD_COUNT:
+    case FIELD_INTEGER:
+        read_number(f, node, at);
+        break;
+    case FIELD_BOOL:
+        reader_bool(node, (bool *)at);
+        break;
+    case FIELD_DURATION:
+        reader_duration(node, (int64_t *)at);
+        break;
+    case FIELD_CHOICE:
+        read_choice(f, node, at);
+        break;
+    case FIELD_GROUP:
+        fields_read(f->group, node, at);
+        break;
+    case FIELD_OBJECT:
+        if (reader_object(node) == 0)
+            *(json_t **)at = json_incref(node->value);
+        break;
+    case FIELD_TEXT_MAP:
+        if (reader_text_map(node) == 0)
+            *(json_t **)at = json_incref(node->value);
+        break;
+    case FIELD_CALL:
+        f->read(node, at);
+        break;
+    }
+}
+
+bool fields_read(const struct field_table *table, const struct reader_node *object, void *target)
+{
+    struct buf words = BUF_INIT;
+    struct reader_node node;
+    if (reader_object(object) < 0)
+        return false;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *f = &table->list[i];
+        buf_printf(&words, "%s%s", i ? " " : "", f->key);
+        if (reader_get(object, f->key, &node))
+            read_one(f, &node, (char *)target + f->offset);
+    }
+    if (words.failed)
+        object->reader->texts.failed = true;
+    else
+        reader_known(object, words.data);
+    buf_done(&words);
+    return true;
+}

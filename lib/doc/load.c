@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/doc/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+
+#define CHUNK ((size_t)64 << 10)
+
+/* One byte more than the limit is enough to know. */
+static int read_all(int fd, size_t limit, struct buf *text)
+{
+    while (text->len <= limit) {
+        if (!buf_reserve(text, CHUNK))
+            return -ENOMEM;
+        ssize_t n = read(fd, text->data + text->len, CHUNK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        text->len += (size_t)n;
+    }
+    return 0;
+}
+
+int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret_doc,
+             struct drarun_error *err)
+{
+    bool input = strcmp(path, "-") == 0;
+    struct buf text = BUF_INIT;
+    cleanup_close int opened = input ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (!input && opened < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, errno, "%s: cannot be opened: %s", path,
+                          strerror(errno));
+    limits = limits ? limits : &doc_limits_default;
+    int rc = read_all(input ? STDIN_FILENO : opened, limits->size, &text);
+    if (rc < 0)
+        rc = error_kind(err, DRARUN_ERR_SPEC, -rc, "%s: cannot be read: %s",
+                        input ? "<stdin>" : path, strerror(-rc));
+    else
+        rc = doc_parse(input ? "<stdin>" : path, text.data ? text.data : "", text.len,
+                       DOC_FORMAT_GUESS, limits, ret_doc, err);
+    buf_done(&text);
+    return rc;
+}
