@@ -45,6 +45,18 @@ def test_any_process_is_killed_at_any_moment(drarun, where):
     assert len(seen) > 1, "the moments were chosen badly"
 
 
+def test_ranks_die_while_they_connect(drarun, build):
+    """All ranks are killed in their handshake with the PMIx server, which nobody else would clean up
+    after: the launcher is gone."""
+    client = build / "tests" / "programs" / "pmix_client_inside"
+    choose = random.Random(20261122)
+    for _ in range(ROUNDS):
+        job = drarun.start("-n", 32, client, "connect")
+        time.sleep(0.02 + choose.random() * 0.08)
+        job.signal(signal.SIGKILL)
+        assert job.finish(timeout=20).rc in (-9, 0)
+
+
 def test_descendants_of_a_killed_rank(drarun):
     """Children of a rank that was killed, in sessions of their own, holding its pipes."""
     job = drarun.start("-n", 2, "sh", "-c", PROGRAM)

@@ -12,7 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/dial.h"
-#include "worker/pmix/bind_hook.h"
+#include "worker/pmix/socket_hook.h"
 #include "worker/pmix/host_private.h"
 
 static void on_first_client(evutil_socket_t fd, short what, void *arg)
@@ -174,9 +174,9 @@ static int start_library(struct pmix_host *host, struct drarun_error *err)
     PMIx_Info_list_release(list);
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "PMIx server");
-    bind_hook_arm(host->listener);
+    socket_hook_arm(host->listener);
     status = PMIx_server_init(upcall_module(), info.array, info.size);
-    bool adopted = bind_hook_disarm();
+    bool adopted = socket_hook_disarm();
     PMIX_DATA_ARRAY_DESTRUCT(&info);
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "PMIx server");
@@ -199,7 +199,7 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
         rc = pmix_register_job(host, err);
     if (rc == 0)
         upcall_watch_losses();
-    bind_hook_open_gate();
+    socket_hook_open_gate();
     close_fd(&host->listener); /* the library has its own reference */
     log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,
                 host->job->nspace);
