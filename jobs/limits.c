@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/k8s_name.h"
 #include "jobs/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -17,61 +18,9 @@
 
 /* ---- names ---- */
 
-static bool is_lower_alnum(char c)
+static bool is_subdomain(const char *text, size_t max)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-/* RFC 1123: lower case letters, digits and "-", not at its ends. */
-static bool is_dns_label(const char *text, size_t len)
-{
-    if (len == 0 || len > LIMIT_LABEL || !is_lower_alnum(text[0]) || !is_lower_alnum(text[len - 1]))
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (!is_lower_alnum(text[i]) && text[i] != '-')
-            return false;
-    return true;
-}
-
-static bool is_dns_subdomain(const char *text, size_t max)
-{
-    if (strlen(text) > max)
-        return false;
-    for (const char *part = text;; part++) {
-        size_t len = strcspn(part, ".");
-        if (!is_dns_label(part, len))
-            return false;
-        part += len;
-        if (!*part)
-            return true;
-    }
-}
-
-/* A label's value, or the part of its key behind the slash. */
-static bool is_label_text(const char *text, size_t len)
-{
-    if (len > LIMIT_LABEL)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        bool inner = i > 0 && i + 1 < len;
-        if (!isalnum((unsigned char)text[i]) && !(inner && strchr("-_.", text[i])))
-            return false;
-    }
-    return true;
-}
-
-static bool is_qualified_name(const char *key)
-{
-    const char *slash = strchr(key, '/');
-    const char *name = slash ? slash + 1 : key;
-    if (!name[0] || !is_label_text(name, strlen(name)))
-        return false;
-    if (!slash)
-        return true;
-    char prefix[LIMIT_SUBDOMAIN + 2];
-    return snprintf(prefix, sizeof prefix, "%.*s", (int)(slash - key), key) <=
-               (int)LIMIT_SUBDOMAIN &&
-           is_dns_subdomain(prefix, LIMIT_SUBDOMAIN);
+    return strlen(text) <= max && k8s_is_subdomain(text);
 }
 
 static unsigned decimal_digits(uint32_t number)
@@ -86,7 +35,7 @@ static unsigned decimal_digits(uint32_t number)
 static int check_name(const struct job_spec *spec, struct drarun_error *err)
 {
     size_t len = strlen(spec->name);
-    if (!is_dns_label(spec->name, len))
+    if (!k8s_is_label(spec->name))
         return refuse(err,
                       "metadata.name: expected at most %u lower case letters, digits and \"-\", "
                       "beginning and ending with a letter or digit, got \"%.80s\"",
@@ -99,10 +48,10 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
             "metadata.name: %zu bytes; with %u workers at most %zu, since pods are called "
             "NAME-w-%u and names of %u bytes are the longest",
             len, spec->workers, most, spec->workers - 1, LIMIT_LABEL);
-    if (spec->namespace && !is_dns_label(spec->namespace, strlen(spec->namespace)))
+    if (spec->namespace && !k8s_is_label(spec->namespace))
         return refuse(err, "metadata.namespace: \"%.80s\" is no name of a namespace",
                       spec->namespace);
-    if (spec->queue && !is_dns_subdomain(spec->queue, LIMIT_LABEL))
+    if (spec->queue && !is_subdomain(spec->queue, LIMIT_LABEL))
         return refuse(err, "spec.queue: \"%.80s\" is no name of a LocalQueue", spec->queue);
     return 0;
 }
@@ -112,7 +61,7 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
 static int check_label(const char *path, const char *key, const char *value,
                        struct drarun_error *err)
 {
-    if (!is_qualified_name(key))
+    if (!k8s_is_qualified(key))
         return refuse(err,
                       "%s: \"%.80s\" is no key: expected [PREFIX/]NAME with a name of at most "
                       "%u bytes",
@@ -120,7 +69,7 @@ static int check_label(const char *path, const char *key, const char *value,
     if (strncmp(key, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
         return refuse(err, "%s[\"%s\"]: keys of %s are set by drarun; choose another", path, key,
                       OWN_PREFIX);
-    if (value && !is_label_text(value, strlen(value)))
+    if (value && !k8s_is_label_value(value))
         return refuse(err,
                       "%s[\"%s\"]: \"%.80s\" is no label's value: expected at most %u letters, "
                       "digits, \"-\", \"_\" and \".\"; longer text belongs into annotations",
@@ -178,8 +127,7 @@ static int check_match(const char *path, const struct strlist *list, struct drar
         cleanup_free char *domain = slash ? strndup(item, (size_t)(slash - item)) : NULL;
         if (slash && !domain)
             return error_set(err, ENOMEM, "out of memory");
-        if (!slash || !is_dns_subdomain(domain, LIMIT_ATTRIBUTE_DOMAIN) ||
-            !is_c_identifier(slash + 1))
+        if (!slash || !is_subdomain(domain, LIMIT_ATTRIBUTE_DOMAIN) || !is_c_identifier(slash + 1))
             return refuse(err,
                           "%s.match[%zu]: expected DOMAIN/ATTRIBUTE, as "
                           "gpu.nvidia.com/partition4, got \"%.120s\"",
@@ -193,7 +141,7 @@ static int check_config(const char *path, const struct spec_devices *devices,
 {
     if (!devices->config)
         return 0;
-    if (!devices->config_driver || !is_dns_subdomain(devices->config_driver, LIMIT_DRIVER_NAME))
+    if (!devices->config_driver || !is_subdomain(devices->config_driver, LIMIT_DRIVER_NAME))
         return refuse(err, "%s.config: needs the name of the driver that it is for, got \"%.80s\"",
                       path, devices->config_driver ? devices->config_driver : "");
     size_t size = json_dumpb(devices->config, NULL, 0, JSON_COMPACT);
@@ -206,10 +154,10 @@ static int check_config(const char *path, const struct spec_devices *devices,
 static int check_devices(const char *path, const struct spec_devices *devices,
                          struct drarun_error *err)
 {
-    if (devices->class && !is_dns_subdomain(devices->class, LIMIT_SUBDOMAIN))
+    if (devices->class && !is_subdomain(devices->class, LIMIT_SUBDOMAIN))
         return refuse(err, "%s.class: \"%.80s\" is no name of a DeviceClass", path, devices->class);
     if (devices->resource &&
-        (!strchr(devices->resource, '/') || !is_qualified_name(devices->resource)))
+        (!strchr(devices->resource, '/') || !k8s_is_qualified(devices->resource)))
         return refuse(err,
                       "%s.resource: expected an extended resource, as nvidia.com/gpu, got "
                       "\"%.80s\"",

@@ -8,6 +8,7 @@
 #include "launcher/run.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
+#include "launcher/verb_render.h"
 #include "launcher/verb_validate.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -16,6 +17,7 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
+    &verb_render,
     &verb_validate,
     NULL,
 };

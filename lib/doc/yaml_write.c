@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -33,12 +34,27 @@ static bool emit_text(yaml_emitter_t *emitter, const char *text)
 {
     size_t len = strlen(text);
     yaml_scalar_style_t style = YAML_PLAIN_SCALAR_STYLE;
-    if (yaml_resolve(text, len).kind != YAML_KIND_TEXT ||
-        text[strspn(text, "0123456789-:.")] == '\0')
-        style = YAML_DOUBLE_QUOTED_SCALAR_STYLE; /* the latter: dates and times to other readers */
+    if (yaml_resolve(text, len).kind != YAML_KIND_TEXT || strcmp(text, "=") == 0 ||
+        text[strspn(text, "0123456789-:.+TZtz ")] ==
+            '\0') /* dates, times, a value to other readers */
+        style = YAML_DOUBLE_QUOTED_SCALAR_STYLE;
     else if (strchr(text, '\n'))
         style = YAML_LITERAL_SCALAR_STYLE;
     return emit_plain(emitter, text, style);
+}
+
+/* The shortest that reads back as the same number, with the point that YAML 1.1 wants. */
+static void real_text(double value, char *ret_text, size_t size)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    size_t mantissa = strcspn(text, "e");
+    snprintf(ret_text, size, "%.*s%s%s", (int)mantissa, text, strchr(text, '.') ? "" : ".0",
+             text + mantissa);
 }
 
 static bool emit_number(yaml_emitter_t *emitter, const json_t *value)
@@ -47,7 +63,7 @@ static bool emit_number(yaml_emitter_t *emitter, const json_t *value)
     if (json_is_integer(value))
         snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else
-        snprintf(text, sizeof text, "%.17g", json_real_value(value));
+        real_text(json_real_value(value), text, sizeof text);
     return emit_plain(emitter, text, YAML_PLAIN_SCALAR_STYLE);
 }
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_render.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/render.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/doc/yaml_write.h"
+
+struct options {
+    struct render_options render;
+    const char *format, *mode;
+    uint32_t step; /* from 1 */
+    bool help;
+};
+
+static int set_api(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct options *options = target;
+    enum claims_api api = claims_api_parse(value);
+    if (!api)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected v1, v1beta2 or v1beta1, got \"%s\"", shown, value);
+    options->render.api = api;
+    return 0;
+}
+
+#define RENDER(field) offsetof(struct options, render.field)
+
+static const char manifests[] = "Manifests";
+
+static const struct option_spec option_list[] = {
+    {.name = "api",
+     .value = "VERSION",
+     .choices = "v1 v1beta2 v1beta1",
+     .group = manifests,
+     .kind = OPTION_CALL,
+     .set = set_api,
+     .help = "version of resource.k8s.io (default v1)"},
+    {.name = "claims",
+     .value = "MODE",
+     .choices = "direct template",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, mode),
+     .help = "a claim and a pod for each worker, or a template\nand an Indexed Job (default: the "
+             "spec's)"},
+    {.name = "step",
+     .value = "N",
+     .group = manifests,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct options, step),
+     .min = 1,
+     .max = 8,
+     .help = "of the ladder that `align: preferred` has: 1 (default)\naligned, 2 without "
+             "constraints"},
+    {.name = "namespace",
+     .value = "NAME",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(namespace),
+     .help = "where the objects are made (default: the spec's, else\ndefault)"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(image),
+     .help = "image of agent and launcher (default: DRARUN_IMAGE,\nelse " RENDER_IMAGE ")"},
+    {.name = "image-volume",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = RENDER(image_volume),
+     .help = "mount the agent's image instead of copying from it"},
+    {.name = "owner-uid",
+     .value = "UID",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(owner_uid),
+     .help = "of the launcher Job, for owner references; without it\nthere are none"},
+    {.name = "format",
+     .value = "FORMAT",
+     .choices = "yaml json",
+     .group = "Output",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, format),
+     .help = "yaml (default): a document each; json: one List"},
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static const char notes[] =
+    "# What drarun creates for the job. When it does so itself, it puts in the Secret's key, and "
+    "owner\n"
+    "# references to the first object, so that deleting that one deletes all.\n";
+
+static int write_yaml(const json_t *list, struct buf *out, struct drarun_error *err)
+{
+    size_t i;
+    json_t *manifest;
+    int rc = 0;
+    buf_add_str(out, notes);
+    json_array_foreach((json_t *)list, i, manifest)
+    {
+        buf_add_str(out, "---\n");
+        if (rc == 0)
+            rc = yaml_write(manifest, out, err);
+    }
+    return rc;
+}
+
+static int write_json(json_t *list, struct buf *out, struct drarun_error *err)
+{
+    json_t *all = json_pack("{s:s, s:s, s:O}", "apiVersion", "v1", "kind", "List", "items", list);
+    cleanup_free char *text = all ? json_dumps(all, JSON_INDENT(2)) : NULL;
+    json_decref(all);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    buf_printf(out, "%s\n", text);
+    return 0;
+}
+
+static int render(struct job_spec *spec, const struct options *options, struct buf *out,
+                  struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    struct render_options render = options->render;
+    render.step = options->step - 1;
+    if (options->mode)
+        spec->claims = options->mode[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
+    if (spec->queue && spec->claims == SPEC_CLAIMS_DIRECT)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--claims direct: spec.queue needs template, since Kueue counts the "
+                          "claims of a Job alone");
+    int rc = render_job(spec, &render, &list, err);
+    if (rc < 0)
+        return rc;
+    bool json = options->format && strcmp(options->format, "json") == 0;
+    return json ? write_json(list, out, err) : write_yaml(list, out, err);
+}
+
+static int parse(int argc, char *const argv[], struct options *options, const char **ret_file,
+                 struct drarun_error *err)
+{
+    int used = options_parse(&options_table, argc, argv, false, options, err);
+    if (used < 0 || options->help)
+        return used < 0 ? used : 0;
+    if (argc != used + 1)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "expected one file: drarun render [options] FILE");
+    *ret_file = argv[used];
+    return 0;
+}
+
+static int write_out(struct buf *out)
+{
+    int rc = out->failed ? -1 : fd_write_all(STDOUT_FILENO, out->data, out->len);
+    buf_done(out);
+    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {
+        .render = {.api = CLAIMS_API_V1, .attempt = 1, .image = getenv("DRARUN_IMAGE")}, .step = 1};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    struct job_spec spec;
+    const char *file = NULL;
+    if (parse(argc, argv, &options, &file, &err) < 0) {
+        log_error("render: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (options.help) {
+        verb_help(&verb_render, &out);
+        return write_out(&out);
+    }
+    int status = spec_file_load(file, &spec);
+    if (status != 0)
+        return status;
+    int rc = render(&spec, &options, &out, &err);
+    job_spec_done(&spec);
+    if (rc == 0)
+        return write_out(&out);
+    buf_done(&out);
+    log_error("render: %s: %s", file, err.text);
+    return error_exit_status(err.kind);
+}
+
+const struct verb verb_render = {"render", "FILE", "Prints the manifests that a job creates.",
+                                 &options_table, run};

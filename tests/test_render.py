@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun render: manifests against goldens, and the YAML against two readers.
+
+tests/data/render/NAME.job.yaml is a job whose first line holds the options; NAME.yaml is what must be
+printed. After a wanted change: DRARUN_GOLDEN=write python3 -m pytest test_render.py, and look at the
+difference."""
+import json
+import os
+import shlex
+
+import pytest
+import yaml
+
+from support.build import SOURCE
+
+DATA = SOURCE / "tests" / "data" / "render"
+JOBS = sorted(path.name.removesuffix(".job.yaml") for path in DATA.glob("*.job.yaml"))
+
+
+def options(name):
+    first = (DATA / f"{name}.job.yaml").read_text().splitlines()[0]
+    assert first.startswith("# render:")
+    return shlex.split(first.removeprefix("# render:"))
+
+
+def render(drarun, name, *more):
+    return drarun("render", *options(name), *more, DATA / f"{name}.job.yaml").ok().out
+
+
+def documents(text):
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def pods_of(manifests):
+    """The specs of the worker pods, of an Indexed Job once."""
+    for each in manifests:
+        if each["kind"] == "Pod":
+            yield each["spec"]
+        if each["kind"] == "Job" and each["spec"].get("completionMode") == "Indexed":
+            yield each["spec"]["template"]["spec"]
+
+
+def test_there_are_jobs():
+    assert len(JOBS) >= 8
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_golden(drarun, name):
+    golden = DATA / f"{name}.yaml"
+    out = render(drarun, name)
+    if os.environ.get("DRARUN_GOLDEN") == "write":
+        golden.write_text(out)
+    assert out == golden.read_text()
+    assert out == render(drarun, name)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_yaml_and_json_say_the_same(drarun, name):
+    listed = json.loads(render(drarun, name, "--format", "json"))
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert documents(render(drarun, name)) == listed["items"]
+
+
+def test_values_that_yaml_likes_to_change_stay(drarun):
+    job = documents((DATA / "template.job.yaml").read_text())[0]
+    given = {each["name"]: each["value"] for each in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert len(given) == 16
+    pod = next(pods_of(documents(render(drarun, "template"))))
+    got = {each["name"]: each["value"] for each in pod["containers"][0]["env"] if "value" in each}
+    assert got == given
+
+
+def test_yaml_of_every_text_reads_back(drarun, tmp_path):
+    """Through our own reader: a job made of a rendered part has the same texts again."""
+    texts = ["", " ", "#", "- a", "? a", ": a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a`", "'", "\"", "{", "}",
+             "[", "]", ",", "a:", "a: b", "a #b", "a#b", "~", "null", "Null", "y", "N", "yes", "Off", "TRUE", "0",
+             "0x1f", "0o17", "0b1", "017", "-1", "+1", "1_000", "1.5", "1e3", ".5", "1.", ".inf", "-.INF", ".nan",
+             "190:20:30", "2025-01-01", "2025-01-01T00:00:00Z", "=", "<<", "---", "...", "a\nb", "a\nb\n", "a\n\nb",
+             "\na", "a\n", " a\nb", "a \nb ", "a\n b\n", "a\n---\nb", "a\n\n\n", "\n", "a\tb", "\ta", "a\rb", "\x01",
+             "\x7f", "\u0085", "\u00a0", "\u2028", "\u2029", "\ufeff", "ä", "日本", "\U0001f680", "\U0010fffd", "\ufffd",
+             "x" * 3000, "word " * 400, "a\\nb", "C:\\x", "$(date)", "%s", "/bin/sh", ":7173", "a,b", "a]b", "é" * 200]
+    annotations = {f"k{i}": text for i, text in enumerate(texts)}
+    job = {"metadata": {"name": "texts", "annotations": annotations}, "spec": {"workers": 1, "image": "i", "command": ["c"]}}
+    first = tmp_path / "first.json"
+    first.write_text(json.dumps(job))
+    rendered = documents(drarun("render", first).ok().out)
+    assert rendered[0]["metadata"]["annotations"] == annotations
+    # again, from our YAML: the Job's metadata in block style is a valid part of a job
+    text = drarun("render", first).ok().out
+    launcher = text.split("\n---\n")[1]
+    metadata = launcher[launcher.index("metadata:"):launcher.index("\nspec:\n")]
+    metadata = "\n".join(line for line in metadata.split("\n") if not line.strip().startswith("drarun.dev/"))
+    second = tmp_path / "second.yaml"
+    second.write_text(metadata.replace("  labels:\n", "") + "\nspec: {workers: 1, image: i, command: [c]}\n")
+    again = documents(drarun("render", second).ok().out)
+    assert again[0]["metadata"]["annotations"] == annotations
+
+
+def test_numbers_stay(drarun, tmp_path):
+    numbers = [0, -7, 2**62, 0.1, -2.5, 1e30, 1.5e-9, 123456789.125, 5e-324, 1.7976931348623157e308]
+    config = {"n": numbers}
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"spec": {"workers": 1, "image": "i", "command": ["c"], "devices": {
+        "nics": {"count": 1, "class": "a", "config": config, "driver": "dra.net"}}}}))
+    claim = next(each for each in documents(drarun("render", path).ok().out) if each["kind"] == "ResourceClaim")
+    assert claim["spec"]["devices"]["config"][0]["opaque"]["parameters"] == config
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_claim_is_listed_by_a_container(drarun, name):
+    pods = list(pods_of(documents(render(drarun, name))))
+    assert pods
+    for pod in pods:
+        containers = pod["containers"] + pod.get("initContainers", [])
+        listed = {claim["name"] for each in containers for claim in each.get("resources", {}).get("claims", ())}
+        assert {claim["name"] for claim in pod.get("resourceClaims", ())} == listed
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_pods_find_their_claims(drarun, name):
+    manifests = documents(render(drarun, name))
+    made = {each["metadata"]["name"] for each in manifests if each["kind"].startswith("ResourceClaim")}
+    domains = {each["spec"]["channel"]["resourceClaimTemplate"]["name"] for each in manifests
+               if each["kind"] == "ComputeDomain"}
+    ours = {claim.get("resourceClaimName") or claim["resourceClaimTemplateName"]
+            for pod in pods_of(manifests) for claim in pod.get("resourceClaims", ()) if claim["name"] != "scratch"}
+    assert ours == made | domains
+
+
+def test_verbs_of_the_role_are_counted(drarun):
+    """The least that the launcher needs; a further one needs a reason in docs/design/010-claims.md."""
+    def verbs(name):
+        role = next(each for each in documents(render(drarun, name)) if each["kind"] == "Role")
+        assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
+        return sum(len(rule["verbs"]) for rule in role["rules"])
+    assert {name: verbs(name) for name in ("plain", "aligned", "queue", "nvlink")} == {
+        "plain": 18, "aligned": 24, "queue": 29, "nvlink": 29}
+
+
+def test_a_key_is_never_printed(drarun):
+    for name in JOBS:
+        secrets = [each for each in documents(render(drarun, name)) if each["kind"] == "Secret"]
+        assert [each["stringData"]["key"].startswith("PLACEHOLDER") for each in secrets] == [True]
+
+
+def test_image_by_environment_and_option(drarun):
+    path = DATA / "plain.job.yaml"
+    own = drarun("render", path, env={"DRARUN_IMAGE": "registry.example/a:1"}).ok().out
+    assert "image: registry.example/a:1" in own and "ghcr.io" not in own
+    option = drarun("render", "--image", "b:2", path, env={"DRARUN_IMAGE": "registry.example/a:1"}).ok().out
+    assert "image: b:2" in option and "registry.example" not in option
+
+
+@pytest.mark.parametrize("args,status,message", [
+    ([], 64, "expected one file"),
+    (["--api", "v2", "aligned"], 64, "v1beta1"),
+    (["--format", "xml", "aligned"], 64, "--format"),
+    (["--step", "3", "aligned"], 64, "step 3: the job's ladder has 2"),
+    (["--step", "2", "plain"], 64, "step 2: the job's ladder has 1"),
+    (["--claims", "direct", "queue"], 64, "spec.queue needs template"),
+    (["missing"], 65, "No such file"),
+])
+def test_refused_command_lines(drarun, args, status, message):
+    files = [DATA / f"{word}.job.yaml" if word in (*JOBS, "missing") else word for word in args]
+    result = drarun("render", *files)
+    assert (result.rc, result.out) == (status, "")
+    assert message in result.err
+
+
+@pytest.mark.parametrize("devices,profile,message", [
+    ("{gpus: {count: 17, class: a}, nics: {count: 16, class: b}}", "auto", "a worker's claim holds 32"),
+    ("{gpus: {count: 4, class: a}, nics: {count: 4, class: b}, align: required}", "oci-gb200", "never be met"),
+    ("{gpus: {count: 4, class: a}, nics: {count: 1, class: b}}", "gke-a4x", "ask for 4"),
+])
+def test_refused_jobs(drarun, tmp_path, devices, profile, message):
+    path = tmp_path / "job.yaml"
+    path.write_text(f"spec: {{workers: 1, image: i, command: [c], devices: {devices}, nccl: {{profile: {profile}}}}}\n")
+    result = drarun("render", path)
+    assert (result.rc, result.out) == (65, "")
+    assert message in result.err and "job.yaml" in result.err
+
+
+def test_help(drarun):
+    out = drarun("render", "--help").ok().out
+    assert out.startswith("Usage: drarun render [options] FILE\n") and "--image-volume" in out
