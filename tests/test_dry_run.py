@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real API server takes every manifest that `drarun render` prints (tests/cluster)."""
+import copy
+import json
+
+import pytest
+
+from support.build import SOURCE
+from support.control_plane import ControlPlane
+
+JOBS = sorted([*(SOURCE / "tests" / "data" / "render").glob("*.job.yaml"),
+               *(SOURCE / "examples" / "jobs").glob("*.yaml")])
+APIS = ["v1", "v1beta2", "v1beta1"]
+NAMESPACE = "dry-run"
+
+
+@pytest.fixture(scope="module")
+def server():
+    plane = ControlPlane()
+    try:
+        crd = json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text())
+        for each in (crd, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+                     {"apiVersion": "v1", "kind": "ServiceAccount",
+                      "metadata": {"name": "default", "namespace": NAMESPACE}},
+                     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"},
+                      "value": -1}):
+            status, answer = plane.create(each)
+            assert status == 201, answer
+        for _ in range(300):  # a new kind is served a moment after its definition
+            plane.plural.cache_clear()
+            if plane.plural("resource.nvidia.com/v1beta1", "ComputeDomain"):
+                break
+        yield plane
+    finally:
+        plane.close()
+
+
+def manifests(drarun, path, *args):
+    text = drarun("render", "--format", "json", "--namespace", NAMESPACE, *args, path).ok().out
+    return json.loads(text)["items"]
+
+
+def refused(server, manifest):
+    status, answer = server.create(manifest, dry_run=True)
+    name = f"{manifest['kind']} {manifest['metadata']['name']}"
+    return [] if status == 201 else [f"{name}: {status}: {answer.get('message', answer)}"]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.name)
+def test_server_takes_all(drarun, server, path, api):
+    found = manifests(drarun, path, "--api", api)
+    assert len(found) > 8
+    assert {each["apiVersion"] for each in found if each["kind"].startswith("ResourceClaim")} <= {
+        f"resource.k8s.io/{api}"}
+    assert sum((refused(server, each) for each in found), []) == []
+
+
+@pytest.mark.parametrize("args", [
+    ["--claims", "template"], ["--claims", "template", "--image-volume"], ["--claims", "direct"], ["--step", "2"],
+    ["--owner-uid", "0b2b5d6e-9f5b-4b5e-8c55-3f4f1f1a9d10"]], ids=" ".join)
+def test_server_takes_variants(drarun, server, args):
+    found = manifests(drarun, SOURCE / "tests" / "data" / "render" / "aligned.job.yaml", *args)
+    assert sum((refused(server, each) for each in found), []) == []
+
+
+def test_server_looks(drarun, server):
+    """What it refuses: otherwise the tests above could not fail."""
+    found = manifests(drarun, SOURCE / "tests" / "data" / "render" / "aligned.job.yaml")
+    claim = next(each for each in found if each["kind"] == "ResourceClaim")
+    requests = claim["spec"]["devices"]["requests"]
+    for change in (lambda r: r["exactly"].update(count=-1), lambda r: r.update(deviceClassName="flat"),
+                   lambda r: r["exactly"].update(selectors=[{"cel": {"expression": "device.("}}])):
+        wrong = copy.deepcopy(claim)
+        change(wrong["spec"]["devices"]["requests"][0])
+        assert refused(server, wrong)
+    assert len(requests) == 4
+    wrong = copy.deepcopy(claim)
+    wrong["spec"]["devices"]["constraints"][0]["requests"] = ["gpu-7", "nic-0"]
+    assert refused(server, wrong)
+
+
+def repeated(claim, key, count, **changes):
+    """The claim with `count` copies of the first entry of a list of its devices."""
+    made = copy.deepcopy(claim)
+    devices = made["spec"]["devices"]
+    devices[key] = [{**copy.deepcopy(devices[key][0]), **({"name": f"r{i}"} if key == "requests" else {})}
+                    for i in range(count)]
+    if key == "requests":
+        devices.pop("constraints"), devices.pop("config")
+    return made
+
+
+def test_our_limits_are_the_servers(drarun, server):
+    """jobs/limits.h: each number is taken, one more is refused."""
+    found = manifests(drarun, SOURCE / "tests" / "data" / "render" / "aligned.job.yaml")
+    claim = next(each for each in found if each["kind"] == "ResourceClaim")
+    for key in ("requests", "constraints", "config"):
+        assert refused(server, repeated(claim, key, 32)) == []
+        assert "33" in refused(server, repeated(claim, key, 33))[0]
+
+    def selected(expression, count):
+        made = copy.deepcopy(claim)
+        made["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [{"cel": {"expression": expression}}] * count
+        return made
+    assert refused(server, selected("true", 32)) == []
+    assert refused(server, selected("true", 33))
+    assert refused(server, selected("true" + " " * (10240 - 4), 1)) == []
+    assert refused(server, selected("true" + " " * (10240 - 3), 1))
+
+    # the sum of counts is the scheduler's to refuse, each time it tries: nobody would tell the user
+    many = copy.deepcopy(claim)
+    many["spec"]["devices"]["requests"][0]["exactly"]["count"] = 33
+    assert refused(server, many) == []
+
+
+def test_longest_names(drarun, server, tmp_path):
+    path = tmp_path / "name.yaml"
+    path.write_text(f"metadata: {{name: {'a' * 55}}}\nspec: {{workers: 11, image: i, command: [c], queue: q}}\n")
+    found = manifests(drarun, path)
+    assert sum((refused(server, each) for each in found), []) == []
+    job = next(each for each in found if each["metadata"]["name"].endswith("-w"))
+    job["metadata"]["name"] = "a" * 61 + "-w"
+    assert refused(server, job)
