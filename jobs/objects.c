@@ -24,10 +24,12 @@ json_t *object_labels(const struct job_spec *spec, const struct render_options *
     return labels;
 }
 
+/* For the garbage collector alone. As "controller" the Job controller would look at worker pods,
+ * and take the reference away again, since the Job's selector does not match them. */
 static json_t *owner_references(const struct job_spec *spec, const char *uid)
 {
-    return json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "batch/v1", "kind", "Job", "name",
-                     spec->name, "uid", uid, "controller", 1);
+    return json_pack("[{s:s, s:s, s:s, s:s}]", "apiVersion", "batch/v1", "kind", "Job", "name",
+                     spec->name, "uid", uid);
 }
 
 json_t *object_new(const struct job_spec *spec, const struct render_options *options,

@@ -237,6 +237,7 @@ static void test_owner(void **state)
         assert_int_equal(uid == NULL, i == 0); /* the first is the owner */
         if (uid)
             assert_string_equal(json_string_value(uid), "u-1");
+        assert_null(at(item, "metadata.ownerReferences.0.controller"));
     }
     json_decref(list);
     owned.step = 2;
