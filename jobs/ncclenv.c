@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/plan_private.h"
+#include "lib/base/cleanup.h"
+
+#define DEFAULT_INTERFACE "eth0"
+#define DEFAULT_PORT 29500
+#define USUAL_ROCE2_GID 3 /* where a NIC with one IPv4 address has its RoCE v2 entry */
+
+/* ---- what the user set ---- */
+
+bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value)
+{
+    size_t length = strlen(name);
+    for (char *const *item = p->in->user_env; item && *item; item++)
+        if (strncmp(*item, name, length) == 0 && (*item)[length] == '=') {
+            *ret_value = *item + length + 1;
+            return true;
+        }
+    return false;
+}
+
+const char *ncclenv_effective(const struct planning *p, const char *name)
+{
+    const char *value = NULL;
+    if (ncclenv_user(p, name, &value))
+        return value;
+    const struct plan_var *var = plan_vars_find(&p->plan->env, name);
+    return var ? var->value : NULL;
+}
+
+/* One line for a variable, however many workers and ranks have it. */
+static void warn_override(struct planning *p, const char *name, const char *user, const char *value)
+{
+    const struct warnings *there = &p->plan->warnings;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < there->count; i++)
+        if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
+            strncmp(there->list[i].detail, name, length) == 0 &&
+            there->list[i].detail[length] == '=')
+            return;
+    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+                 "%s=%s (derived: %s)", name, user, value);
+}
+
+/* Sets a variable of one worker or rank, unless the user did: then says so where it differs. */
+static void set_own(struct planning *p, struct plan_vars *vars, const char *name, const char *value,
+                    const char *rule, const char *fact)
+{
+    const char *user = NULL;
+    if (ncclenv_user(p, name, &user)) {
+        if (strcmp(user, value) != 0)
+            warn_override(p, name, user, value);
+        return;
+    }
+    plan_vars_set(vars,
+                  (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),
+                                    "docs/design/011-derivation.md"});
+}
+
+/* ---- values of the tables ---- */
+
+static const char *interface_of(const struct planning *p)
+{
+    return p->in->pod_interface ? p->in->pod_interface : DEFAULT_INTERFACE;
+}
+
+/* The first of the profile's directories that a probed pod shows to hold its file. */
+static const char *directory_of(const struct planning *p)
+{
+    const json_t *list = p->plan->profile->directories;
+    for (size_t d = 0; d < json_array_size(list); d++)
+        for (size_t w = 0; w < p->plan->worker_count; w++) {
+            const char *directory = json_string_value(json_array_get(list, d));
+            char path[512];
+            if (!directory || !p->plan->profile->directory_file)
+                continue;
+            snprintf(path, sizeof path, "%s/%s", directory, p->plan->profile->directory_file);
+            if (probe_file(&p->plan->workers[w].probe, path) == PROBE_YES)
+                return directory;
+        }
+    const char *first = json_string_value(json_array_get(list, 0));
+    return first ? first : "";
+}
+
+/* The interfaces of the data NICs in the pod, of the first worker. */
+static void add_interfaces(const struct planning *p, struct buf *out)
+{
+    const struct plan_worker *worker = &p->plan->workers[0];
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        const struct device *d = &worker->nics[n].device;
+        const char *name = d->pod_name ? d->pod_name : d->ifname;
+        buf_printf(out, "%s%s", n ? "," : "", name ? name : d->name);
+    }
+}
+
+static void add_placeholder(const struct planning *p, const char *name, size_t length,
+                            struct buf *out)
+{
+    const struct plan_input *in = p->in;
+    char key[32];
+    snprintf(key, sizeof key, "%.*s", (int)length, name);
+    if (strcmp(key, "podInterface") == 0)
+        buf_add_str(out, interface_of(p));
+    else if (strcmp(key, "socketInterface") == 0)
+        buf_printf(out, "%s%s", p->plan->profile->exact_interface ? "=" : "", interface_of(p));
+    else if (strcmp(key, "masterAddr") == 0)
+        buf_add_str(out, in->master_addr           ? in->master_addr
+                         : p->plan->workers[0].pod ? p->plan->workers[0].pod
+                                                   : "localhost");
+    else if (strcmp(key, "masterPort") == 0)
+        buf_printf(out, "%u", in->master_port ? in->master_port : DEFAULT_PORT);
+    else if (strcmp(key, "directory") == 0)
+        buf_add_str(out, directory_of(p));
+    else if (strcmp(key, "nics") == 0)
+        add_interfaces(p, out);
+}
+
+static const char *expand(const struct planning *p, const char *value)
+{
+    struct buf out = BUF_INIT;
+    for (const char *open; (open = strstr(value, "${")) != NULL;) {
+        const char *close = strchr(open, '}');
+        if (!close)
+            break;
+        buf_add(&out, value, (size_t)(open - value));
+        add_placeholder(p, open + 2, (size_t)(close - open - 2), &out);
+        value = close + 1;
+    }
+    buf_add_str(&out, value);
+    const char *text = plan_text(p->plan, "%s", out.failed || !out.data ? "" : out.data);
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+static bool mpi_rdma(const struct planning *p)
+{
+    bool gpus = false;
+    if (p->in->mpi == SPEC_TRANSPORT_RDMA)
+        return true;
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        gpus |= p->plan->workers[w].gpu_count > 0;
+    return p->in->mpi != SPEC_TRANSPORT_TCP && !gpus && p->plan->profile->data == PROFILE_RDMA;
+}
+
+/* True when the row's condition holds. */
+static bool applies(const struct planning *p, const json_t *when)
+{
+    const char *below = json_string_value(json_object_get(when, "ncclBelow"));
+    const char *from = json_string_value(json_object_get(when, "ncclFrom"));
+    const char *mpi = json_string_value(json_object_get(when, "mpi"));
+    const json_t *types = json_object_get(when, "instanceType");
+    const char *type =
+        plan_node_label(p, p->plan->workers[0].node, "node.kubernetes.io/instance-type");
+    bool matched = types == NULL;
+    for (size_t i = 0; i < json_array_size(types) && type; i++) {
+        const char *pattern = json_string_value(json_array_get(types, i));
+        matched |= pattern && profile_match(pattern, type);
+    }
+    return matched && (!below || p->plan->version < nccl_version_parse(below)) &&
+           (!from || p->plan->version >= nccl_version_parse(from)) &&
+           (!mpi || (strcmp(mpi, "rdma") == 0) == mpi_rdma(p));
+}
+
+/* A variable that names a file which a probed worker lacks is left out. */
+static bool file_there(struct planning *p, const char *name, const char *path)
+{
+    bool there = true;
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        if (probe_file(&p->plan->workers[w].probe, path) != PROBE_NO)
+            continue;
+        warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w, "%s=%s", name,
+                     path);
+        there = false;
+    }
+    return there;
+}
+
+static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *vars,
+                     const char *rule, const char *fact, const char *source)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach((json_t *)rows, i, row)
+    {
+        const char *name = json_string_value(json_object_get(row, "name"));
+        const char *own = json_string_value(json_object_get(row, "source"));
+        if (!applies(p, json_object_get(row, "when")))
+            continue;
+        const char *value = expand(p, json_string_value(json_object_get(row, "value")));
+        if (json_is_true(json_object_get(row, "file")) && !file_there(p, name, value))
+            continue;
+        plan_vars_set(vars, (struct plan_var){name, value, rule, fact,
+                                              json_string_value(json_object_get(row, "reason")),
+                                              own ? own : source});
+    }
+}
+
+/* The profile's own files tell that the pod has the vendor's library. */
+static void check_confirmation(struct planning *p)
+{
+    const json_t *paths = p->plan->profile->confirm;
+    size_t count = json_array_size(paths);
+    for (size_t w = 0; w < p->plan->worker_count && count > 0; w++) {
+        const struct probe *probe = &p->plan->workers[w].probe;
+        bool found = !probe->present || !probe->files;
+        for (size_t i = 0; i < count; i++)
+            found |= probe_file(probe, expand(p, json_string_value(json_array_get(paths, i)))) ==
+                     PROBE_YES;
+        if (!found && !warnings_have(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w))
+            warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w,
+                         "%s: the image lacks what profile %s needs",
+                         expand(p, json_string_value(json_array_get(paths, 0))),
+                         p->plan->profile->name);
+    }
+}
+
+/* ---- NVLink between nodes ---- */
+
+static bool same_clique(const struct planning *p)
+{
+    const char *first = plan_node_label(p, p->plan->workers[0].node, "nvidia.com/gpu.clique");
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        const char *other = plan_node_label(p, p->plan->workers[w].node, "nvidia.com/gpu.clique");
+        if (!first || !other || strcmp(first, other) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void set_mnnvl(struct planning *p)
+{
+    bool channels = true;
+    const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
+    const char *reason = profile_rule(p->in->profiles, "mnnvl");
+    if (!p->plan->profile->c2c)
+        return;
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        channels &= p->plan->workers[w].channel;
+    if (!channels) {
+        value = "0";
+        fact = "no IMEX channel in the claims: NCCL would fail at init";
+        warnings_add(&p->plan->warnings, WARN_IMEX_CHANNEL_MISSING, WORKER_NONE,
+                     "no compute-domain channel in the claims; NVLink between nodes is off");
+    } else if (!same_clique(p)) {
+        value = "2";
+        fact = "IMEX channels, but nodes of different NVLink domains";
+        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+                     "the nodes' nvidia.com/gpu.clique labels differ; NCCL decides by itself");
+    }
+    plan_vars_set(&p->plan->env, (struct plan_var){"NCCL_MNNVL_ENABLE", value, "mnnvl", fact,
+                                                   reason, "NCCL src/mnnvl.cc"});
+    if (value[0] == '1')
+        plan_vars_set(&p->plan->env,
+                      (struct plan_var){"NCCL_CUMEM_ENABLE", "1", "mnnvl", fact,
+                                        "NVLink between nodes needs it", "NCCL src/mnnvl.cc"});
+}
+
+/* ---- the common environment ---- */
+
+static void add_user(struct planning *p)
+{
+    for (char *const *item = p->in->user_env; item && *item; item++) {
+        const char *equals = strchr(*item, '=');
+        if (!equals || equals == *item)
+            continue;
+        const char *name = plan_text(p->plan, "%.*s", (int)(equals - *item), *item);
+        const struct plan_var *ours = plan_vars_find(&p->plan->env, name);
+        if (ours && strcmp(ours->value, equals + 1) != 0)
+            warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+                         "%s=%s (%s: %s)", name, equals + 1, ours->rule, ours->value);
+        plan_vars_set(&p->plan->env, (struct plan_var){name, equals + 1, "user", "set by the user",
+                                                       profile_rule(p->in->profiles, "user"), ""});
+    }
+}
+
+void ncclenv_common(struct planning *p)
+{
+    const struct profile *profile = p->plan->profile;
+    add_rows(p, p->in->profiles->common, &p->plan->env, "common", "every job", "");
+    add_rows(p, profile->variables, &p->plan->env, profile->name, p->plan->profile_fact,
+             profile->source);
+    add_rows(p, profile->prepend, &p->plan->prepend, profile->name, p->plan->profile_fact,
+             profile->source);
+    check_confirmation(p);
+    set_mnnvl(p);
+    add_user(p);
+}
+
+/* ---- a worker's own ---- */
+
+static bool all_named(const struct plan_worker *worker)
+{
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (!worker->nics[n].ibdev)
+            return false;
+    return worker->nic_count > 0;
+}
+
+static const char *device_list(struct planning *p, const struct plan_worker *worker,
+                               const char *prefix)
+{
+    struct buf out = BUF_INIT;
+    buf_add_str(&out, prefix);
+    for (size_t n = 0; n < worker->nic_count; n++)
+        buf_printf(&out, "%s%s:%u", n ? "," : "", worker->nics[n].ibdev, worker->nics[n].port);
+    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+static bool wants_hca_list(const struct planning *p)
+{
+    if (p->in->hca_list == SPEC_HCA_NEVER || p->plan->profile->data != PROFILE_RDMA)
+        return false;
+    return p->in->hca_list == SPEC_HCA_ALWAYS || p->plan->profile->hca_list;
+}
+
+/* Only where a probe showed the entry of the pod's own address. */
+static void set_gid(struct planning *p, struct plan_worker *worker, int32_t w)
+{
+    int32_t index = -1;
+    bool agree = true, shifted = false;
+    if (!p->plan->profile->roce_gid || p->plan->profile->data != PROFILE_RDMA)
+        return;
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        const struct plan_nic *nic = &worker->nics[n];
+        if (nic->gid < 0 || strcmp(nic->link_layer, "Ethernet") != 0)
+            return;
+        agree &= index < 0 || index == nic->gid;
+        shifted |= nic->gid != USUAL_ROCE2_GID;
+        index = nic->gid;
+    }
+    if (!shifted)
+        return;
+    warnings_add(&p->plan->warnings, WARN_GID_INDEX_DIFFERS, w,
+                 agree ? "the pod's RoCE v2 GID is entry %d, not %d"
+                       : "the NICs' RoCE v2 GIDs are at different entries (last %d, usual %d)",
+                 index, USUAL_ROCE2_GID);
+    if (!agree)
+        return;
+    const char *value = plan_text(p->plan, "%d", index);
+    const char *fact = "GID table of the pod's NICs";
+    set_own(p, &worker->env, "NCCL_IB_GID_INDEX", value, "gid-index", fact);
+    set_own(p, &worker->env, "UCX_IB_GID_INDEX", value, "gid-index", fact);
+}
+
+/* Two ports of one card that the vendor's names put on different rails. */
+static void set_merge(struct planning *p, struct plan_worker *worker)
+{
+    if (!p->plan->profile->merge_rails)
+        return;
+    for (size_t n = 1; n < worker->nic_count; n++) {
+        const struct plan_nic *a = &worker->nics[n - 1], *b = &worker->nics[n];
+        if (a->device.pci == PCI_NONE || a->device.pci >> 3 != b->device.pci >> 3 ||
+            a->named_rail < 0 || a->named_rail == b->named_rail)
+            continue;
+        bool policy = p->plan->version >= NCCL_VERSION(2, 30, 7);
+        set_own(p, &worker->env, policy ? "NCCL_NET_MERGE_POLICY" : "NCCL_NET_MERGE_LEVEL",
+                policy ? "RAIL" : "LOC", "merge-rails", b->device.name);
+        return;
+    }
+}
+
+static const char *visible_devices(struct planning *p, const struct plan_worker *worker)
+{
+    struct buf out = BUF_INIT;
+    bool uuids = worker->mig || worker->probe.visible_gpus > (int32_t)worker->gpu_count;
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        uuids &= worker->gpus[g].device.uuid != NULL;
+    for (size_t g = 0; g < worker->gpu_count; g++) {
+        buf_printf(&out, "%s", g ? "," : "");
+        if (uuids)
+            buf_add_str(&out, worker->gpus[g].device.uuid);
+        else
+            buf_printf(&out, "%zu", g);
+    }
+    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+void ncclenv_worker(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    if (all_named(worker) && wants_hca_list(p))
+        set_own(p, &worker->env, "NCCL_IB_HCA", device_list(p, worker, "="), "hca-list",
+                "the claimed NICs");
+    if (all_named(worker) && mpi_rdma(p))
+        set_own(p, &worker->env, "UCX_NET_DEVICES", device_list(p, worker, ""), "ucx-rdma",
+                "the claimed NICs");
+    set_gid(p, worker, (int32_t)w);
+    set_merge(p, worker);
+    if (!p->plan->per_pod)
+        return;
+    if (worker->gpu_count > 0)
+        set_own(p, &worker->env, "CUDA_VISIBLE_DEVICES", visible_devices(p, worker), "cuda-devices",
+                "the claimed GPUs");
+    set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
+            "one rank a pod");
+    set_own(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size), "rank",
+            "one rank a pod");
+}
+
+void ncclenv_ranks(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    const char *all = visible_devices(p, worker);
+    const char *size = plan_text(p->plan, "%zu", worker->gpu_count);
+    const char *world = plan_text(p->plan, "%u", p->plan->world_size);
+    if (p->plan->per_pod || worker->gpu_count == 0)
+        return;
+    worker->rank_env = calloc(worker->gpu_count, sizeof *worker->rank_env);
+    if (!worker->rank_env) {
+        p->plan->pool.failed = true;
+        return;
+    }
+    for (size_t g = 0; g < worker->gpu_count; g++) {
+        struct plan_vars *vars = &worker->rank_env[g];
+        const struct device *gpu = &worker->gpus[g].device;
+        bool single = gpu->kind == DEVICE_MIG && gpu->uuid;
+        set_own(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g), "rank",
+                "worker-major");
+        set_own(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g), "rank",
+                "place among the worker's GPUs");
+        set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
+        set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
+        set_own(p, vars, "CUDA_VISIBLE_DEVICES", single ? gpu->uuid : all, "cuda-devices",
+                "the claimed GPUs");
+    }
+}

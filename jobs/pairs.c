@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/plan_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- the class of a pair, by the first fact that tells it ---- */
+
+static bool topology_file_pair(const struct planning *p, const struct plan_worker *worker,
+                               const struct device *gpu, const struct device *nic)
+{
+    if (!ncclenv_effective(p, "NCCL_TOPO_FILE"))
+        return false;
+    for (size_t i = 0; i < worker->probe.pair_count; i++)
+        if (worker->probe.pairs[i].gpu == gpu->pci && worker->probe.pairs[i].nic == nic->pci &&
+            gpu->pci != PCI_NONE)
+            return true;
+    return false;
+}
+
+static enum nccl_path class_of(const struct planning *p, const struct plan_worker *worker,
+                               const struct device *gpu, const struct plan_nic *nic)
+{
+    const struct device *d = &nic->device;
+    if (topology_file_pair(p, worker, gpu, d))
+        return NCCL_PATH_PIX;
+    if (gpu->root && d->root && strcmp(gpu->root, d->root) == 0)
+        return worker->probe.nested_switch == PROBE_YES ? NCCL_PATH_PXB : NCCL_PATH_PIX;
+    if ((!gpu->root || !d->root) && worker->profile->gke_naming && gpu->index >= 0 &&
+        nic->named_rail >= 0) {
+        if (gpu->index / 2 == nic->named_rail / 2)
+            return NCCL_PATH_PIX;
+        return gpu->index / 4 == nic->named_rail / 4 ? NCCL_PATH_PHB : NCCL_PATH_SYS;
+    }
+    return gpu->numa >= 0 && gpu->numa == d->numa ? NCCL_PATH_PHB : NCCL_PATH_SYS;
+}
+
+/* ---- what the model needs to know ---- */
+
+/* Products whose boards join the GPUs by NVLink; without a probe nothing better is known. */
+static bool product_has_nvlink(const struct plan_worker *worker)
+{
+    static const char *const words[] = {"SXM", "HBM3", "H200", "B200", "B300", "GB200", "GB300"};
+    const char *product = worker->gpus[0].device.product;
+    for (size_t i = 0; product && i < ARRAY_LEN(words); i++)
+        if (strstr(product, words[i]))
+            return true;
+    return false;
+}
+
+static int number(const struct planning *p, const char *name, int fallback)
+{
+    const char *value = ncclenv_effective(p, name);
+    return value && value[0] >= '0' && value[0] <= '9' ? atoi(value) : fallback;
+}
+
+static bool has_nvlink(const struct plan_worker *worker)
+{
+    if (worker->mig)
+        return false;
+    if (worker->probe.nvlink != PROBE_UNKNOWN)
+        return worker->probe.nvlink == PROBE_YES;
+    return product_has_nvlink(worker);
+}
+
+static bool gdr_possible(const struct planning *p, const struct plan_worker *worker)
+{
+    bool dmabuf = worker->probe.dmabuf != PROBE_NO && number(p, "NCCL_DMABUF_ENABLE", 1) != 0;
+    return worker->probe.peermem == PROBE_YES || dmabuf ||
+           (worker->probe.peermem == PROBE_UNKNOWN && worker->probe.dmabuf == PROBE_UNKNOWN);
+}
+
+static bool has_c2c(const struct plan_worker *worker)
+{
+    const char *product = worker->gpus[0].device.product;
+    return worker->profile->c2c ||
+           (product &&
+            (strstr(product, "GB200") || strstr(product, "GB300") || strstr(product, "GH200")));
+}
+
+static void set_policy(const struct planning *p, struct nccl_model *m)
+{
+    const char *policy = ncclenv_effective(p, "NCCL_NETDEVS_POLICY");
+    if (!policy || m->version < NCCL_VERSION(2, 28, 0))
+        return;
+    if (strcasecmp(policy, "ALL") == 0)
+        m->policy = NCCL_DEVS_ALL;
+    if (strncasecmp(policy, "MAX:", 4) == 0) {
+        m->policy = NCCL_DEVS_MAX;
+        m->policy_max = (uint32_t)strtoul(policy + 4, NULL, 10);
+    }
+}
+
+static void fill_model(const struct planning *p, const struct plan_worker *worker,
+                       struct nccl_model *m)
+{
+    const char *level = ncclenv_effective(p, "NCCL_NET_GDR_LEVEL");
+    m->version = p->plan->version;
+    m->gpus = (uint32_t)worker->gpu_count;
+    m->nics = (uint32_t)worker->nic_count;
+    m->c2c = has_c2c(worker);
+    m->nvlink = has_nvlink(worker);
+    m->gdr = gdr_possible(p, worker);
+    m->pxn = number(p, "NCCL_PXN_DISABLE", 0) != 1;
+    m->gdr_c2c = number(p, "NCCL_NET_GDR_C2C", -1);
+    m->pxn_c2c = number(p, "NCCL_PXN_C2C", -1);
+    m->gdr_level = level ? nccl_level_parse(level) : -1;
+    set_policy(p, m);
+    m->inter_socket = worker->probe.inter_socket > 0      ? worker->probe.inter_socket
+                      : worker->profile->inter_socket > 0 ? worker->profile->inter_socket
+                                                          : 10;
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        m->nic_gbs[n] = worker->nics[n].gbs;
+        for (size_t g = 0; g < worker->gpu_count; g++)
+            m->classes[g][n] =
+                (uint8_t)class_of(p, worker, &worker->gpus[g].device, &worker->nics[n]);
+    }
+}
+
+int pairs_run(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    if (worker->gpu_count == 0 || worker->nic_count == 0)
+        return 0;
+    worker->model = calloc(1, sizeof *worker->model);
+    worker->result = calloc(1, sizeof *worker->result);
+    if (!worker->model || !worker->result)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    fill_model(p, worker, worker->model);
+    nccl_model_run(worker->model, worker->result);
+    return 0;
+}
+
+/* ---- what is worth saying ---- */
+
+static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl_use *use)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    const char *gpu = worker->gpus[g].device.name, *nic = worker->nics[use->nic].label;
+    struct warnings *out = &p->plan->warnings;
+    bool direct_phb = worker->model->classes[g][use->nic] == NCCL_PATH_PHB && !worker->model->c2c;
+    if (use->path == NCCL_PATH_SYS)
+        warnings_add(out, WARN_MISALIGNED_SYS, (int32_t)w,
+                     "%s -> %s crosses NUMA nodes; GPUDirect RDMA %s", gpu, nic,
+                     use->gdr ? "on" : "off");
+    else if (use->path == NCCL_PATH_PHB && direct_phb)
+        warnings_add(out, WARN_MISALIGNED_PHB, (int32_t)w,
+                     "%s -> %s goes through the host bridge; GPUDirect RDMA %s", gpu, nic,
+                     use->gdr ? "on" : "off");
+    else if (use->path == NCCL_PATH_PXN)
+        warnings_add(out, WARN_NIC_VIA_PXN, (int32_t)w, "%s reaches %s through a peer GPU (NVLink)",
+                     gpu, nic);
+    if (use->path == NCCL_PATH_P2C && !use->gdr && worker->model->gdr)
+        warnings_add(out, WARN_C2C_GDR_OFF, (int32_t)w,
+                     "%s -> %s: level %s keeps GPUDirect RDMA off on a chip-to-chip path", gpu, nic,
+                     ncclenv_effective(p, "NCCL_NET_GDR_LEVEL")
+                         ? ncclenv_effective(p, "NCCL_NET_GDR_LEVEL")
+                         : "PXB (default)");
+}
+
+static void warn_unused(struct planning *p, uint32_t w, const bool *used)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    struct buf names = BUF_INIT;
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (!used[n])
+            buf_printf(&names, "%s%s", names.len ? "," : "", worker->nics[n].label);
+    if (names.len)
+        warnings_add(&p->plan->warnings, WARN_NIC_UNUSED_P2P, (int32_t)w, "%s", names.data);
+    buf_done(&names);
+}
+
+static void warn_pairs(struct planning *p, uint32_t w)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    bool used[NCCL_NICS_MAX] = {false};
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        for (size_t i = 0; i < worker->result->count[g]; i++) {
+            warn_use(p, w, g, &worker->result->use[g][i]);
+            used[worker->result->use[g][i].nic] = true;
+        }
+    warn_unused(p, w, used);
+    if (!worker->model->gdr)
+        warnings_add(&p->plan->warnings, WARN_GDR_UNAVAILABLE, (int32_t)w,
+                     "neither nvidia-peermem nor dma-buf seen in the pod");
+    if (worker->nic_count < worker->gpu_count)
+        warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+                     "%zu NICs for %zu GPUs", worker->nic_count, worker->gpu_count);
+}
+
+static void warn_speeds(struct planning *p, uint32_t w)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    double least = 0, most = 0;
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        double gbs = worker->nics[n].gbs;
+        if (!worker->nics[n].speed_known)
+            return;
+        least = n == 0 || gbs < least ? gbs : least;
+        most = n == 0 || gbs > most ? gbs : most;
+    }
+    if (most > least)
+        warnings_add(&p->plan->warnings, WARN_MIXED_NIC_SPEED, (int32_t)w,
+                     "NICs of %.0f and %.0f Gbit/s", least * 8, most * 8);
+}
+
+static void warn_extra(struct planning *p, uint32_t w)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    struct buf names = BUF_INIT;
+    for (size_t v = 0; v < worker->probe.visible.count; v++) {
+        bool claimed = false;
+        for (size_t n = 0; n < worker->nic_count; n++)
+            claimed |= worker->nics[n].ibdev &&
+                       strcmp(worker->nics[n].ibdev, worker->probe.visible.items[v]) == 0;
+        if (!claimed)
+            buf_printf(&names, "%s%s", names.len ? "," : "", worker->probe.visible.items[v]);
+    }
+    if (names.len)
+        warnings_add(&p->plan->warnings, WARN_EXTRA_IB_DEVICES_VISIBLE, (int32_t)w, "%s",
+                     names.data);
+    buf_done(&names);
+}
+
+void pairs_warn(struct planning *p, uint32_t w)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    size_t node_gpus = 0;
+    for (size_t i = 0; i < worker->node_device_count; i++)
+        node_gpus += worker->node_devices[i].kind == DEVICE_GPU;
+    if (worker->result)
+        warn_pairs(p, w);
+    if (worker->nic_count > 0) {
+        warn_speeds(p, w);
+        warn_extra(p, w);
+    }
+    if (worker->profile->whole_node && worker->gpu_count < (node_gpus ? node_gpus : 8))
+        warnings_add(&p->plan->warnings, WARN_PROFILE_NEEDS_WHOLE_NODE, (int32_t)w,
+                     "%s works with all GPUs of a node; the worker has %zu of %zu",
+                     worker->profile->name, worker->gpu_count, node_gpus ? node_gpus : 8);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/plan_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- parts ---- */
+
+const char *plan_text(struct plan *plan, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    if (n < 0) {
+        plan->pool.failed = true;
+        return "";
+    }
+    strlist_add(&plan->pool, text);
+    free(text);
+    return plan->pool.failed ? "" : plan->pool.items[plan->pool.count - 1];
+}
+
+int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *detail = NULL;
+    if (vasprintf(&detail, format, args) < 0)
+        detail = NULL;
+    va_end(args);
+    free(plan->refusal.detail);
+    plan->refusal = (struct warning){code, worker, detail};
+    return 1;
+}
+
+const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
+{
+    for (size_t i = 0; i < vars->count; i++)
+        if (strcmp(vars->list[i].name, name) == 0)
+            return &vars->list[i];
+    return NULL;
+}
+
+void plan_vars_set(struct plan_vars *vars, struct plan_var var)
+{
+    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, var.name);
+    if (there) {
+        *there = var;
+        return;
+    }
+    if (vars->count == vars->cap) {
+        size_t cap = vars->cap ? 2 * vars->cap : 8;
+        struct plan_var *list = reallocarray(vars->list, cap, sizeof *list);
+        if (!list) {
+            vars->failed = true;
+            return;
+        }
+        vars->list = list;
+        vars->cap = cap;
+    }
+    vars->list[vars->count++] = var;
+}
+
+const char *plan_node_label(const struct planning *p, const char *node, const char *key)
+{
+    const json_t *labels = node ? json_object_get(p->in->node_labels, node) : NULL;
+    return json_string_value(json_object_get(labels, key));
+}
+
+static void worker_done(struct plan_worker *worker)
+{
+    for (size_t g = 0; worker->rank_env && g < worker->gpu_count; g++)
+        free(worker->rank_env[g].list);
+    free(worker->rank_env);
+    free(worker->env.list);
+    free(worker->gpus);
+    free(worker->nics);
+    free(worker->node_devices);
+    free(worker->model);
+    free(worker->result);
+    probe_done(&worker->probe);
+}
+
+void plan_done(struct plan *plan)
+{
+    for (size_t w = 0; w < plan->worker_count; w++)
+        worker_done(&plan->workers[w]);
+    free(plan->workers);
+    free(plan->env.list);
+    free(plan->prepend.list);
+    warnings_done(&plan->warnings);
+    free(plan->refusal.detail);
+    strlist_done(&plan->pool);
+    *plan = (struct plan){0};
+}
+
+DEFINE_CLEANUP(struct plan, plan_done)
+
+/* ---- steps ---- */
+
+static int read_workers(struct planning *p, struct drarun_error *err)
+{
+    for (uint32_t w = 0; w < p->plan->worker_count; w++) {
+        const struct profile *profile = NULL;
+        char fact[256] = "";
+        int rc = plan_read_worker(p, w, err);
+        if (rc == 0)
+            rc = plan_find_profile(p, w, fact, sizeof fact, &profile, err);
+        if (rc == 0)
+            rc = plan_settle_devices(p, w, err);
+        if (rc != 0)
+            return rc;
+        if (w == 0) {
+            p->plan->profile = profile;
+            p->plan->profile_fact = plan_text(p->plan, "%s", fact);
+        } else if (profile != p->plan->profile) {
+            return plan_refuse(p->plan, WARN_MIXED_PROFILES, (int32_t)w,
+                               "worker 0 is of profile %s, worker %u of %s (%s)",
+                               p->plan->profile->name, w, profile->name, fact);
+        }
+    }
+    return 0;
+}
+
+static void number_ranks(struct planning *p)
+{
+    struct plan *plan = p->plan;
+    bool gpus = true;
+    for (size_t w = 0; w < plan->worker_count; w++)
+        gpus &= plan->workers[w].gpu_count > 0;
+    plan->per_pod = p->in->ranks == PLAN_RANKS_POD || !gpus;
+    for (size_t w = 0; w < plan->worker_count; w++) {
+        plan->workers[w].first_rank = plan->world_size;
+        plan->world_size += plan->per_pod ? 1 : (uint32_t)plan->workers[w].gpu_count;
+    }
+}
+
+/* The rails of each GPU as one text: equal texts, equal rails. */
+static void rails_text(const struct plan_worker *worker, struct buf *out)
+{
+    for (size_t g = 0; worker->result && g < worker->gpu_count; g++) {
+        buf_add_str(out, "[");
+        for (size_t i = 0; i < worker->result->count[g]; i++)
+            buf_printf(out, "%s%d", i ? "," : "", worker->nics[worker->result->use[g][i].nic].rail);
+        buf_add_str(out, "]");
+    }
+}
+
+static void warn_rails(struct planning *p)
+{
+    struct buf first = BUF_INIT;
+    rails_text(&p->plan->workers[0], &first);
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
+        struct buf other = BUF_INIT;
+        rails_text(&p->plan->workers[w], &other);
+        if (strcmp(first.data ? first.data : "", other.data ? other.data : "") != 0)
+            warnings_add(&p->plan->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
+                         "rails per local rank %s differ from worker 0's %s",
+                         other.data ? other.data : "", first.data ? first.data : "");
+        p->plan->warnings.failed |= other.failed;
+        buf_done(&other);
+    }
+    p->plan->warnings.failed |= first.failed;
+    buf_done(&first);
+}
+
+static void warn_uneven(struct planning *p)
+{
+    const struct plan_worker *first = &p->plan->workers[0];
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
+        const struct plan_worker *other = &p->plan->workers[w];
+        if (other->gpu_count != first->gpu_count)
+            warnings_add(&p->plan->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
+                         "%zu GPUs, worker 0 has %zu", other->gpu_count, first->gpu_count);
+        if (other->nic_count != first->nic_count)
+            warnings_add(&p->plan->warnings, WARN_UNEVEN_NICS, (int32_t)w,
+                         "%zu NICs, worker 0 has %zu", other->nic_count, first->nic_count);
+    }
+}
+
+struct placed {
+    const char *node;
+    uint32_t worker;
+};
+
+static int by_node(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    int order = strcmp(x->node, y->node);
+    return order != 0 ? order : (x->worker > y->worker) - (x->worker < y->worker);
+}
+
+static void warn_same_node(struct planning *p)
+{
+    size_t count = 0, first = 0;
+    cleanup_free struct placed *placed = calloc(p->plan->worker_count, sizeof *placed);
+    if (!placed) {
+        p->plan->warnings.failed = true;
+        return;
+    }
+    for (uint32_t w = 0; w < p->plan->worker_count; w++)
+        if (p->plan->workers[w].node)
+            placed[count++] = (struct placed){p->plan->workers[w].node, w};
+    qsort(placed, count, sizeof *placed, by_node);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(placed[i].node, placed[first].node) != 0)
+            first = i;
+        else
+            warnings_add(&p->plan->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
+                         "shares its node with worker %u; NCCL takes the pods for different hosts "
+                         "(no NVLink between them): one larger pod would be faster",
+                         placed[first].worker);
+    }
+}
+
+static int derive(struct planning *p, struct drarun_error *err)
+{
+    struct plan *plan = p->plan;
+    plan->score = -1;
+    ncclenv_common(p);
+    for (uint32_t w = 0; w < plan->worker_count; w++) {
+        struct plan_worker *worker = &plan->workers[w];
+        const char *arch = plan_node_label(p, worker->node, "kubernetes.io/arch");
+        int rc = pairs_run(p, w, err);
+        if (rc < 0)
+            return rc;
+        pairs_warn(p, w);
+        plan_cut_cpus(p, w);
+        ncclenv_worker(p, w);
+        ncclenv_ranks(p, w);
+        worker->score =
+            score_worker(worker, arch ? strcmp(arch, "arm64") == 0 : worker->profile->c2c);
+        if (worker->score >= 0 && (plan->score < 0 || worker->score < plan->score))
+            plan->score = worker->score;
+    }
+    warn_rails(p);
+    warn_uneven(p);
+    warn_same_node(p);
+    return 0;
+}
+
+static bool out_of_memory(const struct plan *plan)
+{
+    bool failed = plan->pool.failed || plan->warnings.failed || plan->env.failed ||
+                  plan->prepend.failed || (plan->refusal.code && !plan->refusal.detail);
+    for (size_t w = 0; w < plan->worker_count; w++)
+        failed |= plan->workers[w].env.failed;
+    return failed;
+}
+
+static int read_version(const struct plan_input *in, struct plan *plan, struct drarun_error *err)
+{
+    plan->version = NCCL_VERSION_NEWEST;
+    if (!in->nccl_version)
+        return 0;
+    plan->version = nccl_version_parse(in->nccl_version);
+    if (plan->version == 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "NCCL version: expected one like 2.28.9, got \"%.40s\"",
+                          in->nccl_version);
+    return 0;
+}
+
+int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
+{
+    struct plan plan = {.score = -1};
+    CLEANUP(plan_donep) struct plan *undo = &plan;
+    struct planning p = {in, &plan};
+    if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
+                          PLAN_WORKERS_MAX, in->worker_count);
+    int rc = read_version(in, &plan, err);
+    if (rc < 0)
+        return rc;
+    plan.workers = calloc(in->worker_count, sizeof *plan.workers);
+    if (!plan.workers)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    plan.worker_count = in->worker_count;
+    rc = read_workers(&p, err);
+    if (rc == 0) {
+        number_ranks(&p);
+        rc = derive(&p, err);
+    }
+    if (rc < 0)
+        return rc;
+    warnings_sort(&plan.warnings);
+    if (out_of_memory(&plan))
+        return error_set(err, ENOMEM, "plan: out of memory");
+    undo = NULL;
+    *ret_plan = plan;
+    return 0;
+}

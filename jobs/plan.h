@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what was allocated to what every rank gets: profile, environment with the reason of each
+ * variable, GPU and NICs of each rank, score, warnings or a refusal
+ * (docs/design/011-derivation.md). Pure; a plan is read-only after building. */
+#ifndef DRARUN_JOBS_PLAN_H
+#define DRARUN_JOBS_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/device.h"
+#include "jobs/nccl_topology.h"
+#include "jobs/probe.h"
+#include "jobs/profiles.h"
+#include "jobs/slices.h"
+#include "jobs/spec.h"
+#include "jobs/warnings.h"
+#include "lib/base/buf.h"
+
+#define PLAN_WORKERS_MAX 100000u
+
+enum plan_ranks {
+    PLAN_RANKS_AUTO = 0, /* one per GPU; one per pod where there is none */
+    PLAN_RANKS_GPU,      /* one per GPU: GPUs are asked for */
+    PLAN_RANKS_POD,      /* one per pod, which drives all its GPUs */
+};
+
+struct plan_worker_input {
+    const char *pod;
+    const char *node;     /* NULL: the one its devices are on */
+    const json_t *claims; /* array of ResourceClaims; NULL: none */
+    const json_t *probe;  /* NULL: nothing was probed */
+};
+
+struct plan_input {
+    enum spec_network network; /* 0: rdma */
+    enum plan_ranks ranks;
+    enum spec_transport mpi;     /* 0: auto */
+    enum spec_hca_list hca_list; /* 0: auto */
+    bool no_gpus;                /* GPUs were not asked for, whatever ranks says */
+    const char *profile;         /* NULL or "auto": detect */
+    const char *nccl_version;    /* NULL: the newest that we know */
+    const char *master_addr;     /* NULL: the first worker's pod */
+    uint32_t master_port;        /* 0: 29500 */
+    const char *pod_interface;   /* NULL: eth0 */
+    char *const *user_env;       /* NAME=VALUE, NULL-terminated; NULL: none */
+    const struct slices *slices;
+    const json_t *node_labels; /* node name -> labels; NULL: none are known */
+    const struct profiles *profiles;
+    const struct plan_worker_input *workers;
+    size_t worker_count;
+};
+
+struct plan_var { /* borrowed or in the plan's pool */
+    const char *name, *value;
+    const char *rule;   /* id in profiles.json, or the profile's name */
+    const char *fact;   /* what was seen that made the rule hold */
+    const char *reason; /* why the value is right */
+    const char *source; /* where that is written */
+};
+
+struct plan_vars {
+    struct plan_var *list;
+    size_t count, cap;
+    bool failed;
+};
+
+struct plan_nic {
+    struct device device;
+    const char *label; /* IB device, else interface, else the DRA name */
+    const char *ibdev; /* NULL: not known */
+    const char *link_layer;
+    uint32_t port;
+    int32_t gid; /* -1 unknown */
+    int32_t rail;
+    int32_t named_rail; /* the number in its host interface's name; -1 */
+    double gbs;
+    bool speed_known;
+};
+
+struct plan_gpu {
+    struct device device;
+    const char *cpus; /* NULL: not known */
+};
+
+struct plan_worker {
+    const char *pod, *node;
+    struct probe probe;
+    struct plan_gpu *gpus; /* in PCI order */
+    size_t gpu_count;
+    struct plan_nic *nics; /* that carry data, in PCI order */
+    size_t nic_count;
+    struct device *node_devices; /* all of the node's slices */
+    size_t node_device_count;
+    bool channel, mig, gpu_asked;
+    const struct profile *profile;
+    struct nccl_model *model; /* NULL: no GPU or no NIC */
+    struct nccl_result *result;
+    struct plan_vars env;       /* the same for every rank of the worker */
+    struct plan_vars *rank_env; /* for each GPU; NULL where the pod is one rank */
+    double score;               /* 0 to 1; negative: none */
+    uint32_t first_rank;
+};
+
+struct plan {
+    const struct profile *profile;
+    const char *profile_fact;
+    struct plan_vars env, prepend;
+    struct plan_worker *workers;
+    size_t worker_count;
+    uint32_t world_size;
+    uint32_t version;
+    bool per_pod;
+    double score; /* the least of the workers'; negative: none */
+    struct warnings warnings;
+    struct warning refusal; /* code 0: the plan may run */
+    struct strlist pool;
+};
+
+/* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
+ * 0. -EINVAL, -EAGAIN: the input cannot be read (allocation_read, device_read, probe_read). */
+int plan_build(const struct plan_input *input, struct plan *ret_plan, struct drarun_error *err);
+void plan_done(struct plan *plan);
+
+/* As the vectors under tests/data have it; explain adds rule, fact, reason and source of each
+ * variable. NULL: out of memory. */
+json_t *plan_to_json(const struct plan *plan, bool explain);
+
+const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
+
+/* "8 GPUs, 8 NICs: 8 PIX, 400 GB/s of 400": one line for a worker. */
+void plan_worker_summary(const struct plan_worker *worker, struct buf *out);
+
+#endif

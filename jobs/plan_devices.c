@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/allocation.h"
+#include "jobs/plan_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- claims to devices ---- */
+
+static int grow(void *list, size_t count, size_t size, struct drarun_error *err)
+{
+    void **pointer = list;
+    void *grown = reallocarray(*pointer, count + 1, size);
+    if (!grown)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    *pointer = grown;
+    return 0;
+}
+
+static int add_device(struct planning *p, uint32_t w, const struct device *device,
+                      struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    int rc = 0;
+    switch (device->kind) {
+    case DEVICE_GPU:
+    case DEVICE_MIG:
+        rc = grow(&worker->gpus, worker->gpu_count, sizeof *worker->gpus, err);
+        if (rc == 0)
+            worker->gpus[worker->gpu_count++] = (struct plan_gpu){*device, NULL};
+        worker->mig |= device->kind == DEVICE_MIG;
+        break;
+    case DEVICE_NIC:
+        rc = grow(&worker->nics, worker->nic_count, sizeof *worker->nics, err);
+        if (rc == 0)
+            worker->nics[worker->nic_count++] = (struct plan_nic){.device = *device};
+        break;
+    case DEVICE_CHANNEL:
+        worker->channel = true;
+        break;
+    case DEVICE_OTHER:
+        break;
+    }
+    if (rc == 0 && (worker->gpu_count > NCCL_GPUS_MAX || worker->nic_count > NCCL_NICS_MAX))
+        return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "worker %u has more than %u GPUs or %u NICs",
+                          w, NCCL_GPUS_MAX, NCCL_NICS_MAX);
+    return rc;
+}
+
+static int missing_device(struct planning *p, uint32_t w, const struct allocation_result *r)
+{
+    const struct slice_pool *pool =
+        p->in->slices ? slices_pool(p->in->slices, r->driver, r->pool) : NULL;
+    const char *why = !pool                         ? "no slice of that pool was given"
+                      : slice_pool_incomplete(pool) ? "slices of the pool are missing"
+                                                    : "the pool's newest generation has none such";
+    return plan_refuse(p->plan, WARN_DEVICE_NOT_IN_SLICES, (int32_t)w, "%s/%s/%s: %s", r->driver,
+                       r->pool, r->device, why);
+}
+
+static int add_allocation(struct planning *p, uint32_t w, const struct allocation *a,
+                          struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    worker->gpu_asked |= a->gpu_asked;
+    if (!worker->node)
+        worker->node = a->node;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct allocation_result *r = &a->results[i];
+        const struct slice_device *slice =
+            p->in->slices ? slices_find(p->in->slices, r->driver, r->pool, r->device) : NULL;
+        struct device device;
+        if (!slice)
+            return missing_device(p, w, r);
+        int rc = device_read(slice, &device, err);
+        if (rc < 0)
+            return rc;
+        device.pod_name = r->pod_name;
+        if (!worker->node)
+            worker->node = slice->node;
+        rc = add_device(p, w, &device, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_claims(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    size_t i;
+    json_t *claim;
+    json_array_foreach((json_t *)p->in->workers[w].claims, i, claim)
+    {
+        struct allocation a;
+        int rc = allocation_read(claim, &a, err);
+        if (rc < 0)
+            return rc;
+        rc = add_allocation(p, w, &a, err);
+        allocation_done(&a);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* GPUs of a device plugin are in no claim: those that the pod shows. */
+static int add_seen_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)p->plan->workers[w].probe.gpus, i, entry)
+    {
+        const char *pci = json_string_value(json_object_get(entry, "pci"));
+        const char *uuid = json_string_value(json_object_get(entry, "uuid"));
+        const json_t *numa = json_object_get(entry, "numa");
+        struct device device = {
+            .kind = DEVICE_GPU,
+            .pci = pci ? pci_parse(pci) : PCI_NONE,
+            .numa = json_is_integer(numa) ? (int32_t)json_integer_value(numa) : -1,
+            .index = (int32_t)i,
+            .root = json_string_value(json_object_get(entry, "root")),
+            .uuid = uuid,
+            .name = uuid  ? uuid
+                    : pci ? pci
+                          : "gpu",
+            .product = json_string_value(json_object_get(entry, "product")),
+        };
+        int rc = add_device(p, w, &device, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_node_devices(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    size_t count = 0;
+    const struct slice_device *list =
+        p->in->slices && worker->node ? slices_of_node(p->in->slices, worker->node, &count) : NULL;
+    worker->node_devices = calloc(count + 1, sizeof *worker->node_devices);
+    if (!worker->node_devices)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    for (size_t i = 0; i < count; i++) {
+        int rc = device_read(&list[i], &worker->node_devices[i], err);
+        if (rc < 0)
+            return rc;
+        worker->node_device_count++;
+    }
+    return 0;
+}
+
+/* By PCI address; without one by index; equal ones (MIG) as the claim has them: sorting is by
+ * insertion, hence stable. */
+static bool comes_before(const struct device *a, const struct device *b)
+{
+    if (a->pci != b->pci)
+        return a->pci < b->pci;
+    return a->pci == PCI_NONE && a->index < b->index;
+}
+
+static void sort_gpus(struct plan_worker *worker)
+{
+    for (size_t i = 1; i < worker->gpu_count; i++)
+        for (size_t j = i;
+             j > 0 && comes_before(&worker->gpus[j].device, &worker->gpus[j - 1].device); j--) {
+            struct plan_gpu swapped = worker->gpus[j];
+            worker->gpus[j] = worker->gpus[j - 1];
+            worker->gpus[j - 1] = swapped;
+        }
+}
+
+static void sort_nics(struct plan_worker *worker)
+{
+    for (size_t i = 1; i < worker->nic_count; i++)
+        for (size_t j = i;
+             j > 0 && comes_before(&worker->nics[j].device, &worker->nics[j - 1].device); j--) {
+            struct plan_nic swapped = worker->nics[j];
+            worker->nics[j] = worker->nics[j - 1];
+            worker->nics[j - 1] = swapped;
+        }
+}
+
+static int check_mig(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    if (!worker->mig)
+        return 0;
+    warnings_add(&p->plan->warnings, WARN_MIG_NO_P2P, (int32_t)w,
+                 "MIG devices: no NVLink or P2P between slices; each rank sees one of them");
+    for (size_t i = 0; i < worker->gpu_count; i++)
+        for (size_t j = i + 1; j < worker->gpu_count; j++) {
+            const struct device *a = &worker->gpus[i].device, *b = &worker->gpus[j].device;
+            const char *parent = a->parent ? a->parent : a->uuid;
+            const char *other = b->parent ? b->parent : b->uuid;
+            if (parent && other && strcmp(parent, other) == 0)
+                return plan_refuse(p->plan, WARN_MIG_SAME_PARENT, (int32_t)w,
+                                   "%s and %s are of one GPU: NCCL refuses both in a communicator "
+                                   "(\"Duplicate GPU detected\")",
+                                   a->name, b->name);
+        }
+    return 0;
+}
+
+static bool gpus_asked(const struct planning *p, const struct plan_worker *worker)
+{
+    if (p->in->no_gpus)
+        return false;
+    return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked;
+}
+
+int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    const struct plan_worker_input *in = &p->in->workers[w];
+    worker->pod = in->pod;
+    worker->node = in->node;
+    worker->score = -1;
+    int rc = probe_read(in->probe, &worker->probe, err);
+    if (rc == 0)
+        rc = read_claims(p, w, err);
+    if (rc == 0 && worker->gpu_count == 0)
+        rc = add_seen_gpus(p, w, err);
+    if (rc == 0)
+        rc = read_node_devices(p, w, err);
+    if (rc < 0)
+        return error_prefix(err, "worker %u%s%s", w, in->pod ? " " : "", in->pod ? in->pod : "");
+    if (rc == 0 && worker->gpu_count == 0 && gpus_asked(p, worker))
+        rc = plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
+    if (rc != 0)
+        return rc;
+    sort_gpus(worker);
+    sort_nics(worker);
+    return check_mig(p, w);
+}
+
+/* ---- profile ---- */
+
+static bool has_attribute(const char *key, bool (*match)(const char *value, const void *arg),
+                          const void *arg, const void *node)
+{
+    const struct plan_worker *worker = node;
+    for (size_t i = 0; i < worker->node_device_count; i++) {
+        const struct device *d = &worker->node_devices[i];
+        const char *text = json_string_value(
+            json_object_get(json_object_get(d->slice->attributes, key), "string"));
+        if (d->kind == DEVICE_NIC && text && match(text, arg))
+            return true;
+    }
+    return false;
+}
+
+static const struct probe_ibdev *probed(const struct plan_worker *worker,
+                                        const struct device *device)
+{
+    for (size_t i = 0; i < worker->probe.ibdev_count; i++) {
+        const struct probe_ibdev *ib = &worker->probe.ibdevs[i];
+        if (device->pci != PCI_NONE && ib->pci == device->pci)
+            return ib;
+    }
+    for (size_t i = 0; device->ibdev && i < worker->probe.ibdev_count; i++) {
+        const struct probe_ibdev *ib = &worker->probe.ibdevs[i];
+        if (ib->pci == PCI_NONE && strcmp(ib->name, device->ibdev) == 0)
+            return ib;
+    }
+    return NULL;
+}
+
+/* Without a probe: InfiniBand is what says so, or an RDMA device that has no interface. */
+static const char *link_layer(const struct plan_worker *worker, const struct device *device)
+{
+    const struct probe_ibdev *ib = probed(worker, device);
+    if (ib && ib->link_layer)
+        return ib->link_layer;
+    return device->encap_ib || !device->ifname ? "InfiniBand" : "Ethernet";
+}
+
+static const struct plan_nic *first_rdma(const struct plan_worker *worker)
+{
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (worker->nics[n].device.rdma)
+            return &worker->nics[n];
+    return NULL;
+}
+
+static const struct profile *detect(struct planning *p, const struct plan_worker *worker,
+                                    char *ret_fact, size_t size)
+{
+    const struct plan_nic *nic = first_rdma(worker);
+    const struct probe_ibdev *ib = nic ? probed(worker, &nic->device) : NULL;
+    const json_t *labels = worker->node ? json_object_get(p->in->node_labels, worker->node) : NULL;
+    struct profile_facts facts = {
+        .labels = labels,
+        .has_attribute = has_attribute,
+        .node = worker,
+        .link_layer = nic ? link_layer(worker, &nic->device) : NULL,
+        .ibdev = ib    ? ib->name
+                 : nic ? nic->device.ibdev
+                       : NULL,
+        .arch = json_string_value(json_object_get(labels, "kubernetes.io/arch")),
+    };
+    return profiles_detect(p->in->profiles, &facts, ret_fact, size);
+}
+
+int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t size,
+                      const struct profile **ret_profile, struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    const char *wanted = p->in->profile;
+    const struct profile *profile = NULL;
+    if (wanted && strcmp(wanted, "auto") != 0) {
+        profile = profiles_find(p->in->profiles, wanted);
+        if (!profile)
+            return error_kind(err, DRARUN_ERR_SPEC, ENOENT, "no profile \"%.60s\"", wanted);
+        snprintf(ret_fact, size, "asked for");
+    } else {
+        profile = detect(p, worker, ret_fact, size);
+    }
+    bool data = profile && (profile->data == PROFILE_NETDEV ? worker->nic_count > 0
+                                                            : first_rdma(worker) != NULL);
+    if (!data) {
+        profile = profiles_find(p->in->profiles, "socket");
+        snprintf(ret_fact, size, "no RDMA NIC");
+    }
+    worker->profile = profile;
+    *ret_profile = profile;
+    return 0;
+}
+
+/* ---- what the NICs are ---- */
+
+static void drop_unfit_nics(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    struct buf names = BUF_INIT;
+    size_t kept = 0;
+    if (worker->profile->data == PROFILE_NETDEV)
+        return;
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        if (worker->nics[n].device.rdma) {
+            worker->nics[kept++] = worker->nics[n];
+            continue;
+        }
+        buf_printf(&names, "%s%s", names.len ? "," : "", worker->nics[n].device.name);
+    }
+    if (kept < worker->nic_count)
+        warnings_add(&p->plan->warnings, WARN_NIC_NOT_RDMA, (int32_t)w,
+                     "%s: rdma is not true; not used", names.data ? names.data : "");
+    worker->nic_count = kept;
+    buf_done(&names);
+}
+
+static int32_t number_in(const char *text)
+{
+    if (!text)
+        return -1;
+    text += strcspn(text, "0123456789");
+    return *text ? (int32_t)(strtoul(text, NULL, 10) & 0xffff) : -1;
+}
+
+/* Its place among the RDMA NICs of the node by PCI address. */
+static int32_t position(const struct plan_worker *worker, const struct plan_nic *nic)
+{
+    int32_t before = 0;
+    for (size_t i = 0; i < worker->node_device_count; i++) {
+        const struct device *d = &worker->node_devices[i];
+        bool carries = worker->profile->data == PROFILE_NETDEV || d->rdma;
+        if (d->kind == DEVICE_NIC && carries && comes_before(d, &nic->device))
+            before++;
+    }
+    return before;
+}
+
+static void settle_nic(struct planning *p, struct plan_worker *worker, struct plan_nic *nic)
+{
+    const struct probe_ibdev *ib = probed(worker, &nic->device);
+    const char *interface = nic->device.pod_name ? nic->device.pod_name : nic->device.ifname;
+    nic->ibdev = ib ? ib->name : nic->device.ibdev;
+    nic->port = ib && ib->port ? ib->port : 1;
+    nic->gid = ib ? ib->gid : -1;
+    nic->link_layer = link_layer(worker, &nic->device);
+    nic->speed_known = ib && ib->mbps > 0;
+    nic->gbs = nic->speed_known               ? ib->mbps / 8000.0
+               : worker->profile->nic_gbs > 0 ? worker->profile->nic_gbs
+                                              : 50.0;
+    nic->label = nic->ibdev ? nic->ibdev : interface ? interface : nic->device.name;
+    nic->named_rail = number_in(nic->device.ifname);
+    nic->rail = nic->named_rail >= 0 ? nic->named_rail : position(worker, nic);
+    (void)p;
+}
+
+/* ---- NUMA nodes of the GPUs ---- */
+
+static int32_t numa_of_pci(const struct plan_worker *worker, uint64_t pci)
+{
+    for (size_t i = 0; pci != PCI_NONE && i < worker->node_device_count; i++)
+        if (worker->node_devices[i].kind == DEVICE_NIC && worker->node_devices[i].pci == pci)
+            return worker->node_devices[i].numa;
+    return -1;
+}
+
+static int32_t numa_of_root(const struct plan_worker *worker, const char *root)
+{
+    for (size_t i = 0; root && i < worker->node_device_count; i++) {
+        const struct device *d = &worker->node_devices[i];
+        if (d->kind == DEVICE_NIC && d->numa >= 0 && d->root && strcmp(d->root, root) == 0)
+            return d->numa;
+    }
+    return -1;
+}
+
+static int32_t numa_in_pod(const struct plan_worker *worker, uint64_t pci)
+{
+    char text[32];
+    if (pci == PCI_NONE)
+        return -1;
+    pci_format(pci, text, sizeof text);
+    const json_t *value = json_object_get(worker->probe.pci_numa, text);
+    return json_is_integer(value) ? (int32_t)json_integer_value(value) : -1;
+}
+
+/* The NIC that a topology file, or the profile's table, puts beside the GPU. */
+static int32_t numa_of_pair(const struct plan_worker *worker, uint64_t pci)
+{
+    size_t i;
+    json_t *pair;
+    for (i = 0; i < worker->probe.pair_count; i++)
+        if (worker->probe.pairs[i].gpu == pci)
+            return numa_of_pci(worker, worker->probe.pairs[i].nic);
+    json_array_foreach((json_t *)worker->profile->numa_pairs, i, pair)
+    {
+        const char *gpu = json_string_value(json_array_get(pair, 0));
+        const char *nic = json_string_value(json_array_get(pair, 1));
+        if (gpu && nic && pci_parse(gpu) == pci)
+            return numa_of_pci(worker, pci_parse(nic));
+    }
+    return -1;
+}
+
+/* Own attribute, a NIC of its root, the pod's sysfs, the profile's tables. */
+static int32_t gpu_numa(const struct plan_worker *worker, const struct device *gpu)
+{
+    int32_t numa = gpu->numa;
+    if (numa < 0)
+        numa = numa_of_root(worker, gpu->root);
+    if (numa < 0)
+        numa = numa_in_pod(worker, gpu->pci);
+    if (numa < 0 && gpu->pci != PCI_NONE)
+        numa = numa_of_pair(worker, gpu->pci);
+    if (numa < 0 && worker->profile->c2c && gpu->pci != PCI_NONE)
+        numa = (int32_t)(gpu->pci >> 16 >> 4); /* GB200: domain 0008 and 0009 are node 0 */
+    if (numa < 0 && worker->probe.numa_cpus[0] && !worker->probe.numa_cpus[1])
+        numa = 0; /* there is no other */
+    return numa;
+}
+
+static void warn_unknown(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    struct buf gpus = BUF_INIT, nics = BUF_INIT;
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        if (worker->gpus[g].device.numa < 0)
+            buf_printf(&gpus, "%s%s", gpus.len ? "," : "", worker->gpus[g].device.name);
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (!worker->nics[n].ibdev && worker->profile->data == PROFILE_RDMA)
+            buf_printf(&nics, "%s%s", nics.len ? "," : "", worker->nics[n].device.name);
+    if (gpus.len)
+        warnings_add(&p->plan->warnings, WARN_NUMA_UNKNOWN, (int32_t)w,
+                     "%s: NUMA node not known; no CPUs are chosen", gpus.data);
+    if (nics.len)
+        warnings_add(&p->plan->warnings, WARN_IBDEV_UNKNOWN, (int32_t)w,
+                     "%s: name of the IB device not known before the pod runs", nics.data);
+    buf_done(&gpus);
+    buf_done(&nics);
+}
+
+int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    (void)err;
+    drop_unfit_nics(p, w);
+    if (worker->nic_count == 0) {
+        if (p->in->network != SPEC_NETWORK_ANY)
+            return plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
+                               "network: rdma, but the claims contain no RDMA NIC");
+        warnings_add(&p->plan->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
+                     "falling back to NCCL_NET=Socket on the pod interface");
+    }
+    for (size_t n = 0; n < worker->nic_count; n++)
+        settle_nic(p, worker, &worker->nics[n]);
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        worker->gpus[g].device.numa = gpu_numa(worker, &worker->gpus[g].device);
+    warn_unknown(p, w);
+    return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan as JSON, and as one line. */
+#include <math.h>
+#include <string.h>
+
+#include "jobs/pairing.h"
+#include "jobs/plan.h"
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *score_json(double score)
+{
+    return score < 0 ? json_null() : json_real(round(score * 10000) / 10000);
+}
+
+static json_t *worker_json_index(int32_t worker)
+{
+    return worker == WORKER_NONE ? json_null() : json_integer(worker);
+}
+
+static json_t *vars_json(const struct plan_vars *vars)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; vars && i < vars->count; i++)
+        json_object_set_new(object, vars->list[i].name, json_string(vars->list[i].value));
+    return object;
+}
+
+static json_t *reasons_json(const struct plan_vars *vars)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; vars && i < vars->count; i++) {
+        const struct plan_var *v = &vars->list[i];
+        json_object_set_new(object, v->name,
+                            json_pack("{s:s, s:s, s:s, s:s, s:s}", "value", v->value, "rule",
+                                      v->rule, "fact", v->fact, "reason", v->reason, "source",
+                                      v->source ? v->source : ""));
+    }
+    return object;
+}
+
+static json_t *warning_json(const struct warning *warning)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "code", json_string(warning_name(warning->code)));
+    json_object_set_new(object, "worker", worker_json_index(warning->worker));
+    json_object_set_new(object, "detail", json_string(warning->detail));
+    return object;
+}
+
+static json_t *warnings_json(const struct warnings *warnings)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < warnings->count; i++)
+        json_array_append_new(list, warning_json(&warnings->list[i]));
+    return list;
+}
+
+static void add_uses(json_t *rank, const struct plan_worker *worker, size_t g)
+{
+    json_t *nics = json_array(), *path = json_array(), *gdr = json_array(), *rails = json_array();
+    for (size_t i = 0; worker->result && i < worker->result->count[g]; i++) {
+        const struct nccl_use *use = &worker->result->use[g][i];
+        json_array_append_new(nics, json_string(worker->nics[use->nic].label));
+        json_array_append_new(path, json_string(nccl_path_name(use->path)));
+        json_array_append_new(gdr, json_boolean(use->gdr));
+        json_array_append_new(rails, json_integer(worker->nics[use->nic].rail));
+    }
+    json_object_set_new(rank, "nics", nics);
+    json_object_set_new(rank, "path", path);
+    json_object_set_new(rank, "gdr", gdr);
+    json_object_set_new(rank, "rails", rails);
+}
+
+static json_t *rank_json(const struct plan *plan, const struct plan_worker *worker, size_t g,
+                         bool explain)
+{
+    const struct device *gpu = &worker->gpus[g].device;
+    json_t *rank = json_object();
+    char pci[32];
+    json_object_set_new(
+        rank, "rank",
+        json_integer((json_int_t)worker->first_rank + (plan->per_pod ? 0 : (json_int_t)g)));
+    json_object_set_new(rank, "localRank", json_integer((json_int_t)g));
+    json_object_set_new(rank, "gpu", json_string(gpu->name));
+    json_object_set_new(rank, "uuid", text_or_null(gpu->uuid));
+    if (gpu->pci != PCI_NONE)
+        pci_format(gpu->pci, pci, sizeof pci);
+    json_object_set_new(rank, "pci", text_or_null(gpu->pci != PCI_NONE ? pci : NULL));
+    json_object_set_new(rank, "numa", gpu->numa < 0 ? json_null() : json_integer(gpu->numa));
+    add_uses(rank, worker, g);
+    json_object_set_new(rank, "cpus", text_or_null(worker->gpus[g].cpus));
+    if (worker->rank_env)
+        json_object_set_new(rank, "env", vars_json(&worker->rank_env[g]));
+    if (worker->rank_env && explain)
+        json_object_set_new(rank, "explain", reasons_json(&worker->rank_env[g]));
+    return rank;
+}
+
+static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
+{
+    const struct plan_worker *worker = &plan->workers[w];
+    json_t *object = json_object(), *ranks = json_array();
+    json_object_set_new(object, "worker", json_integer((json_int_t)w));
+    json_object_set_new(object, "pod", text_or_null(worker->pod));
+    json_object_set_new(object, "env", vars_json(&worker->env));
+    if (explain)
+        json_object_set_new(object, "explain", reasons_json(&worker->env));
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        json_array_append_new(ranks, rank_json(plan, worker, g, explain));
+    json_object_set_new(object, "ranks", ranks);
+    json_object_set_new(object, "score", score_json(worker->score));
+    return object;
+}
+
+json_t *plan_to_json(const struct plan *plan, bool explain)
+{
+    json_t *object = json_object(), *workers = json_array();
+    json_object_set_new(object, "refuse",
+                        plan->refusal.code ? warning_json(&plan->refusal) : json_null());
+    json_object_set_new(object, "warnings", warnings_json(&plan->warnings));
+    if (plan->refusal.code) {
+        json_decref(workers);
+        return object;
+    }
+    json_object_set_new(object, "profile", json_string(plan->profile->name));
+    json_object_set_new(object, "env", vars_json(&plan->env));
+    json_object_set_new(object, "prepend", vars_json(&plan->prepend));
+    if (explain)
+        json_object_set_new(object, "explain", reasons_json(&plan->env));
+    for (size_t w = 0; w < plan->worker_count; w++)
+        json_array_append_new(workers, worker_json(plan, w, explain));
+    json_object_set_new(object, "workers", workers);
+    json_object_set_new(object, "jobScore", score_json(plan->score));
+    return object;
+}
+
+/* ---- one line ---- */
+
+/* The best that one NIC for each GPU could be, whatever NCCL makes of it. */
+static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_PATH_COUNT])
+{
+    uint8_t classes[PAIRING_MAX][PAIRING_MAX];
+    uint32_t columns[PAIRING_MAX];
+    const struct nccl_model *m = worker->model;
+    for (uint32_t g = 0; g < m->gpus; g++)
+        for (uint32_t n = 0; n < m->nics; n++) {
+            uint8_t path = m->classes[g][n];
+            classes[g][n] = path == NCCL_PATH_PIX   ? 0
+                            : path == NCCL_PATH_PXB ? 1
+                            : path == NCCL_PATH_PHB ? 2
+                                                    : 3;
+        }
+    pairing_assign(m->gpus, m->nics, classes, columns);
+    for (uint32_t g = 0; g < m->gpus; g++)
+        if (columns[g] != PAIRING_NONE)
+            counts[m->classes[g][columns[g]]]++;
+}
+
+void plan_worker_summary(const struct plan_worker *worker, struct buf *out)
+{
+    uint32_t counts[NCCL_PATH_COUNT] = {0};
+    double limit = 0;
+    const char *separator = ":";
+    buf_printf(out, "%zu GPUs, %zu NICs", worker->gpu_count, worker->nic_count);
+    if (!worker->model)
+        return;
+    count_pairs(worker, counts);
+    for (int path = 0; path < NCCL_PATH_COUNT; path++) {
+        if (counts[path] == 0)
+            continue;
+        buf_printf(out, "%s %u %s", separator, counts[path], nccl_path_name(path));
+        separator = ",";
+    }
+    for (size_t n = 0; n < worker->nic_count; n++)
+        limit = worker->nics[n].gbs > limit ? worker->nics[n].gbs : limit;
+    limit *= (double)worker->gpu_count;
+    buf_printf(out, "; %.0f GB/s of %.0f", worker->score * limit, limit);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of the plan. */
+#ifndef DRARUN_JOBS_PLAN_PRIVATE_H
+#define DRARUN_JOBS_PLAN_PRIVATE_H
+
+#include "jobs/plan.h"
+
+struct planning {
+    const struct plan_input *in;
+    struct plan *plan;
+};
+
+/* A text that lives as long as the plan; "" when out of memory (plan->pool.failed). */
+const char *plan_text(struct plan *plan, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Ends the plan with this refusal; returns 1, which stops the steps without being an error. */
+int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Adds or replaces. */
+void plan_vars_set(struct plan_vars *vars, struct plan_var var);
+void plan_vars_drop(struct plan_vars *vars, const char *name);
+
+/* plan_devices.c: claims and slices to GPUs and NICs. 1: refused. */
+int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err);
+int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t size,
+                      const struct profile **ret_profile, struct drarun_error *err);
+/* After the profile is known: which NICs carry data, names, rails, NUMA nodes. 1: refused. */
+int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err);
+
+/* ncclenv.c */
+void ncclenv_common(struct planning *p);
+void ncclenv_worker(struct planning *p, uint32_t w);
+void ncclenv_ranks(struct planning *p, uint32_t w);
+/* The user's value or ours; NULL. */
+const char *ncclenv_effective(const struct planning *p, const char *name);
+bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value);
+
+/* pairs.c: classes of the pairs and NCCL's choice. */
+int pairs_run(struct planning *p, uint32_t w, struct drarun_error *err);
+void pairs_warn(struct planning *p, uint32_t w);
+
+/* score.c */
+double score_worker(const struct plan_worker *worker, bool arm);
+
+/* plan_cpus.c */
+void plan_cut_cpus(struct planning *p, uint32_t w);
+
+const char *plan_node_label(const struct planning *p, const char *node, const char *key);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/profiles.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+extern const unsigned char profiles_json[]; /* profiles.json, by the build */
+extern const size_t profiles_json_size;
+
+#define INSTANCE_TYPE "node.kubernetes.io/instance-type"
+#define GBS_PER_MBPS (1.0 / 8000)
+
+void profiles_done(struct profiles *profiles)
+{
+    free(profiles->list);
+    json_decref(profiles->documents);
+    *profiles = (struct profiles){0};
+}
+
+DEFINE_CLEANUP(struct profiles, profiles_done)
+
+/* ---- reading ---- */
+
+struct key {
+    const char *name;
+    json_type type;
+};
+
+static int check_keys(const char *what, const json_t *object, const struct key *keys, size_t count,
+                      struct drarun_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        size_t k = 0;
+        while (k < count && strcmp(keys[k].name, name) != 0)
+            k++;
+        if (k == count)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: unknown key \"%.60s\"", what,
+                              name);
+        json_type type = json_typeof(value) == JSON_FALSE ? JSON_TRUE : json_typeof(value);
+        if (type != keys[k].type && !(type == JSON_INTEGER && keys[k].type == JSON_REAL))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: %s has the wrong type", what,
+                              name);
+    }
+    return 0;
+}
+
+static int check_variables(const char *profile, const json_t *list, struct drarun_error *err)
+{
+    static const struct key keys[] = {{"name", JSON_STRING},   {"value", JSON_STRING},
+                                      {"reason", JSON_STRING}, {"source", JSON_STRING},
+                                      {"file", JSON_TRUE},     {"when", JSON_OBJECT}};
+    static const struct key conditions[] = {{"ncclBelow", JSON_STRING},
+                                            {"ncclFrom", JSON_STRING},
+                                            {"instanceType", JSON_ARRAY},
+                                            {"mpi", JSON_STRING}};
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)list, i, entry)
+    {
+        char what[160];
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        snprintf(what, sizeof what, "profile %.60s: variable %.60s", profile, name ? name : "?");
+        if (!name || !name[0] || strchr(name, '=') ||
+            !json_is_string(json_object_get(entry, "value")) ||
+            !json_is_string(json_object_get(entry, "reason")))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "%s: expected name, value and reason as texts", what);
+        int rc = check_keys(what, entry, keys, ARRAY_LEN(keys), err);
+        if (rc == 0)
+            rc = check_keys(what, json_object_get(entry, "when"), conditions, ARRAY_LEN(conditions),
+                            err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_profile(const json_t *entry, struct drarun_error *err)
+{
+    static const struct key keys[] = {
+        {"name", JSON_STRING},       {"source", JSON_STRING},
+        {"detect", JSON_OBJECT},     {"data", JSON_STRING},
+        {"c2c", JSON_TRUE},          {"wholeNode", JSON_TRUE},
+        {"gkeNaming", JSON_TRUE},    {"exactInterface", JSON_TRUE},
+        {"hcaList", JSON_TRUE},      {"roceGid", JSON_TRUE},
+        {"mergeRails", JSON_TRUE},   {"interSocketGBs", JSON_REAL},
+        {"nicMbps", JSON_REAL},      {"variables", JSON_ARRAY},
+        {"prepend", JSON_ARRAY},     {"confirm", JSON_ARRAY},
+        {"directories", JSON_ARRAY}, {"directoryFile", JSON_STRING},
+        {"numaPairs", JSON_ARRAY},
+    };
+    static const struct key detect[] = {{"instanceType", JSON_ARRAY}, {"attribute", JSON_OBJECT},
+                                        {"label", JSON_OBJECT},       {"linkLayer", JSON_ARRAY},
+                                        {"ibdev", JSON_ARRAY},        {"arch", JSON_ARRAY}};
+    const char *name = json_string_value(json_object_get(entry, "name"));
+    char what[128];
+    if (!name)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "profiles: a profile without a name");
+    snprintf(what, sizeof what, "profile %.60s", name);
+    int rc = check_keys(what, entry, keys, ARRAY_LEN(keys), err);
+    if (rc == 0)
+        rc = check_keys(what, json_object_get(entry, "detect"), detect, ARRAY_LEN(detect), err);
+    if (rc == 0)
+        rc = check_variables(name, json_object_get(entry, "variables"), err);
+    if (rc == 0)
+        rc = check_variables(name, json_object_get(entry, "prepend"), err);
+    return rc;
+}
+
+static bool flag(const json_t *entry, const char *key, bool fallback)
+{
+    const json_t *value = json_object_get(entry, key);
+    return value ? json_is_true(value) : fallback;
+}
+
+static struct profile read_profile(const json_t *entry)
+{
+    const char *data = json_string_value(json_object_get(entry, "data"));
+    const char *source = json_string_value(json_object_get(entry, "source"));
+    return (struct profile){
+        .name = json_string_value(json_object_get(entry, "name")),
+        .source = source ? source : "",
+        .data = !data || strcmp(data, "rdma") == 0 ? PROFILE_RDMA
+                : strcmp(data, "netdev") == 0      ? PROFILE_NETDEV
+                                                   : PROFILE_NO_DATA,
+        .c2c = flag(entry, "c2c", false),
+        .whole_node = flag(entry, "wholeNode", false),
+        .gke_naming = flag(entry, "gkeNaming", false),
+        .exact_interface = flag(entry, "exactInterface", true),
+        .hca_list = flag(entry, "hcaList", true),
+        .roce_gid = flag(entry, "roceGid", true),
+        .merge_rails = flag(entry, "mergeRails", false),
+        .inter_socket = json_number_value(json_object_get(entry, "interSocketGBs")),
+        .nic_gbs = json_number_value(json_object_get(entry, "nicMbps")) * GBS_PER_MBPS,
+        .detect = json_object_get(entry, "detect"),
+        .variables = json_object_get(entry, "variables"),
+        .prepend = json_object_get(entry, "prepend"),
+        .confirm = json_object_get(entry, "confirm"),
+        .directories = json_object_get(entry, "directories"),
+        .numa_pairs = json_object_get(entry, "numaPairs"),
+        .directory_file = json_string_value(json_object_get(entry, "directoryFile")),
+    };
+}
+
+static int add_document(struct profiles *p, const json_t *document, struct drarun_error *err)
+{
+    const json_t *list = json_object_get(document, "profiles");
+    size_t i;
+    json_t *entry;
+    if (!json_is_array(list))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "profiles: expected an object with an array \"profiles\"");
+    struct profile *grown =
+        reallocarray(p->list, p->count + json_array_size(list) + 1, sizeof *grown);
+    if (!grown)
+        return error_set(err, ENOMEM, "profiles: out of memory");
+    p->list = grown;
+    json_array_foreach((json_t *)list, i, entry)
+    {
+        int rc = check_profile(entry, err);
+        if (rc < 0)
+            return rc;
+        if (!profiles_find(p, json_string_value(json_object_get(entry, "name"))))
+            p->list[p->count++] = read_profile(entry);
+    }
+    return 0;
+}
+
+int profiles_load(json_t *site, struct profiles *ret_profiles, struct drarun_error *err)
+{
+    struct profiles p = {.documents = json_array()};
+    CLEANUP(profiles_donep) struct profiles *undo = &p;
+    json_t *builtin = json_loadb((const char *)profiles_json, profiles_json_size, 0, NULL);
+    if (!p.documents || !builtin || (site && json_array_append(p.documents, site) < 0)) {
+        json_decref(builtin);
+        return error_set(err, ENOMEM, "profiles: out of memory");
+    }
+    if (json_array_append_new(p.documents, builtin) < 0)
+        return error_set(err, ENOMEM, "profiles: out of memory");
+    for (size_t d = 0; d < json_array_size(p.documents); d++) {
+        int rc = add_document(&p, json_array_get(p.documents, d), err);
+        if (rc < 0)
+            return rc;
+    }
+    p.common = json_object_get(builtin, "common");
+    p.rules = json_object_get(builtin, "rules");
+    undo = NULL;
+    *ret_profiles = p;
+    return 0;
+}
+
+int profiles_builtin(struct profiles *ret_profiles, struct drarun_error *err)
+{
+    return profiles_load(NULL, ret_profiles, err);
+}
+
+const struct profile *profiles_find(const struct profiles *profiles, const char *name)
+{
+    for (size_t i = 0; i < profiles->count; i++)
+        if (strcmp(profiles->list[i].name, name) == 0)
+            return &profiles->list[i];
+    return NULL;
+}
+
+const char *profile_rule(const struct profiles *profiles, const char *id)
+{
+    const char *text = json_string_value(json_object_get(profiles->rules, id));
+    return text ? text : "";
+}
+
+/* ---- detection ---- */
+
+bool profile_match(const char *pattern, const char *text)
+{
+    const char *star = NULL, *mark = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            mark = text;
+        } else if (tolower((unsigned char)*pattern) == tolower((unsigned char)*text)) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++mark;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+static bool match_any(const char *text, const void *patterns)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)patterns, i, entry)
+    {
+        const char *pattern = json_string_value(entry);
+        if (pattern && text && profile_match(pattern, text))
+            return true;
+    }
+    return false;
+}
+
+static const char *label(const struct profile_facts *facts, const char *key)
+{
+    return json_string_value(json_object_get(facts->labels, key));
+}
+
+/* One way of telling a profile; says in ret_fact what it was. */
+typedef bool (*detect_fn)(const struct profile *profile, const struct profile_facts *facts,
+                          char *ret_fact, size_t size);
+
+static bool by_instance_type(const struct profile *profile, const struct profile_facts *facts,
+                             char *ret_fact, size_t size)
+{
+    const char *type = label(facts, INSTANCE_TYPE);
+    if (!type || !match_any(type, json_object_get(profile->detect, "instanceType")))
+        return false;
+    snprintf(ret_fact, size, "node label %s=%s", INSTANCE_TYPE, type);
+    return true;
+}
+
+static bool by_attribute(const struct profile *profile, const struct profile_facts *facts,
+                         char *ret_fact, size_t size)
+{
+    const char *key;
+    json_t *patterns;
+    json_object_foreach(json_object_get(profile->detect, "attribute"), key, patterns)
+    {
+        if (facts->has_attribute && facts->has_attribute(key, match_any, patterns, facts->node)) {
+            snprintf(ret_fact, size, "attribute %s of the node's NICs", key);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool by_label(const struct profile *profile, const struct profile_facts *facts,
+                     char *ret_fact, size_t size)
+{
+    const char *key;
+    json_t *patterns;
+    json_object_foreach(json_object_get(profile->detect, "label"), key, patterns)
+    {
+        const char *value = label(facts, key);
+        if (value && match_any(value, patterns)) {
+            snprintf(ret_fact, size, "node label %s=%s", key, value);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every condition that the profile has must hold, and it must have one. */
+static bool by_probe(const struct profile *profile, const struct profile_facts *facts,
+                     char *ret_fact, size_t size)
+{
+    const json_t *layer = json_object_get(profile->detect, "linkLayer");
+    const json_t *ibdev = json_object_get(profile->detect, "ibdev");
+    const json_t *arch = json_object_get(profile->detect, "arch");
+    if ((!layer && !ibdev) || (layer && !match_any(facts->link_layer, layer)) ||
+        (ibdev && !match_any(facts->ibdev, ibdev)) || (arch && !match_any(facts->arch, arch)))
+        return false;
+    snprintf(ret_fact, size, "link layer %s%s%s", facts->link_layer ? facts->link_layer : "unknown",
+             ibdev ? ", device " : "", ibdev && facts->ibdev ? facts->ibdev : "");
+    return true;
+}
+
+const struct profile *profiles_detect(const struct profiles *profiles,
+                                      const struct profile_facts *facts, char *ret_fact,
+                                      size_t size)
+{
+    static const detect_fn ways[] = {by_instance_type, by_attribute, by_label, by_probe};
+    for (size_t w = 0; w < ARRAY_LEN(ways); w++)
+        for (size_t i = 0; i < profiles->count; i++)
+            if (ways[w](&profiles->list[i], facts, ret_fact, size))
+                return &profiles->list[i];
+    return NULL;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/slices.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define SLICES_MAX 1000000u /* slices in one reading */
+
+/* One slice of the input before generations are compared. */
+struct raw_slice {
+    const char *name, *driver, *pool, *node;
+    int64_t generation, expected;
+    const json_t *devices;
+    size_t pool_index;
+};
+
+struct reading {
+    struct raw_slice *list;
+    size_t count, cap;
+};
+
+void slices_done(struct slices *slices)
+{
+    free(slices->devices);
+    free(slices->pools);
+    free(slices->table);
+    json_decref(slices->documents);
+    *slices = (struct slices){0};
+}
+
+DEFINE_CLEANUP(struct slices, slices_done)
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* ---- collecting ---- */
+
+static int add_slice(struct reading *r, const json_t *item, struct drarun_error *err)
+{
+    const json_t *spec = json_object_get(item, "spec"), *pool = json_object_get(spec, "pool");
+    const char *name = text_at(json_object_get(item, "metadata"), "name");
+    struct raw_slice raw = {.name = name ? name : "(no name)",
+                            .driver = text_at(spec, "driver"),
+                            .pool = text_at(pool, "name"),
+                            .node = text_at(spec, "nodeName"),
+                            .generation = json_integer_value(json_object_get(pool, "generation")),
+                            .expected =
+                                json_integer_value(json_object_get(pool, "resourceSliceCount")),
+                            .devices = json_object_get(spec, "devices")};
+    if (!raw.driver || !raw.pool)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "ResourceSlice %s: no spec.%s", raw.name,
+                          raw.driver ? "pool.name" : "driver");
+    if (raw.devices && !json_is_array(raw.devices) && !json_is_null(raw.devices))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "ResourceSlice %s: spec.devices: expected an array", raw.name);
+    if (r->count == SLICES_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "more than %u ResourceSlices", SLICES_MAX);
+    if (r->count == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 64;
+        struct raw_slice *list = reallocarray(r->list, cap, sizeof *list);
+        if (!list)
+            return error_set(err, ENOMEM, "slices: out of memory");
+        r->list = list;
+        r->cap = cap;
+    }
+    r->list[r->count++] = raw;
+    return 0;
+}
+
+/* depth: a List inside a List is followed once, as `kubectl get -o json` of several kinds prints */
+static int collect(struct reading *r, const json_t *document, int depth, struct drarun_error *err)
+{
+    const json_t *items = json_is_array(document) ? document : json_object_get(document, "items");
+    const char *kind = text_at(document, "kind");
+    if (items) {
+        size_t i;
+        json_t *item;
+        if (!json_is_array(items) || depth == 4)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "slices: items: expected an array of ResourceSlices");
+        json_array_foreach(items, i, item)
+        {
+            int rc = collect(r, item, depth + 1, err);
+            if (rc < 0)
+                return rc;
+        }
+        return 0;
+    }
+    if (!json_is_object(document))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "slices: expected a ResourceSlice");
+    if (kind && strcmp(kind, "ResourceSlice") != 0) {
+        if (depth > 0)
+            return 0;
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "slices: expected a ResourceSlice or a List of them, got kind %.60s",
+                          kind);
+    }
+    return add_slice(r, document, err);
+}
+
+/* ---- pools and generations ---- */
+
+static int by_pool(const void *a, const void *b)
+{
+    const struct raw_slice *x = a, *y = b;
+    int order = strcmp(x->driver, y->driver);
+    if (order == 0)
+        order = strcmp(x->pool, y->pool);
+    if (order == 0)
+        order = (x->generation < y->generation) - (x->generation > y->generation);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+static bool same_pool(const struct raw_slice *a, const struct raw_slice *b)
+{
+    return strcmp(a->driver, b->driver) == 0 && strcmp(a->pool, b->pool) == 0;
+}
+
+/* The slices are in order of pool, newest generation first: keeps that one, counts the rest. */
+static void keep_newest(struct slices *slices, struct reading *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        struct raw_slice *raw = &r->list[i];
+        bool first = slices->pool_count == 0 || !same_pool(&r->list[i - 1], raw);
+        if (first)
+            slices->pools[slices->pool_count++] =
+                (struct slice_pool){raw->driver, raw->pool, raw->generation, raw->expected, 0, 0};
+        struct slice_pool *pool = &slices->pools[slices->pool_count - 1];
+        if (raw->generation < pool->generation) {
+            pool->outdated++;
+            continue;
+        }
+        if (first || strcmp(r->list[i - 1].name, raw->name) != 0)
+            pool->seen++;
+        raw->pool_index = slices->pool_count - 1;
+        /* what is compared with its predecessor stays in place: moving down keeps the order */
+        r->list[kept++] = *raw;
+    }
+    r->count = kept;
+}
+
+/* ---- devices and their table ---- */
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return (h ^ 0xff) * 1099511628211u;
+}
+
+static size_t slot_of(const struct slices *slices, const char *driver, const char *pool,
+                      const char *device)
+{
+    uint64_t h = hash_text(hash_text(hash_text(14695981039346656037u, driver), pool), device);
+    size_t slot = (size_t)(h ^ (h >> 29)) & (slices->table_size - 1);
+    for (; slices->table[slot]; slot = (slot + 1) & (slices->table_size - 1)) {
+        const struct slice_device *d = &slices->devices[slices->table[slot] - 1];
+        if (strcmp(d->name, device) == 0 && strcmp(d->pool, pool) == 0 &&
+            strcmp(d->driver, driver) == 0)
+            break;
+    }
+    return slot;
+}
+
+static int node_order(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    return strcmp(a, b);
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct slice_device *x = a, *y = b;
+    int order = node_order(x->node, y->node);
+    if (order == 0)
+        order = strcmp(x->driver, y->driver);
+    if (order == 0)
+        order = strcmp(x->pool, y->pool);
+    return order != 0 ? order : strcmp(x->name, y->name);
+}
+
+static int add_devices(struct slices *slices, const struct raw_slice *raw, struct drarun_error *err)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(raw->devices, i, item)
+    {
+        const char *name = text_at(item, "name"), *node = text_at(item, "nodeName");
+        const json_t *body = json_object_get(item, "basic"); /* v1beta1 */
+        if (!json_is_object(body))
+            body = item;
+        if (!name)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "ResourceSlice %s: spec.devices[%zu]: no name", raw->name, i);
+        const json_t *attributes = json_object_get(body, "attributes");
+        slices->devices[slices->device_count++] = (struct slice_device){
+            .driver = raw->driver,
+            .pool = raw->pool,
+            .name = name,
+            .node = node ? node : raw->node,
+            .attributes = json_is_object(attributes) ? attributes : NULL,
+            .capacity = json_object_get(body, "capacity"),
+        };
+    }
+    return 0;
+}
+
+/* The same device may come in two files; two different ones of a name would make us guess. */
+static int drop_repeated(struct slices *slices, struct drarun_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < slices->device_count; i++) {
+        struct slice_device *d = &slices->devices[i];
+        struct slice_device *before = kept ? &slices->devices[kept - 1] : NULL;
+        if (!before || by_node(before, d) != 0) {
+            slices->devices[kept++] = *d;
+            continue;
+        }
+        if (before->attributes != d->attributes &&
+            !json_equal(before->attributes, (json_t *)d->attributes))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "device %s of %s, pool %s, is there twice in one generation, with "
+                              "different attributes: give the slices of one moment",
+                              d->name, d->driver, d->pool);
+    }
+    slices->device_count = kept;
+    return 0;
+}
+
+static int index_devices(struct slices *slices, const struct reading *r, struct drarun_error *err)
+{
+    size_t devices = 0, size = 16;
+    for (size_t i = 0; i < r->count; i++)
+        devices += json_array_size(r->list[i].devices);
+    while (size < 2 * devices)
+        size *= 2;
+    slices->devices = calloc(devices + 1, sizeof *slices->devices);
+    slices->table = calloc(size, sizeof *slices->table);
+    slices->table_size = size;
+    if (!slices->devices || !slices->table)
+        return error_set(err, ENOMEM, "slices: out of memory");
+    for (size_t i = 0; i < r->count; i++) {
+        int rc = add_devices(slices, &r->list[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    qsort(slices->devices, slices->device_count, sizeof *slices->devices, by_node);
+    int rc = drop_repeated(slices, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < slices->device_count; i++) {
+        const struct slice_device *d = &slices->devices[i];
+        slices->table[slot_of(slices, d->driver, d->pool, d->name)] = (uint32_t)i + 1;
+    }
+    return 0;
+}
+
+int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error *err)
+{
+    struct reading r = {0};
+    struct slices slices = {.documents = json_incref(document)};
+    CLEANUP(slices_donep) struct slices *undo = &slices;
+    int rc = collect(&r, document, 0, err);
+    cleanup_free struct raw_slice *list = r.list;
+    if (rc < 0)
+        return rc;
+    slices.pools = calloc(r.count + 1, sizeof *slices.pools);
+    if (!slices.pools)
+        return error_set(err, ENOMEM, "slices: out of memory");
+    if (r.count > 0)
+        qsort(list, r.count, sizeof *list, by_pool);
+    keep_newest(&slices, &r);
+    rc = index_devices(&slices, &r, err);
+    if (rc < 0)
+        return rc;
+    undo = NULL;
+    *ret_slices = slices;
+    return 0;
+}
+
+/* ---- looking up ---- */
+
+const struct slice_device *slices_find(const struct slices *slices, const char *driver,
+                                       const char *pool, const char *device)
+{
+    if (slices->table_size == 0)
+        return NULL;
+    uint32_t entry = slices->table[slot_of(slices, driver, pool, device)];
+    return entry ? &slices->devices[entry - 1] : NULL;
+}
+
+const struct slice_pool *slices_pool(const struct slices *slices, const char *driver,
+                                     const char *pool)
+{
+    for (size_t i = 0; i < slices->pool_count; i++)
+        if (strcmp(slices->pools[i].name, pool) == 0 &&
+            strcmp(slices->pools[i].driver, driver) == 0)
+            return &slices->pools[i];
+    return NULL;
+}
+
+bool slice_pool_incomplete(const struct slice_pool *pool)
+{
+    return pool->seen < pool->expected;
+}
+
+const struct slice_device *slices_of_node(const struct slices *slices, const char *node,
+                                          size_t *ret_count)
+{
+    size_t low = 0, high = slices->device_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (node_order(slices->devices[middle].node, node) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t end = low;
+    while (end < slices->device_count && node_order(slices->devices[end].node, node) == 0)
+        end++;
+    *ret_count = end - low;
+    return slices->devices ? &slices->devices[low] : NULL;
+}
