@@ -16,12 +16,12 @@
 
 /* ---- for the parts ---- */
 
-int reader_nomem(struct reader *r)
+int facts_nomem(struct facts_reader *r)
 {
     return error_set(r->err, ENOMEM, "host facts: out of memory");
 }
 
-void reader_warn(struct reader *r, const char *format, ...)
+void facts_warn(struct facts_reader *r, const char *format, ...)
 {
     char line[300];
     va_list args;
@@ -37,26 +37,26 @@ void reader_warn(struct reader *r, const char *format, ...)
     strlist_add(warnings, warnings->count + 1 < TOPO_WARNINGS_MAX ? line : "and more like these");
 }
 
-int reader_list(struct reader *r, const char *path, struct strlist *ret_names)
+int facts_list(struct facts_reader *r, const char *path, struct strlist *ret_names)
 {
     struct drarun_error own = {0};
     struct strlist names = STRLIST_INIT;
     int rc = root_list(r->root, path, TOPO_ENTRIES_MAX, &names, &own);
     if (rc == -ENOMEM)
-        return reader_nomem(r);
+        return facts_nomem(r);
     if (rc < 0 && rc != -ENOENT)
-        reader_warn(r, "%s", own.text);
+        facts_warn(r, "%s", own.text);
     *ret_names = names;
     return 0;
 }
 
-void *reader_grow(struct reader *r, void *array_pointer, size_t *count, size_t size)
+void *facts_grow(struct facts_reader *r, void *array_pointer, size_t *count, size_t size)
 {
     void **array = array_pointer;
     if ((*count & (*count - 1)) == 0) { /* full at 0 and each power of two */
         void *more = realloc(*array, (*count ? *count * 2 : 1) * size);
         if (!more) {
-            reader_nomem(r);
+            facts_nomem(r);
             return NULL;
         }
         *array = more;
@@ -67,7 +67,7 @@ void *reader_grow(struct reader *r, void *array_pointer, size_t *count, size_t s
     return item;
 }
 
-int reader_text(struct reader *r, const char *path, char **ret_text)
+int facts_text(struct facts_reader *r, const char *path, char **ret_text)
 {
     char text[ROOT_TEXT_MAX];
     int len = root_read(r->root, path, text, sizeof text);
@@ -84,18 +84,18 @@ int reader_text(struct reader *r, const char *path, char **ret_text)
         len--;
     start[len] = '\0';
     *ret_text = len > 0 ? strdup(start) : NULL;
-    return len > 0 && !*ret_text ? reader_nomem(r) : 0;
+    return len > 0 && !*ret_text ? facts_nomem(r) : 0;
 }
 
-bool reader_name_ok(struct reader *r, const char *where, const char *name)
+bool facts_name_ok(struct facts_reader *r, const char *where, const char *name)
 {
     size_t len = strlen(name);
     size_t good =
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:@-");
     if (len > 0 && len < TOPO_NAME_MAX && good == len && strcmp(name, "..") != 0)
         return true;
-    reader_warn(r, "%s: \"%.80s\" is left out: expected a name of letters, digits and _.:@-", where,
-                name);
+    facts_warn(r, "%s: \"%.80s\" is left out: expected a name of letters, digits and _.:@-", where,
+               name);
     return false;
 }
 
@@ -159,12 +159,12 @@ static int rdma_order(const void *a, const void *b)
 }
 
 /* Indices follow addresses, hence the order of indices is that of addresses. */
-static int arrange(struct reader *r)
+static int arrange(struct facts_reader *r)
 {
     struct topo_host *host = r->host;
     cleanup_free size_t *map = sort_pci(host);
     if (!map)
-        return reader_nomem(r);
+        return facts_nomem(r);
     for (size_t i = 0; i < host->gpu_count; i++)
         host->gpus[i].pci = remapped(host->gpus[i].pci, map);
     for (size_t i = 0; i < host->rdma_count; i++)
@@ -180,9 +180,9 @@ static int arrange(struct reader *r)
 
 /* ---- the whole ---- */
 
-static int read_all(struct reader *r)
+static int read_all(struct facts_reader *r)
 {
-    static int (*const parts[])(struct reader *) = {
+    static int (*const parts[])(struct facts_reader *) = {
         read_machine, read_numa,  read_pci,    read_rdma, read_netdevs,
         read_gpus,    read_nodes, read_limits, arrange,
     };
@@ -191,7 +191,7 @@ static int read_all(struct reader *r)
         if (rc < 0)
             return rc;
     }
-    return r->host->warnings.failed ? reader_nomem(r) : 0;
+    return r->host->warnings.failed ? facts_nomem(r) : 0;
 }
 
 int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
@@ -203,7 +203,7 @@ int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
             return error_set(err, errno, "open /: %s", strerror(errno));
     }
     struct topo_host host = {.cpu_family = -1, .cpu_model = -1};
-    struct reader reader = {rootfd, &host, err};
+    struct facts_reader reader = {rootfd, &host, err};
     int rc = read_all(&reader);
     if (rc < 0)
         host_done(&host);

@@ -29,7 +29,7 @@ static const char *gpu_vendor(const struct topo_pci *pci)
 }
 
 /* "Model: \t NVIDIA H100" in the driver's information file: malloc'ed, NULL when not there. */
-static int field(struct reader *r, const char *text, const char *key, char **ret_value)
+static int field(struct facts_reader *r, const char *text, const char *key, char **ret_value)
 {
     size_t len = strlen(key);
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -42,12 +42,12 @@ static int field(struct reader *r, const char *text, const char *key, char **ret
         for (char *p = *ret_value; p && *p; p++)
             if (!isprint((unsigned char)*p))
                 *p = '?';
-        return *ret_value ? 0 : reader_nomem(r);
+        return *ret_value ? 0 : facts_nomem(r);
     }
     return 0;
 }
 
-static int read_information(struct reader *r, struct topo_gpu *gpu)
+static int read_information(struct facts_reader *r, struct topo_gpu *gpu)
 {
     char path[96], name[PCI_ADDR_TEXT], text[ROOT_TEXT_MAX];
     cleanup_free char *minor = NULL;
@@ -64,14 +64,14 @@ static int read_information(struct reader *r, struct topo_gpu *gpu)
         gpu->minor = (int32_t)strtol(minor, NULL, 10);
     if (gpu->uuid &&
         strncmp(gpu->uuid, "GPU-", 4) != 0) { /* "GPU-????????-..." when not asked yet */
-        reader_warn(r, "%s: \"%.60s\" is no GPU UUID", path, gpu->uuid);
+        facts_warn(r, "%s: \"%.60s\" is no GPU UUID", path, gpu->uuid);
         free(TAKE_PTR(gpu->uuid));
     }
     return rc;
 }
 
 /* Without the driver's directory nothing is known of its nodes. */
-static void look_for_node(struct reader *r, struct topo_gpu *gpu)
+static void look_for_node(struct facts_reader *r, struct topo_gpu *gpu)
 {
     char path[32];
     if (gpu->minor < 0)
@@ -81,10 +81,10 @@ static void look_for_node(struct reader *r, struct topo_gpu *gpu)
     gpu->usable = fd >= 0 ? TOPO_YES : TOPO_NO;
 }
 
-static int add_gpu(struct reader *r, size_t index, const char *vendor)
+static int add_gpu(struct facts_reader *r, size_t index, const char *vendor)
 {
     struct topo_host *host = r->host;
-    struct topo_gpu *gpu = reader_grow(r, &host->gpus, &host->gpu_count, sizeof *gpu);
+    struct topo_gpu *gpu = facts_grow(r, &host->gpus, &host->gpu_count, sizeof *gpu);
     if (!gpu)
         return -ENOMEM;
     gpu->pci = index;
@@ -116,7 +116,7 @@ static bool is_nvswitch(const struct topo_pci *pci)
     return pci->vendor == NVIDIA && pci->class_code >> 8 == 0x0680;
 }
 
-int read_gpus(struct reader *r)
+int read_gpus(struct facts_reader *r)
 {
     struct topo_host *host = r->host;
     for (size_t i = 0; i < host->pci_count; i++) {

@@ -12,7 +12,7 @@
 #include "lib/topo/host_private.h"
 
 /* "Max locked memory         8388608              8388608              bytes" */
-static void read_memlock(struct reader *r)
+static void read_memlock(struct facts_reader *r)
 {
     char text[ROOT_TEXT_MAX];
     struct topo_limits *limits = &r->host->limits;
@@ -32,7 +32,7 @@ static void read_memlock(struct reader *r)
 }
 
 /* Only where it is a mount of its own: the one of a captured tree would tell of this machine. */
-static void read_shm(struct reader *r)
+static void read_shm(struct facts_reader *r)
 {
     struct stat dev, shm;
     struct statfs fs;
@@ -57,18 +57,19 @@ static bool parse_bytes(const char *text, uint64_t *ret_value)
 }
 
 /* One file of our cgroup v2; a container's is the root of what it sees. */
-static int read_cgroup_file(struct reader *r, const char *cgroup, const char *file, char **ret_text)
+static int read_cgroup_file(struct facts_reader *r, const char *cgroup, const char *file,
+                            char **ret_text)
 {
     char path[1024];
     snprintf(path, sizeof path, "sys/fs/cgroup/%s/%s", cgroup, file);
-    int rc = reader_text(r, path, ret_text);
+    int rc = facts_text(r, path, ret_text);
     if (rc < 0 || *ret_text)
         return rc;
     snprintf(path, sizeof path, "sys/fs/cgroup/%s", file);
-    return reader_text(r, path, ret_text);
+    return facts_text(r, path, ret_text);
 }
 
-static int read_cgroup(struct reader *r)
+static int read_cgroup(struct facts_reader *r)
 {
     char text[ROOT_TEXT_MAX], cgroup[512] = "";
     cleanup_free char *memory = NULL;
@@ -88,7 +89,7 @@ static int read_cgroup(struct reader *r)
     return rc;
 }
 
-int read_limits(struct reader *r)
+int read_limits(struct facts_reader *r)
 {
     read_memlock(r);
     read_shm(r);
@@ -109,16 +110,16 @@ static bool numbered(const char *name, const char *prefix, uint32_t *ret_number)
     return true;
 }
 
-static int read_imex(struct reader *r)
+static int read_imex(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
     struct topo_host *host = r->host;
-    int rc = reader_list(r, "dev/nvidia-caps-imex-channels", &names);
+    int rc = facts_list(r, "dev/nvidia-caps-imex-channels", &names);
     for (size_t i = 0; rc == 0 && i < names.count; i++) {
         uint32_t number, *item;
         if (!numbered(names.items[i], "channel", &number))
             continue;
-        item = reader_grow(r, &host->imex_channels, &host->imex_count, sizeof *item);
+        item = facts_grow(r, &host->imex_channels, &host->imex_count, sizeof *item);
         if (!item)
             rc = -ENOMEM;
         else
@@ -128,11 +129,11 @@ static int read_imex(struct reader *r)
     return rc;
 }
 
-int read_nodes(struct reader *r)
+int read_nodes(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
     struct topo_host *host = r->host;
-    int rc = reader_list(r, "dev", &names);
+    int rc = facts_list(r, "dev", &names);
     uint32_t number;
     for (size_t i = 0; i < names.count; i++)
         host->nvidia_nodes += numbered(names.items[i], "nvidia", &number);

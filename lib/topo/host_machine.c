@@ -12,7 +12,7 @@
 /* ---- CPUs ---- */
 
 /* A list file as canonical text; *ret NULL when missing, a warning when malformed. */
-static int read_cpulist(struct reader *r, const char *path, char **ret_list)
+static int read_cpulist(struct facts_reader *r, const char *path, char **ret_list)
 {
     char text[ROOT_TEXT_MAX * 4];
     cleanup_free uint32_t *ids = NULL;
@@ -22,23 +22,23 @@ static int read_cpulist(struct reader *r, const char *path, char **ret_list)
         return 0;
     int rc = cpulist_parse(text, &ids, &count, &own);
     if (rc == -ENOMEM)
-        return reader_nomem(r);
+        return facts_nomem(r);
     if (rc < 0) {
-        reader_warn(r, "%s: %s", path, own.text);
+        facts_warn(r, "%s: %s", path, own.text);
         return 0;
     }
     struct buf list = BUF_INIT;
     buf_add_str(&list, "");
     cpulist_format(ids, count, &list);
     *ret_list = buf_take(&list);
-    return *ret_list ? 0 : reader_nomem(r);
+    return *ret_list ? 0 : facts_nomem(r);
 }
 
-static int add_node(struct reader *r, uint32_t id)
+static int add_node(struct facts_reader *r, uint32_t id)
 {
     char path[64];
     struct topo_host *host = r->host;
-    struct topo_numa *numa = reader_grow(r, &host->numas, &host->numa_count, sizeof *numa);
+    struct topo_numa *numa = facts_grow(r, &host->numas, &host->numa_count, sizeof *numa);
     if (!numa)
         return -ENOMEM;
     numa->id = id;
@@ -47,12 +47,12 @@ static int add_node(struct reader *r, uint32_t id)
     if (rc == 0 && !numa->cpulist) {
         numa->cpulist = strdup("");
         if (!numa->cpulist)
-            rc = reader_nomem(r);
+            rc = facts_nomem(r);
     }
     return rc;
 }
 
-int read_numa(struct reader *r)
+int read_numa(struct facts_reader *r)
 {
     static const char online[] = "sys/devices/system/node/online";
     char text[ROOT_TEXT_MAX];
@@ -64,11 +64,11 @@ int read_numa(struct reader *r)
         return rc;
     rc = cpulist_parse(text, &ids, &count, &own);
     if (rc < 0 && rc != -ENOMEM)
-        reader_warn(r, "%s: %s", online, own.text);
+        facts_warn(r, "%s: %s", online, own.text);
     for (size_t i = 0; rc == 0 && i < count; i++)
         if (add_node(r, ids[i]) < 0)
             return -ENOMEM;
-    return rc == -ENOMEM ? reader_nomem(r) : 0;
+    return rc == -ENOMEM ? facts_nomem(r) : 0;
 }
 
 /* ---- the machine ---- */
@@ -104,7 +104,7 @@ static int32_t cpu_number(const char *text, const char *key)
     return end == value || *end != '\0' || number < 0 || number > 65535 ? -1 : (int32_t)number;
 }
 
-static int read_cpuinfo(struct reader *r)
+static int read_cpuinfo(struct facts_reader *r)
 {
     /* the first CPU is enough: all of a large machine's take the kernel many milliseconds */
     char text[2048], value[80];
@@ -118,18 +118,18 @@ static int read_cpuinfo(struct reader *r)
         host->cpu_family = cpu_number(text, "cpu family");
         host->cpu_model = cpu_number(text, "model");
         if (!host->cpu_vendor)
-            return reader_nomem(r);
+            return facts_nomem(r);
     }
     bool arm = !x86 && cpu_field(text, "CPU implementer", value, sizeof value);
     if (!x86 && !arm)
         return 0;
     host->arch = strdup(x86 ? "x86_64" : "arm64");
-    return host->arch ? 0 : reader_nomem(r);
+    return host->arch ? 0 : facts_nomem(r);
 }
 
 /* The version stands before the date in "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64
  * 570.124.06  Release Build". */
-static int read_driver(struct reader *r)
+static int read_driver(struct facts_reader *r)
 {
     char text[ROOT_TEXT_MAX];
     struct topo_host *host = r->host;
@@ -141,37 +141,37 @@ static int read_driver(struct reader *r)
         size_t len = strcspn(word, " \t");
         if (memchr(word, '.', len) && strspn(word, "0123456789.") == len) {
             host->driver = strndup(word, len);
-            return host->driver ? 0 : reader_nomem(r);
+            return host->driver ? 0 : facts_nomem(r);
         }
         word += len;
     }
     return 0;
 }
 
-static int read_dmi(struct reader *r)
+static int read_dmi(struct facts_reader *r)
 {
     cleanup_free char *vendor = NULL, *product = NULL;
-    int rc = reader_text(r, "sys/class/dmi/id/sys_vendor", &vendor);
+    int rc = facts_text(r, "sys/class/dmi/id/sys_vendor", &vendor);
     if (rc == 0)
-        rc = reader_text(r, "sys/class/dmi/id/product_name", &product);
+        rc = facts_text(r, "sys/class/dmi/id/product_name", &product);
     if (rc < 0 || (!vendor && !product))
         return rc;
     if (asprintf(&r->host->machine, "%s%s%s", vendor ? vendor : "", vendor && product ? " " : "",
                  product ? product : "") < 0) {
         r->host->machine = NULL;
-        return reader_nomem(r);
+        return facts_nomem(r);
     }
     return 0;
 }
 
-static bool there(struct reader *r, const char *path)
+static bool there(struct facts_reader *r, const char *path)
 {
     cleanup_close int fd = root_open(r->root, path, O_PATH, NULL);
     return fd >= 0;
 }
 
 /* Where NCCL looks (src/transport/net_ib/gdr.cc). */
-static void read_peermem(struct reader *r)
+static void read_peermem(struct facts_reader *r)
 {
     static const char *const places[] = {
         "sys/module/nvidia_peermem/version",
@@ -198,10 +198,10 @@ static void judge_dmabuf(struct topo_host *host)
         host->dmabuf = TOPO_YES;
 }
 
-int read_machine(struct reader *r)
+int read_machine(struct facts_reader *r)
 {
-    static int (*const parts[])(struct reader *) = {read_cpuinfo, read_driver, read_dmi};
-    int rc = reader_text(r, "proc/sys/kernel/osrelease", &r->host->kernel);
+    static int (*const parts[])(struct facts_reader *) = {read_cpuinfo, read_driver, read_dmi};
+    int rc = facts_text(r, "proc/sys/kernel/osrelease", &r->host->kernel);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(parts); i++)
         rc = parts[i](r);
     read_peermem(r);

@@ -25,7 +25,7 @@ static void read_attributes(int dir, struct topo_netdev *net)
         net->speed_mbps = 0;
 }
 
-static int read_netdev(struct reader *r, const char *name)
+static int read_netdev(struct facts_reader *r, const char *name)
 {
     char path[128];
     struct topo_host *host = r->host;
@@ -34,24 +34,24 @@ static int read_netdev(struct reader *r, const char *name)
     cleanup_close int dir = root_open(r->root, path, O_PATH | O_DIRECTORY, &own);
     if (dir < 0) {
         if (dir != -ENOTDIR) /* bonding_masters is a file */
-            reader_warn(r, "%s", own.text);
+            facts_warn(r, "%s", own.text);
         return 0;
     }
-    struct topo_netdev *net = reader_grow(r, &host->netdevs, &host->netdev_count, sizeof *net);
+    struct topo_netdev *net = facts_grow(r, &host->netdevs, &host->netdev_count, sizeof *net);
     if (!net)
         return -ENOMEM;
     snprintf(net->name, sizeof net->name, "%s", name);
-    int rc = reader_device_pci(r, path, &net->pci);
+    int rc = facts_device_pci(r, path, &net->pci);
     read_attributes(dir, net);
     return rc;
 }
 
-int read_netdevs(struct reader *r)
+int read_netdevs(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
-    int rc = reader_list(r, CLASS, &names);
+    int rc = facts_list(r, CLASS, &names);
     for (size_t i = 0; rc == 0 && i < names.count && i < TOPO_DEVICES_MAX; i++)
-        if (reader_name_ok(r, CLASS, names.items[i]))
+        if (facts_name_ok(r, CLASS, names.items[i]))
             rc = read_netdev(r, names.items[i]);
     strlist_done(&names);
     return rc;

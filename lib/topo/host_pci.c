@@ -55,10 +55,11 @@ static void read_attributes(int dir, struct topo_pci *pci)
 }
 
 /* A function that is not there yet; its place is taken over. */
-static int add_place_take(struct reader *r, struct pci_place *place, const char *path, size_t *ret)
+static int add_place_take(struct facts_reader *r, struct pci_place *place, const char *path,
+                          size_t *ret)
 {
     struct topo_host *host = r->host;
-    struct topo_pci *pci = reader_grow(r, &host->pci, &host->pci_count, sizeof *pci);
+    struct topo_pci *pci = facts_grow(r, &host->pci, &host->pci_count, sizeof *pci);
     if (!pci) {
         pci_place_done(place);
         return -ENOMEM;
@@ -84,7 +85,7 @@ static void cut_at_function(const struct pci_place *place, const char *path, str
 }
 
 /* The bridge just above what path ends in, and those above it. */
-static int add_bridges(struct reader *r, struct buf *path)
+static int add_bridges(struct facts_reader *r, struct buf *path)
 {
     const char *slash = path->data ? strrchr(path->data, '/') : NULL;
     size_t index;
@@ -92,17 +93,17 @@ static int add_bridges(struct reader *r, struct buf *path)
         return 0;
     path->len = (size_t)(slash - path->data);
     path->data[path->len] = '\0';
-    return reader_add_pci(r, path->data, &index);
+    return facts_add_pci(r, path->data, &index);
 }
 
-int reader_add_pci(struct reader *r, const char *path, size_t *ret_index)
+int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index)
 {
     struct pci_place place;
     struct drarun_error own = {0};
     *ret_index = TOPO_NONE;
     int rc = pci_place_from_path(path, &place, &own);
     if (rc < 0)
-        return rc == -ENOMEM ? reader_nomem(r) : 0;
+        return rc == -ENOMEM ? facts_nomem(r) : 0;
     *ret_index = host_find_pci(r->host, place.addr);
     if (*ret_index != TOPO_NONE || r->host->pci_count >= TOPO_ENTRIES_MAX) {
         pci_place_done(&place);
@@ -111,7 +112,7 @@ int reader_add_pci(struct reader *r, const char *path, size_t *ret_index)
     struct buf own_path = BUF_INIT;
     cut_at_function(&place, path, &own_path);
     bool more = place.bridge_count > 0;
-    rc = own_path.failed ? reader_nomem(r) : 0;
+    rc = own_path.failed ? facts_nomem(r) : 0;
     if (rc < 0)
         pci_place_done(&place);
     else
@@ -122,7 +123,7 @@ int reader_add_pci(struct reader *r, const char *path, size_t *ret_index)
     return rc;
 }
 
-int reader_device_pci(struct reader *r, const char *path, size_t *ret_index)
+int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index)
 {
     char link[512];
     struct buf real = BUF_INIT;
@@ -130,33 +131,33 @@ int reader_device_pci(struct reader *r, const char *path, size_t *ret_index)
     snprintf(link, sizeof link, "%s/device", path);
     int rc = root_resolve(r->root, link, &real, &own);
     if (rc == -ELOOP || rc == -ENAMETOOLONG)
-        reader_warn(r, "%s", own.text);
+        facts_warn(r, "%s", own.text);
     if (rc < 0)
         rc = root_resolve(r->root, path, &real, &own);
     *ret_index = TOPO_NONE;
     if (rc == 0)
-        rc = reader_add_pci(r, real.data, ret_index);
+        rc = facts_add_pci(r, real.data, ret_index);
     else
-        rc = rc == -ENOMEM ? reader_nomem(r) : 0;
+        rc = rc == -ENOMEM ? facts_nomem(r) : 0;
     buf_done(&real);
     return rc;
 }
 
-static uint32_t class_of(struct reader *r, const char *path)
+static uint32_t class_of(struct facts_reader *r, const char *path)
 {
     uint32_t class_code = 0;
     cleanup_close int dir = root_open(r->root, path, O_PATH | O_DIRECTORY, NULL);
     if (dir < 0 || !attr_number(dir, "class", &class_code))
-        reader_warn(r, "%s: its class cannot be read", path);
+        facts_warn(r, "%s: its class cannot be read", path);
     return class_code;
 }
 
-static int read_function(struct reader *r, const char *name)
+static int read_function(struct facts_reader *r, const char *name)
 {
     struct pci_addr addr;
     struct drarun_error own = {0};
     if (pci_addr_parse(name, &addr, &own) < 0) {
-        reader_warn(r, BUS ": %s", own.text);
+        facts_warn(r, BUS ": %s", own.text);
         return 0;
     }
     char link[sizeof BUS + PCI_ADDR_TEXT];
@@ -165,19 +166,19 @@ static int read_function(struct reader *r, const char *name)
     snprintf(link, sizeof link, BUS "/%.*s", PCI_ADDR_TEXT - 1, name);
     int rc = root_resolve(r->root, link, &path, &own);
     if (rc < 0 && rc != -ENOMEM)
-        reader_warn(r, "%s", own.text);
+        facts_warn(r, "%s", own.text);
     if (rc == 0 && matters(class_of(r, path.data)))
-        rc = reader_add_pci(r, path.data, &index);
+        rc = facts_add_pci(r, path.data, &index);
     else if (rc != -ENOMEM)
         rc = 0;
     buf_done(&path);
-    return rc == -ENOMEM ? reader_nomem(r) : rc;
+    return rc == -ENOMEM ? facts_nomem(r) : rc;
 }
 
-int read_pci(struct reader *r)
+int read_pci(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
-    int rc = reader_list(r, BUS, &names);
+    int rc = facts_list(r, BUS, &names);
     for (size_t i = 0; rc == 0 && i < names.count; i++)
         rc = read_function(r, names.items[i]);
     strlist_done(&names);

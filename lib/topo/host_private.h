@@ -10,45 +10,46 @@
 #define TOPO_ENTRIES_MAX 8192u /* names read of one directory */
 #define TOPO_DEVICES_MAX 1024u /* of one kind */
 
-struct reader {
+struct facts_reader {
     int root;
     struct topo_host *host;
     struct drarun_error *err;
 };
 
-int reader_nomem(struct reader *r);
+int facts_nomem(struct facts_reader *r);
 /* Control characters become '?', the line is cut at 300 bytes. */
-void reader_warn(struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void facts_warn(struct facts_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The names in a directory as root_list; a missing one is empty, a broken one a warning. */
-int reader_list(struct reader *r, const char *path, struct strlist *ret_names);
+int facts_list(struct facts_reader *r, const char *path, struct strlist *ret_names);
 /* Room for one more in an array of the host; NULL, with the error set, when out of memory. Gives
  * zeroed memory and counts it. */
-void *reader_grow(struct reader *r, void *array_pointer, size_t *count, size_t size);
+void *facts_grow(struct facts_reader *r, void *array_pointer, size_t *count, size_t size);
 /* The file's text without control characters at its ends, malloc'ed; *ret NULL when not readable
  * or empty. */
-int reader_text(struct reader *r, const char *path, char **ret_text);
+int facts_text(struct facts_reader *r, const char *path, char **ret_text);
 
 /* Whether a device name is one that can be printed, put into variables and found again: letters,
  * digits and _.:@- only, shorter than TOPO_NAME_MAX. Warns when not. */
-bool reader_name_ok(struct reader *r, const char *where, const char *name);
+bool facts_name_ok(struct facts_reader *r, const char *where, const char *name);
 
 /* A number of at most 9 digits, decimal or with 0x hexadecimal; false for anything else. */
 bool attr_number(int dir, const char *name, uint32_t *ret_value);
 
-int read_pci(struct reader *r);
+int read_pci(struct facts_reader *r);
 /* Index of the function that a link-free path goes through, added with its bridges when new;
  * TOPO_NONE when there is none. */
-int reader_add_pci(struct reader *r, const char *path, size_t *ret_index);
+int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index);
 /* The same for a class device: its link `device`, or its own place in the tree. */
-int reader_device_pci(struct reader *r, const char *path, size_t *ret_index);
+int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index);
 
-int read_gpus(struct reader *r);
-int read_rdma(struct reader *r);
-int read_netdevs(struct reader *r);
-int read_numa(struct reader *r);
-int read_machine(struct reader *r);
-int read_limits(struct reader *r);
-int read_nodes(struct reader *r); /* /dev */
+int read_gpus(struct facts_reader *r);
+int read_rdma(struct facts_reader *r);
+int read_netdevs(struct facts_reader *r);
+int read_numa(struct facts_reader *r);
+int read_machine(struct facts_reader *r);
+int read_limits(struct facts_reader *r);
+int read_nodes(struct facts_reader *r); /* /dev */
 
 #endif

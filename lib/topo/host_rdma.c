@@ -28,7 +28,7 @@ static void read_gid_attributes(int attrs, struct topo_gid *gid, enum topo_link 
         snprintf(gid->netdev, sizeof gid->netdev, "%s", text);
 }
 
-static int read_gids(struct reader *r, int gids, int attrs, struct topo_port *port)
+static int read_gids(struct facts_reader *r, int gids, int attrs, struct topo_port *port)
 {
     uint32_t empty = 0;
     for (uint32_t index = 0; index < GIDS_MAX && empty <= GID_GAP; index++) {
@@ -43,7 +43,7 @@ static int read_gids(struct reader *r, int gids, int attrs, struct topo_port *po
             continue;
         }
         empty = 0;
-        struct topo_gid *gid = reader_grow(r, &port->gids, &port->gid_count, sizeof *gid);
+        struct topo_gid *gid = facts_grow(r, &port->gids, &port->gid_count, sizeof *gid);
         if (!gid)
             return -ENOMEM;
         gid->index = index;
@@ -53,12 +53,13 @@ static int read_gids(struct reader *r, int gids, int attrs, struct topo_port *po
     return 0;
 }
 
-static int read_port(struct reader *r, struct topo_rdma *rdma, const char *path, uint32_t number)
+static int read_port(struct facts_reader *r, struct topo_rdma *rdma, const char *path,
+                     uint32_t number)
 {
     char text[ROOT_TEXT_MAX];
     cleanup_close int dir = root_open(r->root, path, O_PATH | O_DIRECTORY, NULL);
     struct topo_port *port =
-        dir < 0 ? NULL : reader_grow(r, &rdma->ports, &rdma->port_count, sizeof *port);
+        dir < 0 ? NULL : facts_grow(r, &rdma->ports, &rdma->port_count, sizeof *port);
     if (!port)
         return dir < 0 ? 0 : -ENOMEM;
     port->number = number;
@@ -74,12 +75,12 @@ static int read_port(struct reader *r, struct topo_rdma *rdma, const char *path,
     return gids < 0 ? 0 : read_gids(r, gids, attrs, port);
 }
 
-static int read_ports(struct reader *r, struct topo_rdma *rdma, const char *device)
+static int read_ports(struct facts_reader *r, struct topo_rdma *rdma, const char *device)
 {
     char path[512];
     struct strlist names = STRLIST_INIT;
     snprintf(path, sizeof path, "%s/ports", device);
-    int rc = reader_list(r, path, &names);
+    int rc = facts_list(r, path, &names);
     for (size_t i = 0; rc == 0 && i < names.count && i < PORTS_MAX; i++) {
         char *end;
         unsigned long number = strtoul(names.items[i], &end, 10);
@@ -93,13 +94,13 @@ static int read_ports(struct reader *r, struct topo_rdma *rdma, const char *devi
 }
 
 /* The kernel lists the character device in the PCI function's folder infiniband_verbs. */
-static int read_uverbs(struct reader *r, struct topo_rdma *rdma, const char *device)
+static int read_uverbs(struct facts_reader *r, struct topo_rdma *rdma, const char *device)
 {
     char path[512];
     struct strlist names = STRLIST_INIT;
     snprintf(path, sizeof path, "%s/device/infiniband_verbs", device);
-    int rc = reader_list(r, path, &names);
-    if (rc == 0 && names.count == 1 && reader_name_ok(r, path, names.items[0])) {
+    int rc = facts_list(r, path, &names);
+    if (rc == 0 && names.count == 1 && facts_name_ok(r, path, names.items[0])) {
         snprintf(rdma->uverbs, sizeof rdma->uverbs, "%s", names.items[0]);
         snprintf(path, sizeof path, "dev/infiniband/%s", rdma->uverbs);
         cleanup_close int fd = root_open(r->root, path, O_PATH, NULL);
@@ -109,7 +110,7 @@ static int read_uverbs(struct reader *r, struct topo_rdma *rdma, const char *dev
     return rc;
 }
 
-static int read_texts(struct reader *r, struct topo_rdma *rdma, const char *device)
+static int read_texts(struct facts_reader *r, struct topo_rdma *rdma, const char *device)
 {
     char path[512];
     struct {
@@ -119,23 +120,23 @@ static int read_texts(struct reader *r, struct topo_rdma *rdma, const char *devi
         {"node_guid", &rdma->node_guid}, {"fw_ver", &rdma->firmware}, {"board_id", &rdma->board}};
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         snprintf(path, sizeof path, "%s/%s", device, files[i].name);
-        int rc = reader_text(r, path, files[i].to);
+        int rc = facts_text(r, path, files[i].to);
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-static int read_device(struct reader *r, const char *name)
+static int read_device(struct facts_reader *r, const char *name)
 {
     char device[128];
     struct topo_host *host = r->host;
-    struct topo_rdma *rdma = reader_grow(r, &host->rdmas, &host->rdma_count, sizeof *rdma);
+    struct topo_rdma *rdma = facts_grow(r, &host->rdmas, &host->rdma_count, sizeof *rdma);
     if (!rdma)
         return -ENOMEM;
     snprintf(rdma->name, sizeof rdma->name, "%s", name);
     snprintf(device, sizeof device, CLASS "/%s", name);
-    int rc = reader_device_pci(r, device, &rdma->pci);
+    int rc = facts_device_pci(r, device, &rdma->pci);
     if (rc == 0)
         rc = read_texts(r, rdma, device);
     if (rc == 0)
@@ -144,23 +145,23 @@ static int read_device(struct reader *r, const char *name)
 }
 
 /* Whether the entry leads to a directory; warns when it does not. */
-static bool leads_somewhere(struct reader *r, const char *name)
+static bool leads_somewhere(struct facts_reader *r, const char *name)
 {
     char path[128];
     struct drarun_error own = {0};
     snprintf(path, sizeof path, CLASS "/%s", name);
     cleanup_close int fd = root_open(r->root, path, O_PATH | O_DIRECTORY, &own);
     if (fd < 0)
-        reader_warn(r, "%s", own.text);
+        facts_warn(r, "%s", own.text);
     return fd >= 0;
 }
 
-int read_rdma(struct reader *r)
+int read_rdma(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
-    int rc = reader_list(r, CLASS, &names);
+    int rc = facts_list(r, CLASS, &names);
     for (size_t i = 0; rc == 0 && i < names.count && i < TOPO_DEVICES_MAX; i++)
-        if (reader_name_ok(r, CLASS, names.items[i]) && leads_somewhere(r, names.items[i]))
+        if (facts_name_ok(r, CLASS, names.items[i]) && leads_somewhere(r, names.items[i]))
             rc = read_device(r, names.items[i]);
     strlist_done(&names);
     return rc;

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A picture: a panel for each NUMA node, in it host bridges, in them switches; GPUs in the upper
+ * row, NICs in the lower one, and the pairing as lines in the corridor between, which holds nothing
+ * else. The picture brings its own background, so that it reads the same on light and dark pages.
+ */
+#include <string.h>
+
+#include "launcher/topo_view.h"
+#include "lib/base/cleanup.h"
+
+#define DEPTH_MAX 8u
+#define CELL_W 134 /* a column */
+#define BOX_W 120
+#define BOX_H 54
+#define HEAD 20     /* a group's title */
+#define CORRIDOR 62 /* between the rows */
+#define MARGIN 16
+#define GAP 10    /* between groups side by side */
+#define WIDE 1100 /* two panels side by side when both fit */
+
+/* A GPU or NIC and where it is drawn. */
+struct leaf {
+    size_t gpu, nic; /* one of them TOPO_NONE */
+    int32_t numa;
+    const char *root;
+    bool chain_known;
+    struct pci_addr switches[DEPTH_MAX];
+    size_t depth;
+    int x, y;        /* of the box, inside its panel */
+    int px, py;      /* of its panel */
+    int left, right; /* of its column, inside the panel */
+};
+
+struct picture {
+    const struct topo_view *view;
+    struct leaf *leaves;
+    size_t count;
+    int width, height;
+    struct buf *out;
+};
+
+static const struct topo_pci *pci_of(const struct picture *p, const struct leaf *leaf)
+{
+    const struct topo_view *view = p->view;
+    size_t index =
+        leaf->gpu != TOPO_NONE ? view->host->gpus[leaf->gpu].pci : view->nics[leaf->nic].pci;
+    return index == TOPO_NONE ? NULL : &view->host->pci[index];
+}
+
+/* ---- order ---- */
+
+static void add_leaf(struct picture *p, size_t gpu, size_t nic)
+{
+    struct leaf *leaf = &p->leaves[p->count++];
+    *leaf = (struct leaf){.gpu = gpu, .nic = nic, .numa = -1, .root = ""};
+    const struct topo_pci *pci = pci_of(p, leaf);
+    if (!pci)
+        return;
+    leaf->numa = pci->place.numa;
+    if (leaf->numa < 0 && p->view->host->numa_count == 1)
+        leaf->numa = (int32_t)p->view->host->numas[0].id;
+    leaf->root = pci->place.root;
+    leaf->chain_known = pci->place.chain_known;
+    leaf->depth = view_switches(&pci->place, leaf->switches, DEPTH_MAX);
+}
+
+/* Whether two leaves share their first `level` switches, and the root. */
+static bool together(const struct leaf *a, const struct leaf *b, size_t level)
+{
+    if (a->numa != b->numa || strcmp(a->root, b->root) != 0 || a->depth < level || b->depth < level)
+        return false;
+    for (size_t i = 0; i < level; i++)
+        if (pci_addr_compare(a->switches[i], b->switches[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool same_group(const struct leaf *a, const struct leaf *b)
+{
+    return a->depth == b->depth && together(a, b, a->depth);
+}
+
+static int order(const void *a, const void *b)
+{
+    const struct leaf *x = a, *y = b;
+    int rc = x->numa < y->numa ? -1 : x->numa > y->numa;
+    if (rc == 0)
+        rc = (int)strlen(x->root) - (int)strlen(y->root); /* a longer domain is a larger one */
+    if (rc == 0)
+        rc = strcmp(x->root, y->root);
+    for (size_t i = 0; rc == 0 && i < x->depth && i < y->depth; i++)
+        rc = pci_addr_compare(x->switches[i], y->switches[i]);
+    if (rc == 0)
+        rc = x->depth < y->depth ? -1 : x->depth > y->depth;
+    if (rc == 0)
+        rc = x->gpu < y->gpu ? -1 : x->gpu > y->gpu; /* TOPO_NONE is the largest */
+    return rc ? rc : x->nic < y->nic ? -1 : x->nic > y->nic;
+}
+
+/* ---- places ---- */
+
+static size_t end_of_panel(const struct picture *p, size_t first)
+{
+    size_t end = first + 1;
+    while (end < p->count && p->leaves[end].numa == p->leaves[first].numa)
+        end++;
+    return end;
+}
+
+static size_t deepest(const struct picture *p)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->leaves[i].depth > depth)
+            depth = p->leaves[i].depth;
+    return depth;
+}
+
+/* From a panel's top to its GPUs: its own title, the bridge's, one for each level of switches. */
+static int top_of_rows(const struct picture *p)
+{
+    return HEAD + 8 + HEAD * (1 + (int)deepest(p)) + 8;
+}
+
+static int panel_height(const struct picture *p)
+{
+    return top_of_rows(p) + 2 * BOX_H + CORRIDOR + 8 * (2 + (int)deepest(p));
+}
+
+/* A group's GPUs and NICs stand in the same columns, one below the other. Returns the next x. */
+static int place_group(struct picture *p, size_t first, size_t end, int x)
+{
+    int gpus = 0, nics = 0;
+    for (size_t i = first; i < end; i++) {
+        struct leaf *leaf = &p->leaves[i];
+        bool gpu = leaf->gpu != TOPO_NONE;
+        int column = gpu ? gpus++ : nics++;
+        leaf->left = x + column * CELL_W;
+        leaf->right = leaf->left + CELL_W;
+        leaf->x = leaf->left + (CELL_W - BOX_W) / 2;
+        leaf->y = top_of_rows(p) + (gpu ? 0 : BOX_H + CORRIDOR);
+    }
+    return x + (gpus > nics ? gpus : nics) * CELL_W;
+}
+
+/* How much wider than its columns a frame is on each side; inner ones have none. */
+static int inset(const struct picture *p, size_t level)
+{
+    return 5 * (int)(deepest(p) - level);
+}
+
+/* Room for the frames that end and begin between two groups. */
+static int gap_between(const struct picture *p, const struct leaf *a, const struct leaf *b)
+{
+    size_t level = 0;
+    while (level < deepest(p) && together(a, b, level))
+        level++;
+    return GAP + 2 * inset(p, level);
+}
+
+static int place_panel(struct picture *p, size_t first, size_t end)
+{
+    int x = MARGIN + inset(p, 0);
+    for (size_t i = first; i < end;) {
+        size_t stop = i + 1;
+        while (stop < end && same_group(&p->leaves[i], &p->leaves[stop]))
+            stop++;
+        if (i > first)
+            x += gap_between(p, &p->leaves[i - 1], &p->leaves[i]);
+        x = place_group(p, i, stop, x);
+        i = stop;
+    }
+    return x + MARGIN + inset(p, 0);
+}
+
+static void move_panel(struct picture *p, size_t first, size_t end, int px, int py)
+{
+    for (size_t i = first; i < end; i++) {
+        p->leaves[i].px = px;
+        p->leaves[i].py = py;
+    }
+}
+
+/* Panels in rows, as many beside each other as fit. */
+static void place_all(struct picture *p)
+{
+    int x = MARGIN, y = 2 * MARGIN + HEAD;
+    for (size_t i = 0; i < p->count;) {
+        size_t end = end_of_panel(p, i);
+        int width = place_panel(p, i, end);
+        if (x > MARGIN && x + width > WIDE) {
+            x = MARGIN;
+            y += panel_height(p) + MARGIN;
+        }
+        move_panel(p, i, end, x, y);
+        x += width + MARGIN;
+        if (x > p->width)
+            p->width = x;
+        i = end;
+    }
+    if (p->width < 760) /* the legend's line */
+        p->width = 760;
+    p->height = y + (p->count ? panel_height(p) + MARGIN : 0);
+}
+
+/* ---- drawing ---- */
+
+static void add_text(struct picture *p, int x, int y, const char *class_name, const char *text)
+{
+    buf_printf(p->out, "<text x=\"%d\" y=\"%d\" class=\"%s\">", x, y, class_name);
+    for (; *text; text++)
+        switch (*text) {
+        case '<':
+            buf_add_str(p->out, "&lt;");
+            break;
+        case '>':
+            buf_add_str(p->out, "&gt;");
+            break;
+        case '&':
+            buf_add_str(p->out, "&amp;");
+            break;
+        default:
+            buf_add(p->out, text, 1);
+        }
+    buf_add_str(p->out, "</text>\n");
+}
+
+static void add_rect(struct picture *p, int x, int y, int width, int height, const char *class_name)
+{
+    buf_printf(p->out,
+               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\" class=\"%s\"/>\n", x, y,
+               width, height, class_name);
+}
+
+/* Cut to what fits a width: a CPU list or a product may be long. */
+static void fit(char *text, int width, int per_char)
+{
+    size_t most = (size_t)(width / per_char);
+    if (strlen(text) > most && most > 1) {
+        text[most - 1] = '~';
+        text[most] = '\0';
+    }
+}
+
+/* The frame of level 0 is the host bridge, the next ones are switches. */
+static void add_frame(struct picture *p, size_t first, size_t end, size_t level)
+{
+    const struct leaf *leaf = &p->leaves[first];
+    char title[64], addr[PCI_ADDR_TEXT];
+    int left = leaf->left, right = leaf->right;
+    for (size_t i = first; i < end; i++)
+        right = p->leaves[i].right > right ? p->leaves[i].right : right;
+    int wider = inset(p, level), y = leaf->py + HEAD + 8 + HEAD * (int)level;
+    int bottom = leaf->py + panel_height(p) - 6 - 6 * (int)level;
+    if (level == 0) {
+        snprintf(title, sizeof title, "%s%s", leaf->root[0] ? leaf->root : "host bridge not known",
+                 leaf->root[0] && !leaf->chain_known ? " (switches not known)" : "");
+    } else {
+        pci_addr_format(leaf->switches[level - 1], addr);
+        snprintf(title, sizeof title, "switch %s", addr);
+    }
+    left += leaf->px - wider;
+    right += leaf->px + wider;
+    add_rect(p, left, y, right - left, bottom - y, level == 0 ? "root" : "switch");
+    fit(title, right - left - 10, 6);
+    add_text(p, left + 8, y + 14, "small", title);
+}
+
+static void add_frames(struct picture *p, size_t first, size_t end)
+{
+    for (size_t level = 0; level <= deepest(p); level++)
+        for (size_t i = first; i < end;) {
+            size_t stop = i + 1;
+            while (stop < end && together(&p->leaves[i], &p->leaves[stop], level))
+                stop++;
+            if (p->leaves[i].depth >= level)
+                add_frame(p, i, stop, level);
+            i = stop;
+        }
+}
+
+static void add_panel(struct picture *p, size_t first, size_t end)
+{
+    const struct topo_host *host = p->view->host;
+    const struct leaf *leaf = &p->leaves[first];
+    char title[300] = "NUMA node not known";
+    int right = 0;
+    for (size_t i = first; i < end; i++)
+        right = p->leaves[i].right > right ? p->leaves[i].right : right;
+    int width = right + MARGIN + inset(p, 0);
+    for (size_t i = 0; i < host->numa_count; i++)
+        if ((int32_t)host->numas[i].id == leaf->numa)
+            snprintf(title, sizeof title, "NUMA node %d: CPUs %.250s", leaf->numa,
+                     host->numas[i].cpulist);
+    if (leaf->numa >= 0 && strncmp(title, "NUMA node n", 11) == 0)
+        snprintf(title, sizeof title, "NUMA node %d", leaf->numa);
+    add_rect(p, leaf->px, leaf->py, width, panel_height(p), "numa");
+    fit(title, width - 16, 8);
+    add_text(p, leaf->px + 10, leaf->py + 19, "title", title);
+    add_frames(p, first, end);
+}
+
+static const char *path_class(enum topo_path path)
+{
+    switch (path) {
+    case TOPO_PATH_PIX:
+    case TOPO_PATH_SELF:
+        return "pix";
+    case TOPO_PATH_PXB:
+    case TOPO_PATH_P2C:
+        return "pxb";
+    case TOPO_PATH_ROOT:
+    case TOPO_PATH_PHB:
+    case TOPO_PATH_NODE:
+        return "node";
+    default:
+        return "sys";
+    }
+}
+
+static const struct leaf *leaf_of(const struct picture *p, size_t gpu, size_t nic)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->leaves[i].gpu == gpu && p->leaves[i].nic == nic)
+            return &p->leaves[i];
+    return NULL;
+}
+
+/* A line in the corridor of one panel; between panels it leaves the corridor and is still on top.
+ */
+static void add_link(struct picture *p, const struct view_link *link)
+{
+    const struct leaf *gpu = leaf_of(p, link->gpu, TOPO_NONE);
+    const struct leaf *nic = leaf_of(p, TOPO_NONE, link->nic);
+    if (!gpu || !nic)
+        return;
+    int x1 = gpu->px + gpu->x + BOX_W / 2, y1 = gpu->py + gpu->y + BOX_H;
+    int x2 = nic->px + nic->x + BOX_W / 2, y2 = nic->py + nic->y, middle = (y1 + y2) / 2;
+    buf_printf(p->out, "<path d=\"M%d %dC%d %d %d %d %d %d\" class=\"link %s\"/>\n", x1, y1, x1,
+               middle, x2, middle, x2, y2, path_class(link->path));
+    if (x1 == x2) /* beside a straight line there is room for its name */
+        add_text(p, x1 + 7, middle + 4, "small", topo_path_name(link->path));
+}
+
+static void add_box(struct picture *p, const struct leaf *leaf)
+{
+    const struct topo_view *view = p->view;
+    char name[80], addr[PCI_ADDR_TEXT] = "no PCI address", line[64], rate[16];
+    int x = leaf->px + leaf->x, y = leaf->py + leaf->y;
+    const struct topo_pci *pci = pci_of(p, leaf);
+    bool gpu = leaf->gpu != TOPO_NONE;
+    enum topo_tri usable = gpu ? view->host->gpus[leaf->gpu].usable : view->nics[leaf->nic].usable;
+    const char *kind = gpu ? "gpu" : "nic", *claimed = "";
+    if (view_claimed_known(view))
+        claimed = usable == TOPO_YES ? " claimed" : usable == TOPO_NO ? " other" : "";
+    if (pci)
+        pci_addr_format(pci->place.addr, addr);
+    if (gpu) {
+        snprintf(name, sizeof name, "GPU%zu", leaf->gpu);
+        const char *product = view_gpu_name(&view->host->gpus[leaf->gpu]);
+        snprintf(line, sizeof line, "%.60s", product + (strncmp(product, "NVIDIA ", 7) ? 0 : 7));
+    } else {
+        const struct view_nic *nic = &view->nics[leaf->nic];
+        view_rate(nic->mbps, rate);
+        snprintf(name, sizeof name, "%.60s", nic->name);
+        snprintf(line, sizeof line, "%s %s", rate, view_link_words(nic));
+    }
+    buf_printf(p->out,
+               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" class=\"%s%s\"/>\n", x,
+               y, BOX_W, BOX_H, kind, claimed);
+    fit(name, BOX_W - 12, 8);
+    fit(line, BOX_W - 12, 7);
+    add_text(p, x + 8, y + 17, "name", name);
+    add_text(p, x + 8, y + 32, "small", addr);
+    add_text(p, x + 8, y + 46, "small", line);
+}
+
+static const char style[] =
+    "<style>\n"
+    "text{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#1c2430}\n"
+    ".title{font-size:13px;font-weight:bold}.name{font-size:13px;font-weight:bold}\n"
+    ".small{font-size:10.5px}\n"
+    ".page{fill:#ffffff}.numa{fill:#f1f4f8;stroke:#8492a6}\n"
+    ".root{fill:#ffffff;stroke:#8492a6}.switch{fill:#f7f3e8;stroke:#b09a5b}\n"
+    ".gpu{fill:#d8efd3;stroke:#3f7d33}.nic{fill:#d6e6f7;stroke:#2f6299}\n"
+    ".claimed{stroke-width:3.5}.other{fill-opacity:.35;stroke-dasharray:4 3}\n"
+    ".link{fill:none;stroke-width:3}\n"
+    ".pix{stroke:#2e8b3d}.pxb{stroke:#1f77b4}.node{stroke:#d98200}.sys{stroke:#c62828}\n"
+    "</style>\n";
+
+static void add_legend(struct picture *p)
+{
+    static const struct {
+        const char *class_name, *text;
+        int width;
+    } entries[] = {{"pix", "PIX", 74},
+                   {"pxb", "PXB, P2C", 112},
+                   {"node", "PHB, NODE", 120},
+                   {"sys", "SYS", 76}};
+    int x = MARGIN, y = MARGIN + 12;
+    add_text(p, x, y, "title", "Paired:");
+    x += 72;
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
+        buf_printf(p->out, "<path d=\"M%d %dH%d\" class=\"link %s\"/>\n", x, y - 4, x + 26,
+                   entries[i].class_name);
+        add_text(p, x + 32, y, "small", entries[i].text);
+        x += entries[i].width;
+    }
+    if (view_claimed_known(p->view))
+        add_text(p, x + 8, y, "small", "thick frame: given to this pod; dashed: not given");
+    else if (p->view->host->gpu_count + p->view->nic_count == 0)
+        add_text(p, x + 8, y, "small", "no GPU and no RDMA NIC here");
+}
+
+void topo_svg(const struct topo_view *view, struct buf *out)
+{
+    size_t most = view->host->gpu_count + view->nic_count + 1;
+    cleanup_free struct leaf *leaves = calloc(most, sizeof *leaves);
+    struct picture p = {view, leaves, 0, 0, 0, out};
+    if (!leaves) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < view->host->gpu_count; i++)
+        add_leaf(&p, i, TOPO_NONE);
+    for (size_t i = 0; i < view->nic_count; i++)
+        add_leaf(&p, TOPO_NONE, i);
+    qsort(leaves, p.count, sizeof *leaves, order);
+    place_all(&p);
+    buf_printf(out,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+               "viewBox=\"0 0 %d %d\">\n%s",
+               p.width, p.height, p.width, p.height, style);
+    buf_printf(out, "<rect width=\"%d\" height=\"%d\" class=\"page\"/>\n", p.width, p.height);
+    add_legend(&p);
+    for (size_t i = 0, end; i < p.count; i = end) {
+        end = end_of_panel(&p, i);
+        add_panel(&p, i, end);
+    }
+    for (size_t i = 0; i < view->link_count; i++)
+        add_link(&p, &view->links[i]);
+    for (size_t i = 0; i < p.count; i++)
+        add_box(&p, &leaves[i]);
+    buf_add_str(out, "</svg>\n");
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/topo_view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- NICs ---- */
+
+static void add_rdma(struct topo_view *view, const struct topo_rdma *rdma)
+{
+    uint32_t mbps = 0;
+    for (size_t i = 0; i < rdma->port_count; i++)
+        if (rdma->ports[i].active != TOPO_NO)
+            mbps += rdma->ports[i].rate_mbps;
+    view->nics[view->nic_count++] = (struct view_nic){
+        rdma->name, rdma->pci, rdma, host_netdev_of(view->host, rdma), mbps, rdma->usable};
+}
+
+static void add_netdev(struct topo_view *view, const struct topo_netdev *net)
+{
+    if (net->pci != TOPO_NONE)
+        view->nics[view->nic_count++] =
+            (struct view_nic){net->name, net->pci, NULL, net, net->speed_mbps, TOPO_YES};
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct view_nic *x = a, *y = b;
+    if (x->pci != y->pci)
+        return x->pci < y->pci ? -1 : 1;
+    return strverscmp(x->name, y->name);
+}
+
+static void add_nics(struct topo_view *view)
+{
+    const struct topo_host *host = view->host;
+    for (size_t i = 0; i < host->rdma_count; i++)
+        add_rdma(view, &host->rdmas[i]);
+    for (size_t i = 0; host->rdma_count == 0 && host->gpu_count > 0 && i < host->netdev_count; i++)
+        add_netdev(view, &host->netdevs[i]);
+    if (view->nic_count > 1)
+        qsort(view->nics, view->nic_count, sizeof *view->nics, by_address);
+}
+
+/* ---- pairing ---- */
+
+struct pairing {
+    struct topo_view *view;
+    size_t *loads;        /* NICs of each GPU, then GPUs of each NIC */
+    enum topo_path *best; /* of each GPU's first link */
+};
+
+static void link_up(struct pairing *p, size_t gpu, size_t nic, enum topo_path path)
+{
+    size_t gpus = p->view->host->gpu_count;
+    p->view->links[p->view->link_count++] = (struct view_link){gpu, nic, path};
+    if (p->loads[gpu] == 0)
+        p->best[gpu] = path;
+    p->loads[gpu]++;
+    p->loads[gpus + nic]++;
+}
+
+static bool joins(const struct topo_view *view, size_t gpu, size_t nic)
+{
+    return view->host->gpus[gpu].usable != TOPO_NO && view->nics[nic].usable != TOPO_NO;
+}
+
+static uint32_t fastest(const struct topo_view *view)
+{
+    uint32_t mbps = 0;
+    for (size_t i = 0; i < view->nic_count; i++)
+        if (view->nics[i].usable != TOPO_NO && view->nics[i].mbps > mbps)
+            mbps = view->nics[i].mbps;
+    return mbps;
+}
+
+/* A NIC of the fastest kind that this GPU may use by this path. */
+static bool candidate(const struct topo_view *view, size_t gpu, size_t nic, enum topo_path path)
+{
+    return view->nics[nic].mbps == fastest(view) && joins(view, gpu, nic) &&
+           view_path(view, gpu, nic) == path;
+}
+
+/* One NIC a GPU and one GPU a NIC, nearest class first. In a tree of bridges this is also the best
+ * assignment: whoever is near one of a group is as near to all of it. Slower NICs, as of storage,
+ * stay for the next rounds. */
+static void pair_one_to_one(struct pairing *p, enum topo_path path)
+{
+    struct topo_view *view = p->view;
+    size_t gpus = view->host->gpu_count;
+    for (size_t g = 0; g < gpus; g++)
+        for (size_t n = 0; n < view->nic_count && p->loads[g] == 0; n++)
+            if (p->loads[gpus + n] == 0 && candidate(view, g, n, path))
+                link_up(p, g, n, path);
+}
+
+/* The class of a GPU's nearest candidates; ret_first is the first of ret_count NICs. */
+static enum topo_path nearest(const struct topo_view *view, size_t gpu, size_t *ret_first,
+                              size_t *ret_count)
+{
+    *ret_count = 0;
+    for (enum topo_path path = TOPO_PATH_PIX; path <= TOPO_PATH_SYS; path++) {
+        for (size_t n = 0; n < view->nic_count; n++)
+            if (candidate(view, gpu, n, path) && (*ret_count)++ == 0)
+                *ret_first = n;
+        if (*ret_count > 0)
+            return path;
+    }
+    return TOPO_PATH_UNKNOWN;
+}
+
+/* Where a group has more NICs than GPUs, each GPU takes as many neighbours as NCCL does
+ * (ncclTopoGetLocalNet): the k-th GPU the k-th block. */
+static void pair_block(struct pairing *p, size_t gpu)
+{
+    struct topo_view *view = p->view;
+    size_t nics, gpus = 0, rank = 0, first = 0, seen = 0;
+    enum topo_path path = nearest(view, gpu, &first, &nics);
+    for (size_t g = 0; nics > 0 && g < view->host->gpu_count; g++)
+        if (candidate(view, g, first, path)) {
+            rank += g < gpu;
+            gpus++;
+        }
+    if (gpus == 0 || nics < 2 * gpus || path == TOPO_PATH_SYS)
+        return;
+    for (size_t n = first; n < view->nic_count; n++)
+        if (candidate(view, gpu, n, path) && seen++ / (nics / gpus) == rank &&
+            p->loads[view->host->gpu_count + n] == 0)
+            link_up(p, gpu, n, path);
+}
+
+/* A GPU that got none shares the nearest NIC with the fewest GPUs. */
+static void share_nic(struct pairing *p, size_t gpu)
+{
+    struct topo_view *view = p->view;
+    size_t gpus = view->host->gpu_count, best = TOPO_NONE;
+    enum topo_path best_path = TOPO_PATH_UNKNOWN;
+    for (size_t n = 0; n < view->nic_count; n++) {
+        enum topo_path path = view_path(view, gpu, n);
+        if (!joins(view, gpu, n) || path == TOPO_PATH_UNKNOWN)
+            continue;
+        if (best == TOPO_NONE || path < best_path ||
+            (path == best_path && p->loads[gpus + n] < p->loads[gpus + best])) {
+            best = n;
+            best_path = path;
+        }
+    }
+    if (best != TOPO_NONE)
+        link_up(p, gpu, best, best_path);
+}
+
+/* A NIC left over joins the GPU with the fewest among those that it is as near to as their own. */
+static void join_gpu(struct pairing *p, size_t nic)
+{
+    struct topo_view *view = p->view;
+    size_t best = TOPO_NONE;
+    for (size_t g = 0; g < view->host->gpu_count; g++)
+        if (joins(view, g, nic) && p->loads[g] > 0 && view_path(view, g, nic) == p->best[g] &&
+            p->best[g] != TOPO_PATH_SYS && (best == TOPO_NONE || p->loads[g] < p->loads[best]))
+            best = g;
+    if (best != TOPO_NONE && view->nics[nic].mbps == fastest(view))
+        link_up(p, best, nic, p->best[best]);
+}
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct view_link *x = a, *y = b;
+    if (x->gpu != y->gpu)
+        return x->gpu < y->gpu ? -1 : 1;
+    return x->nic < y->nic ? -1 : x->nic > y->nic;
+}
+
+static void pair(struct pairing *p)
+{
+    struct topo_view *view = p->view;
+    size_t gpus = view->host->gpu_count;
+    for (size_t g = 0; g < gpus; g++)
+        pair_block(p, g);
+    for (enum topo_path path = TOPO_PATH_PIX; path <= TOPO_PATH_SYS; path++)
+        pair_one_to_one(p, path);
+    for (size_t g = 0; g < gpus; g++)
+        if (p->loads[g] == 0)
+            share_nic(p, g);
+    for (size_t n = 0; n < view->nic_count; n++)
+        if (p->loads[gpus + n] == 0)
+            join_gpu(p, n);
+    if (view->link_count > 1)
+        qsort(view->links, view->link_count, sizeof *view->links, by_gpu);
+}
+
+/* ---- the view ---- */
+
+int topo_view_make(const struct topo_host *host, struct topo_view *ret_view,
+                   struct drarun_error *err)
+{
+    size_t nics = host->rdma_count + host->netdev_count + 1, all = nics + host->gpu_count;
+    struct topo_view view = {.host = host};
+    cleanup_free size_t *loads = calloc(all, sizeof *loads);
+    cleanup_free enum topo_path *best = calloc(all, sizeof *best);
+    view.nics = calloc(nics, sizeof *view.nics);
+    view.links = calloc(all, sizeof *view.links);
+    if (!loads || !best || !view.nics || !view.links) {
+        topo_view_done(&view);
+        return error_set(err, ENOMEM, "out of memory");
+    }
+    add_nics(&view);
+    pair(&(struct pairing){&view, loads, best});
+    *ret_view = view;
+    return 0;
+}
+
+void topo_view_done(struct topo_view *view)
+{
+    free(view->nics);
+    free(view->links);
+    *view = (struct topo_view){0};
+}
+
+enum topo_path view_path(const struct topo_view *view, size_t gpu, size_t nic)
+{
+    const struct topo_host *host = view->host;
+    return host_path(host, host->gpus[gpu].pci, view->nics[nic].pci, host->c2c == TOPO_YES);
+}
+
+bool view_claimed_known(const struct topo_view *view)
+{
+    bool given = false, withheld = false;
+    for (size_t i = 0; i < view->host->gpu_count; i++) {
+        given |= view->host->gpus[i].usable == TOPO_YES;
+        withheld |= view->host->gpus[i].usable == TOPO_NO;
+    }
+    for (size_t i = 0; i < view->nic_count; i++) {
+        given |= view->nics[i].rdma && view->nics[i].usable == TOPO_YES;
+        withheld |= view->nics[i].usable == TOPO_NO;
+    }
+    return given && withheld;
+}
+
+const char *view_gpu_name(const struct topo_gpu *gpu)
+{
+    return gpu->product ? gpu->product : gpu->vendor;
+}
+
+void view_rate(uint32_t mbps, char text[16])
+{
+    if (mbps == 0)
+        snprintf(text, 16, "?");
+    else
+        snprintf(text, 16, "%gG", mbps / 1000.0);
+}
+
+const char *view_link_words(const struct view_nic *nic)
+{
+    if (!nic->rdma)
+        return "no RDMA";
+    if (nic->rdma->port_count == 0)
+        return "no port seen";
+    switch (nic->rdma->ports[0].link) {
+    case TOPO_LINK_ETHERNET:
+        return "RoCE";
+    case TOPO_LINK_IB:
+        return "InfiniBand";
+    default:
+        return "RDMA";
+    }
+}
+
+size_t view_switches(const struct pci_place *place, struct pci_addr *ret_switches, size_t max)
+{
+    /* from the root: root port, upstream port, downstream port, upstream port, ... */
+    size_t count = 0;
+    for (size_t up = 1; up + 1 < place->bridge_count && count < max; up += 2)
+        ret_switches[count++] = place->bridges[place->bridge_count - 1 - up];
+    return count;
+}

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun topo on the machines of tests/data/fixtures, on broken trees, and on this machine."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from support.build import SANITIZE, SOURCE
+from support.sysfs_tree import leaves, make_tree
+
+FIXTURES = {path.stem: json.loads(path.read_text())
+            for path in sorted((SOURCE / "tests/data/fixtures").glob("*.json"))}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def topo(drarun, root, *args):
+    run = drarun("topo", "--root", root, *args)
+    assert run.rc == 0, run.err
+    return run
+
+
+def facts(drarun, root):
+    return json.loads(topo(drarun, root, "--format", "json").out)
+
+
+def places(fixture):
+    """address -> (switches from the root down, NUMA node), as the fixture has them."""
+    return {address: (switches, entry["numa"])
+            for entry in fixture["truth"]["pci"] for address, switches in leaves(entry["tree"])}
+
+
+def expected_path(fixture, gpu, nic):
+    """What the fixture's tree says, computed from nesting alone."""
+    where = places(fixture)
+    a, b = where[gpu], where[nic]
+    if a[1] != b[1]:
+        return "SYS"
+    real = [s for s in a[0] if not s.startswith("ffff")]
+    if real and real[0] in b[0]:
+        return "PIX" if a[0] == b[0] else "PXB"
+    if fixture["truth"]["gpu"]["c2c"]:
+        return "P2C"
+    # a topology file's switch is one host bridge in sysfs
+    return "PHB" if a[0] and a[0] == b[0] else "NODE"
+
+
+def test_there_are_fixtures():
+    assert len(FIXTURES) >= 10
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_machine(drarun, tmp_path, name):
+    fixture = FIXTURES[name]
+    truth = fixture["truth"]
+    machine = facts(drarun, make_tree(fixture, tmp_path))
+    assert machine["warnings"] == []
+    assert [node["cpus"] for node in machine["numaNodes"]] == [n["cpus"] for n in truth["cpu"]["numa"]]
+    gpus = sorted(set(places(fixture)) - set(truth["nics"]))
+    assert [gpu["pciBusID"] for gpu in machine["gpus"]] == gpus
+    by_name = {nic["name"]: nic for nic in machine["nics"]}
+    for address, nic in truth["nics"].items():
+        seen = by_name[nic["ibdev"] or nic["netdev"]]
+        assert seen["pciBusID"] == address
+        assert seen["rateMbps"] == nic["speedMbps"]
+        assert seen["netdev"] == nic["netdev"]
+        assert seen["rdma"] == (nic["ibdev"] is not None)
+        gids = [(g["index"], g["type"], g["address"]) for p in seen["ports"] for g in p["gids"]]
+        assert gids == [(g["index"], g["type"], g["ip"]) for g in nic.get("gids", [])]
+    assert len(by_name) == len(truth["nics"])
+    for gpu in machine["gpus"]:
+        for nic, path in gpu["paths"].items():
+            assert path == expected_path(fixture, gpu["pciBusID"], by_name[nic]["pciBusID"]), (gpu, nic)
+    assert machine["machine"]["peermem"] == truth["gdr"]["peermem"]
+    assert machine["machine"]["dmabufInferred"] == truth["gdr"]["dmabuf"]
+    assert machine["machine"]["c2cInferred"] == truth["gpu"]["c2c"]
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_matrix_says_the_same(drarun, tmp_path, name):
+    root = make_tree(FIXTURES[name], tmp_path)
+    machine, text = facts(drarun, root), topo(drarun, root).out
+    rows = {line.split()[0]: line.split() for line in text.splitlines()
+            if re.match(r"(GPU|NIC)\d+ ", line)}
+    assert len(rows) == len(machine["gpus"]) + len(machine["nics"])
+    gpus, nics = machine["gpus"], machine["nics"]
+    for i, gpu in enumerate(gpus):
+        for j, nic in enumerate(nics):
+            path = gpu["paths"][nic["name"]]
+            assert rows[f"GPU{i}"][1 + len(gpus) + j] == path
+            assert rows[f"NIC{j}"][1 + i] == path
+        assert rows[f"GPU{i}"][1 + i] == "X"
+        pci = next(p for p in machine["pci"] if p["address"] == gpu["pciBusID"])
+        assert rows[f"GPU{i}"][-1] == str(pci["numaNode"])
+        assert rows[f"GPU{i}"][-2] == machine["numaNodes"][pci["numaNode"]]["cpus"]
+
+
+@pytest.mark.parametrize("name,pairs", [
+    ("a4-highgpu-8g", [[f"mlx5_{i}"] for i in range(8)]),
+    ("dgx-h100", [[f"mlx5_{i}"] for i in (0, 3, 4, 5, 6, 9, 10, 11)]),  # never those of storage
+    ("aws-p4d-24xlarge", [[n] for n in ("rdmap16s27", "rdmap32s27", "rdmap144s27", "rdmap160s27") for _ in "ab"]),
+    ("oke-gb200-v3-4", [["mlx5_0", "mlx5_1"], ["mlx5_2", "mlx5_3"], ["mlx5_5", "mlx5_6"], ["mlx5_7", "mlx5_8"]]),
+    ("a3-megagpu-8g", [[f"eth{i}"] for i in range(1, 9)]),
+    ("small-l4-2gpu", [[], []]),
+])
+def test_pairing(drarun, tmp_path, name, pairs):
+    machine = facts(drarun, make_tree(FIXTURES[name], tmp_path))
+    assert [gpu["nics"] for gpu in machine["gpus"]] == pairs
+
+
+def test_pod_sees_what_it_was_given(drarun, tmp_path):
+    given = {"0000:8f:00.0", "0000:c4:00.0", "0000:91:00.0", "0000:cd:00.0"}
+    root = make_tree(FIXTURES["a4-highgpu-8g"], tmp_path, given)
+    machine = facts(drarun, root)
+    assert {d["pciBusID"] for d in machine["gpus"] + machine["nics"] if d["usable"]} == given
+    assert [g["nics"] for g in machine["gpus"]] == [["mlx5_0"], [], [], [], ["mlx5_6"], [], [], []]
+    assert machine["gpus"][4]["paths"]["mlx5_6"] == "NODE"
+    assert topo(drarun, root).out.count("not given to this pod") == 12
+    xml = ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)
+    assert [g.get("dev") for g in xml.iter("gpu")] == ["0", "1"]
+    assert [n.get("name") for n in xml.iter("net")] == ["mlx5_0", "mlx5_6"]
+
+
+# ---- XML for NCCL
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_nccl_xml(drarun, tmp_path, name):
+    fixture = FIXTURES[name]
+    root = make_tree(fixture, tmp_path)
+    machine = facts(drarun, root)
+    xml = ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)
+    assert (xml.tag, xml.get("version")) == ("system", "1")
+    cpu = fixture["truth"]["cpu"]
+    for node in xml:
+        assert node.tag == "cpu" and node.get("arch") == cpu["arch"]
+        assert node.get("modelid") == (str(cpu["model"]) if "model" in cpu else None)
+    above = {child: parent for parent in xml.iter() for child in parent}
+    assert len(list(xml.iter("gpu"))) == len(machine["gpus"])
+    assert {net.get("name") for net in xml.iter("net")} == {nic["name"] for nic in machine["nics"]}
+    where = places(fixture)
+    for gpu in xml.iter("gpu"):
+        chain, node = [], above[gpu]
+        address = node.get("busid")
+        assert node.get("link_speed") == "32.0 GT/s PCIe" and node.get("link_width") == "16"
+        assert node.get("class") == "0x030200"
+        while (node := above[node]).tag == "pci":
+            chain.insert(0, node.get("busid"))
+        assert chain == [s for s in where[address][0] if not s.startswith("ffff")]
+        assert node.get("numaid") == str(where[address][1])
+
+
+def test_ports_of_a_card_are_one_device_for_nccl(drarun, tmp_path):
+    root = make_tree(FIXTURES["oke-gb200-v3-4"], tmp_path)
+    xml = ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)
+    cards = {pci.get("busid"): [net.get("name") for net in pci.iter("net")]
+             for pci in xml.iter("pci") if pci.find("nic") is not None}
+    assert cards["0000:03:00.0"] == ["mlx5_0", "mlx5_1"]
+    assert len(cards) == 4
+
+
+# ---- the picture
+
+
+def boxes(svg, *classes):
+    return [tuple(float(r.get(k)) for k in ("x", "y", "width", "height")) for r in svg.iter(f"{SVG}rect")
+            if r.get("class").split()[0] in classes]
+
+
+def overlap(a, b):
+    return a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+
+
+def inside(inner, outer):
+    return (outer[0] <= inner[0] and outer[1] <= inner[1] and inner[0] + inner[2] <= outer[0] + outer[2]
+            and inner[1] + inner[3] <= outer[1] + outer[3])
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_picture(drarun, tmp_path, name):
+    root = make_tree(FIXTURES[name], tmp_path)
+    machine = facts(drarun, root)
+    svg = ElementTree.fromstring(topo(drarun, root, "--format", "svg").out)
+    devices, panels = boxes(svg, "gpu", "nic"), boxes(svg, "numa")
+    frames = boxes(svg, "root")
+    assert len(devices) == len(machine["gpus"]) + len(machine["nics"])
+    for shapes in (devices, panels, frames):
+        assert not any(overlap(a, b) for i, a in enumerate(shapes) for b in shapes[:i])
+    page = (0, 0, float(svg.get("width")), float(svg.get("height")))
+    assert all(inside(panel, page) for panel in panels)
+    assert all(any(inside(frame, panel) for panel in panels) for frame in frames)
+    assert all(any(inside(box, frame) for frame in frames) for box in devices)
+    # frames of switches are nested or apart
+    frames += boxes(svg, "switch")
+    assert all(inside(a, b) or inside(b, a) or not overlap(a, b) for a in frames for b in frames)
+    links = [p for p in svg.iter(f"{SVG}path") if "C" in p.get("d")]
+    assert len(links) == sum(len(gpu["nics"]) for gpu in machine["gpus"])
+    # each link starts at the lower edge of a GPU and ends at the upper edge of a NIC
+    for link in links:
+        x1, y1, *_, x2, y2 = map(float, re.findall(r"-?\d+", link.get("d")))
+        assert any(x < x1 < x + w and y1 == y + h for x, y, w, h in boxes(svg, "gpu"))
+        assert any(x < x2 < x + w and y2 == y for x, y, w, h in boxes(svg, "nic"))
+
+
+def test_picture_marks_what_is_claimed(drarun, tmp_path):
+    given = {"0000:8f:00.0", "0000:91:00.0"}
+    root = make_tree(FIXTURES["a4-highgpu-8g"], tmp_path, given)
+    text = topo(drarun, root, "--format", "svg").out
+    assert len(re.findall(r'class="(?:gpu|nic) claimed"', text)) == 2
+    assert len(re.findall(r'class="(?:gpu|nic) other"', text)) == 14
+
+
+def test_picture_can_be_rendered(drarun, tmp_path):
+    if not shutil.which("rsvg-convert"):
+        pytest.skip("no rsvg-convert; install librsvg2-bin")
+    svg = tmp_path / "x.svg"
+    svg.write_text(topo(drarun, make_tree(FIXTURES["dgx-h100"], tmp_path / "tree"), "--format", "svg").out)
+    png = subprocess.run(["rsvg-convert", svg], capture_output=True, check=True).stdout
+    assert png.startswith(b"\x89PNG") and len(png) > 20000
+
+
+# ---- this machine, and bad input
+
+
+def test_this_machine(drarun):
+    run = drarun("topo")
+    assert run.rc == 0
+    if not os.path.exists("/dev/nvidia0") and not os.path.exists("/sys/class/infiniband"):
+        assert run.out.startswith("no GPU and no RDMA NIC here")
+    online = open("/sys/devices/system/cpu/online", encoding="utf-8").read().strip()
+    assert f"CPUs {online}\n" in run.out
+    machine = json.loads(drarun("topo", "--format", "json").out)
+    assert {n["name"] for n in machine["netdevs"]} == {
+        n for n in os.listdir("/sys/class/net") if n != "bonding_masters"}
+    assert machine["limits"]["memlockKnown"]
+
+
+@pytest.mark.plain("a bound for the plain build")
+def test_is_fast(drarun, build, tmp_path):
+    root = make_tree(FIXTURES["dgx-h100"], tmp_path)
+    times = []
+    for _ in range(15):
+        start = time.monotonic()
+        subprocess.run([build / "bin/drarun", "topo", "--root", root], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.monotonic() - start)
+    assert min(times) < 0.030, times
+
+
+def test_empty_tree(drarun, tmp_path):
+    for form in ("text", "svg", "nccl-xml", "json"):
+        out = topo(drarun, tmp_path, "--format", form).out
+        assert out
+    assert topo(drarun, tmp_path).out.startswith("no GPU and no RDMA NIC here\nCPUs not known\n")
+
+
+def test_hostile_tree(drarun, tmp_path):
+    root = make_tree(FIXTURES["dgx-h100"], tmp_path)
+    ib = root / "sys/class/infiniband"
+    (ib / "bad\nname\x1b[31m").mkdir()
+    (ib / ("x" * 250)).mkdir()
+    (ib / "dangling").symlink_to("../../nothing")
+    (ib / "loop").symlink_to("loop")
+    (ib / "outside").symlink_to("../" * 40 + "etc")
+    (root / "sys/bus/pci/devices/0000:ff:00.0").symlink_to("/etc")
+    os.mkfifo(root / "proc/cpuinfo.fifo")
+    (root / "proc/cpuinfo").unlink()
+    (root / "proc/cpuinfo").symlink_to("cpuinfo.fifo")
+    gpu = next(root.glob("sys/devices/**/0000:1b:00.0"))
+    (gpu / "numa_node").write_text("-1\n")
+    (root / "proc/driver/nvidia/gpus/0000:1b:00.0/information").write_text("Model: <b>&\"" + "x" * 5000)
+    run = topo(drarun, root)
+    assert "bad?name?[31m" in run.err and "dangling" in run.err and "loop" in run.err
+    assert "\x1b" not in run.out + run.err
+    rows = {line.split()[0]: line.split() for line in run.out.splitlines() if line.startswith(("GPU", "NIC"))}
+    assert rows["GPU0"][2] == "?" and rows["GPU0"][-1] == "?"  # another socket's or not: not known
+    assert "PXB" in rows["GPU0"]
+    svg = ElementTree.fromstring(topo(drarun, root, "--format", "svg").out)
+    assert "<b>&\"" in "".join(svg.itertext())
+    ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)
+    assert facts(drarun, root)["warnings"]
+
+
+@pytest.mark.parametrize("args,says", [
+    (["--root", "/nowhere/at/all"], "--root /nowhere/at/all: No such file or directory"),
+    (["--root", "/etc/passwd"], "Not a directory"),
+    (["--format", "png"], "png"),
+    (["--formt", "svg"], "--format"),
+    (["x"], 'unexpected argument "x"'),
+])
+def test_usage_errors(drarun, args, says):
+    run = drarun("topo", *args)
+    assert run.rc == 64
+    assert says in run.err and run.out == ""
+
+
+def test_help(drarun):
+    run = drarun("topo", "--help")
+    assert run.rc == 0
+    assert "Usage: drarun topo" in run.out and "--root DIR" in run.out and "nccl-xml" in run.out
