@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler's own allocator on captured machines: what our claims get there (tests/cluster)."""
+import json
+import subprocess
+
+import pytest
+
+from support.build import SOURCE
+from support.control_plane import fetched
+
+ROOT = "resource.kubernetes.io/pcieRoot"
+RDMA = 'device.attributes["dra.net"].rdma == true'
+CLASSES = [{"metadata": {"name": name}, "spec": {"selectors": [{"cel": {
+    "expression": f'device.driver == "{driver}"'}}]}} for name, driver in (
+        ("gpu.nvidia.com", "gpu.nvidia.com"), ("dranet", "dra.net"))]
+
+
+class Machine:
+    """One node of a fixture; allocate(claims) gives [(request, root), ...] for each, None where it has no room."""
+
+    def __init__(self, name):
+        self.slices = json.loads((SOURCE / "tests/data/fixtures" / f"{name}.json").read_text())["resourceSlices"]
+        self.roots = {(each["spec"]["driver"], device["name"]): device["attributes"].get(ROOT, {}).get("string")
+                      for each in self.slices for device in each["spec"]["devices"]}
+
+    def allocate(self, claims):
+        programs, reason = fetched()
+        if not programs:
+            pytest.skip(reason)
+        given = json.dumps({"slices": self.slices, "classes": CLASSES, "claims": claims})
+        run = subprocess.run([programs / "allocate"], input=given, capture_output=True, text=True, timeout=100)
+        assert run.returncode == 0, run.stderr
+        return [each and [(one["request"], self.roots[one["driver"], one["device"]]) for one in each]
+                for each in json.loads(run.stdout)]
+
+
+@pytest.fixture
+def claims(drarun, tmp_path):
+    def make(workers, gpus, nics, *args, align="required"):
+        path = tmp_path / "job.json"
+        path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+            "workers": workers, "image": "i", "command": ["c"], "devices": {
+                "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
+                "nics": {"count": nics, "class": "dranet", "selector": RDMA}, "align": align}}}))
+        out = json.loads(drarun("render", "--format", "json", *args, path).ok().out)
+        return [each for each in out["items"] if each["kind"] == "ResourceClaim"]
+    return make
+
+
+def pairs(results):
+    """Roots by pair: {"0": {"pci0000:8c"}, ...}."""
+    found = {}
+    for request, root in results:
+        found.setdefault(request.split("-")[1], set()).add(root)
+    return found
+
+
+@pytest.mark.parametrize("machine,workers,gpus,nics", [
+    ("a4-highgpu-8g", 8, 1, 1), ("a4-highgpu-8g", 2, 4, 4), ("a4-highgpu-8g", 1, 8, 8), ("a4-highgpu-8g", 2, 3, 3),
+    ("a4-highgpu-8g", 1, 8, 4), ("a4-highgpu-8g", 1, 4, 8), ("aws-p4d-24xlarge", 1, 8, 4),
+    ("aws-p4d-24xlarge", 4, 2, 1)])
+def test_pairs_share_a_root(claims, machine, workers, gpus, nics):
+    results = Machine(machine).allocate(claims(workers, gpus, nics))
+    assert len(results) == workers
+    for each in results:
+        assert len(each) == gpus + nics
+        found = pairs(each)
+        assert len(found) == min(gpus, nics) and all(len(roots) == 1 for roots in found.values())
+
+
+def test_required_waits_where_no_root_is_shared(claims):
+    machine = Machine("oke-gb200-v3-4")
+    assert machine.allocate(claims(1, 1, 1)) == [None]
+    first, second = claims(1, 1, 1, align="preferred"), claims(1, 1, 1, "--step", "2", align="preferred")
+    assert machine.allocate(first) == [None]
+    assert len(machine.allocate(second)[0]) == 2
+
+
+def taken(count, root):
+    expression = f'{RDMA} && device.attributes["resource.kubernetes.io"].pcieRoot == "{root}"'
+    return {"metadata": {"name": root}, "spec": {"devices": {"requests": [{"name": "nic", "exactly": {
+        "deviceClassName": "dranet", "count": count, "selectors": [{"cel": {"expression": expression}}]}}]}}}
+
+
+def test_a_prioritized_list_stops_at_a_crossed_pair(claims):
+    """Why the second step of `preferred` is a second claim (docs/design/010-claims.md, "The ladder")."""
+    def request(name, device_class):
+        selectors = [{"cel": {"expression": RDMA}}] if device_class == "dranet" else []
+        return {"name": name, "firstAvailable": [{"name": each, "deviceClassName": device_class, "count": 1,
+                                                  "selectors": selectors} for each in ("aligned", "any")]}
+    listed = {"metadata": {"name": "listed"}, "spec": {"devices": {
+        "requests": [request("gpu-0", "gpu.nvidia.com"), request("nic-0", "dranet")],
+        "constraints": [{"requests": ["gpu-0/aligned", "nic-0/aligned"], "matchAttribute": ROOT}]}}}
+    machine, busy = Machine("a4-highgpu-8g"), taken(2, "pci0000:8c")
+    (_, first), (_, second) = machine.allocate([busy, listed])[1]
+    assert first != second
+    ((_, first), (_, second)) = machine.allocate([busy, *claims(1, 1, 1)])[1]
+    assert first == second != "pci0000:8c"
