@@ -92,6 +92,7 @@ static void read_command(const struct reader_node *node, void *field)
 static void read_env(const struct reader_node *node, void *field)
 {
     struct strlist *env = field;
+    int64_t number = 0;
     if (reader_object(node) < 0)
         return;
     for (void *it = json_object_iter(node->value); it;
@@ -104,8 +105,10 @@ static void read_env(const struct reader_node *node, void *field)
             reader_fail_key(node, name, "expected the name of a variable: A-Z, a-z, 0-9 and _");
         else if (json_is_string(item.value))
             strlist_addf(env, "%s=%s", name, json_string_value(item.value));
-        else if (json_is_integer(item.value))
-            strlist_addf(env, "%s=%" JSON_INTEGER_FORMAT, name, json_integer_value(item.value));
+        else if (json_is_boolean(item.value))
+            reader_expected(&item, "a text or a whole number (put it in quotes)");
+        else if (reader_whole(item.value, &number))
+            strlist_addf(env, "%s=%" PRId64, name, number);
         else
             reader_expected(&item, "a text or a whole number");
     }

@@ -257,16 +257,23 @@ int reader_bool(const struct reader_node *node, bool *ret_value)
     return 0;
 }
 
+bool reader_whole(const json_t *value, int64_t *ret_value)
+{
+    double real = json_real_value(value);
+    if (json_is_integer(value))
+        *ret_value = json_integer_value(value);
+    else if (json_is_real(value) && real == floor(real) && fabs(real) < EXACT_MAX)
+        *ret_value = (int64_t)real;
+    else
+        return false;
+    return true;
+}
+
 int reader_integer(const struct reader_node *node, int64_t min, int64_t max, int64_t *ret_value)
 {
     char what[96];
-    bool number = json_is_integer(node->value);
-    int64_t value = json_integer_value(node->value);
-    double real = json_real_value(node->value);
-    if (json_is_real(node->value) && real == floor(real) && fabs(real) < EXACT_MAX) {
-        number = true;
-        value = (int64_t)real;
-    }
+    int64_t value = 0;
+    bool number = reader_whole(node->value, &value);
     if (number && value >= min && value <= max) {
         *ret_value = value;
         return 0;
@@ -316,10 +323,10 @@ static bool duration_of(const char *p, int64_t *ret_ms)
 int reader_duration(const struct reader_node *node, int64_t *ret_ms)
 {
     const char *text = json_string_value(node->value);
-    json_int_t seconds = json_integer_value(node->value);
+    int64_t seconds = 0;
     if (text && duration_of(text, ret_ms))
         return 0;
-    if (json_is_integer(node->value) && seconds >= 0 && seconds <= DURATION_MAX_MS / 1000) {
+    if (reader_whole(node->value, &seconds) && seconds >= 0 && seconds <= DURATION_MAX_MS / 1000) {
         *ret_ms = seconds * 1000;
         return 0;
     }

@@ -58,7 +58,7 @@ int reader_object(const struct reader_node *node);
 int reader_list(const struct reader_node *node, size_t min);
 int reader_text(const struct reader_node *node, const char **ret_text); /* not empty; borrowed */
 int reader_bool(const struct reader_node *node, bool *ret_value);
-/* A whole number, also one written as 2.0. */
+bool reader_whole(const json_t *value, int64_t *ret_value); /* also when written as 2.0 */
 int reader_integer(const struct reader_node *node, int64_t min, int64_t max, int64_t *ret_value);
 /* "90s", "1.5m", "1h30m" or whole seconds: milliseconds. */
 int reader_duration(const struct reader_node *node, int64_t *ret_ms);

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun validate, and the published schema held against the parser."""
+import copy
+import json
+
+import pytest
+import yaml
+
+from support.build import SOURCE
+
+jsonschema = pytest.importorskip("jsonschema", reason="no python3-jsonschema; run scripts/setup --test")
+SCHEMA = json.loads((SOURCE / "docs/schema/drajob-v1alpha1.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+WHOLE = yaml.safe_load("""
+apiVersion: drarun.dev/v1alpha1
+kind: DraJob
+metadata: {name: all-reduce, namespace: train, labels: {a: b}, annotations: {x.y/z: any thing}}
+spec:
+  workers: 2
+  ranksPerWorker: 8
+  devices:
+    gpus: {count: 8, class: gpu.nvidia.com}
+    nics: {count: 8, class: dranet, selector: [a, b], match: [dra.net/rail], config: {a: 1}, driver: dra.net}
+    align: preferred
+    claims: template
+  computeDomain: {numNodes: 2, channel: {allocationMode: Single}}
+  network: rdma
+  onTcpFallback: report
+  launch: pmix
+  mpi: {transport: auto}
+  nccl: {profile: auto, hcaList: auto, version: "2.27.5", env: {NCCL_DEBUG: INFO, NCCL_IB_TC: 52}}
+  template: {spec: {containers: [{image: i, command: [c], args: [""], more: true}], other: 1}, new: []}
+  timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: "0"}
+  hangAfter: 10m
+  restarts: 3
+  ttlSecondsAfterFinished: 3600
+  suspend: false
+  queue: team-a
+""")
+SHORT = {"workers": 2, "image": "i", "command": ["c"]}
+VALUES = [None, True, -1, 0, 1, 2.0, 1.5, 10**6, "", "x", "X!", "1h", [], ["x"], [1], {}, {"x": 1}, {"x": "y"}]
+
+
+def variants(root, node, path=()):
+    """The document with each of its values replaced, left out, or given a neighbour."""
+    items = list(node.items() if isinstance(node, dict) else enumerate(node))
+    for key, value in items:
+        for other in VALUES:
+            node[key] = other
+            yield (*path, key, json.dumps(other)), root
+        node[key] = value
+        if isinstance(value, (dict, list)):
+            yield from variants(root, value, (*path, key))
+    if isinstance(node, dict):
+        for key, value in items:
+            del node[key]
+            yield (*path, key, "left out"), root
+            node[key] = value
+        node["unheardOf"] = 1
+        yield (*path, "unheardOf"), root
+        del node["unheardOf"]
+
+
+def documents():
+    yield "whole", WHOLE
+    yield "short", SHORT
+    yield "short in full", {"spec": SHORT}
+    for name, value in [("list", []), ("empty", {}), ("text", "x"), ("number", 3)]:
+        yield name, value
+    for key in ["image", "command"]:
+        both = copy.deepcopy(WHOLE)
+        both["spec"][key] = SHORT[key]
+        yield f"template and {key}", both
+        yield f"no {key}", {k: v for k, v in SHORT.items() if k != key}
+    for devices in [{"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}, {"gpus": {"count": "all"}},
+                    {"gpus": {"count": "all", "resource": "nvidia.com/gpu"}},
+                    {"gpus": {"count": 1, "resource": "nvidia.com/gpu", "selector": "x"}},
+                    {"gpus": {"count": 1, "resource": "gpu"}}, {"gpus": {"count": 1, "driver": "x.y"}},
+                    {"gpus": {"count": 1, "resource": "a.b/c", "class": "d"}},
+                    {"nics": {"count": 1}}, {"nics": {"count": 1, "class": "dranet"}},
+                    {"claims": "direct"}, {"claims": "template"}]:
+        yield f"devices {devices}", {**SHORT, "devices": devices}
+        yield f"queue and devices {devices}", {**SHORT, "queue": "q", "devices": devices}
+
+
+# What only the parser looks at: the length of the last worker's name, ranks in all, one name for
+# several interfaces, classes whose driver is known. None of them can come out of VALUES.
+def test_schema_and_parser_agree(drarun, tmp_path):
+    """Each document is taken by both or refused by both."""
+    wanted = {}
+    for name, document in documents():
+        wanted[name] = json.dumps(document)
+    for path, document in variants(WHOLE, WHOLE):
+        wanted["/".join(map(str, path))] = json.dumps(document)
+    names = list(wanted)
+    files = []
+    for i, name in enumerate(names):
+        files.append(tmp_path / f"{i}.json")
+        files[-1].write_text(wanted[name])
+    assert len(names) > 1000
+    run = drarun("validate", "--output", "json", *files)
+    results = json.loads(run.out)
+    assert run.rc == 65 and len(results) == len(names)
+    differ = []
+    for name, result in zip(names, results):
+        schema = VALIDATOR.is_valid(json.loads(wanted[name]))
+        if schema != result["ok"]:
+            differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
+    assert not differ, "\n".join(differ[:40])
+    taken = sum(result["ok"] for result in results)
+    assert 100 < taken < len(names) - 500
+
+
+def test_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_good_file(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(WHOLE))
+    run = drarun("validate", file).ok()
+    assert run.out == f"{file}: ok (job all-reduce, 2 workers, 8 GPUs each, 8 NICs each, a ComputeDomain)\n"
+    assert run.err == ""
+
+
+def test_short_file_is_named_after_its_file(drarun, tmp_path):
+    file = tmp_path / "My_Job.yaml"
+    file.write_text("image: i\ncommand: [c]\n")
+    assert drarun("validate", file).ok().out == f"{file}: ok (job my-job, 1 worker)\n"
+
+
+def test_all_findings_in_order(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("spec:\n  suspend: 1\n  workers: two\n  image: i\n  comand: [c]\n")
+    run = drarun("validate", file)
+    assert run.rc == 65 and run.err == ""
+    assert run.out.splitlines() == [
+        f"{file}:2:12: spec.suspend: expected true or false, got 1",
+        f"{file}:3:12: spec.workers: expected an integer of at least 1, got \"two\"",
+        f"{file}:4:3: spec.image: command is missing beside it: the ranks' program",
+        f"{file}:5:3: spec.comand: unknown key; did you mean command?"]
+
+
+def test_several_files_and_input(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("image: i\ncommand: [c]\n")
+    run = drarun("validate", file, "-", tmp_path / "none.yaml", input="workers: x\n")
+    assert run.rc == 65
+    assert f"{file}: ok" in run.out
+    assert "<stdin>:1:10: workers: expected an integer" in run.out
+    assert "none.yaml: cannot be opened: No such file or directory" in run.out
+
+
+def test_at_most_twenty_findings(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("spec:\n" + "".join(f"  k{i}: 1\n" for i in range(100)))
+    lines = drarun("validate", file).out.splitlines()
+    assert len(lines) == 21 and lines[-1] == f"{file}: 81 more"
+
+
+def test_linked_file_and_directory(drarun, tmp_path):
+    (tmp_path / "real").write_text("image: i\ncommand: [c]\n")
+    (tmp_path / "job.yaml").symlink_to("real")  # as in a ConfigMap's volume
+    drarun("validate", tmp_path / "job.yaml").ok()
+    run = drarun("validate", tmp_path)
+    assert run.rc == 65 and "Is a directory" in run.out
+
+
+@pytest.mark.parametrize("content,part", [
+    (b"x: [1", "YAML: did not find expected"),
+    (b"{\"x\": 1,}", "JSON: expected a key"),
+    (b"x: 1\nx: 2\n", "a second time, first in line 1"),
+    (b"x: &a [*a]\n", "contains itself"),
+    (b"a: &a [" + b"x," * 9 + b"]\n" + b"".join(
+        b"%c: &%c [" % (c + 1, c + 1) + b"*%c," % c * 9 + b"]\n" for c in range(97, 105)), "aliases add more"),
+    (b"x: !!python/object:os.system 1\n", "tags are not supported"),
+    (b"\xff\xfei\0m\0", "not UTF-8"),
+    (b"image: \0\n", "NUL"),
+    (b"[" * 100000, "inside one another"),
+    (b"# " + b"x" * (10 << 20), "larger than the limit"),
+    (b"", "expected one document"),
+], ids=range(11))
+def test_malformed(drarun, tmp_path, content, part):
+    file = tmp_path / "job.yaml"
+    file.write_bytes(content)
+    run = drarun("validate", file)
+    assert run.rc == 65 and part in run.out, repr(run)
+    assert run.out.count("\n") == 1
+
+
+def test_usage(drarun):
+    assert drarun("validate").rc == 64
+    run = drarun("validate", "--outptu", "json", "x")
+    assert run.rc == 64 and "did you mean --output?" in run.err
+    assert "Usage: drarun validate" in drarun("validate", "--help").ok().out
+    assert "validate" in drarun("help").ok().out
