@@ -283,7 +283,8 @@ static int copy_places(struct builder *b, const json_t *from, const json_t *to,
     struct entry *entries = malloc((p->count + 1) * sizeof *entries);
     if (!entries)
         return out_of_memory(err);
-    memcpy(entries, p->entries, p->count * sizeof *entries);
+    if (p->count)
+        memcpy(entries, p->entries, p->count * sizeof *entries);
     int rc = keep_places(b->doc, to, &entries, p->count, err);
     free(entries);
     return rc;

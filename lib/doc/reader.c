@@ -18,7 +18,7 @@
 
 void reader_init(struct reader *r, const struct doc *doc, bool tolerant)
 {
-    *r = (struct reader){.doc = doc, .tolerant = tolerant};
+    *r = (struct reader){.doc = doc, .tolerant = tolerant, .max = READER_FINDINGS_MAX};
 }
 
 void reader_done(struct reader *r)
@@ -118,7 +118,7 @@ static void sort_in(struct reader *r, struct doc_place at)
 
 static void keep(struct reader *r, struct doc_place at, struct buf *path, const char *text)
 {
-    if (++r->findings > READER_FINDINGS_MAX)
+    if (++r->findings > r->max)
         return;
     struct buf line = BUF_INIT;
     if (r->doc)

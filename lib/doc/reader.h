@@ -14,14 +14,16 @@
 #include "lib/base/strlist.h"
 #include "lib/doc/doc.h"
 
-#define READER_FINDINGS_MAX 20 /* further ones are only counted */
+#define READER_FINDINGS_MAX 20 /* kept unless max is set to more; further ones are only counted */
+#define READER_MAX 200
 
 struct reader {
     const struct doc *doc; /* NULL for a value without text: findings have a path only */
     bool tolerant;
-    size_t findings;      /* all */
-    struct strlist texts; /* the first of them, a line each, in the order of the text */
-    struct doc_place at[READER_FINDINGS_MAX]; /* of the texts */
+    size_t max;                      /* findings to keep, at most READER_MAX */
+    size_t findings;                 /* all */
+    struct strlist texts;            /* the first of them, a line each, in the order of the text */
+    struct doc_place at[READER_MAX]; /* of the texts */
 };
 
 struct reader_node {

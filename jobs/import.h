@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manifests of other launchers as a DraJob: MPIJob (kubeflow.org/v2beta1), StatefulSet with its
+ * Service, batch Job, Pod; with ResourceClaims and ResourceClaimTemplates of resource.k8s.io v1,
+ * v1beta2 and v1beta1. What cannot be carried over is said with place and reason; shapes and traps
+ * are those of published recipes (docs/design/009-job-spec.md, "Import"). Pure. */
+#ifndef DRARUN_JOBS_IMPORT_H
+#define DRARUN_JOBS_IMPORT_H
+
+#include <jansson.h>
+#include "drarun/error.h"
+#include "lib/doc/reader.h"
+
+/* Stands in command where the manifest does not name the ranks' program. */
+#define IMPORT_PROGRAM "PROGRAM"
+
+/* notes: a tolerant reader of the manifests; gets a finding for everything that was left out or
+ * changed. program: the ranks' program in place of the manifest's, NULL-terminated, or NULL.
+ * ret_job: a DraJob document, the caller's. -EINVAL with kind DRARUN_ERR_SPEC when there is no
+ * workload to import, or more than one. */
+int import_job(struct reader *notes, char *const program[], json_t **ret_job,
+               struct drarun_error *err);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod's claims as devices of a spec. */
+#include <string.h>
+
+#include "jobs/import_parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
+
+enum device_kind { DEVICE_GPU = 1, DEVICE_NIC, DEVICE_CHANNEL, DEVICE_OTHER };
+
+struct claim { /* one entry of the pod's resourceClaims */
+    struct reader_node entry, template, devices, requests;
+    struct reader_node outer, inner; /* spec, spec.spec: what devices stands in */
+    const char *name;                /* in the pod */
+    json_t *spec;                    /* of the job */
+    const struct import_objects *objects;
+};
+
+static json_t *child(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    if (!value) {
+        value = json_object();
+        json_object_set_new(object, key, value);
+    }
+    return value;
+}
+
+/* The driver that a DeviceClass among the manifests selects, by the usual device.driver == "x". */
+static const char *class_driver(const struct import_objects *o, const char *class)
+{
+    const struct reader_node *found = import_find(o, "DeviceClass", class);
+    cleanup_free char *text = found ? json_dumps(found->value, 0) : NULL;
+    if (!text)
+        return "";
+    return strstr(text, "dra.net")          ? "dra.net"
+           : strstr(text, "gpu.nvidia.com") ? "gpu.nvidia.com"
+                                            : "";
+}
+
+static enum device_kind kind_of(const struct import_objects *o, const char *class)
+{
+    const char *driver = class_driver(o, class);
+    if (strncmp(class, "compute-domain-", strlen("compute-domain-")) == 0)
+        return DEVICE_CHANNEL;
+    if (strstr(class, "gpu") || strcmp(driver, "gpu.nvidia.com") == 0)
+        return DEVICE_GPU;
+    if (strstr(class, "dranet") || strstr(class, "rdma") || strstr(class, "nic") ||
+        strstr(class, "dra.net") || strcmp(driver, "dra.net") == 0)
+        return DEVICE_NIC;
+    return DEVICE_OTHER;
+}
+
+/* Brackets outside of texts: 0, or how many are open at the end (negative: one too many closed). */
+static int open_brackets(const char *p)
+{
+    int depth = 0;
+    for (; *p && depth >= 0; p++) {
+        if (*p == '"' || *p == '\'') {
+            char quote = *p++;
+            while (*p && *p != quote)
+                p += *p == '\\' && p[1] ? 2 : 1;
+            if (!*p)
+                break;
+        } else if (strchr("([{", *p)) {
+            depth++;
+        } else if (strchr(")]}", *p)) {
+            depth--;
+        }
+    }
+    return depth;
+}
+
+/* Attributes that no longer exist, or that pin a worker. NULL: the selector can stay. */
+static const char *stale(const char *cel)
+{
+    if (strstr(cel, "gpu.nvidia.com") && (strstr(cel, ".index") || strstr(cel, ".minor")))
+        return "index and minor left the driver's attributes with release 25.8: no GPU would "
+               "match; align chooses GPUs near their NICs";
+    if (strstr(cel, "ifName ==") || strstr(cel, "ifName=="))
+        return "it names one NIC of each node, which pins every worker to that NIC; align takes "
+               "one near the GPU";
+    if (strstr(cel, ".ifName"))
+        return "it chooses NICs by the names of their interfaces, which is chance where GPUs are "
+               "not chosen with them; align does it by PCIe";
+    return NULL;
+}
+
+static void take_selector(const struct reader_node *item, json_t *device)
+{
+    struct reader_node cel, expression;
+    if (!json_is_object(item->value) || !reader_get(item, "cel", &cel) ||
+        !json_is_object(cel.value) || !reader_get(&cel, "expression", &expression))
+        return;
+    const char *text = json_string_value(expression.value);
+    if (!text || !*text)
+        return;
+    int open = open_brackets(text);
+    const char *why = open > 0 ? "a bracket is not closed; an API server refuses it too"
+                      : open < 0
+                          ? "a bracket is closed that was not open; an API server refuses it "
+                            "too"
+                          : stale(text);
+    bool both = why && strstr(text, ".rdma == true");
+    if (why)
+        reader_fail(&expression, "the selector is left out%s: %s",
+                    both ? " but for rdma == true" : "", why);
+    if (why && !both)
+        return;
+    json_t *list = json_object_get(device, "selector");
+    if (!list) {
+        list = json_array();
+        json_object_set_new(device, "selector", list);
+    }
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \n\t", text[length - 1]))
+        length--;
+    json_array_append_new(list, both ? json_string("device.attributes[\"dra.net\"].rdma == true")
+                                     : json_stringn(text, length));
+}
+
+/* A further request of the same kind counts with the first where nothing else differs. */
+static bool add_count(const struct reader_node *request, json_t *device, const char *class,
+                      json_int_t count, bool all)
+{
+    json_t *have = json_object_get(device, "count");
+    if (!have)
+        return true;
+    const char *other = json_string_value(json_object_get(device, "class"));
+    if (all || !json_is_integer(have) || !other || strcmp(other, class) != 0) {
+        reader_fail(request, "a second request for devices of this kind is left out: the first is "
+                             "of another class, or takes all");
+        return false;
+    }
+    json_object_set_new(device, "count", json_integer(json_integer_value(have) + count));
+    return false;
+}
+
+static void take_device(struct claim *c, const struct reader_node *request, const char *key,
+                        const char *class)
+{
+    struct reader_node selectors, count;
+    json_t *devices = child(c->spec, "devices"), *device = child(devices, key);
+    bool all = strcmp(import_text(request, "allocationMode"), "All") == 0;
+    json_int_t number = reader_get(request, "count", &count) ? json_integer_value(count.value) : 1;
+    if (json_object_get(device, "resource")) {
+        reader_fail(request, "left out: the container has these GPUs from a device plugin already");
+        return;
+    }
+    if (!add_count(request, device, class, number, all))
+        return;
+    json_object_set_new(device, "count", all ? json_string("all") : json_integer(number));
+    json_object_set_new(device, "class", json_string(class));
+    if (reader_get(request, "selectors", &selectors))
+        for (size_t i = 0; i < json_array_size(selectors.value); i++) {
+            struct reader_node item = reader_item(&selectors, i);
+            take_selector(&item, device);
+        }
+    json_t *list = json_object_get(device, "selector");
+    if (json_array_size(list) == 1)
+        json_object_set(device, "selector", json_array_get(list, 0));
+}
+
+/* v1 and v1beta2 nest a request under exactly; v1beta1 does not. */
+static void take_request(struct claim *c, const struct reader_node *item)
+{
+    struct reader_node nested, first;
+    struct reader_node request = *item;
+    if (!json_is_object(item->value))
+        return;
+    if (reader_get(item, "exactly", &nested) && json_is_object(nested.value)) {
+        request = nested;
+    } else if (reader_get(item, "firstAvailable", &nested) && json_array_size(nested.value) > 0) {
+        first = reader_item(&nested, 0);
+        reader_fail(&nested, "of firstAvailable only the first choice is carried over");
+        request = first;
+    }
+    const char *class = import_text(&request, "deviceClassName");
+    if (!json_is_object(request.value) || !*class) {
+        reader_fail(&request, "left out: no deviceClassName");
+        return;
+    }
+    switch (kind_of(c->objects, class)) {
+    case DEVICE_GPU:
+        take_device(c, &request, "gpus", class);
+        return;
+    case DEVICE_NIC:
+        take_device(c, &request, "nics", class);
+        return;
+    case DEVICE_CHANNEL:
+        child(c->spec, "computeDomain");
+        return;
+    default:
+        reader_fail(&request, "left out: devices of the class %s are neither GPUs nor NICs", class);
+    }
+}
+
+static void take_config(struct claim *c, const struct reader_node *item)
+{
+    struct reader_node opaque, parameters;
+    if (!json_is_object(item->value) || !reader_get(item, "opaque", &opaque) ||
+        !json_is_object(opaque.value) || !reader_get(&opaque, "parameters", &parameters) ||
+        !json_is_object(parameters.value))
+        return;
+    const char *driver = import_text(&opaque, "driver");
+    if (strncmp(driver, "compute-domain", strlen("compute-domain")) == 0)
+        return; /* made with the domain */
+    json_t *devices = json_object_get(c->spec, "devices");
+    json_t *device = json_object_get(devices, strstr(driver, "gpu") ? "gpus" : "nics");
+    if (!device || json_object_get(device, "config")) {
+        reader_fail(&opaque, "left out: %s",
+                    device ? "these devices have a configuration already"
+                           : "no devices of this driver were asked for");
+        return;
+    }
+    json_object_set(device, "config", parameters.value);
+    json_object_set_new(device, "driver", json_string(driver));
+}
+
+static void take_constraint(struct claim *c, const struct reader_node *item)
+{
+    const char *attribute = json_is_object(item->value) ? import_text(item, "matchAttribute") : "";
+    json_t *devices = json_object_get(c->spec, "devices");
+    bool both = json_object_get(devices, "gpus") && json_object_get(devices, "nics");
+    if (strstr(attribute, "pcieRoot") && both) {
+        json_object_set_new(devices, "align", json_string("required"));
+        return;
+    }
+    json_t *device = json_object_get(devices, json_object_get(devices, "gpus") ? "gpus" : "nics");
+    if (!*attribute || both || !device) {
+        reader_fail(item, "this constraint is left out");
+        return;
+    }
+    json_array_append_new(json_object_get(device, "match")
+                              ? json_object_get(device, "match")
+                              : (json_object_set_new(device, "match", json_array()),
+                                 json_object_get(device, "match")),
+                          json_string(attribute));
+}
+
+/* Some container must list the claim: the others get no CDI edit. */
+static void check_listed(const struct claim *c, const struct reader_node *pod)
+{
+    json_t *containers = json_object_get(pod->value, "containers"), *container = NULL, *item = NULL;
+    size_t i = 0, k = 0;
+    json_array_foreach(containers, i, container)
+    {
+        json_t *claims = json_object_get(json_object_get(container, "resources"), "claims");
+        json_array_foreach(claims, k, item)
+        {
+            const char *name = json_string_value(json_object_get(item, "name"));
+            if (name && strcmp(name, c->name) == 0)
+                return;
+        }
+    }
+    reader_fail(&c->entry,
+                "no container lists the claim %s under resources.claims, so none would "
+                "get its CDI edits; drarun lists every claim",
+                c->name);
+}
+
+static void each(struct claim *c, const char *key,
+                 void (*take)(struct claim *, const struct reader_node *))
+{
+    struct reader_node list;
+    if (!reader_get(&c->devices, key, &list)) {
+        if (!reader_get(&c->inner, key, &list))
+            return;
+        reader_fail_key(&c->inner, key,
+                        "stands beside devices, where the API knows no %s; taken as "
+                        "if it stood inside",
+                        key);
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node item = reader_item(&list, i);
+        take(c, &item);
+    }
+}
+
+/* Finds the claim's devices: of a template, or of a claim. */
+static bool find_devices(struct claim *c)
+{
+    const char *template = import_text(&c->entry, "resourceClaimTemplateName");
+    const char *claim = import_text(&c->entry, "resourceClaimName");
+    const struct reader_node *found =
+        *template ? import_find(c->objects, "ResourceClaimTemplate", template)
+                  : import_find(c->objects, "ResourceClaim", claim);
+    if (!found && strstr(template, "channel")) {
+        child(c->spec, "computeDomain"); /* the domain's controller makes the template */
+        return false;
+    }
+    if (!found) {
+        reader_fail(&c->entry, "left out: %s %s is not among these manifests",
+                    *template ? "the ResourceClaimTemplate" : "the ResourceClaim",
+                    *template ? template : claim);
+        return false;
+    }
+    c->template = *found;
+    if (!*template)
+        reader_fail(&c->entry, "one claim for all pods becomes one for each worker: no claim spans "
+                               "nodes");
+    if (!reader_get(&c->template, "spec", &c->outer) || !json_is_object(c->outer.value))
+        return false;
+    c->inner = c->outer;
+    if (*template && (!reader_get(&c->outer, "spec", &c->inner) || !json_is_object(c->inner.value)))
+        return false;
+    if (reader_get(&c->inner, "devices", &c->devices) && json_is_object(c->devices.value))
+        return true;
+    reader_fail(&c->inner, "left out: no devices; resourceClassName and parameters are of "
+                           "v1alpha2, which no release of Kubernetes after 1.30 knows");
+    return false;
+}
+
+static void remove_claims(json_t *template)
+{
+    json_t *pod = json_object_get(template, "spec"), *container = NULL;
+    size_t i = 0;
+    json_object_del(pod, "resourceClaims");
+    json_array_foreach(json_object_get(pod, "containers"), i, container)
+    {
+        json_t *resources = json_object_get(container, "resources");
+        json_object_del(resources, "claims");
+        if (json_is_object(resources) && json_object_size(resources) == 0)
+            json_object_del(container, "resources");
+    }
+}
+
+void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
+                   json_t *spec)
+{
+    struct reader_node list;
+    if (!reader_get(pod, "resourceClaims", &list))
+        return;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct claim c = {.entry = reader_item(&list, i), .spec = spec, .objects = o};
+        if (!json_is_object(c.entry.value))
+            continue;
+        c.name = import_text(&c.entry, "name");
+        check_listed(&c, pod);
+        if (!find_devices(&c))
+            continue;
+        each(&c, "requests", take_request);
+        each(&c, "config", take_config);
+        each(&c, "constraints", take_constraint);
+    }
+    remove_claims(template);
+}

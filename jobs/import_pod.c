@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker's first container brings: GPUs of a device plugin, variables, its program. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/import.h"
+#include "jobs/import_parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
+
+#define GPUS_MAX 128
+
+/* Variables that the allocation decides (docs/design/011-derivation.md): a copied value is right on
+ * the machine that it was copied from. */
+static const char derived[] =
+    "NCCL_NET NCCL_IB_HCA NCCL_CROSS_NIC NCCL_NET_GDR_LEVEL NCCL_P2P_NET_CHUNKSIZE "
+    "NCCL_P2P_PCI_CHUNKSIZE NCCL_P2P_NVL_CHUNKSIZE NCCL_NVLS_CHUNKSIZE NCCL_IB_ADAPTIVE_ROUTING "
+    "NCCL_IB_QPS_PER_CONNECTION NCCL_IB_TC NCCL_IB_FIFO_TC NCCL_IB_GID_INDEX NCCL_IB_MERGE_NICS "
+    "NCCL_TUNER_CONFIG_PATH NCCL_TUNER_PLUGIN NCCL_NET_PLUGIN NCCL_SOCKET_IFNAME NCCL_TOPO_FILE "
+    "NCCL_MNNVL_ENABLE GLOO_SOCKET_IFNAME UCX_NET_DEVICES UCX_TLS";
+static const char rendezvous[] =
+    "MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK NODE_RANK NNODES";
+
+json_t *import_first_container(json_t *template)
+{
+    return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
+}
+
+static json_t *child(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    if (!value) {
+        value = json_object();
+        json_object_set_new(object, key, value);
+    }
+    return value;
+}
+
+static bool first_container(const struct reader_node *pod, struct reader_node *containers,
+                            struct reader_node *ret_first)
+{
+    if (!reader_get(pod, "containers", containers) || json_array_size(containers->value) == 0)
+        return false;
+    *ret_first = reader_item(containers, 0);
+    return json_is_object(ret_first->value);
+}
+
+static uint32_t quantity(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (json_is_integer(value))
+        return (uint32_t)json_integer_value(value);
+    unsigned long number = text ? strtoul(text, &end, 10) : 0;
+    return end && !*end && number <= GPUS_MAX ? (uint32_t)number : 0;
+}
+
+static void take_gpus(const struct reader_node *resources, json_t *container, json_t *spec)
+{
+    static const char *const gpus[] = {"nvidia.com/gpu", "amd.com/gpu"};
+    static const char *const parts[] = {"limits", "requests"};
+    struct reader_node limits, value;
+    if (!reader_get(resources, "limits", &limits))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
+        if (!reader_get(&limits, gpus[i], &value))
+            continue;
+        uint32_t count = quantity(value.value);
+        if (count == 0) {
+            reader_expected(&value, "a number of GPUs");
+            continue;
+        }
+        json_t *devices = child(spec, "devices");
+        if (!json_object_get(devices, "gpus"))
+            json_object_set_new(devices, "gpus",
+                                json_pack("{s:i, s:s}", "count", (int)count, "resource", gpus[i]));
+        for (size_t k = 0; k < ARRAY_LEN(parts); k++)
+            json_object_del(json_object_get(json_object_get(container, "resources"), parts[k]),
+                            gpus[i]);
+    }
+    for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
+        json_t *part = json_object_get(json_object_get(container, "resources"), parts[k]);
+        if (part && json_object_size(part) == 0)
+            json_object_del(json_object_get(container, "resources"), parts[k]);
+    }
+    if (json_object_size(json_object_get(container, "resources")) == 0)
+        json_object_del(container, "resources");
+}
+
+/* True when the variable leaves the template. */
+static bool take_variable(const struct reader_node *item, json_t *spec)
+{
+    const char *name = import_text(item, "name");
+    struct reader_node value;
+    if (!reader_get(item, "value", &value)) /* valueFrom stays */
+        return false;
+    const char *text = import_text(item, "value");
+    if (words_index(derived, name, strlen(name)) >= 0) {
+        reader_fail(item,
+                    "%s=%s is left out: it is derived from what the worker holds; nccl.env "
+                    "would set it all the same",
+                    name, text);
+        return true;
+    }
+    if (words_index(rendezvous, name, strlen(name)) >= 0) {
+        reader_fail(item, "%s=%s is left out: each rank gets its own", name, text);
+        return true;
+    }
+    if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0)
+        return false;
+    json_object_set(child(child(spec, "nccl"), "env"), name, value.value);
+    return true;
+}
+
+static void take_env(const struct reader_node *container, json_t *copy, json_t *spec)
+{
+    struct reader_node env;
+    json_t *kept = json_object_get(copy, "env");
+    if (!reader_get(container, "env", &env) || !json_is_array(kept))
+        return;
+    for (size_t i = json_array_size(env.value); i-- > 0;) {
+        struct reader_node item = reader_item(&env, i);
+        if (json_is_object(item.value) && take_variable(&item, spec))
+            json_array_remove(kept, i);
+    }
+    if (json_array_size(kept) == 0)
+        json_object_del(copy, "env");
+}
+
+/* sshd's ports. */
+static void take_ports(const struct reader_node *container, json_t *copy)
+{
+    struct reader_node ports, number;
+    if (!reader_get(container, "ports", &ports))
+        return;
+    for (size_t i = json_array_size(ports.value); i-- > 0;) {
+        struct reader_node item = reader_item(&ports, i);
+        if (!json_is_object(item.value) || !reader_get(&item, "containerPort", &number))
+            continue;
+        json_int_t port = json_integer_value(number.value);
+        if (port != 22 && port != 222 && port != 2222)
+            continue;
+        reader_fail(&item, "sshd's port is left out: nothing logs in to a worker");
+        json_array_remove(json_object_get(copy, "ports"), i);
+    }
+    if (json_array_size(json_object_get(copy, "ports")) == 0)
+        json_object_del(copy, "ports");
+}
+
+void import_container(const struct reader_node *pod, json_t *template, json_t *spec)
+{
+    struct reader_node containers, first, resources;
+    if (!first_container(pod, &containers, &first))
+        return;
+    json_t *copy = import_first_container(template);
+    if (reader_get(&first, "resources", &resources) && json_is_object(resources.value))
+        take_gpus(&resources, copy, spec);
+    take_env(&first, copy, spec);
+    take_ports(&first, copy);
+}
+
+static const char *last_text(const struct reader_node *container, const char *key)
+{
+    struct reader_node list;
+    if (!reader_get(container, key, &list) || json_array_size(list.value) == 0)
+        return "";
+    const char *text =
+        json_string_value(json_array_get(list.value, json_array_size(list.value) - 1));
+    return text ? text : "";
+}
+
+/* Why a line of a script that ends in sleep has no place in a job. */
+static const char *line_reason(const struct strlist *words)
+{
+    const char *all = words->items[0];
+    if (strcmp(all, "sleep") == 0 || strcmp(all, "tail") == 0)
+        return "the pod waits for someone to log in";
+    if (strstr(all, "sshd") || strstr(all, "container_entry.sh"))
+        return "starts sshd, which nothing needs";
+    if (strcmp(all, "echo") == 0)
+        return "a setting of Open MPI's own launcher";
+    if (strcmp(all, "source") == 0 || strcmp(all, ".") == 0)
+        return "variables that are derived; the script itself is run where the image has it";
+    return "not the ranks' program";
+}
+
+static void explain_script(const struct reader_node *node, const char *script)
+{
+    while (*script) {
+        struct strlist words = STRLIST_INIT;
+        bool good = shell_words(&script, &words);
+        if (good && words.count > 0)
+            reader_fail(node, "\"%.40s%s%.60s\" is left out: %s", words.items[0],
+                        words.count > 1 ? " " : "", words.count > 1 ? words.items[1] : "",
+                        line_reason(&words));
+        strlist_done(&words);
+        if (!good)
+            return;
+    }
+}
+
+/* Does it end by waiting for ever? */
+static bool sleeps(const char *script)
+{
+    static const char *const ends[] = {"sleep infinity", "sleep inf", "tail -f /dev/null",
+                                       "infinity"};
+    size_t length = strlen(script);
+    while (length > 0 && strchr(" \t\n;", script[length - 1]))
+        length--;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (length >= strlen(ends[i]) &&
+            memcmp(script + length - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
+            return true;
+    return false;
+}
+
+void import_command(const struct reader_node *pod, json_t *template)
+{
+    struct reader_node containers, first, node;
+    if (!first_container(pod, &containers, &first))
+        return;
+    json_t *copy = import_first_container(template);
+    const char *script = last_text(&first, "args");
+    const char *key = *script ? "args" : "command";
+    if (!*script)
+        script = last_text(&first, "command");
+    if (!reader_get(&first, "command", &node)) {
+        reader_fail(&first, "the image's own entrypoint is not known here: put the ranks' program "
+                            "in place of " IMPORT_PROGRAM);
+    } else if (sleeps(script) && reader_get(&first, key, &node)) {
+        explain_script(&node, script);
+        reader_fail(&node, "the ranks' program is not in the manifest: give it behind the file, or "
+                           "in place of " IMPORT_PROGRAM);
+    } else {
+        return;
+    }
+    json_object_set_new(copy, "command", json_pack("[s]", IMPORT_PROGRAM));
+    json_object_del(copy, "args");
+}
