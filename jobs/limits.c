@@ -215,9 +215,22 @@ static int check_machine(const struct job_spec *spec, struct drarun_error *err)
     return 0;
 }
 
+static int check_document(const struct job_spec *spec, struct drarun_error *err)
+{
+    size_t size = spec->document ? json_dumpb(spec->document, NULL, 0, JSON_COMPACT) : 0;
+    if (size > LIMIT_DOCUMENT)
+        return refuse(err,
+                      "the document takes %zu bytes as JSON; the ConfigMap that carries it to the "
+                      "launcher holds %u: move long texts into ConfigMaps of your own",
+                      size, LIMIT_DOCUMENT);
+    return 0;
+}
+
 int limits_check(const struct job_spec *spec, struct drarun_error *err)
 {
     int rc = check_name(spec, err);
+    if (rc == 0)
+        rc = check_document(spec, err);
     if (rc == 0)
         rc = check_labels(spec, err);
     if (rc == 0)

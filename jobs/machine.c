@@ -57,3 +57,8 @@ const struct machine *machine_find(const char *profile)
             return &machines[i];
     return NULL;
 }
+
+const struct machine *machine_at(size_t i)
+{
+    return i < ARRAY_LEN(machines) ? &machines[i] : NULL;
+}

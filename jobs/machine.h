@@ -7,6 +7,7 @@
 #define DRARUN_JOBS_MACHINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct machine_mount { /* a directory of the host, which must exist there */
@@ -26,5 +27,7 @@ struct machine {
 
 /* NULL for "auto" and for a profile that has no rules here. */
 const struct machine *machine_find(const char *profile);
+/* The table: NULL past its end. */
+const struct machine *machine_at(size_t i);
 
 #endif

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "jobs/limits.h"
+#include "jobs/machine.h"
+#include "jobs/profiles.h"
 #include "lib/base/cleanup.h"
 
 static struct job_spec job(void)
@@ -186,13 +188,48 @@ static void test_machines(void **state)
     expect(&spec, NULL);
 }
 
+/* Two tables speak of the same profiles. */
+static void test_machines_are_profiles(void **state)
+{
+    struct profiles profiles;
+    size_t i = 0;
+    (void)state;
+    assert_int_equal(profiles_builtin(&profiles, NULL), 0);
+    for (; machine_at(i); i++) {
+        const struct machine *machine = machine_at(i);
+        if (!profiles_find(&profiles, machine->profile))
+            fail_msg("no profile %s", machine->profile);
+        assert_ptr_equal(machine_find(machine->profile), machine);
+    }
+    assert_true(i > 5);
+    profiles_done(&profiles);
+}
+
+static void test_document(void **state)
+{
+    struct job_spec spec = job();
+    char *text = calloc(1, LIMIT_DOCUMENT + 1);
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'a', LIMIT_DOCUMENT - strlen("{\"x\":\"\"}"));
+    spec.document = json_pack("{s:s}", "x", text);
+    expect(&spec, NULL);
+    json_decref(spec.document);
+    text[strlen(text)] = 'a';
+    spec.document = json_pack("{s:s}", "x", text);
+    expect(&spec, "the document takes 1048577 bytes as JSON");
+    json_decref(spec.document);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),       cmocka_unit_test(test_labels),
         cmocka_unit_test(test_counts),      cmocka_unit_test(test_constraints),
         cmocka_unit_test(test_expressions), cmocka_unit_test(test_config),
-        cmocka_unit_test(test_machines),
+        cmocka_unit_test(test_machines),    cmocka_unit_test(test_machines_are_profiles),
+        cmocka_unit_test(test_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
