@@ -34,6 +34,7 @@ struct cel_node {
     size_t count;
     bool *optional_args; /* of a list's items or a map's entries; NULL: none is */
     bool member, test_only, optional;
+    bool global;             /* an identifier behind a leading dot: no variable of a macro */
     struct cel_value value;  /* of a literal */
     const char *item, *accu; /* variables of a fold */
     uint32_t item_slot, accu_slot;
@@ -42,6 +43,7 @@ struct cel_node {
     uint32_t slot;                       /* of an identifier: 0 is device */
     const struct cel_overload *overload; /* any of the function's; its fn serves all */
     uint8_t cost;                        /* enum cel_cost */
+    bool ends_at_error;                  /* arguments behind one that failed are not looked at */
     bool constant_set;                   /* "in" a list of constants */
     const struct cel_regex *regex;       /* compiled when the pattern is constant */
 };

@@ -90,7 +90,7 @@ static bool check_type_name(struct checker *c, struct cel_node *node)
 static int check_ident(struct checker *c, struct cel_node *node)
 {
     for (const struct scope *s = c->scope; s; s = s->outer) {
-        if (strcmp(s->name, node->name) != 0)
+        if (strcmp(s->name, node->name) != 0 || (node->global && s->outer))
             continue;
         node->type = s->type;
         node->slot = s->slot;
@@ -254,6 +254,9 @@ static int resolve_call(struct checker *c, struct cel_node *node)
     node->type = result;
     node->cost = matches == 1 || node->overload->cost >= CEL_COST_BY_NAME ? node->overload->cost
                                                                           : CEL_COST_ONE;
+    // cel-go dispatches such calls by a function of any number of arguments; operators have their
+    // own
+    node->ends_at_error = node->count > 2 || (matches > 1 && node->name[0] >= 'a');
     return 0;
 }
 
@@ -357,15 +360,19 @@ static int element_type(struct checker *c, const struct cel_node *literal, size_
                         const struct cel_type **ret_type)
 {
     const struct cel_type *type = literal->args[i]->type;
+    bool key = literal->kind == CEL_NODE_MAP && i % 2 == 0;
 
     *ret_type = type;
-    if (!literal->optional_args || !literal->optional_args[i])
+    if (key || !literal->optional_args || !literal->optional_args[i])
         return 0;
     if (type->kind == CEL_T_OPTIONAL)
         *ret_type = type->param[0];
     else if (type->kind != CEL_T_DYN)
         return cel_error_at(c->err, c->text, literal->args[i]->begin,
                             "\"?\" stands before an optional value only");
+    else // the API server's validator fails on it
+        return cel_error_at(c->err, c->text, literal->args[i]->begin,
+                            "\"?\" before a value whose type is not known");
     return 0;
 }
 
@@ -377,9 +384,7 @@ static int check_literal_parts(struct checker *c, struct cel_node *node)
     for (size_t i = 0; i < node->count; i++) {
         const struct cel_type *type = NULL;
         int rc = check(c, node->args[i]);
-        if (rc == 0 && map && i % 2 == 0)
-            type = node->args[i]->type;
-        else if (rc == 0)
+        if (rc == 0)
             rc = element_type(c, node, i, &type);
         if (rc == 0)
             rc = join(c, node->args[i], type, &joined[map && i % 2]);

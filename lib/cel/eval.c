@@ -119,7 +119,7 @@ static struct cel_value qualify(struct cel_eval *eval, const struct cel_value *o
             found = &object->list->items[index];
         else
             error = cel_error("index out of bounds");
-    } else {
+    } else if (!may_lack) {
         return no_such_key(eval, key);
     }
     *ret_found = found != NULL;
@@ -248,6 +248,8 @@ static struct cel_value eval_attribute(struct cel_eval *eval, const struct cel_n
 
     if (!node->test_only && !rooted_in_ternary(node))
         cel_spend(eval, 1);
+    else if (node->test_only && rooted_in_ternary(node) && eval->cost)
+        eval->cost--; // upstream takes back what it never counted here
     return value;
 }
 
@@ -418,8 +420,10 @@ static struct cel_value eval_call(struct cel_eval *eval, const struct cel_node *
             return args[i];
         if (args[i].kind == CEL_ERROR && result.kind != CEL_ERROR)
             result = args[i];
-        if (args[i].kind == CEL_ERROR && node->count > 2)
-            return result; // a call of more than two ends here, at no cost of its own
+        if (args[i].kind == CEL_ERROR && node->ends_at_error) {
+            if (i + 1 < node->count)
+                return result; // at no cost of its own
+        }
     }
     if (result.kind != CEL_ERROR || strcmp(node->name, "@not_strictly_false") == 0)
         result = node->overload->fn(eval, node, args, node->count);

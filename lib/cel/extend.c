@@ -80,7 +80,7 @@ static struct cel_value quantity_value(struct cel_eval *eval, int rc,
     struct cel_quantity *copy;
 
     if (rc == -ERANGE)
-        return cel_error("not supported: a quantity of more than 38 digits");
+        return cel_stop(eval, "not supported: a quantity of more than 38 digits");
     if (rc < 0)
         return cel_error("not a quantity");
     copy = cel_arena_alloc(eval->arena, sizeof(*copy));

@@ -69,6 +69,7 @@ static int compile_pattern(struct cel_arena *arena, const char *text, struct cel
     if (cel_regex_compile(arena, pattern->value.text.data, pattern->value.text.len, &node->regex,
                           &why) < 0)
         return cel_error_at(err, text, pattern->begin, "%s", why.text);
+    node->ends_at_error = true; // cel-go plans it as a call of any number of arguments
     return 0;
 }
 

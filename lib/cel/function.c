@@ -130,7 +130,7 @@ static const struct cel_overload OVERLOADS[] = {
     {"substring", true, "si>s", CEL_COST_NAMED_FIRST, cel_substring},
     {"substring", true, "sii>s", CEL_COST_NAMED_FIRST, cel_substring},
     {"trim", true, "s>s", CEL_COST_NAMED_FIRST, cel_trim},
-    {"strings.quote", false, "s>s", CEL_COST_ONE, cel_quote},
+    {"strings.quote", false, "s>s", CEL_COST_FIRST, cel_quote},
     {"isSorted", true, "li>b", CEL_COST_WALK, cel_is_sorted},
     {"isSorted", true, "lu>b", CEL_COST_WALK, cel_is_sorted},
     {"isSorted", true, "ld>b", CEL_COST_WALK, cel_is_sorted},

@@ -265,7 +265,7 @@ int cel_expand_macro(struct cel_parser *p, struct cel_node **node)
         return expand_bind(p, node);
     if (is_call(call, "all", 2) || is_call(call, "exists", 2))
         return expand_quantifier(p, node, call->name[0] == 'a');
-    if (is_call(call, "exists_one", 2) || is_call(call, "existsOne", 2))
+    if (is_call(call, "exists_one", 2))
         return expand_exists_one(p, node);
     if (is_call(call, "filter", 2))
         return expand_list(p, node, call->args[2], call->args[1]);

@@ -166,22 +166,22 @@ CEL_FUNCTION(cel_order)
 
 CEL_FUNCTION(cel_equals)
 {
-    bool equal = cel_equal(&args[0], &args[1]);
+    enum cel_equality equality = cel_equality(&args[0], &args[1]);
 
     (void)eval;
     (void)count;
-    return cel_bool(call->name[1] == '=' ? equal : !equal);
+    if (call->name[1] == '!')
+        return cel_bool(equality != CEL_EQUAL);
+    return equality == CEL_INCOMPARABLE ? cel_no_overload(call->name)
+                                        : cel_bool(equality == CEL_EQUAL);
 }
 
 CEL_FUNCTION(cel_in)
 {
     (void)eval;
     (void)count;
-    if (args[1].kind == CEL_MAP) {
-        if (args[1].map->text_keys && args[0].kind != CEL_STRING)
-            return cel_no_overload("the key of a device's map is a string");
+    if (args[1].kind == CEL_MAP)
         return cel_bool(cel_map_find(args[1].map, &args[0]) != NULL);
-    }
     if (args[1].kind != CEL_LIST)
         return cel_no_overload(call->name);
     for (size_t i = 0; i < args[1].list->count; i++)

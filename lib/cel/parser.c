@@ -209,7 +209,7 @@ static int parse_literal(struct cel_parser *p, bool negative, uint32_t begin,
     return 0;
 }
 
-/* An identifier or the call of a function; a leading dot says that it is no variable of a macro. */
+/* An identifier or the call of a function. */
 static int parse_name(struct cel_parser *p, uint32_t begin, struct cel_node **ret_node)
 {
     const char *name = p->token->value.text.data;
@@ -231,6 +231,17 @@ static int parse_name(struct cel_parser *p, uint32_t begin, struct cel_node **re
     return *ret_node ? 0 : no_memory(p);
 }
 
+static int parse_global(struct cel_parser *p, uint32_t begin, struct cel_node **ret_node)
+{
+    int rc = advance(p);
+
+    if (rc == 0)
+        rc = parse_name(p, begin, ret_node);
+    if (rc == 0 && (*ret_node)->kind == CEL_NODE_IDENT)
+        (*ret_node)->global = true;
+    return rc;
+}
+
 static int parse_primary(struct cel_parser *p, struct cel_node **ret_node)
 {
     uint32_t begin = p->token->begin;
@@ -243,7 +254,7 @@ static int parse_primary(struct cel_parser *p, struct cel_node **ret_node)
     if (at_mark(p, "{"))
         return parse_bracketed(p, begin, true, ret_node);
     if (at_mark(p, "."))
-        return cel_error_at(p->err, p->text, begin, "not supported: a name with a leading dot");
+        return parse_global(p, begin, ret_node);
     if (!at_mark(p, "("))
         return p->token->kind == CEL_TOKEN_IDENT ? parse_name(p, begin, ret_node)
                                                  : unexpected(p, "a value");
@@ -309,10 +320,11 @@ static int parse_index(struct cel_parser *p, struct cel_node **node)
     return 0;
 }
 
-static int parse_member(struct cel_parser *p, struct cel_node **ret_node)
+/* The fields, indices and calls behind a value. */
+static int parse_links(struct cel_parser *p, struct cel_node **ret_node)
 {
     unsigned links = 0;
-    int rc = parse_primary(p, ret_node);
+    int rc = 0;
 
     while (rc == 0 && (at_mark(p, ".") || at_mark(p, "["))) {
         if (++links > CEL_MAX_DEPTH)
@@ -321,6 +333,13 @@ static int parse_member(struct cel_parser *p, struct cel_node **ret_node)
         rc = at_mark(p, ".") ? parse_select(p, ret_node) : parse_index(p, ret_node);
     }
     return rc;
+}
+
+static int parse_member(struct cel_parser *p, struct cel_node **ret_node)
+{
+    int rc = parse_primary(p, ret_node);
+
+    return rc < 0 ? rc : parse_links(p, ret_node);
 }
 
 static int call_of(struct cel_parser *p, const char *name, struct cel_node *a, struct cel_node *b,
@@ -354,8 +373,10 @@ static int parse_unary(struct cel_parser *p, struct cel_node **ret_node)
     if (rc < 0)
         return rc;
     if (mark[0] == '-' && count == 1 && p->token->kind == CEL_TOKEN_LITERAL &&
-        (p->token->value.kind == CEL_INT || p->token->value.kind == CEL_DOUBLE))
-        return parse_literal(p, true, begin, ret_node);
+        (p->token->value.kind == CEL_INT || p->token->value.kind == CEL_DOUBLE)) {
+        rc = parse_literal(p, true, begin, ret_node);
+        return rc < 0 ? rc : parse_links(p, ret_node);
+    }
     rc = parse_member(p, ret_node);
     if (rc < 0 || count % 2 == 0)
         return rc;

@@ -126,7 +126,7 @@ static const struct cel_quantity LARGEST = {.digits = INT64_MAX, .wide = true};
 static int wide_quantity(const struct parts *parts, bool binary, int32_t exponent, __int128 digits,
                          struct cel_quantity *ret_quantity)
 {
-    struct cel_quantity wide = {digits, -(int64_t)parts->fraction_len, true};
+    struct cel_quantity wide = {digits, -(int64_t)parts->fraction_len, false, true};
 
     if (!binary)
         wide.scale += exponent;
@@ -157,7 +157,7 @@ static bool narrow_quantity(const struct parts *parts, bool binary, int32_t expo
     if (room < 0 || scale < NANO ||
         __builtin_mul_overflow((int64_t)digits, binary ? INT64_C(1) << exponent : 1, &value))
         return false;
-    *ret_quantity = (struct cel_quantity){parts->negative ? -value : value, scale, false};
+    *ret_quantity = (struct cel_quantity){parts->negative ? -value : value, scale, false, false};
     return true;
 }
 
@@ -229,11 +229,12 @@ static bool stays_narrow(const struct cel_quantity *a, const struct cel_quantity
 int cel_quantity_add(const struct cel_quantity *a, const struct cel_quantity *b,
                      struct cel_quantity *ret_sum)
 {
-    struct cel_quantity sum = {.wide = !stays_narrow(a, b)};
+    struct cel_quantity sum = {.wide = !stays_narrow(a, b), .computed = true};
     __int128 left, right;
 
     if (!sum.wide && (a->digits == 0 || b->digits == 0)) {
         *ret_sum = b->digits == 0 ? *a : *b;
+        ret_sum->computed = true;
         return 0;
     }
     sum.scale = a->scale < b->scale ? a->scale : b->scale;
@@ -250,7 +251,11 @@ int cel_quantity_sub(const struct cel_quantity *a, const struct cel_quantity *b,
 {
     struct cel_quantity negated = *b;
 
-    negated.digits = -negated.digits;
+    // upstream negates in int64, where the smallest number stays what it is
+    if (b->wide || b->digits != INT64_MIN || !stays_narrow(a, b))
+        negated.digits = -negated.digits;
+    if (negated.digits > INT64_MAX)
+        negated.wide = true;
     return cel_quantity_add(a, &negated, ret_difference);
 }
 

@@ -11,7 +11,8 @@
 struct cel_quantity {
     __int128 digits; /* the value is digits * 10^scale */
     int64_t scale;
-    bool wide; /* upstream keeps it outside of int64, where it is never an integer */
+    bool computed; /* by add or sub */
+    bool wide;     /* upstream keeps it outside of int64, where it is never an integer */
 };
 
 /* 0; -EINVAL: not a quantity; -ERANGE: one, but with more digits than we hold. */

@@ -181,65 +181,84 @@ bool cel_compare(const struct cel_value *a, const struct cel_value *b, int *ret_
     return true;
 }
 
-static bool lists_equal(const struct cel_list *a, const struct cel_list *b)
+static enum cel_equality equality_if(bool equal)
 {
-    if (a->count != b->count)
-        return false;
-    for (size_t i = 0; i < a->count; i++)
-        if (!cel_equal(&a->items[i], &b->items[i]))
-            return false;
-    return true;
+    return equal ? CEL_EQUAL : CEL_UNEQUAL;
 }
 
-static bool maps_equal(const struct cel_map *a, const struct cel_map *b)
+/* What cannot be compared does not make lists and maps differ (cel-go's common/types). */
+static enum cel_equality list_equality(const struct cel_list *a, const struct cel_list *b)
 {
     if (a->count != b->count)
-        return false;
+        return CEL_UNEQUAL;
+    for (size_t i = 0; i < a->count; i++)
+        if (cel_equality(&a->items[i], &b->items[i]) == CEL_UNEQUAL)
+            return CEL_UNEQUAL;
+    return CEL_EQUAL;
+}
+
+static enum cel_equality map_equality(const struct cel_map *a, const struct cel_map *b)
+{
+    if (a->count != b->count)
+        return CEL_UNEQUAL;
     for (size_t i = 0; i < a->count; i++) {
         const struct cel_value *other = cel_map_find(b, &a->entries[i].key);
-        if (!other || !cel_equal(&a->entries[i].value, other))
-            return false;
+        if (!other || cel_equality(&a->entries[i].value, other) == CEL_UNEQUAL)
+            return CEL_UNEQUAL;
     }
-    return true;
+    return CEL_EQUAL;
 }
 
-static bool optionals_equal(const struct cel_value *a, const struct cel_value *b)
+static enum cel_equality optional_equality(const struct cel_value *a, const struct cel_value *b)
 {
     if (!a->inside || !b->inside)
-        return a->inside == b->inside;
-    return cel_equal(a->inside, b->inside);
+        return equality_if(a->inside == b->inside);
+    return cel_equality(a->inside, b->inside);
+}
+
+/* Of one kind, and neither null nor a number. */
+static enum cel_equality same_kind_equality(const struct cel_value *a, const struct cel_value *b)
+{
+    int order;
+
+    switch (a->kind) {
+    case CEL_BOOL:
+    case CEL_STRING:
+    case CEL_BYTES:
+        return equality_if(cel_compare(a, b, &order) && order == 0);
+    case CEL_TYPE:
+        return equality_if(text_order(&a->text, &b->text) == 0);
+    case CEL_LIST:
+        return list_equality(a->list, b->list);
+    case CEL_MAP:
+        return map_equality(a->map, b->map);
+    case CEL_OPTIONAL:
+        return optional_equality(a, b);
+    case CEL_QUANTITY:
+        if (b->quantity->computed)
+            return CEL_INCOMPARABLE;
+        return equality_if(cel_quantity_compare(a->quantity, b->quantity) == 0);
+    case CEL_SEMVER:
+        return equality_if(cel_semver_compare(a->semver, b->semver) == 0);
+    default:
+        return CEL_UNEQUAL;
+    }
+}
+
+enum cel_equality cel_equality(const struct cel_value *a, const struct cel_value *b)
+{
+    if (a->kind == CEL_NULL || b->kind == CEL_NULL)
+        return equality_if(a->kind == b->kind);
+    if (is_number(a) && is_number(b))
+        return equality_if(!is_nan(a) && !is_nan(b) && number_order(a, b) == 0);
+    if (a->kind == b->kind)
+        return same_kind_equality(a, b);
+    return a->kind == CEL_QUANTITY || a->kind == CEL_SEMVER ? CEL_INCOMPARABLE : CEL_UNEQUAL;
 }
 
 bool cel_equal(const struct cel_value *a, const struct cel_value *b)
 {
-    int order;
-
-    if (is_number(a) && is_number(b))
-        return !is_nan(a) && !is_nan(b) && number_order(a, b) == 0;
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case CEL_NULL:
-        return true;
-    case CEL_BOOL:
-    case CEL_STRING:
-    case CEL_BYTES:
-        return cel_compare(a, b, &order) && order == 0;
-    case CEL_TYPE:
-        return text_order(&a->text, &b->text) == 0;
-    case CEL_LIST:
-        return lists_equal(a->list, b->list);
-    case CEL_MAP:
-        return maps_equal(a->map, b->map);
-    case CEL_OPTIONAL:
-        return optionals_equal(a, b);
-    case CEL_QUANTITY:
-        return cel_quantity_compare(a->quantity, b->quantity) == 0;
-    case CEL_SEMVER:
-        return cel_semver_compare(a->semver, b->semver) == 0;
-    default:
-        return false;
-    }
+    return cel_equality(a, b) == CEL_EQUAL;
 }
 
 /* The entries of a device's map are sorted, so that a look-up does not grow with their number. */

@@ -82,6 +82,10 @@ struct cel_value cel_list_concat(struct cel_arena *arena, const struct cel_list 
                                  const struct cel_list *b);
 struct cel_value cel_optional(struct cel_arena *arena, struct cel_value inside);
 
+/* As the API server's: a quantity or a version has no "==" with other types, nor has a quantity
+ * with one that add() or sub() made. */
+enum cel_equality { CEL_UNEQUAL, CEL_EQUAL, CEL_INCOMPARABLE };
+enum cel_equality cel_equality(const struct cel_value *a, const struct cel_value *b);
 bool cel_equal(const struct cel_value *a, const struct cel_value *b);
 /* Orders bool, numbers (also of different types), strings, bytes: false when they have no order. */
 bool cel_compare(const struct cel_value *a, const struct cel_value *b, int *ret_order);

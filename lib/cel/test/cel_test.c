@@ -123,6 +123,65 @@ static void test_errors_and_logic(void **state)
     check_rows(rows, ARRAY_LEN(rows));
 }
 
+static void test_quantities_and_versions(void **state)
+{
+    static const struct row rows[] = {
+        {"quantity('50k').add(20).sub(quantity('100k')).sub(-50000).compareTo(quantity('20')) == 0",
+         YES},
+        {"quantity('1') == quantity('1000m')", YES},
+        {"quantity('1').add(0) == quantity('1')", YES},
+        {"quantity('1') == quantity('1').add(0)", ERROR}, // as upstream
+        {"quantity('1k') == dyn(1000)", ERROR},
+        {"quantity('1k') != dyn(1000)", YES},
+        {"quantity('1.5Ki').isInteger()", NO}, // as upstream, though it is 1536
+        {"quantity('1536').asInteger() == 1536", YES},
+        {"quantity('0.0000000001') == quantity('1n')", YES},
+        {"quantity('16Ei') == quantity('9223372036854775807')", YES},
+        {"sign(quantity('-3')) == -1", YES},
+        {"quantity('200K') == quantity('1')", ERROR},
+        {"isQuantity('1e3') && !isQuantity('1,3') && !isQuantity('K')", YES},
+        {"quantity('Mi') == quantity('0')", YES}, // as upstream
+        {"semver('1.0.0-alpha').isLessThan(semver('1.0.0-alpha.1'))", YES},
+        {"semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))", YES},
+        {"semver('v01.02', true) == semver('1.2.0')", YES},
+        {"semver('1.2.3+a') == semver('1.2.3+b')", YES},
+        {"isSemver('1.2') || isSemver('01.2.3')", NO},
+        {"semver('1.2') == semver('1.2')", ERROR},
+    };
+
+    (void)state;
+    check_rows(rows, ARRAY_LEN(rows));
+}
+
+static void test_patterns(void **state)
+{
+    static const struct row rows[] = {
+        {"'gpu2rdma0'.matches('^gpu[0-9]+rdma[0-9]$')", YES},
+        {"'xgpu'.matches('^gpu')", NO},
+        {"'NVIDIA'.matches('(?i)nvidia')", YES},
+        {"'aaa'.matches('^a{2}$')", NO},
+        {"'aaa'.matches('^a{2,}$')", YES},
+        {"'a{'.matches('^a{$')", YES},
+        {"'größe'.matches('^gr.ße$')", YES},
+        {"'a b'.matches(r'^\\w\\s\\w$')", YES},
+        {"'a-b'.matches('[^-a-z]')", NO},
+        {"''.matches('^(?:a|)$')", YES},
+        {"'a\\nb'.matches('a.b')", NO},
+        {"'a\\nb'.matches('(?s)a.b')", YES},
+        {"'x'.matches('[[:alpha:]]') && '-'.matches('[[:punct:]]')", YES},
+        {"'foo bar'.matches(r'\\bbar\\b')", YES},
+        {"'x'.matches('a**')", REFUSED},
+        {"'x'.matches('[z-a]')", REFUSED},
+        {"'x'.matches('x{1001}')", REFUSED},
+        {"'x'.matches(device.driver + '(')", ERROR},
+        // exponential for a matcher that goes back
+        {"'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'.matches('^(a|a)*(a*)*$')", NO},
+    };
+
+    (void)state;
+    check_rows(rows, ARRAY_LEN(rows));
+}
+
 static void test_cost(void **state)
 {
     static const char list[] = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
@@ -288,7 +347,8 @@ int main(void)
         cmocka_unit_test(test_cost),           cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_limits),         cmocka_unit_test(test_terms),
         cmocka_unit_test(test_v1beta1),        cmocka_unit_test(test_bad_devices),
-        cmocka_unit_test(test_broken_version),
+        cmocka_unit_test(test_broken_version), cmocka_unit_test(test_quantities_and_versions),
+        cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
