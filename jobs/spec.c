@@ -41,8 +41,10 @@ static json_t *full_document(const json_t *root, const json_t *spec, const char 
 {
     json_t *metadata = json_object_get(root, "metadata");
     json_t *own = metadata ? json_copy(metadata) : json_object();
-    if (!json_object_get(own, "name"))
-        json_object_set_new(own, "name", json_string(name));
+    if (!json_object_get(own, "name") && json_object_set_new(own, "name", json_string(name)) < 0) {
+        json_decref(own);
+        return NULL;
+    }
     return json_pack("{s:s, s:s, s:o, s:O}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
                      "metadata", own, "spec", spec);
 }

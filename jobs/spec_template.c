@@ -4,12 +4,15 @@
 
 #include "jobs/spec_fields.h"
 
-/* jansson's stealing pack is for values that are all ours. */
+/* NULL when out of memory. */
 static json_t *short_form(const struct spec_raw *raw)
 {
     json_t *command = json_array();
     for (size_t i = 0; i < raw->command.count; i++)
-        json_array_append_new(command, json_string(raw->command.items[i]));
+        if (json_array_append_new(command, json_string(raw->command.items[i])) < 0) {
+            json_decref(command);
+            return NULL;
+        }
     return json_pack("{s:{s:[{s:s, s:s, s:o}]}}", "spec", "containers", "name", SPEC_CONTAINER,
                      "image", raw->image, "command", command);
 }

@@ -19,11 +19,7 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
-    &verb_import,
-    &verb_render,
-    &verb_topo,
-    &verb_validate,
-    NULL,
+    &verb_import, &verb_render, &verb_topo, &verb_validate, NULL,
 };
 
 static const struct verb *find_verb(const char *name)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -316,13 +317,51 @@ static void test_many_findings(void **state)
     buf_done(&b);
 }
 
+static long allocations_left; /* jansson's; its hook has no argument */
+
+static void *failing_malloc(size_t size)
+{
+    return allocations_left-- > 0 ? malloc(size) : NULL;
+}
+
+/* Each of jansson's allocations fails in turn: an error, or the whole spec, never a part of it. */
+static void check_out_of_memory(const char *text)
+{
+    struct job_spec good = read_good(text), spec;
+    long n = 0;
+    int rc = -1;
+    for (; rc < 0; n++) {
+        struct drarun_error err = {0};
+        allocations_left = n;
+        json_set_alloc_funcs(failing_malloc, free);
+        rc = spec_parse("job.yaml", text, strlen(text), &spec, &err);
+        json_set_alloc_funcs(malloc, free);
+        if (rc < 0 && err.code != ENOMEM && !strstr(err.text, "invalid token")) /* jansson's word */
+            fail_msg("allocation %ld: %s", n, err.text);
+    }
+    assert_true(n > 10);
+    assert_true(json_equal(spec.document, good.document));
+    assert_true(json_equal(spec.template, good.template));
+    assert_string_equal(spec.name, good.name);
+    job_spec_done(&spec);
+    job_spec_done(&good);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    check_out_of_memory(whole);
+    check_out_of_memory("workers: 3\nimage: a/b\ncommand: [p, -x, '']\n");
+    check_out_of_memory("{\"spec\": {\"image\": \"i\", \"command\": [\"c\", \"d\"]}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_form),    cmocka_unit_test(test_everything),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_name_length),
         cmocka_unit_test(test_default_name),  cmocka_unit_test(test_wrong_types),
-        cmocka_unit_test(test_many_findings),
+        cmocka_unit_test(test_many_findings), cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

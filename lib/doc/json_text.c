@@ -60,7 +60,7 @@ static int scalar(struct cursor *c, json_t **ret_value, struct drarun_error *err
     while (c->p == start || (*start != '"' && c->p < c->end && !strchr(" \t\r\n,:[]{}\"", *c->p)))
         step(c);
     json_t *value = json_loadb(start, (size_t)(c->p - start), JSON_DECODE_ANY, &why);
-    if (!value && json_error_code(&why) == json_error_out_of_memory)
+    if (!value && !why.text[0]) /* so does jansson say that it is out of memory */
         return error_set(err, ENOMEM, "out of memory");
     if (!value)
         return build_error(c->b, at, err, "JSON: expected a value, got %.*s: %s",

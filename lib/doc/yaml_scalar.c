@@ -68,9 +68,14 @@ static struct yaml_scalar number(const char *text, size_t len)
     size_t n = 0;
     if (len >= sizeof plain)
         return s;
-    for (size_t i = 0; i < len; i++)
+    for (size_t i = 0; i < len; i++) {
+        bool between = i > 0 && i + 1 < len && isdigit((unsigned char)text[i - 1]) &&
+                       isdigit((unsigned char)text[i + 1]);
         if (text[i] != '_')
             plain[n++] = text[i];
+        else if (text[0] == '.' && !between) /* Go's ParseFloat is stricter than goyaml */
+            return s;
+    }
     plain[n] = '\0';
     s.kind = text[0] == '.' ? YAML_KIND_TEXT : whole(plain, &s.integer);
     if (s.kind != YAML_KIND_TEXT || !is_float(plain))
