@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selectors over devices: the class's first, then the request's, each term of each counted. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/predict_private.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/cel/cel.h"
+
+/* Classes that drivers install, for when the cluster's are not given. */
+static const struct {
+    const char *name, *expression;
+} known_classes[] = {
+    /* NVIDIA k8s-dra-driver-gpu, deployments/helm/.../deviceclass-*.yaml */
+    {"gpu.nvidia.com", "device.driver == 'gpu.nvidia.com' && "
+                       "device.attributes['gpu.nvidia.com'].type == 'gpu'"},
+    {"mig.nvidia.com", "device.driver == 'gpu.nvidia.com' && "
+                       "device.attributes['gpu.nvidia.com'].type == 'mig'"},
+    {"compute-domain-default-channel.nvidia.com",
+     "device.driver == 'compute-domain.nvidia.com' && "
+     "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
+     "device.attributes['compute-domain.nvidia.com'].id == 0"},
+    /* DraNet's examples */
+    {"dranet", "device.driver == 'dra.net'"},
+    {"dranet.net", "device.driver == 'dra.net'"},
+    /* ours */
+    {"gpu.drarun.dev", "device.driver == 'gpu.drarun.dev'"},
+    {"rdma.drarun.dev", "device.driver == 'nic.drarun.dev'"},
+};
+
+struct filter {
+    struct cel_program *program;
+    size_t first; /* of its terms among the kind's */
+};
+
+struct filters {
+    struct filter list[64];
+    size_t count;
+};
+
+static void filters_done(struct filters *filters)
+{
+    for (size_t i = 0; i < filters->count; i++)
+        cel_program_free(filters->list[i].program);
+}
+
+static int add_filter(struct predict_need *need, struct filters *filters, const char *where,
+                      const char *expression, struct drarun_error *err)
+{
+    if (filters->count == ARRAY_LEN(filters->list))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: more than 64 selectors", where);
+    struct cel_program *program = cel_compile(expression, err);
+    if (!program)
+        return error_prefix(err, "%s: selector", where);
+    filters->list[filters->count++] = (struct filter){program, need->term_count};
+    size_t terms = cel_term_count(program);
+    struct predict_term *grown =
+        realloc(need->terms, (need->term_count + terms) * sizeof *need->terms);
+    if (!grown)
+        return error_set(err, ENOMEM, "out of memory");
+    need->terms = grown;
+    for (size_t t = 0; t < terms; t++)
+        need->terms[need->term_count++] = (struct predict_term){
+            .where = strdup(where), .text = strdup(cel_term_text(program, t))};
+    return 0;
+}
+
+static int add_selectors(struct predict_need *need, struct filters *filters, const char *where,
+                         const json_t *selectors, struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(selectors); i++) {
+        const json_t *cel = json_object_get(json_array_get(selectors, i), "cel");
+        const char *expression = json_string_value(json_object_get(cel, "expression"));
+        rc = expression ? add_filter(need, filters, where, expression, err)
+                        : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                                     "%s: selector %zu has no cel.expression", where, i);
+    }
+    return rc;
+}
+
+static const json_t *find_class(const json_t *classes, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(classes); i++) {
+        const json_t *class = json_array_get(classes, i);
+        const json_t *meta = json_object_get(class, "metadata");
+        const char *text = json_string_value(json_object_get(meta, "name"));
+        if (text && strcmp(text, name) == 0)
+            return class;
+    }
+    return NULL;
+}
+
+static int add_class(const char *name, struct predict_need *need, struct filters *filters,
+                     const json_t *classes, struct drarun_error *err)
+{
+    char where[128];
+    snprintf(where, sizeof where, "class %.100s", name);
+    const json_t *class = find_class(classes, name);
+    if (class)
+        return add_selectors(need, filters, where,
+                             json_object_get(json_object_get(class, "spec"), "selectors"), err);
+    for (size_t i = 0; i < ARRAY_LEN(known_classes); i++)
+        if (strcmp(known_classes[i].name, name) == 0)
+            return add_filter(need, filters, where, known_classes[i].expression, err);
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "no DeviceClass %s is known here: give the cluster's classes, as kubectl get "
+                      "deviceclasses -o yaml prints them",
+                      name);
+}
+
+/* The requests of a kind, for people; malloc'ed. */
+static char *names_of(const struct predict_claim *claim, size_t kind)
+{
+    struct buf text = BUF_INIT;
+    for (size_t r = 0; r < claim->request_count; r++)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++) {
+            const struct predict_choice *choice = &claim->requests[r].choices[c];
+            if (choice->kind != kind)
+                continue;
+            buf_printf(&text, "%s%s%s%s", text.len ? ", " : "", claim->requests[r].name,
+                       choice->subrequest ? "/" : "",
+                       choice->subrequest ? choice->subrequest : "");
+        }
+    return buf_take(&text);
+}
+
+/* A term that fails makes the whole fail unless a later one is false, as && has it. */
+static int admit(struct predict_need *need, const struct filter *filter,
+                 const struct cel_device *device, bool *ret_match, struct drarun_error *err)
+{
+    struct drarun_error first = {0};
+    bool match = true;
+    for (size_t t = 0; t < cel_term_count(filter->program); t++) {
+        struct drarun_error failure = {0};
+        if (cel_eval_term(filter->program, t, device, &match, &failure) < 0) {
+            first = first.code ? first : failure;
+            match = true;
+        } else if (!match) {
+            need->terms[filter->first + t].ruled_out++;
+            *ret_match = false;
+            return 0;
+        }
+    }
+    *ret_match = true;
+    if (first.code && err)
+        *err = first;
+    return -first.code;
+}
+
+static int admit_device(struct predict_kind *kind, const struct filters *filters,
+                        const struct slice_device *slice, const struct cel_device *device,
+                        bool *ret_match, struct drarun_error *err)
+{
+    *ret_match = true;
+    for (size_t f = 0; f < filters->count && *ret_match; f++) {
+        const char *where = kind->need.terms[filters->list[f].first].where;
+        if (admit(&kind->need, &filters->list[f], device, ret_match, err) < 0)
+            return error_prefix(err, "%s: device %s of pool %s: the scheduler gives up on such a "
+                                     "claim",
+                                where, slice->name, slice->pool);
+    }
+    return 0;
+}
+
+static struct cel_device *device_new(const struct slice_device *slice, struct drarun_error *err)
+{
+    json_t *device = json_object();
+    if (slice->attributes)
+        json_object_set(device, "attributes", (json_t *)slice->attributes);
+    if (slice->capacity)
+        json_object_set(device, "capacity", (json_t *)slice->capacity);
+    struct cel_device *made = cel_device_new(slice->driver, device, err);
+    json_decref(device);
+    return made;
+}
+
+int predict_admit(struct predict_claim *claim, const struct slices *slices, const json_t *classes,
+                  struct drarun_error *err)
+{
+    struct filters *filters = calloc(claim->kind_count, sizeof *filters);
+    int rc = filters ? 0 : error_set(err, ENOMEM, "out of memory");
+    for (size_t k = 0; rc == 0 && k < claim->kind_count; k++) {
+        struct predict_kind *kind = &claim->kinds[k];
+        char where[128];
+        kind->need.requests = names_of(claim, k);
+        kind->need.devices = slices->device_count;
+        kind->admits = calloc(slices->device_count + 1, 1);
+        if (!kind->admits || !kind->need.requests)
+            rc = error_set(err, ENOMEM, "out of memory");
+        if (rc == 0)
+            rc = add_class(kind->class, &kind->need, &filters[k], classes, err);
+        if (rc == 0) {
+            snprintf(where, sizeof where, "request %.100s", kind->need.requests);
+            rc = add_selectors(&kind->need, &filters[k], where, kind->selectors, err);
+        }
+    }
+    for (size_t d = 0; rc == 0 && d < slices->device_count; d++) {
+        struct cel_device *device = device_new(&slices->devices[d], err);
+        rc = device ? 0 : error_prefix(err, "device %s", slices->devices[d].name);
+        for (size_t k = 0; rc == 0 && k < claim->kind_count; k++) {
+            struct predict_kind *kind = &claim->kinds[k];
+            bool match = false;
+            rc = admit_device(kind, &filters[k], &slices->devices[d], device, &match, err);
+            kind->admits[d] = match;
+            kind->need.admitted += match;
+        }
+        cel_device_free(device);
+    }
+    for (size_t k = 0; filters && k < claim->kind_count; k++)
+        filters_done(&filters[k]);
+    free(filters);
+    return rc;
+}
