@@ -27,8 +27,7 @@ static const char *node_at(const struct slices *slices, size_t device)
 static size_t node_end(const struct slices *slices, size_t first)
 {
     size_t end = first + 1;
-    while (end < slices->device_count &&
-           strcmp(node_at(slices, end), node_at(slices, first)) == 0)
+    while (end < slices->device_count && strcmp(node_at(slices, end), node_at(slices, first)) == 0)
         end++;
     return end;
 }
@@ -42,8 +41,8 @@ static void note(struct tally *tally, enum predict_fit fit, size_t request)
     tally->too_hard += fit == PREDICT_TOO_HARD;
 }
 
-static char *describe(const struct tally *tally, const struct predict_claim *claim,
-                      uint32_t worker, uint32_t count)
+static char *describe(const struct tally *tally, const struct predict_claim *claim, uint32_t worker,
+                      uint32_t count)
 {
     struct buf text = BUF_INIT;
     buf_printf(&text, "worker %u of %u has no node", worker, count);
@@ -112,8 +111,8 @@ static int place(const struct predict_claim *claim, const struct slices *slices,
         }
         for (size_t i = 0; i < found.count; i++)
             taken[found.results[i].device] = 1;
-        p->workers[p->placed++] = (struct predict_worker){node_at(slices, first),
-                                                          results_json(claim, slices, &found)};
+        p->workers[p->placed++] =
+            (struct predict_worker){node_at(slices, first), results_json(claim, slices, &found)};
     }
     if (p->placed < p->count)
         p->shortage = describe(&tally, claim, p->placed, p->count);

@@ -3,9 +3,9 @@
  * cluster, and for each request which term of which selector ruled out how many devices.
  *
  * Every worker has the same claim. Nodes are tried in the order of the slices, one after the other
- * until it is full, requests in the order of the claim, devices in the order of their pool: the first
- * fit, as in k8s.io/dynamic-resource-allocation/structured. Which of several fitting nodes the real
- * scheduler scores best is not predicted. Pure. */
+ * until it is full, requests in the order of the claim, devices in the order of their pool: the
+ * first fit, as in k8s.io/dynamic-resource-allocation/structured. Which of several fitting nodes
+ * the real scheduler scores best is not predicted. Pure. */
 #ifndef DRARUN_JOBS_PREDICT_H
 #define DRARUN_JOBS_PREDICT_H
 
@@ -44,10 +44,10 @@ struct prediction {
 };
 
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1. classes: an array of DeviceClass
- * objects, or NULL; well-known classes are known without. slices must outlive the prediction. A worker
- * without a node is a result and no error. -EINVAL, kind SPEC: a class that is not known, a selector
- * that is refused, or fails on a device (the scheduler gives up on such a claim), a constraint or mode
- * that is not modelled. */
+ * objects, or NULL; well-known classes are known without. slices must outlive the prediction. A
+ * worker without a node is a result and no error. -EINVAL, kind SPEC: a class that is not known, a
+ * selector that is refused, or fails on a device (the scheduler gives up on such a claim), a
+ * constraint or mode that is not modelled. */
 int predict(const json_t *claim, uint32_t workers, const struct slices *slices,
             const json_t *classes, struct prediction *ret_prediction, struct drarun_error *err);
 void prediction_done(struct prediction *prediction);

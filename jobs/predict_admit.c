@@ -123,8 +123,7 @@ static char *names_of(const struct predict_claim *claim, size_t kind)
             if (choice->kind != kind)
                 continue;
             buf_printf(&text, "%s%s%s%s", text.len ? ", " : "", claim->requests[r].name,
-                       choice->subrequest ? "/" : "",
-                       choice->subrequest ? choice->subrequest : "");
+                       choice->subrequest ? "/" : "", choice->subrequest ? choice->subrequest : "");
         }
     return buf_take(&text);
 }
@@ -160,8 +159,9 @@ static int admit_device(struct predict_kind *kind, const struct filters *filters
     for (size_t f = 0; f < filters->count && *ret_match; f++) {
         const char *where = kind->need.terms[filters->list[f].first].where;
         if (admit(&kind->need, &filters->list[f], device, ret_match, err) < 0)
-            return error_prefix(err, "%s: device %s of pool %s: the scheduler gives up on such a "
-                                     "claim",
+            return error_prefix(err,
+                                "%s: device %s of pool %s: the scheduler gives up on such a "
+                                "claim",
                                 where, slice->name, slice->pool);
     }
     return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What predict.c (nodes and workers), predict_request.c (the claim), predict_admit.c (selectors) and
- * predict_search.c (one claim on one node) share. */
+/* What predict.c (nodes and workers), predict_request.c (the claim), predict_admit.c (selectors)
+ * and predict_search.c (one claim on one node) share. */
 #ifndef DRARUN_JOBS_PREDICT_PRIVATE_H
 #define DRARUN_JOBS_PREDICT_PRIVATE_H
 
 #include <stdbool.h>
 #include "jobs/predict.h"
 
-#define PREDICT_REQUESTS_MAX 32u /* of a claim: DeviceRequestsMaxSize */
-#define PREDICT_RESULTS_MAX 32u  /* AllocationResultsMaxSize */
+#define PREDICT_REQUESTS_MAX 32u    /* of a claim: DeviceRequestsMaxSize */
+#define PREDICT_RESULTS_MAX 32u     /* AllocationResultsMaxSize */
 #define PREDICT_ALTERNATIVES_MAX 8u /* FirstAvailableDeviceRequestMaxSize */
 #define PREDICT_CONSTRAINTS_MAX 32u /* DeviceConstraintsMaxSize */
 

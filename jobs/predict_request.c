@@ -28,11 +28,12 @@ static size_t kind_for(struct predict_claim *claim, const json_t *request)
     const json_t *selectors = json_object_get(request, "selectors");
     const json_t *tolerations = json_object_get(request, "tolerations");
     for (size_t i = 0; i < claim->kind_count; i++)
-        if (strcmp(claim->kinds[i].class, class) == 0 && same(claim->kinds[i].selectors, selectors) &&
+        if (strcmp(claim->kinds[i].class, class) == 0 &&
+            same(claim->kinds[i].selectors, selectors) &&
             same(claim->kinds[i].tolerations, tolerations))
             return i;
-    claim->kinds[claim->kind_count] = (struct predict_kind){
-        .class = class, .selectors = selectors, .tolerations = tolerations};
+    claim->kinds[claim->kind_count] =
+        (struct predict_kind){.class = class, .selectors = selectors, .tolerations = tolerations};
     return claim->kind_count++;
 }
 
@@ -70,8 +71,9 @@ static int read_request(struct predict_claim *claim, const json_t *from, struct 
     const json_t *list = json_object_get(from, "firstAvailable");
     request->name = text_of(from, "name");
     if (!exactly == !list)
-        return refuse(err, request->name, "expected exactly or firstAvailable, as in "
-                                          "resource.k8s.io/v1");
+        return refuse(err, request->name,
+                      "expected exactly or firstAvailable, as in "
+                      "resource.k8s.io/v1");
     if (json_array_size(list) > PREDICT_ALTERNATIVES_MAX)
         return refuse(err, request->name, "more than 8 alternatives");
     int rc = exactly ? read_choice(claim, request, exactly, false, err) : 0;

@@ -17,8 +17,8 @@ struct search {
     const struct slices *slices;
     size_t first, count;
     const uint8_t *taken;
-    uint8_t *used;     /* by index from first */
-    uint8_t *choice;   /* of each request */
+    uint8_t *used;   /* by index from first */
+    uint8_t *choice; /* of each request */
     struct slot slots[PREDICT_RESULTS_MAX];
     size_t slot_count;
     const json_t *pins[PREDICT_CONSTRAINTS_MAX]; /* the value that a constraint's devices share */
@@ -93,8 +93,7 @@ static bool fill(struct search *s, size_t slot)
         if (++s->steps > STEPS_MAX)
             return false;
         bool fits;
-        uint32_t set =
-            pin(s, request->constraints, &s->slices->devices[s->first + at], &fits);
+        uint32_t set = pin(s, request->constraints, &s->slices->devices[s->first + at], &fits);
         if (fits) {
             s->used[at] = 1;
             s->chosen[slot] = at;
@@ -130,8 +129,7 @@ static size_t admitted(const struct search *s, const struct predict_kind *kind, 
 }
 
 /* How many devices each request takes here, and whether there can be enough. */
-static enum predict_fit count_devices(const struct search *s, uint32_t *counts,
-                                      size_t *ret_request)
+static enum predict_fit count_devices(const struct search *s, uint32_t *counts, size_t *ret_request)
 {
     const struct predict_claim *claim = s->claim;
     size_t total = 0, wanted[PREDICT_REQUESTS_MAX * PREDICT_ALTERNATIVES_MAX] = {0};

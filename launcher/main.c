@@ -9,6 +9,7 @@
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
 #include "launcher/verb_import.h"
+#include "launcher/verb_plan.h"
 #include "launcher/verb_render.h"
 #include "launcher/verb_topo.h"
 #include "launcher/verb_validate.h"
@@ -19,7 +20,7 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
-    &verb_import, &verb_render, &verb_topo, &verb_validate, NULL,
+    &verb_import, &verb_plan, &verb_render, &verb_topo, &verb_validate, NULL,
 };
 
 static const struct verb *find_verb(const char *name)

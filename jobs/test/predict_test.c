@@ -14,7 +14,8 @@
 
 #define ROOT "resource.kubernetes.io/pcieRoot"
 
-/* A node's GPUs and NICs; GPU i and NIC i share a root, with crossed the last NIC's is the first's. */
+/* A node's GPUs and NICs; GPU i and NIC i share a root, with crossed the last NIC's is the first's.
+ */
 static json_t *node_slices(const char *node, int gpus, int nics, bool crossed)
 {
     json_t *lists[2] = {json_array(), json_array()};
@@ -22,10 +23,9 @@ static json_t *node_slices(const char *node, int gpus, int nics, bool crossed)
     for (int kind = 0; kind < 2; kind++)
         for (int i = 0; i < counts[kind]; i++) {
             int root = kind == 1 && crossed ? 90 + i : i;
-            json_t *attributes =
-                json_pack("{s:{s:o}, s:{s:s}, s:{s:b}}", ROOT, "string",
-                          json_sprintf("pci0000:%02d", root), "type", "string",
-                          kind ? "nic" : "gpu", kind ? "rdma" : "ecc", "bool", 1);
+            json_t *attributes = json_pack("{s:{s:o}, s:{s:s}, s:{s:b}}", ROOT, "string",
+                                           json_sprintf("pci0000:%02d", root), "type", "string",
+                                           kind ? "nic" : "gpu", kind ? "rdma" : "ecc", "bool", 1);
             json_array_append_new(lists[kind],
                                   json_pack("{s:o, s:o}", "name",
                                             json_sprintf("%s-%d", kind ? "nic" : "gpu", i),
@@ -35,9 +35,9 @@ static json_t *node_slices(const char *node, int gpus, int nics, bool crossed)
     json_t *all = json_array();
     for (int kind = 0; kind < 2; kind++)
         json_array_append_new(
-            all, json_pack("{s:s, s:s, s:{s:o}, s:{s:s, s:s, s:{s:s, s:i, s:i}, s:o}}", "apiVersion",
-                           "resource.k8s.io/v1", "kind", "ResourceSlice", "metadata", "name",
-                           json_sprintf("%s-%s", node, drivers[kind]), "spec", "driver",
+            all, json_pack("{s:s, s:s, s:{s:o}, s:{s:s, s:s, s:{s:s, s:i, s:i}, s:o}}",
+                           "apiVersion", "resource.k8s.io/v1", "kind", "ResourceSlice", "metadata",
+                           "name", json_sprintf("%s-%s", node, drivers[kind]), "spec", "driver",
                            drivers[kind], "nodeName", node, "pool", "name", node, "generation", 1,
                            "resourceSliceCount", 1, "devices", lists[kind]));
     return all;
@@ -64,13 +64,13 @@ static json_t *pairs(int count, const char *selector)
 {
     json_t *requests = json_array(), *constraints = json_array();
     for (int i = 0; i < count; i++) {
-        json_array_append_new(
-            requests, json_pack("{s:o, s:{s:s}}", "name", json_sprintf("gpu-%d", i), "exactly",
-                                "deviceClassName", "gpu.nvidia.com"));
-        json_array_append_new(
-            requests, json_pack("{s:o, s:{s:s, s:[{s:{s:s}}]}}", "name",
-                                json_sprintf("nic-%d", i), "exactly", "deviceClassName", "dranet",
-                                "selectors", "cel", "expression", selector));
+        json_array_append_new(requests,
+                              json_pack("{s:o, s:{s:s}}", "name", json_sprintf("gpu-%d", i),
+                                        "exactly", "deviceClassName", "gpu.nvidia.com"));
+        json_array_append_new(requests,
+                              json_pack("{s:o, s:{s:s, s:[{s:{s:s}}]}}", "name",
+                                        json_sprintf("nic-%d", i), "exactly", "deviceClassName",
+                                        "dranet", "selectors", "cel", "expression", selector));
         json_array_append_new(constraints,
                               json_pack("{s:[o, o], s:s}", "requests", json_sprintf("gpu-%d", i),
                                         json_sprintf("nic-%d", i), "matchAttribute", ROOT));
@@ -268,10 +268,14 @@ static void a_thousand_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_share_nodes_in_pairs), cmocka_unit_test(roots_that_never_match),
-        cmocka_unit_test(no_room_left),                 cmocka_unit_test(terms_are_counted),
-        cmocka_unit_test(alternatives_in_their_order),  cmocka_unit_test(all_of_a_node),
-        cmocka_unit_test(what_cannot_be_told),          cmocka_unit_test(a_thousand_nodes),
+        cmocka_unit_test(workers_share_nodes_in_pairs),
+        cmocka_unit_test(roots_that_never_match),
+        cmocka_unit_test(no_room_left),
+        cmocka_unit_test(terms_are_counted),
+        cmocka_unit_test(alternatives_in_their_order),
+        cmocka_unit_test(all_of_a_node),
+        cmocka_unit_test(what_cannot_be_told),
+        cmocka_unit_test(a_thousand_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/preview.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/claims.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    json_decref(p->claim);
+    p->claim = NULL;
+    if (p->predicted)
+        prediction_done(&p->prediction);
+    p->predicted = false;
+    int rc = claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err);
+    if (rc < 0 || !in->slices)
+        return rc;
+    rc = predict(p->claim, in->spec->workers, in->slices, in->classes, &p->prediction, err);
+    p->predicted = rc == 0;
+    return rc;
+}
+
+static int climb(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    p->steps = claims_attempts(in->spec);
+    for (p->step = 0; p->step < p->steps; p->step++) {
+        int rc = predict_step(in, p, err);
+        if (rc < 0 || !p->predicted || !p->prediction.shortage || p->step + 1 == p->steps)
+            return rc;
+    }
+    return 0;
+}
+
+/* As the scheduler would leave it. */
+static json_t *allocated(const struct preview *p, const char *name, const struct predict_worker *w)
+{
+    return json_pack("{s:s, s:s, s:{s:s}, s:O, s:{s:{s:{s:O}}}}", "apiVersion",
+                     claims_api_version(CLAIMS_API_V1), "kind", "ResourceClaim", "metadata", "name",
+                     name, "spec", p->claim, "status", "allocation", "devices", "results",
+                     w->results);
+}
+
+static int make_workers(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    uint32_t count = in->spec->workers;
+    p->claims = json_array();
+    p->workers = calloc(count + 1u, sizeof *p->workers);
+    for (uint32_t i = 0; p->workers && i < count; i++)
+        strlist_addf(&p->pods, "%s-w-%u", in->spec->name, i);
+    if (!p->workers || !p->claims || p->pods.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct predict_worker *w = &p->prediction.workers[i];
+        json_t *list = json_array();
+        json_array_append_new(list, allocated(p, p->pods.items[i], w));
+        json_array_append_new(p->claims, list);
+        p->workers[i] =
+            (struct plan_worker_input){.pod = p->pods.items[i], .node = w->node, .claims = list};
+    }
+    return 0;
+}
+
+static enum plan_ranks ranks_of(const struct job_spec *spec)
+{
+    bool per_pod = spec->ranks_per_worker == 1 && (spec->gpus.all || spec->gpus.count > 1);
+    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+}
+
+static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    const struct job_spec *spec = in->spec;
+    int rc = make_workers(in, p, err);
+    if (rc < 0)
+        return rc;
+    struct plan_input input = {
+        .network = spec->network,
+        .ranks = ranks_of(spec),
+        .mpi = spec->mpi_transport,
+        .hca_list = spec->nccl_hca_list,
+        .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
+        .profile = spec->nccl_profile,
+        .nccl_version = in->nccl_version ? in->nccl_version : spec->nccl_version,
+        .user_env = spec->nccl_env.items,
+        .slices = in->slices,
+        .node_labels = in->node_labels,
+        .profiles = in->profiles,
+        .workers = p->workers,
+        .worker_count = spec->workers,
+    };
+    rc = plan_build(&input, &p->plan, err);
+    p->planned = rc == 0;
+    return rc;
+}
+
+int preview_build(const struct preview_input *input, struct preview *ret_preview,
+                  struct drarun_error *err)
+{
+    struct preview p = {0};
+    int rc = claims_wanted(input->spec) ? climb(input, &p, err) : 0;
+    /* GPUs of a device plugin are in no claim: which ones it gives is known in the pod alone */
+    if (rc == 0 && p.predicted && !p.prediction.shortage && !input->spec->gpus.resource)
+        rc = make_plan(input, &p, err);
+    if (rc < 0)
+        preview_done(&p);
+    else
+        *ret_preview = p;
+    return rc;
+}
+
+void preview_done(struct preview *preview)
+{
+    if (preview->planned)
+        plan_done(&preview->plan);
+    if (preview->predicted)
+        prediction_done(&preview->prediction);
+    json_decref(preview->claim);
+    json_decref(preview->claims);
+    free(preview->workers);
+    strlist_done(&preview->pods);
+    *preview = (struct preview){0};
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job before it runs: what each worker would claim and, where slices are given, which devices it
+ * would get and the plan that follows from them. Pure. */
+#ifndef DRARUN_JOBS_PREVIEW_H
+#define DRARUN_JOBS_PREVIEW_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include "drarun/error.h"
+#include "jobs/plan.h"
+#include "jobs/predict.h"
+#include "jobs/spec.h"
+
+struct preview_input {
+    const struct job_spec *spec;
+    const struct slices *slices; /* NULL: no prediction */
+    const json_t *classes;       /* array of DeviceClasses, or NULL */
+    const json_t *node_labels;   /* node name -> labels, or NULL */
+    const struct profiles *profiles;
+    const char *nccl_version; /* NULL: the spec's, else the newest that is known */
+};
+
+struct preview {
+    json_t *claim;        /* the spec of each worker's ResourceClaim (v1); NULL: none is claimed */
+    unsigned step, steps; /* of the ladder (jobs/claims.h) that the claim is; step from 0 */
+    bool predicted;       /* prediction is filled */
+    struct prediction prediction;
+    bool planned; /* every worker has a node, and plan is filled */
+    struct plan plan;
+    json_t *claims; /* as they would be allocated: the plan borrows from them */
+    struct plan_worker_input *workers;
+    struct strlist pods;
+};
+
+/* The first step of the ladder that places all workers, or the last. Everything of the input must
+ * outlive the preview. A job without room is no error: see prediction.shortage. */
+int preview_build(const struct preview_input *input, struct preview *ret_preview,
+                  struct drarun_error *err);
+void preview_done(struct preview *preview);
+
+#endif

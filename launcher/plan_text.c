@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/plan_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/claims.h"
+#include "lib/base/cleanup.h"
+
+/* ---- columns ---- */
+
+#define COLUMNS 10
+
+/* Cells are gathered and padded to the widest of their column. */
+struct table {
+    struct strlist cells;
+    size_t columns;
+};
+
+static void table_write(const struct table *table, const char *indent, struct buf *out)
+{
+    size_t width[COLUMNS] = {0};
+    for (size_t i = 0; i < table->cells.count; i++) {
+        size_t length = strlen(table->cells.items[i]), column = i % table->columns;
+        width[column] = length > width[column] ? length : width[column];
+    }
+    for (size_t i = 0; i < table->cells.count; i++) {
+        bool last = i % table->columns == table->columns - 1;
+        if (i % table->columns == 0)
+            buf_add_str(out, indent);
+        if (last)
+            buf_printf(out, "%s\n", table->cells.items[i]);
+        else
+            buf_printf(out, "%-*s  ", (int)width[i % table->columns], table->cells.items[i]);
+    }
+}
+
+/* ---- what is claimed ---- */
+
+static void device_words(const struct spec_devices *d, const char *what, struct buf *out)
+{
+    if (!d->all && d->count == 0)
+        return;
+    if (out->len > 0)
+        buf_add_str(out, " and ");
+    if (d->all)
+        buf_printf(out, "all %ss", what);
+    else
+        buf_printf(out, "%u %s%s", d->count, what, d->count == 1 ? "" : "s");
+    if (d->resource)
+        buf_printf(out, " from a device plugin (%s)", d->resource);
+    else if (d->class)
+        buf_printf(out, " of class %s", d->class);
+}
+
+static void alignment_words(const struct preview_input *in, const struct preview *p,
+                            struct buf *out)
+{
+    switch (claims_alignment(in->spec)) {
+    case CLAIMS_ALIGNED_BY_CLAIM:
+        if (p->step == 0)
+            buf_add_str(out, "each GPU with a NIC of its PCIe root, by a constraint of the claim");
+        else
+            buf_add_str(out, "GPUs and NICs without a constraint: no node can meet it "
+                             "(align: preferred)");
+        break;
+    case CLAIMS_ALIGNED_IN_POD:
+        buf_add_str(out, "GPU and NIC are paired in the pod: no constraint can say it here");
+        break;
+    default:
+        return;
+    }
+    buf_add_str(out, "\n");
+}
+
+static void head(const struct preview_input *in, const struct preview *p, struct buf *out)
+{
+    const struct job_spec *spec = in->spec;
+    struct buf devices = BUF_INIT;
+    device_words(&spec->gpus, "GPU", &devices);
+    device_words(&spec->nics, "NIC", &devices);
+    buf_printf(out, "job %s: %u worker%s", spec->name, spec->workers,
+               spec->workers == 1 ? "" : "s");
+    buf_printf(out, devices.len > 0 ? ", each with %s\n" : "%s\n",
+               devices.len > 0 ? devices.data : ", which claim no devices");
+    buf_done(&devices);
+    alignment_words(in, p, out);
+}
+
+/* ---- the prediction ---- */
+
+static void needs(const struct prediction *prediction, struct buf *out)
+{
+    buf_add_str(out, "\nRequests over the slices:\n");
+    for (size_t i = 0; i < prediction->need_count; i++) {
+        const struct predict_need *need = &prediction->needs[i];
+        buf_printf(out, "  %s: %zu of %zu devices admitted\n", need->requests, need->admitted,
+                   need->devices);
+        for (size_t t = 0; t < need->term_count; t++)
+            if (need->terms[t].ruled_out > 0)
+                buf_printf(out, "    %zu ruled out by %s: %s\n", need->terms[t].ruled_out,
+                           need->terms[t].where, need->terms[t].text);
+    }
+}
+
+static void placed(const struct preview *p, struct buf *out)
+{
+    struct table table = {.columns = 3};
+    buf_add_str(out,
+                "\nAllocation, predicted (first fit; the scheduler may choose other nodes):\n");
+    for (uint32_t i = 0; i < p->prediction.placed; i++) {
+        const struct predict_worker *worker = &p->prediction.workers[i];
+        struct buf names = BUF_INIT;
+        for (size_t r = 0; r < json_array_size(worker->results); r++) {
+            const json_t *result = json_array_get(worker->results, r);
+            buf_printf(&names, "%s%s", r ? " " : "",
+                       json_string_value(json_object_get(result, "device")));
+        }
+        strlist_addf(&table.cells, "worker %u", i);
+        strlist_add(&table.cells, worker->node);
+        strlist_add(&table.cells, names.data ? names.data : "");
+        buf_done(&names);
+    }
+    table_write(&table, "  ", out);
+    strlist_done(&table.cells);
+}
+
+/* ---- the plan ---- */
+
+static void add_rank(struct table *table, const struct plan_worker *worker, size_t w, size_t gpu,
+                     uint32_t rank)
+{
+    const struct plan_gpu *g = &worker->gpus[gpu];
+    struct buf nics = BUF_INIT, paths = BUF_INIT;
+    bool gdr = worker->result && worker->result->count[gpu] > 0;
+    for (size_t i = 0; worker->result && i < worker->result->count[gpu]; i++) {
+        const struct nccl_use *use = &worker->result->use[gpu][i];
+        buf_printf(&nics, "%s%s", i ? "," : "", worker->nics[use->nic].label);
+        buf_printf(&paths, "%s%s", i ? "," : "", nccl_path_name((enum nccl_path)use->path));
+        gdr = gdr && use->gdr;
+    }
+    char pci[24] = "-";
+    if (g->device.pci != PCI_NONE)
+        pci_format(g->device.pci, pci, sizeof pci);
+    strlist_addf(&table->cells, "%u", rank);
+    strlist_addf(&table->cells, "%zu", w);
+    strlist_add(&table->cells, g->device.name);
+    strlist_add(&table->cells, pci);
+    if (g->device.numa >= 0)
+        strlist_addf(&table->cells, "%d", g->device.numa);
+    else
+        strlist_add(&table->cells, "-");
+    strlist_add(&table->cells, nics.len ? nics.data : "-");
+    strlist_add(&table->cells, paths.len ? paths.data : "-");
+    strlist_add(&table->cells, !nics.len ? "-" : gdr ? "yes" : "no");
+    strlist_add(&table->cells, g->cpus ? g->cpus : "-");
+    buf_done(&nics);
+    buf_done(&paths);
+}
+
+static void ranks(const struct plan *plan, struct buf *out)
+{
+    static const char *const titles[] = {"RANK", "WORKER", "GPU", "PCI", "NUMA",
+                                         "NIC",  "PATH",   "GDR", "CPUS"};
+    struct table table = {.columns = ARRAY_LEN(titles)};
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        strlist_add(&table.cells, titles[i]);
+    for (size_t w = 0; w < plan->worker_count; w++)
+        for (size_t g = 0; g < plan->workers[w].gpu_count; g++)
+            add_rank(&table, &plan->workers[w], w, g,
+                     plan->workers[w].first_rank + (plan->per_pod ? 0 : (uint32_t)g));
+    if (table.cells.count > ARRAY_LEN(titles)) {
+        buf_printf(out, "\nRanks, %u in all%s:\n", plan->world_size,
+                   plan->per_pod ? ", one for the GPUs of a worker" : "");
+        table_write(&table, "  ", out);
+    }
+    strlist_done(&table.cells);
+}
+
+static void scores(const struct plan *plan, struct buf *out)
+{
+    struct buf last = BUF_INIT;
+    size_t first = 0;
+    buf_add_str(out, "\n");
+    for (size_t w = 0; w <= plan->worker_count; w++) { /* equal lines of neighbours are one */
+        struct buf line = BUF_INIT;
+        if (w < plan->worker_count)
+            plan_worker_summary(&plan->workers[w], &line);
+        bool same = w < plan->worker_count && w > 0 && last.data && line.data &&
+                    strcmp(last.data, line.data) == 0;
+        if (!same && w > 0) {
+            if (w - first == 1)
+                buf_printf(out, "worker %zu: %s\n", first, last.data ? last.data : "");
+            else
+                buf_printf(out, "workers %zu to %zu: %s\n", first, w - 1,
+                           last.data ? last.data : "");
+            first = w;
+        }
+        buf_done(&last);
+        last = line;
+    }
+    buf_done(&last);
+    if (plan->score >= 0)
+        buf_printf(out, "score of the job: %.2f\n", plan->score);
+}
+
+static void variables(const struct plan_vars *vars, const char *title, bool explain,
+                      struct buf *out)
+{
+    if (vars->count == 0)
+        return;
+    buf_printf(out, "\n%s:\n", title);
+    for (size_t i = 0; i < vars->count; i++) {
+        const struct plan_var *var = &vars->list[i];
+        buf_printf(out, "  %s=%s\n", var->name, var->value);
+        if (!explain)
+            continue;
+        if (var->fact && var->fact[0])
+            buf_printf(out, "      because %s\n", var->fact);
+        if (var->reason && var->reason[0])
+            buf_printf(out, "      %s\n", var->reason);
+        buf_printf(out, "      rule %s%s%s\n", var->rule ? var->rule : "-",
+                   var->source ? ", source " : "", var->source ? var->source : "");
+    }
+}
+
+static void warning_lines(const struct plan *plan, struct buf *out)
+{
+    if (plan->warnings.count > 0)
+        buf_add_str(out, "\nWarnings:\n");
+    for (size_t i = 0; i < plan->warnings.count; i++) {
+        const struct warning *warning = &plan->warnings.list[i];
+        buf_printf(out, "  %s", warning_name(warning->code));
+        if (warning->worker != WORKER_NONE)
+            buf_printf(out, ", worker %d", warning->worker);
+        buf_printf(out, ": %s\n", warning->detail ? warning->detail : "");
+    }
+}
+
+static void plan_lines(const struct plan *plan, bool explain, struct buf *out)
+{
+    if (plan->refusal.code) {
+        buf_printf(out, "\nRefused, %s: %s\n", warning_name(plan->refusal.code),
+                   plan->refusal.detail ? plan->refusal.detail : "");
+        return;
+    }
+    ranks(plan, out);
+    scores(plan, out);
+    if (plan->profile)
+        buf_printf(out, "\nprofile %s: %s\n", plan->profile->name,
+                   plan->profile_fact ? plan->profile_fact : "");
+    variables(&plan->env, "Environment of every rank", explain, out);
+    variables(&plan->prepend, "Put before what the image has", explain, out);
+    warning_lines(plan, out);
+}
+
+void preview_text(const struct preview_input *input, const struct preview *preview, bool explain,
+                  struct buf *out)
+{
+    head(input, preview, out);
+    if (!preview->predicted) {
+        if (preview->claim)
+            buf_add_str(out, "With --slices FILE (kubectl get resourceslices -o json) the "
+                             "allocation is predicted.\n");
+        return;
+    }
+    needs(&preview->prediction, out);
+    if (preview->prediction.placed > 0)
+        placed(preview, out);
+    if (preview->prediction.shortage)
+        buf_printf(out, "\nNo room: %s\n", preview->prediction.shortage);
+    else if (preview->planned)
+        plan_lines(&preview->plan, explain, out);
+    else
+        buf_add_str(out, "\nWhich GPUs a device plugin gives is known in the pod alone; drarun env "
+                         "tells there.\n");
+}
+
+/* ---- JSON ---- */
+
+static json_t *need_json(const struct predict_need *need)
+{
+    json_t *terms = json_array();
+    for (size_t t = 0; t < need->term_count; t++)
+        json_array_append_new(terms, json_pack("{s:s, s:s, s:I}", "where", need->terms[t].where,
+                                               "term", need->terms[t].text, "ruledOut",
+                                               (json_int_t)need->terms[t].ruled_out));
+    return json_pack("{s:s, s:I, s:I, s:o}", "requests", need->requests, "devices",
+                     (json_int_t)need->devices, "admitted", (json_int_t)need->admitted, "terms",
+                     terms);
+}
+
+static json_t *prediction_json(const struct prediction *prediction)
+{
+    json_t *needs_list = json_array(), *workers = json_array();
+    for (size_t i = 0; i < prediction->need_count; i++)
+        json_array_append_new(needs_list, need_json(&prediction->needs[i]));
+    for (uint32_t i = 0; i < prediction->placed; i++)
+        json_array_append_new(workers, json_pack("{s:i, s:s, s:O}", "worker", (int)i, "node",
+                                                 prediction->workers[i].node, "results",
+                                                 prediction->workers[i].results));
+    return json_pack("{s:o, s:o, s:s?}", "requests", needs_list, "workers", workers, "shortage",
+                     prediction->shortage);
+}
+
+json_t *preview_json(const struct preview_input *input, const struct preview *preview, bool explain)
+{
+    json_t *json = json_pack("{s:s, s:i, s:O?}", "job", input->spec->name, "workers",
+                             (int)input->spec->workers, "claim", preview->claim);
+    if (preview->predicted)
+        json_object_set_new(json, "prediction", prediction_json(&preview->prediction));
+    if (preview->planned)
+        json_object_set_new(json, "plan", plan_to_json(&preview->plan, explain));
+    return json;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_plan.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cluster_files.h"
+#include "launcher/plan_text.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+struct options {
+    struct strlist slices, nodes, classes;
+    const char *output, *nccl_version;
+    uint32_t workers;
+    bool explain, help;
+};
+
+static int add_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown, (void)err;
+    strlist_add(&((struct options *)target)->slices, value);
+    return 0;
+}
+
+static int add_nodes(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown, (void)err;
+    strlist_add(&((struct options *)target)->nodes, value);
+    return 0;
+}
+
+static int add_classes(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown, (void)err;
+    strlist_add(&((struct options *)target)->classes, value);
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const char cluster[] = "The cluster, from files as kubectl get ... -o json or yaml prints";
+static const char output[] = "Output";
+
+static const struct option_spec option_list[] = {
+    {.name = "slices",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = cluster,
+     .kind = OPTION_CALL,
+     .set = add_slices,
+     .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated, as the "
+             "next two"},
+    {.name = "nodes",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = cluster,
+     .kind = OPTION_CALL,
+     .set = add_nodes,
+     .help = "Nodes, whose labels tell the machine type"},
+    {.name = "classes",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = cluster,
+     .kind = OPTION_CALL,
+     .set = add_classes,
+     .help = "DeviceClasses, beyond those that drivers install"},
+    {.name = "workers",
+     .value = "N",
+     .group = cluster,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(workers),
+     .min = 1,
+     .max = 100000,
+     .help = "in place of the spec's"},
+    {.name = "nccl-version",
+     .value = "VERSION",
+     .group = cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(nccl_version),
+     .help = "of the image's NCCL, as 2.28.9 (default: the spec's, else\nthe newest known)"},
+    {.name = "explain",
+     .group = output,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(explain),
+     .help = "each variable with rule, fact, reason and source"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = output,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(output),
+     .help = "text or json (text)"},
+    {.name = "help",
+     .letter = 'h',
+     .group = output,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int write_preview(const struct preview_input *input, const struct preview *preview,
+                         const struct options *options)
+{
+    struct buf out = BUF_INIT;
+    if (options->output && strcmp(options->output, "json") == 0) {
+        json_t *json = preview_json(input, preview, options->explain);
+        cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+        json_decref(json);
+        buf_add_str(&out, text ? text : "");
+        buf_add_str(&out, "\n");
+        out.failed |= !text;
+    } else {
+        preview_text(input, preview, options->explain, &out);
+    }
+    int rc = out.failed ? -1 : fd_write_all(STDOUT_FILENO, out.data, out.len);
+    buf_done(&out);
+    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+}
+
+/* A refused plan is an end of its own, shown like any other. */
+static int status_of(const struct preview *preview)
+{
+    if (preview->planned && preview->plan.refusal.code)
+        return error_exit_status(DRARUN_ERR_SPEC);
+    if (preview->predicted && preview->prediction.shortage)
+        return error_exit_status(DRARUN_ERR_CAPACITY);
+    return 0;
+}
+
+static int show_plan(const struct options *options, const struct preview_input *input,
+                     struct drarun_error *err)
+{
+    struct preview preview;
+    int rc = preview_build(input, &preview, err);
+    if (rc < 0)
+        return rc;
+    int status = write_preview(input, &preview, options);
+    status = status ? status : status_of(&preview);
+    preview_done(&preview);
+    return status;
+}
+
+/* The exit status, or -errno. */
+static int plan(const struct options *options, const struct job_spec *spec,
+                struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *documents = json_array();
+    CLEANUP(json_decrefp) json_t *nodes = json_array();
+    CLEANUP(json_decrefp) json_t *classes = json_array();
+    CLEANUP(json_decrefp) json_t *labels = NULL;
+    struct slices slices = {0};
+    struct profiles profiles = {0};
+    int rc = cluster_files_read(&options->slices, "ResourceSlice", documents, err);
+    if (rc == 0)
+        rc = cluster_files_read(&options->nodes, "Node", nodes, err);
+    if (rc == 0)
+        rc = cluster_files_read(&options->classes, "DeviceClass", classes, err);
+    if (rc == 0)
+        rc = profiles_builtin(&profiles, err);
+    if (rc == 0 && options->slices.count > 0)
+        rc = slices_read(documents, &slices, err);
+    labels = cluster_node_labels(nodes);
+    struct preview_input input = {
+        .spec = spec,
+        .slices = options->slices.count > 0 ? &slices : NULL,
+        .classes = classes,
+        .node_labels = labels,
+        .profiles = &profiles,
+        .nccl_version = options->nccl_version,
+    };
+    if (rc == 0)
+        rc = show_plan(options, &input, err);
+    if (options->slices.count > 0)
+        slices_done(&slices);
+    profiles_done(&profiles);
+    return rc;
+}
+
+static int help(void)
+{
+    struct buf out = BUF_INIT;
+    verb_help(&verb_plan, &out);
+    int rc = out.failed ? -1 : fd_write_all(STDOUT_FILENO, out.data, out.len);
+    buf_done(&out);
+    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+}
+
+static int plan_file(const char *file, const struct options *options)
+{
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    int status = spec_file_load(file, &spec);
+    if (status != 0)
+        return status;
+    if (options->workers)
+        spec.workers = options->workers;
+    int rc = plan(options, &spec, &err);
+    job_spec_done(&spec);
+    if (rc >= 0)
+        return rc;
+    log_error("plan: %s: %s", file, err.text);
+    return error_exit_status(err.kind);
+}
+
+/* Options may stand before the file and behind it. */
+static int parse(int argc, char *const argv[], struct options *options, const char **ret_file,
+                 struct drarun_error *err)
+{
+    int at = options_parse(&options_table, argc, argv, false, options, err);
+    if (at >= 0 && at < argc) {
+        *ret_file = argv[at++];
+        int more = options_parse(&options_table, argc - at, argv + at, false, options, err);
+        at = more < 0 ? more : at + more;
+    }
+    if (at < 0 || options->help || (*ret_file && at == argc))
+        return at < 0 ? at : 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "expected one job spec: drarun plan [options] FILE");
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct drarun_error err = {0};
+    const char *file = NULL;
+    int status;
+    if (parse(argc, argv, &options, &file, &err) < 0) {
+        log_error("plan: %s", err.text);
+        status = error_exit_status(err.kind);
+    } else {
+        status = options.help ? help() : plan_file(file, &options);
+    }
+    strlist_done(&options.slices);
+    strlist_done(&options.nodes);
+    strlist_done(&options.classes);
+    return status;
+}
+
+const struct verb verb_plan = {
+    "plan", "FILE", "Shows what a job would claim, which devices it would get, and what follows.",
+    &options_table, run};

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun plan: what a job would claim and get, on captured machines."""
+import json
+
+import pytest
+
+FIXTURES = "tests/data/fixtures"
+RDMA = 'device.attributes["dra.net"].rdma == true'
+
+
+@pytest.fixture
+def machine(source, tmp_path):
+    """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""
+    def make(name, nodes=1):
+        fixture = json.loads((source / FIXTURES / f"{name}.json").read_text())
+        slices, objects = [], []
+        for i in range(nodes):
+            text = json.dumps(fixture["resourceSlices"]).replace(fixture["node"]["name"], f"node-{i}")
+            slices += json.loads(text)
+            labels = fixture["node"]["labels"] | {"kubernetes.io/hostname": f"node-{i}"}
+            objects.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{i}", "labels": labels}})
+        words = []
+        for option, items in (("--slices", slices), ("--nodes", objects)):
+            path = tmp_path / f"{name}{option}.json"
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            words += [option, path]
+        return words
+    return make
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A job spec of so many workers, GPUs and NICs each; more: further lines of spec."""
+    def make(workers, gpus, nics, selector=RDMA, more=""):
+        path = tmp_path / "job.yaml"
+        path.write_text(f"""apiVersion: drarun.dev/v1alpha1
+kind: DraJob
+metadata: {{name: all-reduce}}
+spec:
+  workers: {workers}
+  devices:
+    gpus: {{count: {gpus}, class: gpu.nvidia.com}}
+    nics: {{count: {nics}, class: dranet, selector: '{selector}'}}
+{more}  image: example/nccl-tests
+  command: [all_reduce_perf]
+""")
+        return path
+    return make
+
+
+def test_whole_nodes(drarun, machine, spec):
+    result = drarun("plan", spec(2, 8, 8), *machine("a4-highgpu-8g", 2)).ok()
+    assert "each GPU with a NIC of its PCIe root" in result.out
+    assert "worker 0  node-0  gpu-0 pci-0000-91-00-0" in result.out
+    assert "worker 1  node-1" in result.out
+    assert "Ranks, 16 in all:" in result.out
+    assert "workers 0 to 1: 8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400" in result.out
+    assert "score of the job: 1.00" in result.out
+    assert "profile gke-a4: node label" in result.out
+    assert "  NCCL_NET=gIB\n" in result.out
+    assert "MISALIGNED" not in result.out and result.err == ""
+
+
+def test_halves_are_aligned_by_construction(drarun, machine, spec):
+    result = drarun("plan", "-o", "json", spec(2, 4, 4), *machine("a4-highgpu-8g")).ok()
+    answer = json.loads(result.out)
+    plan = answer["plan"]
+    paths = {path for worker in plan["workers"] for rank in worker["ranks"] for path in rank["path"]}
+    assert paths == {"PIX"} and plan["jobScore"] == 1.0
+    assert "SAME_NODE_PODS" in {warning["code"] for warning in plan["warnings"]}
+    nic, = (need for need in answer["prediction"]["requests"] if need["requests"].startswith("nic-0"))
+    assert nic["admitted"] == 8
+    assert {"where": "class dranet", "term": "device.driver == 'dra.net'", "ruledOut": 8} in nic["terms"]
+
+
+def test_roots_that_never_match_fall_back(drarun, machine, spec):
+    """On this machine each device is alone under its root: preferred goes on without, required does not."""
+    options = machine("azure-nd96isr-h100-v5")
+    result = drarun("plan", spec(1, 4, 4, "true"), *options).ok()
+    assert "without a constraint: no node can meet it" in result.out
+    result = drarun("plan", spec(1, 4, 4, "true", "    align: required\n"), *options)
+    assert result.rc == 75
+    assert "no free devices share resource.kubernetes.io/pcieRoot" in result.out
+
+
+def test_no_room_says_why(drarun, machine, spec):
+    result = drarun("plan", spec(3, 8, 8), *machine("a4-highgpu-8g", 2))
+    assert result.rc == 75
+    assert "No room: worker 2 of 3 has no node" in result.out
+    assert "taken by earlier workers on 2 nodes" in result.out
+
+
+def test_selector_that_admits_nothing(drarun, machine, spec):
+    selector = RDMA + ' && device.attributes["dra.net"].ifName == "eth7"'
+    result = drarun("plan", spec(1, 1, 1, selector), *machine("a4-highgpu-8g"))
+    assert result.rc == 75
+    assert 'ruled out by request nic: device.attributes["dra.net"].ifName == "eth7"' in result.out
+
+
+def test_explain(drarun, machine, spec):
+    result = drarun("plan", spec(2, 8, 8), "--explain", *machine("a4-highgpu-8g", 2)).ok()
+    after = result.out.split("  NCCL_NET=gIB\n")[1]
+    assert after.lstrip().startswith("because ")
+    assert "rule " in after.split("NCCL_CROSS_NIC")[0]
+
+
+def test_without_slices(drarun, spec):
+    result = drarun("plan", spec(2, 8, 8)).ok()
+    assert "2 workers, each with 8 GPUs of class gpu.nvidia.com and 8 NICs of class dranet" in result.out
+    assert "--slices" in result.out
+
+
+@pytest.mark.parametrize("words,rc,said", [
+    ((), 64, "expected one job spec"),
+    (("a.yaml", "b.yaml"), 64, "expected one job spec"),
+    (("--slice", "x", "a.yaml"), 64, "--slices"),
+    (("/no/such.yaml",), 65, "/no/such.yaml"),
+], ids=["none", "two", "option", "absent"])
+def test_usage(drarun, words, rc, said):
+    result = drarun("plan", *words)
+    assert result.rc == rc and said in result.err
+
+
+def test_files_of_the_wrong_kind(drarun, machine, spec):
+    words = machine("a4-highgpu-8g")
+    result = drarun("plan", spec(1, 1, 1), "--slices", words[3])
+    assert result.rc == 65 and "expected objects of kind ResourceSlice, got Node" in result.err
+
+
+def test_selector_that_fails(drarun, machine, spec):
+    result = drarun("plan", spec(1, 1, 1, 'device.attributes["dra.net"].speed > 3'), *machine("a4-highgpu-8g"))
+    assert result.rc == 65 and "the scheduler gives up" in result.err
+
+
+@pytest.mark.plain("minutes for what is a matter of size")
+def test_a_thousand_nodes(drarun, machine, spec):
+    """The goal is 1 s and 300 MB for workers of 8 GPUs and 8 NICs (benchmarks/plan)."""
+    result = drarun("plan", "-o", "json", spec(1000, 8, 8), *machine("a4-highgpu-8g", 1000), timeout=60).ok()
+    assert len(json.loads(result.out)["plan"]["workers"]) == 1000
