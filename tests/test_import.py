@@ -22,6 +22,7 @@ def imported(drarun, tmp_path):
         out = tmp_path / "out.yaml"
         out.write_text(result.out)
         drarun("validate", out).ok()
+        assert "containers:" in drarun("render", out).ok().out
         return yaml.safe_load(result.out)["spec"], result.err
     return run
 
@@ -268,6 +269,7 @@ EXAMPLES = sorted((SOURCE / "examples/jobs").glob("*.yaml"))
 def test_example(drarun, file):
     spec = yaml.safe_load(file.read_text())["spec"]
     line = drarun("validate", file).ok().out
+    assert "kind: ResourceClaim" in drarun("render", file).ok().out
     assert f", {spec['workers']} workers, {spec['devices']['gpus']['count']} GPU" in line
     assert f"`{file.name}`" in (file.parent / "README.md").read_text()
 

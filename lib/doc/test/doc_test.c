@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
 #include "lib/doc/doc.h"
 #include "lib/doc/yaml_write.h"
 
@@ -62,6 +64,39 @@ static void test_scalars(void **state)
     };
     (void)state;
     check_samples(list, sizeof list / sizeof list[0]);
+}
+
+/* Generated scalars with what sigs.k8s.io/yaml made of them. */
+static void test_scalars_of_kubernetes(void **state)
+{
+    char line[256], text[300];
+    size_t count = 0;
+    (void)state;
+    cleanup_file FILE *file = fopen(DATA "/scalars.tsv", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        char *tab = strchr(line, '\t');
+        struct doc *doc = NULL;
+        struct drarun_error err = {0};
+        if (line[0] == '#' && !count)
+            continue;
+        assert_non_null(tab);
+        snprintf(text, sizeof text, "- %.*s\n", (int)(tab - line), line);
+        json_t *expected = json_loads(tab + 1, JSON_DECODE_ANY, NULL);
+        if (doc_parse("m", text, strlen(text), DOC_FORMAT_YAML, NULL, &doc, &err) < 0)
+            fail_msg("%s: %s", line, err.text);
+        json_t *got = json_array_get(doc_root(doc, 0), 0);
+        bool same =
+            json_is_number(expected)
+                ? json_is_number(got) && json_number_value(got) == json_number_value(expected)
+                : json_equal(got, expected);
+        if (!same)
+            fail_msg("%s", line);
+        json_decref(expected);
+        doc_free(doc);
+        count++;
+    }
+    assert_true(count > 1000);
 }
 
 static void test_anchors(void **state)
@@ -313,10 +348,11 @@ static void test_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars),   cmocka_unit_test(test_anchors),
-        cmocka_unit_test(test_malformed), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_places),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_large),     cmocka_unit_test(test_write),
+        cmocka_unit_test(test_scalars), cmocka_unit_test(test_scalars_of_kubernetes),
+        cmocka_unit_test(test_anchors), cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
