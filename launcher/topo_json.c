@@ -32,7 +32,8 @@ static json_t *address(struct pci_addr addr)
 
 static json_t *address_of(const struct topo_host *host, size_t index)
 {
-    return index == TOPO_NONE ? json_null() : address(host->pci[index].place.addr);
+    bool known = index != TOPO_NONE && !host->pci[index].place.addr_unknown;
+    return known ? address(host->pci[index].place.addr) : json_null();
 }
 
 static json_t *hex_or_null(uint32_t value, int digits)
@@ -47,7 +48,7 @@ static json_t *pci_json(const struct topo_pci *pci)
     json_t *object = json_object(), *bridges = json_array();
     for (size_t i = 0; i < pci->place.bridge_count; i++)
         json_array_append_new(bridges, address(pci->place.bridges[i]));
-    set(object, "address", address(pci->place.addr));
+    set(object, "address", pci->place.addr_unknown ? json_null() : address(pci->place.addr));
     set(object, "class", hex_or_null(pci->class_code, 6));
     set(object, "vendor", hex_or_null(pci->vendor, 4));
     set(object, "device", hex_or_null(pci->device, 4));
@@ -208,6 +209,7 @@ json_t *topo_json(const struct topo_view *view)
         json_array_append_new(netdevs, netdev_json(host, &host->netdevs[i]));
     for (size_t i = 0; i < host->warnings.count; i++)
         json_array_append_new(warnings, json_string(host->warnings.items[i]));
+    set(object, "fromAttributes", json_boolean(host->partial));
     set(object, "machine", machine_json(host));
     set(object, "numaNodes", numas_json(host));
     set(object, "gpus", gpus);

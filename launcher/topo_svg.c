@@ -56,9 +56,7 @@ static void add_leaf(struct picture *p, size_t gpu, size_t nic)
     const struct topo_pci *pci = pci_of(p, leaf);
     if (!pci)
         return;
-    leaf->numa = pci->place.numa;
-    if (leaf->numa < 0 && p->view->host->numa_count == 1)
-        leaf->numa = (int32_t)p->view->host->numas[0].id;
+    leaf->numa = host_numa_of(p->view->host, (size_t)(pci - p->view->host->pci));
     leaf->root = pci->place.root;
     leaf->chain_known = pci->place.chain_known;
     leaf->depth = view_switches(&pci->place, leaf->switches, DEPTH_MAX);
@@ -289,7 +287,7 @@ static void add_panel(struct picture *p, size_t first, size_t end)
         right = p->leaves[i].right > right ? p->leaves[i].right : right;
     int width = right + MARGIN + inset(p, 0);
     for (size_t i = 0; i < host->numa_count; i++)
-        if ((int32_t)host->numas[i].id == leaf->numa)
+        if (!host->partial && (int32_t)host->numas[i].id == leaf->numa)
             snprintf(title, sizeof title, "NUMA node %d: CPUs %.250s", leaf->numa,
                      host->numas[i].cpulist);
     if (leaf->numa >= 0 && strncmp(title, "NUMA node n", 11) == 0)
@@ -353,7 +351,7 @@ static void add_box(struct picture *p, const struct leaf *leaf)
     const char *kind = gpu ? "gpu" : "nic", *claimed = "";
     if (view_claimed_known(view))
         claimed = usable == TOPO_YES ? " claimed" : usable == TOPO_NO ? " other" : "";
-    if (pci)
+    if (pci && !pci->place.addr_unknown)
         pci_addr_format(pci->place.addr, addr);
     if (gpu) {
         snprintf(name, sizeof name, "GPU%zu", leaf->gpu);
@@ -395,7 +393,7 @@ static void add_legend(struct picture *p)
         int width;
     } entries[] = {{"pix", "PIX", 74},
                    {"pxb", "PXB, P2C", 112},
-                   {"node", "PHB, NODE", 120},
+                   {"node", "PHB, NODE, ROOT", 152},
                    {"sys", "SYS", 76}};
     int x = MARGIN, y = MARGIN + 12;
     add_text(p, x, y, "title", "Paired:");
@@ -407,7 +405,7 @@ static void add_legend(struct picture *p)
         x += entries[i].width;
     }
     if (view_claimed_known(p->view))
-        add_text(p, x + 8, y, "small", "thick frame: given to this pod; dashed: not given");
+        add_text(p, x + 8, y, "small", "thick frame: claimed; dashed: not");
     else if (p->view->host->gpu_count + p->view->nic_count == 0)
         add_text(p, x + 8, y, "small", "no GPU and no RDMA NIC here");
 }

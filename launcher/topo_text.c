@@ -47,7 +47,7 @@ static enum topo_path between(const struct topo_view *view, size_t a, size_t b)
 static const char *cpulist_of(const struct topo_host *host, int32_t numa)
 {
     for (size_t i = 0; i < host->numa_count; i++)
-        if ((int32_t)host->numas[i].id == numa || (numa < 0 && host->numa_count == 1))
+        if ((int32_t)host->numas[i].id == numa)
             return host->numas[i].cpulist;
     return "?";
 }
@@ -65,10 +65,7 @@ static size_t affinity_width(const struct topo_host *host)
 static void add_affinity(const struct topo_view *view, size_t row, struct buf *out)
 {
     const struct topo_host *host = view->host;
-    const struct topo_pci *pci = pci_of(view, row_pci(view, row));
-    int32_t numa = pci ? pci->place.numa : -1;
-    if (numa < 0 && host->numa_count == 1)
-        numa = (int32_t)host->numas[0].id;
+    int32_t numa = host_numa_of(host, row_pci(view, row));
     if (row < host->gpu_count)
         buf_printf(out, "%-*s", (int)affinity_width(host), cpulist_of(host, numa));
     if (row < host->gpu_count && numa < 0)
@@ -135,7 +132,7 @@ static void add_pci(const struct topo_view *view, size_t index, struct buf *out)
 {
     char text[PCI_ADDR_TEXT] = "no PCI address";
     const struct topo_pci *pci = pci_of(view, index);
-    if (pci)
+    if (pci && !pci->place.addr_unknown)
         pci_addr_format(pci->place.addr, text);
     buf_printf(out, "  %-14s", text);
 }
@@ -293,8 +290,13 @@ static void add_limits(const struct topo_host *host, struct buf *out)
 void topo_text(const struct topo_view *view, struct buf *out)
 {
     add_summary(view, out);
-    add_numas(view->host, out);
-    add_limits(view->host, out);
+    if (view->host->partial) {
+        buf_add_str(out,
+                    "from attributes: link rates, switches, CPUs and limits are not in them\n");
+    } else {
+        add_numas(view->host, out);
+        add_limits(view->host, out);
+    }
     if (view->host->gpu_count + view->nic_count == 0)
         return;
     buf_add_str(out, "\n");

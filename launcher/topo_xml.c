@@ -46,15 +46,14 @@ static struct pci_addr nccl_address(const struct view_nic *nic, struct pci_addr 
 
 static void add_leaf(struct xml *xml, size_t pci_index, size_t gpu, size_t nic)
 {
-    if (pci_index == TOPO_NONE)
+    if (pci_index == TOPO_NONE || xml->view->host->pci[pci_index].place.addr_unknown)
         return;
     const struct topo_pci *pci = &xml->view->host->pci[pci_index];
-    struct leaf leaf = {pci->place.addr, pci, gpu, nic, pci->place.numa, {{0}}, 0};
+    struct leaf leaf = {pci->place.addr, pci, gpu, nic, host_numa_of(xml->view->host, pci_index),
+                        {{0}},           0};
     if (nic != TOPO_NONE)
         leaf.addr = nccl_address(&xml->view->nics[nic], leaf.addr);
     leaf.switch_count = view_switches(&pci->place, leaf.switches, DEPTH_MAX);
-    if (leaf.numa < 0 && xml->view->host->numa_count == 1)
-        leaf.numa = (int32_t)xml->view->host->numas[0].id;
     xml->leaves[xml->count++] = leaf;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/topo_slices.h"
 #include "launcher/topo_view.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -13,14 +14,40 @@
 #include "lib/base/log.h"
 
 struct options {
-    const char *root, *format;
+    const char *root, *format, *node;
+    struct strlist slices, claims;
     bool help;
 };
+
+static int add_file(struct strlist *list, const char *value, struct drarun_error *err)
+{
+    strlist_add(list, value);
+    return list->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int set_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown;
+    return add_file(&((struct options *)target)->slices, value, err);
+}
+
+static int set_claims(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown;
+    return add_file(&((struct options *)target)->claims, value, err);
+}
 
 static const struct option_spec option_list[] = {
     {"root", 0, NULL, "DIR", "DIR", "Options",
      "read the machine from the files below DIR, not from /", OPTION_TEXT,
      offsetof(struct options, root)},
+    {"slices", 0, NULL, "FILE", "FILE", "Options",
+     "read a node from ResourceSlices, as kubectl get prints them (json, yaml); more may follow",
+     OPTION_CALL, 0, 0, 0, set_slices},
+    {"claims", 0, NULL, "FILE", "FILE", "Options",
+     "with --slices: mark what these ResourceClaims were given", OPTION_CALL, 0, 0, 0, set_claims},
+    {"node", 0, NULL, "NAME", NULL, "Options", "with --slices of several nodes: which one",
+     OPTION_TEXT, offsetof(struct options, node)},
     {"format", 0, NULL, "FORMAT", "text json svg nccl-xml", "Options",
      "text, json, svg (a picture) or nccl-xml (for NCCL_TOPO_FILE) (text)", OPTION_TEXT,
      offsetof(struct options, format)},
@@ -29,18 +56,40 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
+static int refuse(const struct options *options, struct drarun_error *err)
+{
+    if (options->root && options->slices.count)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--root and --slices exclude each other");
+    if (options->slices.count && options->format && strcmp(options->format, "nccl-xml") == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--format nccl-xml needs a machine or --root: slices tell no switches");
+    if (!options->slices.count && (options->claims.count || options->node))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--claims and --node need --slices");
+    return 0;
+}
+
+/* Words after --slices FILE are further files. */
 static int parse(int argc, char *const argv[], struct options *options, struct drarun_error *err)
 {
-    int used = options_parse(&options_table, argc, argv, false, options, err);
-    if (used >= 0 && used < argc)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
-    return used < 0 ? used : 0;
+    for (int i = 0; i < argc; i++) {
+        int used = options_parse(&options_table, argc - i, argv + i, false, options, err);
+        if (used < 0)
+            return used;
+        i += used;
+        if (i < argc && options->slices.count == 0)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[i]);
+        if (i < argc && add_file(&options->slices, argv[i], err) < 0)
+            return -ENOMEM;
+    }
+    return refuse(options, err);
 }
 
 static int read_host(const struct options *options, struct topo_host *ret_host,
                      struct drarun_error *err)
 {
     cleanup_close int root = -1;
+    if (options->slices.count > 0)
+        return topo_slices_read(&options->slices, &options->claims, options->node, ret_host, err);
     if (options->root) {
         root = open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
@@ -104,6 +153,8 @@ static int run(int argc, char *const argv[])
     if (rc == 0 && (out.failed || fd_write_all(STDOUT_FILENO, out.data, out.len) < 0))
         rc = error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EIO, "the output could not be written");
     buf_done(&out);
+    strlist_done(&options.slices);
+    strlist_done(&options.claims);
     if (rc < 0)
         log_error("topo: %s", err.text);
     return rc < 0 ? error_exit_status(err.kind) : 0;

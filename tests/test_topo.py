@@ -223,6 +223,116 @@ def test_picture_can_be_rendered(drarun, tmp_path):
     assert png.startswith(b"\x89PNG") and len(png) > 20000
 
 
+# ---- ResourceSlices
+
+
+def slice_file(tmp_path, *names):
+    items = [item for name in names for item in FIXTURES[name]["resourceSlices"]]
+    path = tmp_path / "slices.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def from_slices(drarun, *args):
+    run = drarun("topo", "--format", "json", "--slices", *args)
+    assert run.rc == 0, run.err
+    return json.loads(run.out)
+
+
+@pytest.mark.parametrize("name", [name for name in FIXTURES if not name.endswith("v1beta1")])
+def test_slices_never_contradict_the_machine(drarun, tmp_path, name):
+    """What attributes tell agrees with sysfs; the rest is not known."""
+    machine = facts(drarun, make_tree(FIXTURES[name], tmp_path / "tree"))
+    slices = from_slices(drarun, slice_file(tmp_path, name))
+    assert [g["pciBusID"] for g in slices["gpus"]] == [g["pciBusID"] for g in machine["gpus"]]
+    real = {(g["pciBusID"], nic["pciBusID"]): g["paths"][nic["name"]]
+            for g in machine["gpus"] for nic in machine["nics"]}
+    seen = {(g["pciBusID"], nic["pciBusID"]): g["paths"][nic["name"]]
+            for g in slices["gpus"] for nic in slices["nics"]}
+    assert set(real) <= set(seen)  # slices also have the management NIC, which no fixture's tree has
+    for pair in real:
+        path = seen[pair]
+        allowed = {"ROOT": {"PIX", "PXB", "PHB"}, "?": {"NODE", "SYS", "PHB"}}.get(path, {path})
+        assert real[pair] in allowed, (pair, path, real[pair])
+    assert set(p["bridges"] is None for p in slices["pci"]) <= {True}
+    assert slices["fromAttributes"] and slices["limits"]["shmBytes"] is None
+    if name in ("a4-highgpu-8g", "dgx-h100", "oke-gb200-v3-4", "aws-p4d-24xlarge"):
+        assert "?" not in seen.values()
+
+
+def test_slices_of_an_old_driver(drarun, tmp_path):
+    slices = from_slices(drarun, slice_file(tmp_path, "a4-highgpu-8g-v1beta1"))
+    assert len(slices["gpus"]) == 8 and {g["pciBusID"] for g in slices["gpus"]} == {None}
+    assert len({p["address"] for p in slices["pci"]}) >= 8
+    assert [g["minor"] for g in slices["gpus"]] == list(range(8))
+
+
+def test_slices_in_yaml_and_pieces(drarun, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    whole = from_slices(drarun, slice_file(tmp_path, "dgx-h100"))
+    files = []
+    for i, item in enumerate(FIXTURES["dgx-h100"]["resourceSlices"]):
+        files.append(tmp_path / f"{i}.yaml")
+        files[-1].write_text(yaml.safe_dump(item))
+    assert from_slices(drarun, *files) == whole
+
+
+def test_claimed_part_of_slices(drarun, tmp_path):
+    slices = slice_file(tmp_path, "a4-highgpu-8g")
+    node = FIXTURES["a4-highgpu-8g"]["resourceSlices"][0]["spec"]["pool"]["name"]
+    results = [{"request": "gpu", "driver": "gpu.nvidia.com", "pool": node, "device": "gpu-2"},
+               {"request": "nic", "driver": "dra.net", "pool": node, "device": "pci-0000-98-00-0"}]
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+             "spec": {"devices": {"requests": []}},
+             "status": {"allocation": {"devices": {"results": results}}}}
+    claims = tmp_path / "claims.json"
+    claims.write_text(json.dumps(claim))
+    seen = from_slices(drarun, slices, "--claims", claims)
+    assert {d["pciBusID"] for d in seen["gpus"] + seen["nics"] if d["usable"]} == {"0000:96:00.0", "0000:98:00.0"}
+    assert [g["nics"] for g in seen["gpus"]] == [[], [], ["gpu2rdma0"], [], [], [], [], []]
+    svg = drarun("topo", "--slices", slices, "--claims", claims, "--format", "svg").out
+    assert svg.count(' claimed"') == 2 and "switches not known" in svg
+
+
+def test_slices_of_several_nodes(drarun, tmp_path):
+    slices = slice_file(tmp_path, "a4-highgpu-8g", "oke-gb200-v3-4")
+    run = drarun("topo", "--slices", slices)
+    assert run.rc == 64 and "--node" in run.err
+    node = FIXTURES["oke-gb200-v3-4"]["resourceSlices"][0]["spec"]["nodeName"]
+    assert len(from_slices(drarun, slices, "--node", node)["gpus"]) == 4
+    assert drarun("topo", "--slices", slices, "--node", "nobody").rc == 64
+
+
+@pytest.mark.parametrize("text,says", [
+    ("", "no ResourceSlice"),
+    ("{", "bad.json:1"),
+    ("[]", "no ResourceSlice"),
+    ('{"kind": "ResourceSlice", "spec": 1}', ""),
+    ("a: [", "bad.json:1"),
+])
+def test_bad_slices(drarun, tmp_path, text, says):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    run = drarun("topo", "--slices", path)
+    assert run.rc == 65 and says in run.err and run.out == ""
+
+
+def test_hostile_attributes(drarun, tmp_path):
+    fixture = json.loads(json.dumps(FIXTURES["azure-nd96isr-h100-v5"]))
+    for piece in fixture["resourceSlices"]:
+        for device in piece["spec"]["devices"]:
+            for name in device["attributes"]:
+                if name.split("/")[-1] in ("productName", "rdmaDevice", "ifName"):
+                    device["attributes"][name] = {"string": "\x1b[31m<x>&\"\n" + "y" * 40}
+    path = tmp_path / "slices.json"
+    path.write_text(json.dumps({"kind": "List", "items": fixture["resourceSlices"]}))
+    for form in ("text", "svg", "json"):
+        run = drarun("topo", "--slices", path, "--format", form)
+        assert run.rc == 0 and "\x1b" not in run.out + run.err
+        if form == "svg":
+            ElementTree.fromstring(run.out)
+
+
 # ---- this machine, and bad input
 
 
@@ -290,6 +400,9 @@ def test_hostile_tree(drarun, tmp_path):
     (["--format", "png"], "png"),
     (["--formt", "svg"], "--format"),
     (["x"], 'unexpected argument "x"'),
+    (["--node", "n"], "--claims and --node need --slices"),
+    (["--slices", "x", "--root", "/"], "--root and --slices exclude each other"),
+    (["--slices", "x", "--format", "nccl-xml"], "slices tell no switches"),
 ])
 def test_usage_errors(drarun, args, says):
     run = drarun("topo", *args)

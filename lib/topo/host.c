@@ -119,28 +119,35 @@ static size_t remapped(size_t index, const size_t *map)
     return index == TOPO_NONE ? TOPO_NONE : map[index];
 }
 
+struct sorted {
+    struct topo_pci pci;
+    size_t old;
+};
+
+/* Those without an address come last, as they came. */
 static int by_address(const void *a, const void *b)
 {
-    const struct topo_pci *x = a, *y = b;
-    return pci_addr_compare(x->place.addr, y->place.addr);
+    const struct sorted *x = a, *y = b;
+    const struct pci_place *p = &x->pci.place, *q = &y->pci.place;
+    int rc = p->addr_unknown - q->addr_unknown;
+    if (rc == 0 && !p->addr_unknown)
+        rc = pci_addr_compare(p->addr, q->addr);
+    return rc ? rc : x->old < y->old ? -1 : x->old > y->old;
 }
 
 /* Where each function went when they were sorted. */
 static size_t *sort_pci(struct topo_host *host)
 {
-    size_t *map = calloc(host->pci_count + 1, sizeof *map);
-    struct pci_addr *old = calloc(host->pci_count + 1, sizeof *old);
-    if (map && old) {
-        for (size_t i = 0; i < host->pci_count; i++)
-            old[i] = host->pci[i].place.addr;
-        if (host->pci_count > 0)
-            qsort(host->pci, host->pci_count, sizeof *host->pci, by_address);
-        for (size_t i = 0; i < host->pci_count; i++)
-            map[i] = host_find_pci(host, old[i]);
-    } else {
-        free(TAKE_PTR(map));
+    cleanup_free struct sorted *sorted = calloc(host->pci_count + 1, sizeof *sorted);
+    size_t *map = sorted ? calloc(host->pci_count + 1, sizeof *map) : NULL;
+    for (size_t i = 0; map && i < host->pci_count; i++)
+        sorted[i] = (struct sorted){host->pci[i], i};
+    if (map)
+        qsort(sorted, host->pci_count, sizeof *sorted, by_address);
+    for (size_t i = 0; map && i < host->pci_count; i++) {
+        host->pci[i] = sorted[i].pci;
+        map[sorted[i].old] = i;
     }
-    free(old);
     return map;
 }
 
@@ -159,12 +166,11 @@ static int rdma_order(const void *a, const void *b)
 }
 
 /* Indices follow addresses, hence the order of indices is that of addresses. */
-static int arrange(struct facts_reader *r)
+int host_arrange(struct topo_host *host, struct drarun_error *err)
 {
-    struct topo_host *host = r->host;
     cleanup_free size_t *map = sort_pci(host);
     if (!map)
-        return facts_nomem(r);
+        return error_set(err, ENOMEM, "host facts: out of memory");
     for (size_t i = 0; i < host->gpu_count; i++)
         host->gpus[i].pci = remapped(host->gpus[i].pci, map);
     for (size_t i = 0; i < host->rdma_count; i++)
@@ -183,15 +189,15 @@ static int arrange(struct facts_reader *r)
 static int read_all(struct facts_reader *r)
 {
     static int (*const parts[])(struct facts_reader *) = {
-        read_machine, read_numa,  read_pci,    read_rdma, read_netdevs,
-        read_gpus,    read_nodes, read_limits, arrange,
+        read_machine, read_numa, read_pci,   read_rdma,
+        read_netdevs, read_gpus, read_nodes, read_limits,
     };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         int rc = parts[i](r);
         if (rc < 0)
             return rc;
     }
-    return r->host->warnings.failed ? facts_nomem(r) : 0;
+    return r->host->warnings.failed ? facts_nomem(r) : host_arrange(r->host, r->err);
 }
 
 int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
@@ -261,7 +267,8 @@ void host_done(struct topo_host *host)
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr)
 {
     for (size_t i = 0; i < host->pci_count; i++)
-        if (pci_addr_compare(host->pci[i].place.addr, addr) == 0)
+        if (!host->pci[i].place.addr_unknown &&
+            pci_addr_compare(host->pci[i].place.addr, addr) == 0)
             return i;
     return TOPO_NONE;
 }
@@ -274,11 +281,19 @@ const struct topo_netdev *host_netdev_of(const struct topo_host *host, const str
     return NULL;
 }
 
+int32_t host_numa_of(const struct topo_host *host, size_t pci)
+{
+    int32_t numa = pci == TOPO_NONE ? -1 : host->pci[pci].place.numa;
+    bool sole = host->numa_count == 1 && !host->partial;
+    return numa < 0 && sole ? (int32_t)host->numas[0].id : numa;
+}
+
 enum topo_path host_path(const struct topo_host *host, size_t a, size_t b, bool c2c)
 {
     if (a == TOPO_NONE || b == TOPO_NONE)
         return TOPO_PATH_UNKNOWN;
-    return pci_path(&host->pci[a].place, &host->pci[b].place, c2c, host->numa_count);
+    return pci_path(&host->pci[a].place, &host->pci[b].place, c2c,
+                    host->partial ? 0 : host->numa_count);
 }
 
 const char *topo_tri_name(enum topo_tri tri)

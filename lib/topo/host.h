@@ -121,6 +121,7 @@ struct topo_host {
     size_t nvidia_nodes;           /* how many /dev/nvidiaN */
     uint32_t *imex_channels;       /* N of /dev/nvidia-caps-imex-channels/channelN, ascending */
     size_t imex_count;
+    bool partial; /* from attributes: NUMA nodes and devices may be missing, CPUs and limits are */
     struct strlist warnings; /* one line each, no control characters; at most TOPO_WARNINGS_MAX */
 };
 
@@ -129,11 +130,18 @@ struct topo_host {
 int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err);
 void host_done(struct topo_host *host);
 
+/* Puts pci, gpus and rdmas into the order that is promised above, for a host that is made of
+ * attributes. -ENOMEM. */
+int host_arrange(struct topo_host *host, struct drarun_error *err);
+
 /* Index into pci, or TOPO_NONE. */
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
 /* The netdev on the same function as an RDMA device, first by name; NULL: none, or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
+/* The NUMA node of a function; where that is not known, the only one of the machine; -1: unknown.
+ */
+int32_t host_numa_of(const struct topo_host *host, size_t pci);
 /* Path between two functions (indices into pci; TOPO_NONE gives UNKNOWN). c2c as in pci_path. */
 enum topo_path host_path(const struct topo_host *host, size_t a, size_t b, bool c2c);
 

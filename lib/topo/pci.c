@@ -198,7 +198,7 @@ enum topo_path pci_path(const struct pci_place *a, const struct pci_place *b, bo
                         size_t numa_nodes)
 {
     size_t i, j;
-    if (pci_addr_compare(a->addr, b->addr) == 0)
+    if (a == b || (!a->addr_unknown && !b->addr_unknown && pci_addr_compare(a->addr, b->addr) == 0))
         return TOPO_PATH_SELF;
     /* below one switch lie its upstream port, which is the common bridge, and a downstream port on
      * each side; functions of one card share even that */

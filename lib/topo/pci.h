@@ -32,6 +32,7 @@ uint32_t pci_speed_parse(const char *text);
 /* Where a function hangs. */
 struct pci_place {
     struct pci_addr addr;
+    bool addr_unknown;        /* addr tells nothing (from attributes) */
     int32_t numa;             /* -1: not known */
     char root[PCI_ROOT_TEXT]; /* "pci0000:8c"; "": not known */
     bool chain_known;         /* false: the bridges are not known (from attributes) */
