@@ -170,13 +170,14 @@ int cel_quantity_parse(const char *text, size_t len, struct cel_quantity *ret_qu
 
     if (len == 0 || !split(text, len, &parts) || !suffix_of(&parts, &binary, &exponent))
         return -EINVAL;
-    if (!parts.whole_len && !parts.fraction_len && parts.fraction && !memchr(text, '0', len))
-        return -EINVAL; // "." alone
     if (read_digits(parts.whole, parts.whole_len, &digits) < 0 ||
         read_digits(parts.fraction, parts.fraction_len, &digits) < 0)
         return -ERANGE;
     if (narrow_quantity(&parts, binary, exponent, digits, ret_quantity))
         return 0;
+    // upstream takes "." and "Mi" for 0, but not "Ei", which its int64 form cannot hold
+    if (!parts.whole_len && !parts.fraction_len && !memchr(text, '0', len))
+        return -EINVAL;
     return wide_quantity(&parts, binary, exponent, digits, ret_quantity);
 }
 
