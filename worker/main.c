@@ -18,6 +18,7 @@
 #include "lib/wire/key_file.h"
 #include "worker/agent.h"
 #include "worker/guard.h"
+#include "worker/install.h"
 #include "worker/pmix/host.h"
 
 #ifdef DRARUN_LEAK_CHECK
@@ -25,6 +26,7 @@
 #endif
 
 #define DEFAULT_PORT 7173
+#define KEY_VARIABLE "DRARUN_KEY" /* in a pod: from the job's Secret */
 
 struct settings {
     int control_fd;
@@ -39,16 +41,19 @@ struct settings {
 static const char help_text[] =
     "Usage: drarun-worker --listen [ADDR]:PORT --key-file FILE [--once]\n"
     "       drarun-worker --fd FD | --listen-fd FD --key-fd FD      (how drarun starts it)\n"
+    "       drarun-worker --install DIR\n"
     "\n"
     "The agent of drarun: starts and serves the ranks of one worker.\n"
     "\n"
     "  --listen [ADDR]:PORT  wait for a launcher there (port 7173 when only an address is given);\n"
     "                        dial it with: drarun --agents HOST:PORT --key-file FILE ...\n"
     "  --key-file FILE       the job's key: 64 hexadecimal digits, readable by the owner only\n"
+    "                        (default: the variable DRARUN_KEY, which is wiped)\n"
     "  --once                serve one job, then end with 0 (70 when it was cut off)\n"
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
+    "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
     "  --version             versions of drarun and of the libpmix inside\n"
     "  --help                this text\n";
@@ -98,6 +103,7 @@ enum {
     OPT_KEY_FILE,
     OPT_KEY_FD,
     OPT_ONCE,
+    OPT_INSTALL,
     OPT_VERSION,
     OPT_HELP
 };
@@ -109,6 +115,7 @@ static const struct option option_table[] = {
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"once", no_argument, NULL, OPT_ONCE},
+    {"install", required_argument, NULL, OPT_INSTALL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -135,6 +142,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_ONCE:
         s->once = true;
         return 0;
+    case OPT_INSTALL:
+        rc = install_agent(value, err);
+        return rc < 0 ? rc : 1;
     case 'v':
         s->level = s->level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
         return 0;
@@ -151,6 +161,10 @@ static int apply(int option, const char *value, struct settings *s, struct draru
 
 static int read_options(int argc, char **argv, struct settings *s, struct drarun_error *err)
 {
+    /* taken first, whatever the options: wiped before anybody can know of us, and no rank's */
+    struct drarun_error unusable = {0};
+    struct tls_key key;
+    int taken = key_env_take(KEY_VARIABLE, &key, &unusable);
     int option;
     while ((option = getopt_long(argc, argv, "v", option_table, NULL)) != -1) {
         int rc = apply(option, optarg, s, err);
@@ -163,9 +177,15 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "nothing to serve: expected --listen [ADDR]:PORT with --key-file FILE");
-    if (s->listen_fd >= 0 && !s->have_key)
+    if (s->listen_fd < 0 || s->have_key)
+        return 0;
+    if (taken == -ENOENT)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--listen needs the job's key: --key-file FILE");
+                          "--listen needs the job's key: --key-file FILE, or " KEY_VARIABLE);
+    if (taken < 0)
+        return error_kind(err, unusable.kind, unusable.code, "%s", unusable.text);
+    s->key = key;
+    s->have_key = true;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,6 +38,31 @@ static bool from_hex(const char *text, size_t length, struct tls_key *key)
     return true;
 }
 
+static int no_key(const char *what, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "%s: expected a key of %u hexadecimal digits or %u bytes, such as "
+                      "`openssl rand -hex %u` makes",
+                      what, 2 * TLS_KEY_SIZE, TLS_KEY_SIZE, TLS_KEY_SIZE);
+}
+
+int key_env_take(const char *name, struct tls_key *ret_key, struct drarun_error *err)
+{
+    char *text = getenv(name);
+    struct tls_key key;
+    if (!text)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s is not set", name);
+    size_t length = strlen(text);
+    bool good = from_hex(text, length, &key);
+    explicit_bzero(text, length);
+    unsetenv(name);
+    if (!good)
+        return no_key(name, err);
+    *ret_key = key;
+    explicit_bzero(&key, sizeof key);
+    return 0;
+}
+
 int key_fd_read(int fd, const char *what, struct tls_key *ret_key, struct drarun_error *err)
 {
     char text[128];
@@ -57,10 +83,7 @@ int key_fd_read(int fd, const char *what, struct tls_key *ret_key, struct drarun
         memcpy(key.bytes, text, TLS_KEY_SIZE);
     explicit_bzero(text, sizeof text);
     if (!good)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected a key of %u hexadecimal digits or %u bytes, such as "
-                          "`openssl rand -hex %u` makes",
-                          what, 2 * TLS_KEY_SIZE, TLS_KEY_SIZE, TLS_KEY_SIZE);
+        return no_key(what, err);
     *ret_key = key;
     explicit_bzero(&key, sizeof key);
     return 0;

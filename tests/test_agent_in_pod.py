@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the agent comes into a pod, and its key (docs/design/010-claims.md)."""
+import os
+import secrets
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.agents import Agents
+
+
+@pytest.fixture
+def worker(build):
+    return build / "bin" / "drarun-worker"
+
+
+def test_install(worker, tmp_path):
+    folder = tmp_path / "bin"
+    for _ in range(2):  # an init container may be run again
+        subprocess.run([worker, "--install", folder], check=True)
+        assert [each.name for each in folder.iterdir()] == ["drarun-worker"]
+    copy = folder / "drarun-worker"
+    assert copy.stat().st_mode & 0o777 == 0o755
+    assert copy.read_bytes() == worker.read_bytes()
+    version = subprocess.run([copy, "--version"], capture_output=True, text=True, check=True).stdout
+    assert version.startswith("drarun-worker ")
+
+
+@pytest.mark.parametrize("folder,message", [("missing/bin", "No such file"), ("file", "Not a directory")])
+def test_install_refused(worker, tmp_path, folder, message):
+    (tmp_path / "file").touch()
+    run = subprocess.run([worker, "--install", tmp_path / folder], capture_output=True, text=True)
+    assert run.returncode == 64 and message in run.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_key_by_variable_is_wiped(drarun, worker, tmp_path):
+    key = secrets.token_hex(32)
+    job = drarun.start("--listen", "127.0.0.1:0", "--once", program=worker, env={"DRARUN_KEY": key})
+    port = Agents.port(job)
+    assert key.encode() not in Path(f"/proc/{job.pid}/environ").read_bytes()
+    file = tmp_path / "key"
+    file.touch(mode=0o600)
+    file.write_text(key)
+    result = drarun("--agents", f"127.0.0.1:{port}", "--key-file", file, "-n", 1, "sh", "-c",
+                    'echo "${DRARUN_KEY-unset}"; tr "\\0" "\\n" </proc/$PPID/environ').ok()
+    assert result.out.startswith("unset\n") and key not in result.out
+    job.finish(20)
+
+
+@pytest.mark.parametrize("key", ["", "abc", "g" * 64, "0" * 65])
+def test_key_by_variable_refused(worker, key):
+    run = subprocess.run([worker, "--listen", "127.0.0.1:0"], capture_output=True, text=True,
+                         env={**os.environ, "DRARUN_KEY": key})
+    assert run.returncode == 64 and "DRARUN_KEY: expected a key of 64" in run.stderr
+    assert key == "" or key not in run.stderr
+
+
+def test_no_key(worker):
+    run = subprocess.run([worker, "--listen", "127.0.0.1:0"], capture_output=True, text=True,
+                         env={k: v for k, v in os.environ.items() if k != "DRARUN_KEY"})
+    assert run.returncode == 64 and "--key-file FILE, or DRARUN_KEY" in run.stderr
