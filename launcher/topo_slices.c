@@ -9,44 +9,13 @@
 #include "jobs/allocation.h"
 #include "jobs/device.h"
 #include "jobs/slices.h"
+#include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/doc/load.h"
 
 static int no_memory(struct drarun_error *err)
 {
     return error_set(err, ENOMEM, "slices: out of memory");
-}
-
-/* ---- files ---- */
-
-/* The objects of a document: items of a List, or itself. */
-static int add_objects(json_t *root, json_t *all)
-{
-    json_t *items = json_object_get(root, "items"), *item;
-    size_t i;
-    if (!json_is_array(items))
-        return json_array_append(all, root);
-    json_array_foreach(items, i, item)
-    {
-        if (json_array_append(all, item) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int load_files(const struct strlist *files, json_t *all, struct drarun_error *err)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        CLEANUP(doc_freep) struct doc *doc = NULL;
-        int rc = doc_load(files->items[i], NULL, &doc, err);
-        if (rc < 0)
-            return rc;
-        for (size_t j = 0; j < doc_count(doc); j++)
-            if (add_objects(doc_root(doc, j), all) < 0)
-                return no_memory(err);
-    }
-    return 0;
 }
 
 /* ---- which node ---- */
@@ -314,9 +283,9 @@ int topo_slices_read(const struct strlist *files, const struct strlist *claims, 
 {
     struct slices slices;
     json_t *all = json_array(), *given = json_array();
-    int rc = all && given ? load_files(files, all, err) : no_memory(err);
+    int rc = all && given ? cluster_files_read(files, "ResourceSlice", all, err) : no_memory(err);
     if (rc == 0)
-        rc = load_files(claims, given, err);
+        rc = cluster_files_read(claims, "ResourceClaim", given, err);
     if (rc == 0) {
         rc = slices_read(all, &slices, err);
         if (rc < 0 && err && err->kind == DRARUN_ERR_NONE)

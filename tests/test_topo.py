@@ -304,10 +304,10 @@ def test_slices_of_several_nodes(drarun, tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("", "no ResourceSlice"),
+    ("", "expected objects of kind ResourceSlice"),
     ("{", "bad.json:1"),
-    ("[]", "no ResourceSlice"),
-    ('{"kind": "ResourceSlice", "spec": 1}', ""),
+    ("[]", "expected objects of kind ResourceSlice"),
+    ('{"kind": "ResourceSlice", "spec": 1}', "no spec.driver"),
     ("a: [", "bad.json:1"),
 ])
 def test_bad_slices(drarun, tmp_path, text, says):
