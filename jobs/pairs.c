@@ -22,12 +22,35 @@ static bool topology_file_pair(const struct planning *p, const struct plan_worke
     return false;
 }
 
+/* What the pod's own sysfs says; NODE is PHB in NCCL's terms. Zero: nothing. */
+static enum nccl_path seen_class(const struct plan_worker *worker, const struct device *gpu,
+                                 const struct device *nic)
+{
+    char g[32], n[32];
+    if (!worker->probe.paths || gpu->pci == PCI_NONE || nic->pci == PCI_NONE)
+        return 0;
+    pci_format(gpu->pci, g, sizeof g);
+    pci_format(nic->pci, n, sizeof n);
+    const char *text =
+        json_string_value(json_object_get(json_object_get(worker->probe.paths, g), n));
+    if (!text)
+        return 0;
+    return strcmp(text, "PIX") == 0   ? NCCL_PATH_PIX
+           : strcmp(text, "PXB") == 0 ? NCCL_PATH_PXB
+           : strcmp(text, "PHB") == 0 || strcmp(text, "NODE") == 0 || strcmp(text, "P2C") == 0
+               ? NCCL_PATH_PHB
+           : strcmp(text, "SYS") == 0 ? NCCL_PATH_SYS
+                                      : 0;
+}
+
 static enum nccl_path class_of(const struct planning *p, const struct plan_worker *worker,
                                const struct device *gpu, const struct plan_nic *nic)
 {
     const struct device *d = &nic->device;
     if (topology_file_pair(p, worker, gpu, d))
         return NCCL_PATH_PIX;
+    if (seen_class(worker, gpu, d))
+        return seen_class(worker, gpu, d);
     if (gpu->root && d->root && strcmp(gpu->root, d->root) == 0)
         return worker->probe.nested_switch == PROBE_YES ? NCCL_PATH_PXB : NCCL_PATH_PIX;
     if ((!gpu->root || !d->root) && worker->profile->gke_naming && gpu->index >= 0 &&

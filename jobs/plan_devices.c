@@ -136,6 +136,30 @@ static int add_seen_gpus(struct planning *p, uint32_t w, struct drarun_error *er
     return 0;
 }
 
+/* Without any claim: the NICs that the pod shows. */
+static int add_seen_nics(struct planning *p, uint32_t w, struct drarun_error *err)
+{
+    const struct probe *probe = &p->plan->workers[w].probe;
+    for (size_t i = 0; i < probe->ibdev_count; i++) {
+        const struct probe_ibdev *ib = &probe->ibdevs[i];
+        struct device device = {
+            .kind = DEVICE_NIC,
+            .name = ib->name,
+            .pci = ib->pci,
+            .root = ib->root,
+            .numa = ib->numa,
+            .index = -1,
+            .rdma = true,
+            .ibdev = ib->name,
+            .ifname = ib->netdev,
+        };
+        int rc = add_device(p, w, &device, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 static int read_node_devices(struct planning *p, uint32_t w, struct drarun_error *err)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -225,6 +249,8 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         rc = read_claims(p, w, err);
     if (rc == 0 && worker->gpu_count == 0)
         rc = add_seen_gpus(p, w, err);
+    if (rc == 0 && !in->claims)
+        rc = add_seen_nics(p, w, err);
     if (rc == 0)
         rc = read_node_devices(p, w, err);
     if (rc < 0)
@@ -395,6 +421,17 @@ static void settle_nic(struct planning *p, struct plan_worker *worker, struct pl
 
 /* ---- NUMA nodes of the GPUs ---- */
 
+/* Where there are no slices, the claimed NICs are all that is known of the node. */
+static int32_t numa_of_own_root(const struct plan_worker *worker, const char *root)
+{
+    for (size_t n = 0; root && n < worker->nic_count; n++) {
+        const struct device *d = &worker->nics[n].device;
+        if (d->numa >= 0 && d->root && strcmp(d->root, root) == 0)
+            return d->numa;
+    }
+    return -1;
+}
+
 static int32_t numa_of_pci(const struct plan_worker *worker, uint64_t pci)
 {
     for (size_t i = 0; pci != PCI_NONE && i < worker->node_device_count; i++)
@@ -448,6 +485,8 @@ static int32_t gpu_numa(const struct plan_worker *worker, const struct device *g
     if (numa < 0)
         numa = numa_of_root(worker, gpu->root);
     if (numa < 0)
+        numa = numa_of_own_root(worker, gpu->root);
+    if (numa < 0)
         numa = numa_in_pod(worker, gpu->pci);
     if (numa < 0 && gpu->pci != PCI_NONE)
         numa = numa_of_pair(worker, gpu->pci);
@@ -486,7 +525,7 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
     if (worker->nic_count == 0) {
         if (p->in->network != SPEC_NETWORK_ANY)
             return plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
-                               "network: rdma, but the claims contain no RDMA NIC");
+                               "network: rdma, but no RDMA NIC was given");
         warnings_add(&p->plan->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
                      "falling back to NCCL_NET=Socket on the pod interface");
     }

@@ -81,6 +81,9 @@ static int read_ibdevs(const json_t *document, struct probe *p, struct drarun_er
             .link_layer = json_string_value(json_object_get(entry, "linkLayer")),
             .mbps = (uint32_t)small_at(entry, "speedMbps", 0),
             .gid = small_at(entry, "gidIndex", -1),
+            .numa = small_at(entry, "numa", -1),
+            .root = json_string_value(json_object_get(entry, "root")),
+            .netdev = json_string_value(json_object_get(entry, "netdev")),
         };
     }
     return 0;
@@ -159,6 +162,8 @@ static int read_plain(const json_t *document, struct probe *p, struct drarun_err
             member(document, "pciNuma", JSON_OBJECT, "an object by PCI address", &p->pci_numa, err);
     if (rc == 0)
         rc = member(document, "gpus", JSON_ARRAY, "an array of GPUs", &p->gpus, err);
+    if (rc == 0)
+        rc = member(document, "paths", JSON_OBJECT, "an object by PCI address", &p->paths, err);
     p->peermem = flag_at(gdr, "peermem");
     p->dmabuf = flag_at(gdr, "dmabuf");
     p->nvlink = flag_at(document, "nvlink");

@@ -20,6 +20,9 @@ struct probe_ibdev {
     const char *name;
     uint64_t pci;           /* PCI_NONE */
     uint32_t port;          /* 1 where none is said */
+    int32_t numa;           /* -1 unknown */
+    const char *root;       /* pci0000:8c; NULL */
+    const char *netdev;     /* NULL */
     const char *link_layer; /* InfiniBand, Ethernet, EFA; NULL */
     uint32_t mbps;          /* 0 unknown */
     int32_t gid;            /* index of the RoCE v2 entry of the pod's address; -1 unknown */
@@ -41,6 +44,7 @@ struct probe { /* texts are borrowed from the document */
     const char *cpuset;     /* what the pod may use; NULL */
     const json_t *pci_numa; /* PCI address -> NUMA node; NULL */
     const json_t *gpus;     /* [{pci, uuid, numa, index, product}]: seen GPUs; NULL */
+    const json_t *paths;    /* GPU's PCI address -> NIC's -> PIX, PXB, PHB, NODE or SYS; NULL */
     double inter_socket;    /* GB/s; 0 unknown */
     struct probe_pair *pairs;
     size_t pair_count;

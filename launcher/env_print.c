@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/env_print.h"
+
+#include <string.h>
+
+/* Those that only a launcher can know. */
+static bool of_the_job(const struct plan_var *var)
+{
+    return strcmp(var->rule, "rank") == 0 || strncmp(var->name, "MASTER_", 7) == 0;
+}
+
+static void add_quoted(const char *value, struct buf *out)
+{
+    buf_add_str(out, "'");
+    for (; *value; value++) {
+        if (*value == '\'')
+            buf_add_str(out, "'\\''");
+        else
+            buf_add(out, value, 1);
+    }
+    buf_add_str(out, "'");
+}
+
+/* One line: a newline in what a label says would end the comment. */
+static void add_comment(const struct plan_var *var, struct buf *out)
+{
+    size_t start = out->len;
+    buf_printf(out, "# %s: %s; %s%s%s%s", var->rule, var->fact, var->reason,
+               var->source && var->source[0] ? " (" : "", var->source ? var->source : "",
+               var->source && var->source[0] ? ")" : "");
+    for (size_t i = start; out->data && i < out->len; i++)
+        if ((unsigned char)out->data[i] < ' ')
+            out->data[i] = ' ';
+    buf_add_str(out, "\n");
+}
+
+static bool printable_line(const char *value)
+{
+    return strpbrk(value, "\n\r") == NULL;
+}
+
+static void print_var(const struct plan_var *var, enum env_format format, bool prepend,
+                      bool explain, struct buf *out)
+{
+    if (of_the_job(var) || (format != ENV_SH && !printable_line(var->value)) ||
+        (format == ENV_NCCL_CONF && strncmp(var->name, "NCCL_", 5) != 0))
+        return;
+    if (explain)
+        add_comment(var, out);
+    if (format != ENV_SH) {
+        buf_printf(out, "%s=%s\n", var->name, var->value);
+        return;
+    }
+    buf_printf(out, "export %s=", var->name);
+    add_quoted(var->value, out);
+    if (prepend)
+        buf_printf(out, "\"${%s:+:$%s}\"", var->name, var->name);
+    buf_add_str(out, "\n");
+}
+
+void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out)
+{
+    const struct plan_worker *worker = &plan->workers[0];
+    for (size_t i = 0; i < plan->env.count; i++)
+        if (!plan_vars_find(&worker->env, plan->env.list[i].name))
+            print_var(&plan->env.list[i], format, false, explain, out);
+    for (size_t i = 0; i < worker->env.count; i++)
+        print_var(&worker->env.list[i], format, false, explain, out);
+    for (size_t i = 0; i < plan->prepend.count; i++)
+        print_var(&plan->prepend.list[i], format, true, explain, out);
+}

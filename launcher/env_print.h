@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment of a plan's first worker as text. */
+#ifndef DRARUN_LAUNCHER_ENV_PRINT_H
+#define DRARUN_LAUNCHER_ENV_PRINT_H
+
+#include <stdbool.h>
+#include "jobs/plan.h"
+#include "lib/base/buf.h"
+
+enum env_format { ENV_SH = 1, ENV_DOCKER, ENV_NCCL_CONF };
+
+/* What a pod can know alone: no RANK, WORLD_SIZE or MASTER_*. sh: exports for eval, quoted; docker:
+ * lines for --env-file; nccl.conf: NCCL's variables alone. explain: before each a comment with
+ * rule, fact, reason and source. */
+void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/host_probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/topo/host.h"
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text && text[0])
+        json_object_set_new(object, key, json_string(text));
+}
+
+static void set_flag(json_t *object, const char *key, enum topo_tri tri)
+{
+    if (tri != TOPO_UNKNOWN)
+        json_object_set_new(object, key, json_boolean(tri == TOPO_YES));
+}
+
+static void set_place(json_t *object, const struct topo_host *host, size_t pci)
+{
+    if (pci == TOPO_NONE)
+        return;
+    const struct pci_place *place = &host->pci[pci].place;
+    char text[PCI_ADDR_TEXT];
+    pci_addr_format(place->addr, text);
+    set_text(object, "pci", text);
+    set_text(object, "root", place->root);
+    if (place->numa >= 0)
+        json_object_set_new(object, "numa", json_integer(place->numa));
+}
+
+/* ---- NICs ---- */
+
+/* The RoCE v2 entry of an IPv4 address: ::ffff:a.b.c.d. */
+static bool is_ipv4(const struct topo_gid *gid)
+{
+    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return gid->type == TOPO_GID_ROCE2 && memcmp(gid->bytes, prefix, sizeof prefix) == 0;
+}
+
+static json_t *ibdev_json(const struct topo_host *host, const struct topo_rdma *rdma)
+{
+    const struct topo_netdev *netdev = host_netdev_of(host, rdma);
+    json_t *object = json_object();
+    set_place(object, host, rdma->pci);
+    if (netdev)
+        set_text(object, "netdev", netdev->name);
+    if (rdma->port_count == 0)
+        return object;
+    const struct topo_port *port = &rdma->ports[0];
+    json_object_set_new(object, "port", json_integer(port->number));
+    if (port->link == TOPO_LINK_IB || port->link == TOPO_LINK_ETHERNET)
+        set_text(object, "linkLayer", topo_link_name(port->link));
+    json_object_set_new(object, "speedMbps", json_integer(port->rate_mbps));
+    for (size_t i = 0; i < port->gid_count; i++)
+        if (is_ipv4(&port->gids[i])) {
+            json_object_set_new(object, "gidIndex", json_integer(port->gids[i].index));
+            break;
+        }
+    return object;
+}
+
+/* A device whose verbs node is not in the pod cannot be opened: libibverbs drops it too. */
+static void add_ibdevs(json_t *probe, const struct topo_host *host)
+{
+    json_t *ibdevs = json_object(), *visible = json_array();
+    for (size_t i = 0; i < host->rdma_count; i++) {
+        const struct topo_rdma *rdma = &host->rdmas[i];
+        if (rdma->usable == TOPO_NO || rdma->pci == TOPO_NONE)
+            continue;
+        json_object_set_new(ibdevs, rdma->name, ibdev_json(host, rdma));
+        json_array_append_new(visible, json_string(rdma->name));
+    }
+    json_object_set_new(probe, "ibdevs", ibdevs);
+    json_object_set_new(probe, "visibleIbdevs", visible);
+}
+
+/* ---- GPUs ---- */
+
+static bool gpu_counts(const struct topo_gpu *gpu)
+{
+    return gpu->usable != TOPO_NO && strcmp(gpu->vendor, "NVIDIA") == 0;
+}
+
+static void add_gpus(json_t *probe, const struct topo_host *host)
+{
+    json_t *gpus = json_array();
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        const struct topo_gpu *gpu = &host->gpus[i];
+        if (!gpu_counts(gpu))
+            continue;
+        json_t *object = json_object();
+        set_place(object, host, gpu->pci);
+        set_text(object, "uuid", gpu->uuid);
+        set_text(object, "product", gpu->product);
+        json_array_append_new(gpus, object);
+    }
+    json_object_set_new(probe, "visibleGpus", json_integer((json_int_t)json_array_size(gpus)));
+    json_object_set_new(probe, "gpus", gpus);
+}
+
+static void add_paths(json_t *probe, const struct topo_host *host)
+{
+    json_t *paths = json_object(), *numas = json_object();
+    for (size_t g = 0; g < host->gpu_count; g++) {
+        char gpu[PCI_ADDR_TEXT], nic[PCI_ADDR_TEXT];
+        const struct pci_place *place = &host->pci[host->gpus[g].pci].place;
+        json_t *row = json_object();
+        pci_addr_format(place->addr, gpu);
+        for (size_t r = 0; r < host->rdma_count; r++) {
+            size_t pci = host->rdmas[r].pci;
+            enum topo_path path = host_path(host, host->gpus[g].pci, pci, false);
+            if (pci == TOPO_NONE || path == TOPO_PATH_UNKNOWN || path == TOPO_PATH_ROOT)
+                continue;
+            pci_addr_format(host->pci[pci].place.addr, nic);
+            set_text(row, nic, topo_path_name(path));
+        }
+        json_object_set_new(paths, gpu, row);
+        if (place->numa >= 0)
+            json_object_set_new(numas, gpu, json_integer(place->numa));
+    }
+    json_object_set_new(probe, "paths", paths);
+    json_object_set_new(probe, "pciNuma", numas);
+}
+
+/* ---- the rest ---- */
+
+static void add_cpus(json_t *probe, const struct topo_host *host)
+{
+    json_t *numas = json_object();
+    for (size_t i = 0; i < host->numa_count; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%u", host->numas[i].id);
+        if (host->numas[i].id < 64)
+            set_text(numas, key, host->numas[i].cpulist);
+    }
+    json_object_set_new(probe, "numaCpus", numas);
+    set_text(probe, "cpuset", host->limits.cpuset);
+}
+
+/* Mirrors NCCL's constants (src/graph/topo.h) for the CPUs that it tells apart. */
+static void add_inter_socket(json_t *probe, const struct topo_host *host)
+{
+    double gbs = 10;
+    if (host->arch && strcmp(host->arch, "arm64") == 0)
+        gbs = 6;
+    else if (host->cpu_vendor && strcmp(host->cpu_vendor, "AuthenticAMD") == 0)
+        gbs = 16;
+    else if (host->cpu_family == 6 && host->cpu_model >= 0xCF)
+        gbs = 40;
+    else if (host->cpu_family == 6 && host->cpu_model >= 0x8F)
+        gbs = 22;
+    json_object_set_new(probe, "interSocketGBs", json_real(gbs));
+}
+
+static void look_for(json_t *files, int root, const char *path)
+{
+    struct stat st;
+    if (path[0] == '/' && !json_object_get(files, path))
+        json_object_set_new(files, path, json_boolean(fstatat(root, path + 1, &st, 0) == 0));
+}
+
+/* A path may begin with ${directory}: each of the profile's. */
+static void look_for_row(json_t *files, int root, const struct profile *profile, const char *path)
+{
+    static const char mark[] = "${directory}";
+    size_t i;
+    json_t *entry;
+    if (strncmp(path, mark, strlen(mark)) != 0) {
+        look_for(files, root, path);
+        return;
+    }
+    json_array_foreach((json_t *)profile->directories, i, entry)
+    {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
+        look_for(files, root, text);
+    }
+}
+
+static void add_files(json_t *probe, int root, const struct profiles *profiles)
+{
+    json_t *files = json_object(), *entry;
+    size_t i;
+    for (size_t p = 0; p < profiles->count; p++) {
+        const struct profile *profile = &profiles->list[p];
+        json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
+            look_for_row(files, root, profile, json_string_value(entry));
+        json_array_foreach((json_t *)profile->variables, i, entry)
+        {
+            if (json_is_true(json_object_get(entry, "file")))
+                look_for_row(files, root, profile,
+                             json_string_value(json_object_get(entry, "value")));
+        }
+    }
+    json_object_set_new(probe, "files", files);
+}
+
+int host_probe(const char *root, const struct profiles *profiles, json_t **ret_probe,
+               struct drarun_error *err)
+{
+    struct topo_host host;
+    cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", root ? root : "/", strerror(errno));
+    int rc = host_read(fd, &host, err);
+    if (rc < 0)
+        return rc;
+    json_t *probe = json_object(), *gdr = json_object();
+    if (!probe || !gdr) {
+        json_decref(probe);
+        json_decref(gdr);
+        host_done(&host);
+        return error_set(err, ENOMEM, "out of memory");
+    }
+    add_ibdevs(probe, &host);
+    add_gpus(probe, &host);
+    add_paths(probe, &host);
+    add_cpus(probe, &host);
+    add_inter_socket(probe, &host);
+    add_files(probe, fd, profiles);
+    set_flag(gdr, "peermem", host.peermem);
+    set_flag(gdr, "dmabuf", host.dmabuf);
+    json_object_set_new(probe, "gdr", gdr);
+    if (host.nvswitch_count > 0)
+        json_object_set_new(probe, "nvlink", json_true());
+    host_done(&host);
+    *ret_probe = probe;
+    return 0;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/plan.h"
+#include "launcher/env_print.h"
+#include "launcher/host_probe.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/doc/doc.h"
+
+#define FILE_MAX ((size_t)1 << 30) /* the slices of a large cluster */
+
+struct options {
+    struct strlist claims, slices, nodes;
+    const char *probe, *root, *format, *network, *version, *profile, *profiles, *interface;
+    bool explain, help;
+};
+
+static int add_file(struct strlist *list, const char *value, struct drarun_error *err)
+{
+    strlist_add(list, value);
+    return list->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int set_claims(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown;
+    return add_file(&((struct options *)target)->claims, value, err);
+}
+
+static int set_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown;
+    return add_file(&((struct options *)target)->slices, value, err);
+}
+
+static int set_nodes(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown;
+    return add_file(&((struct options *)target)->nodes, value, err);
+}
+
+static const char input[] = "Input, as kubectl get -o json or yaml prints it", derive[] = "Rules";
+
+static const struct option_spec option_list[] = {
+    {.name = "claims",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = input,
+     .kind = OPTION_CALL,
+     .set = set_claims,
+     .help = "the pod's ResourceClaims, allocated; may come again\n(default: the GPUs and NICs "
+             "that this machine shows)"},
+    {.name = "slices",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = input,
+     .kind = OPTION_CALL,
+     .set = set_slices,
+     .help = "ResourceSlices of the time of allocation; may come again"},
+    {.name = "nodes",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = input,
+     .kind = OPTION_CALL,
+     .set = set_nodes,
+     .help = "Nodes, whose labels tell the machine type; may come again"},
+    {.name = "probe",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = input,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, probe),
+     .help = "what the pod shows, as JSON"},
+    {.name = "root",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = input,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, root),
+     .help = "a captured tree in place of / to look at"},
+    {.name = "network",
+     .value = "KIND",
+     .choices = "rdma any",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, network),
+     .help = "rdma (default): refuse without it; any: else Socket"},
+    {.name = "nccl-version",
+     .value = "V",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, version),
+     .help = "of the program, as 2.28.9 (default: the newest known)"},
+    {.name = "profile",
+     .value = "NAME",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, profile),
+     .help = "fabric profile (default: detected)"},
+    {.name = "profiles",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, profiles),
+     .help = "further profiles of the site, tried first"},
+    {.name = "interface",
+     .value = "NAME",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, interface),
+     .help = "of the pod network (default eth0)"},
+    {.name = "format",
+     .value = "FORMAT",
+     .choices = "sh json docker nccl.conf",
+     .group = "Output",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, format),
+     .help = "sh (default): for eval; docker: for --env-file"},
+    {.name = "explain",
+     .group = "Output",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, explain),
+     .help = "with rule, fact, reason and source of each variable"},
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+/* ---- files ---- */
+
+/* Appends the documents of the file. */
+static int read_file(const char *path, json_t *list, struct drarun_error *err)
+{
+    static const struct doc_limits limits = {FILE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX};
+    struct buf text = BUF_INIT;
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    int rc = file_read(AT_FDCWD, path, FILE_MAX, &text, err);
+    if (rc < 0)
+        rc = error_kind(err, DRARUN_ERR_USAGE, -rc, "%s: %s", path, strerror(-rc));
+    else
+        rc = doc_parse(path, text.data ? text.data : "", text.len, DOC_FORMAT_GUESS, &limits, &doc,
+                       err);
+    buf_done(&text);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < doc_count(doc); i++)
+        if (json_array_append(list, doc_root(doc, i)) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    return 0;
+}
+
+static int read_files(const struct strlist *paths, json_t *list, struct drarun_error *err)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        int rc = read_file(paths->items[i], list, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Lists, and lists of lists, become one array of what they hold. */
+static void flatten(const json_t *value, json_t *out)
+{
+    const json_t *items = json_is_array(value) ? value : json_object_get(value, "items");
+    size_t i;
+    json_t *entry;
+    if (!json_is_array(items)) {
+        json_array_append(out, (json_t *)value);
+        return;
+    }
+    json_array_foreach((json_t *)items, i, entry) flatten(entry, out);
+}
+
+static json_t *labels_of(const json_t *nodes)
+{
+    json_t *labels = json_object(), *flat = json_array(), *node;
+    size_t i;
+    flatten(nodes, flat);
+    json_array_foreach(flat, i, node)
+    {
+        const json_t *metadata = json_object_get(node, "metadata");
+        const char *name = json_string_value(json_object_get(metadata, "name"));
+        if (name && json_object_get(metadata, "labels"))
+            json_object_set(labels, name, json_object_get(metadata, "labels"));
+    }
+    json_decref(flat);
+    return labels;
+}
+
+/* ---- deriving ---- */
+
+struct inputs {
+    json_t *claims, *slices_json, *nodes, *labels, *probe, *site;
+    struct slices slices;
+    struct profiles profiles;
+    struct strlist user;
+};
+
+static void inputs_done(struct inputs *in)
+{
+    slices_done(&in->slices);
+    profiles_done(&in->profiles);
+    strlist_done(&in->user);
+    json_decref(in->claims);
+    json_decref(in->slices_json);
+    json_decref(in->nodes);
+    json_decref(in->labels);
+    json_decref(in->probe);
+    json_decref(in->site);
+}
+
+static int read_one(const char *path, json_t **ret_value, struct drarun_error *err)
+{
+    json_t *list = json_array();
+    int rc = read_file(path, list, err);
+    if (rc == 0 && json_array_size(list) != 1)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document", path);
+    if (rc == 0)
+        *ret_value = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return rc;
+}
+
+/* What the user has set for the libraries that we set variables for. */
+static void read_environment(struct strlist *user)
+{
+    static const char *const prefixes[] = {"NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_"};
+    for (char **item = environ; item && *item; item++)
+        for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+            if (strncmp(*item, prefixes[i], strlen(prefixes[i])) == 0)
+                strlist_add(user, *item);
+}
+
+static int read_inputs(const struct options *o, struct inputs *in, struct drarun_error *err)
+{
+    json_t *claims = json_array();
+    int rc = o->profiles ? read_one(o->profiles, &in->site, err) : 0;
+    in->slices_json = json_array();
+    in->nodes = json_array();
+    if (rc == 0)
+        rc = profiles_load(in->site, &in->profiles, err);
+    if (rc == 0)
+        rc = read_files(&o->claims, claims, err);
+    if (rc == 0)
+        rc = read_files(&o->slices, in->slices_json, err);
+    if (rc == 0)
+        rc = slices_read(in->slices_json, &in->slices, err);
+    if (rc == 0)
+        rc = read_files(&o->nodes, in->nodes, err);
+    if (rc == 0 && o->probe)
+        rc = read_one(o->probe, &in->probe, err);
+    if (rc == 0 && !o->probe && (o->root || o->claims.count == 0))
+        rc = host_probe(o->root, &in->profiles, &in->probe, err);
+    in->labels = labels_of(in->nodes);
+    if (o->claims.count > 0) {
+        in->claims = json_array();
+        flatten(claims, in->claims);
+    }
+    json_decref(claims);
+    read_environment(&in->user);
+    return rc;
+}
+
+static int print(const struct plan *plan, const struct options *o, struct buf *out,
+                 struct drarun_error *err)
+{
+    const char *format = o->format ? o->format : "sh";
+    if (strcmp(format, "json") != 0) {
+        env_print(plan,
+                  format[0] == 's'   ? ENV_SH
+                  : format[0] == 'd' ? ENV_DOCKER
+                                     : ENV_NCCL_CONF,
+                  o->explain, out);
+        return 0;
+    }
+    json_t *json = plan_to_json(plan, o->explain);
+    cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    buf_printf(out, "%s\n", text);
+    return 0;
+}
+
+static void log_plan(const struct plan *plan)
+{
+    struct buf line = BUF_INIT;
+    for (size_t i = 0; i < plan->warnings.count; i++)
+        log_note("env: %s: %s", warning_name(plan->warnings.list[i].code),
+                 plan->warnings.list[i].detail);
+    if (plan->refusal.code)
+        return;
+    plan_worker_summary(&plan->workers[0], &line);
+    if (line.data)
+        log_note("env: %s (%s): %s", plan->profile->name, plan->profile_fact, line.data);
+    buf_done(&line);
+}
+
+static int derive_and_print(const struct options *o, struct inputs *in, struct buf *out,
+                            struct drarun_error *err)
+{
+    struct plan_worker_input worker = {.claims = in->claims, .probe = in->probe};
+    struct plan_input plan_in = {
+        .network =
+            o->network && strcmp(o->network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,
+        .ranks = PLAN_RANKS_POD,
+        .profile = o->profile,
+        .nccl_version = o->version,
+        .pod_interface = o->interface,
+        .user_env = in->user.items,
+        .slices = &in->slices,
+        .node_labels = in->labels,
+        .profiles = &in->profiles,
+        .workers = &worker,
+        .worker_count = 1,
+    };
+    struct plan plan;
+    int rc = plan_build(&plan_in, &plan, err);
+    if (rc < 0)
+        return rc;
+    log_plan(&plan);
+    rc = plan.refusal.code ? error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
+                                        warning_name(plan.refusal.code), plan.refusal.detail)
+                           : print(&plan, o, out, err);
+    plan_done(&plan);
+    return rc;
+}
+
+static int parse(int argc, char *const argv[], struct options *options, struct drarun_error *err)
+{
+    int used = options_parse(&options_table, argc, argv, false, options, err);
+    if (used < 0 || options->help)
+        return used < 0 ? used : 0;
+    if (used < argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
+    if (options->claims.count > 0 && options->slices.count == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--claims needs --slices, which say what the devices are");
+    return 0;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct inputs in = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    int rc = parse(argc, argv, &options, &err);
+    if (rc == 0 && options.help) {
+        verb_help(&verb_env, &out);
+    } else if (rc == 0) {
+        rc = read_inputs(&options, &in, &err);
+        if (rc == 0)
+            rc = derive_and_print(&options, &in, &out, &err);
+    }
+    inputs_done(&in);
+    strlist_done(&options.claims);
+    strlist_done(&options.slices);
+    strlist_done(&options.nodes);
+    if (rc == 0)
+        rc = out.failed ? error_set(&err, ENOMEM, "out of memory")
+                        : fd_write_all(STDOUT_FILENO, out.data ? out.data : "", out.len);
+    buf_done(&out);
+    if (rc == 0)
+        return 0;
+    log_error("env: %s", err.text);
+    return error_exit_status(err.kind);
+}
+
+const struct verb verb_env = {
+    "env", NULL, "Prints the NCCL, UCX and MPI environment for what a pod or machine holds.",
+    &options_table, run};

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The derivation's rules on vectors that are changed in one point, and `drarun env` on files."""
+import copy
+import json
+import os
+import subprocess
+
+import pytest
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+
+
+def load(kind, name):
+    with open(os.path.join(DATA, kind, name + ".json")) as file:
+        return json.load(file)
+
+
+@pytest.fixture
+def vector():
+    def get(name):
+        return copy.deepcopy(load("vectors", name))
+    return get
+
+
+@pytest.fixture
+def derive(build, tmp_path):
+    """Runs the vector and gives what came out in place of what it expects, by the differences."""
+    def run(vector):
+        folder = tmp_path / "vectors"
+        folder.mkdir(exist_ok=True)
+        fixtures = tmp_path / "fixtures"
+        if not fixtures.exists():
+            fixtures.symlink_to(os.path.join(DATA, "fixtures"))
+        (folder / "v.json").write_text(json.dumps(vector))
+        done = subprocess.run([build / "bin" / "drarun-vectors", "--strict", folder], capture_output=True,
+                              text=True, timeout=60)
+        return done.stdout
+    return run
+
+
+def passes(out):
+    assert "1 passed, 0 failed" in out, out
+
+
+def warn(vector, code, worker):
+    vector["expect"]["warnings"].append({"code": code, "worker": worker, "detail": ""})
+
+
+def refuse(vector, code, worker, warnings=()):
+    vector["expect"] = {"refuse": {"code": code, "worker": worker, "detail": ""}, "warnings": list(warnings)}
+
+
+def results(worker, claim):
+    return worker["claims"][claim]["status"]["allocation"]["devices"]["results"]
+
+
+def test_a_wrong_expectation_is_told(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    v["expect"]["env"]["NCCL_IB_TC"] = "53"
+    v["expect"]["workers"][1]["ranks"][0]["nics"] = ["mlx5_1"]
+    warn(v, "GDR_UNAVAILABLE", 0)
+    out = derive(v)
+    assert '.env.NCCL_IB_TC: expected "53", got "52"' in out
+    assert '.workers[1].ranks[0].nics[0]: expected "mlx5_1", got "mlx5_0"' in out
+    assert "GDR_UNAVAILABLE" in out and "0 passed, 1 failed" in out
+
+
+def test_without_a_probe(vector, derive):
+    """Names of IB devices and CPUs are not known, all else is."""
+    v = vector("01-a4-2gpu-2nic")
+    for w, worker in enumerate(v["input"]["workers"]):
+        del worker["probe"]
+        warn(v, "IBDEV_UNKNOWN", w)
+        for i, rank in enumerate(v["expect"]["workers"][w]["ranks"]):
+            rank["cpus"] = None
+            rank["nics"] = [f"gpu{i}rdma0"]
+    passes(derive(v))
+
+
+def test_profile_file_missing(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    v["input"]["workers"][1]["probe"]["files"]["/usr/local/gib/configs/tuner_config_a4.txtpb"] = False
+    del v["expect"]["env"]["NCCL_TUNER_CONFIG_PATH"]
+    warn(v, "PROFILE_FILE_MISSING", 1)
+    passes(derive(v))
+
+
+def test_device_not_in_slices(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    results(v["input"]["workers"][1], 1)[0]["device"] = "pci-0000-00-00-0"
+    refuse(v, "DEVICE_NOT_IN_SLICES", 1)
+    passes(derive(v))
+
+
+def test_no_gpu(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    results(v["input"]["workers"][0], 0).clear()
+    refuse(v, "NO_GPU", 0)
+    passes(derive(v))
+
+
+def test_mixed_profiles(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    other = vector("06-a3u-1gpu-1nic-renamed")
+    v["nodes"].update(other["nodes"])
+    v["input"]["workers"].append(other["input"]["workers"][1])
+    refuse(v, "MIXED_PROFILES", 2)
+    passes(derive(v))
+
+
+def test_a_claim_that_is_not_allocated(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    del v["input"]["workers"][1]["claims"][0]["status"]["allocation"]
+    assert "worker 1 nccl-gib-test-1: claim nccl-gib-test-1-gpu-x7k2p is not allocated" in derive(v)
+
+
+def test_not_an_rdma_nic(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    for w, worker in enumerate(v["input"]["workers"]):
+        entry = dict(results(worker, 1)[0], device="pci-0000-00-13-0")
+        results(worker, 1).append(entry)
+        warn(v, "NIC_NOT_RDMA", w)
+    passes(derive(v))
+
+
+def test_cliques_differ(vector, derive):
+    v = vector("14-a4x-computedomain")
+    v["nodes"]["gke-a4x-1"]["labels"] = {"nvidia.com/gpu.clique": "other.1"}
+    v["expect"]["env"]["NCCL_MNNVL_ENABLE"] = "2"
+    del v["expect"]["env"]["NCCL_CUMEM_ENABLE"]
+    warn(v, "IMEX_CLIQUE_MISMATCH", None)
+    passes(derive(v))
+
+
+def test_gdr_level_by_version(vector, derive):
+    """Before 2.29.2 the recipes' PIX passes on a chip-to-chip path; 2.26 calls the path PHB."""
+    v = vector("14-a4x-computedomain")
+    v["input"]["launcher"]["ncclVersion"] = "2.28.9"
+    v["expect"]["env"]["NCCL_NET_GDR_LEVEL"] = "PIX"
+    passes(derive(v))
+    v["input"]["launcher"]["ncclVersion"] = "2.26.6"
+    for worker in v["expect"]["workers"]:
+        worker["score"] = 0.7
+        for rank in worker["ranks"]:
+            rank["path"] = ["PHB"]
+    v["expect"]["jobScore"] = 0.7
+    passes(derive(v))
+
+
+def test_gid_index(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    for w, worker in enumerate(v["input"]["workers"]):
+        for ibdev in worker["probe"]["ibdevs"].values():
+            ibdev["gidIndex"] = 5
+        v["expect"]["workers"][w]["env"] = {"NCCL_IB_GID_INDEX": "5", "UCX_IB_GID_INDEX": "5"}
+        warn(v, "GID_INDEX_DIFFERS", w)
+    passes(derive(v))
+    v["input"]["workers"][1]["probe"]["ibdevs"]["mlx5_1"]["gidIndex"] = 6
+    v["expect"]["workers"][1]["env"] = {}
+    passes(derive(v))
+
+
+def test_uneven_workers(vector, derive):
+    v = vector("01-a4-2gpu-2nic")
+    worker = v["input"]["workers"][1]
+    results(worker, 0).pop()
+    results(worker, 1).pop()
+    worker["probe"]["visibleIbdevs"] = ["mlx5_0"]
+    worker["probe"]["visibleGpus"] = 1
+    ranks = v["expect"]["workers"][1]["ranks"]
+    ranks.pop()
+    ranks[0]["cpus"] = "0-55,112-167"
+    ranks[0]["env"].update(LOCAL_WORLD_SIZE="1", CUDA_VISIBLE_DEVICES="0")
+    for worker in v["expect"]["workers"]:
+        for rank in worker["ranks"]:
+            rank["env"]["WORLD_SIZE"] = "3"
+    for code in ("UNEVEN_GPUS", "UNEVEN_NICS", "RAIL_MISMATCH"):
+        warn(v, code, 1)
+    passes(derive(v))
+
+
+def test_one_mig_device_a_rank(vector, derive):
+    """Slices of two GPUs: one UUID a rank, which is its own CUDA device 0."""
+    v = vector("13-mig-same-parent-refused")
+    worker = v["input"]["workers"][0]
+    results(worker, 0)[1]["device"] = "gpu-4-mig-3g40gb-9-0"
+    uuids = {d["name"]: d["attributes"]["uuid"]["string"]
+             for d in load("fixtures", "dgx-h100")["resourceSlices"][0]["spec"]["devices"]}
+    expect = vector("11-dgx-h100-8x8-shared")["expect"]
+    ranks = []
+    for i, (name, pci, path) in enumerate([("gpu-0-mig-3g40gb-9-0", "0000:1b:00.0", "PXB"),
+                                           ("gpu-4-mig-3g40gb-9-0", "0000:9d:00.0", "SYS")]):
+        ranks.append({
+            "rank": i, "localRank": i, "gpu": name, "uuid": uuids[name], "pci": pci, "numa": i,
+            "nics": ["mlx5_0"], "path": [path], "gdr": [path == "PXB"], "rails": [0],
+            "cpus": ["0-55,112-167", "56-111,168-223"][i],
+            "env": {"RANK": str(i), "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
+                    "CUDA_VISIBLE_DEVICES": uuids[name]}})
+    v["expect"] = {
+        "refuse": None, "profile": "generic-ib", "env": expect["env"], "prepend": {},
+        "workers": [{"worker": 0, "pod": "w-0", "env": {"NCCL_IB_HCA": "=mlx5_0:1"}, "ranks": ranks,
+                     "score": 0.375}],  # both share 50 GB/s: 25, and half of 25
+        "jobScore": 0.375, "warnings": []}
+    for code in ("MIG_NO_P2P", "FEWER_NICS_THAN_GPUS", "MISALIGNED_SYS"):
+        warn(v, code, 0)
+    passes(derive(v))
+
+
+def test_crossed_sockets(vector, derive):
+    """Four lower GPUs with four upper NICs: the socket link limits all of them together."""
+    v = vector("03-a4-4x4-aligned")
+    workers = v["input"]["workers"]
+    workers[0]["claims"][1], workers[2]["claims"][1] = workers[2]["claims"][1], workers[0]["claims"][1]
+    workers[0]["probe"], workers[2]["probe"] = workers[2]["probe"], workers[0]["probe"]
+    out = derive(v)
+    assert '.workers[0].score: expected 1.0, got 0.2' in out
+    assert '.workers[0].ranks[0].path[0]: expected "PIX", got "SYS"' in out
+
+
+def test_azure_without_its_topology_file(vector, derive):
+    v = vector("16-azure-ndv5-4x4-aligned")
+    del v["expect"]["env"]["NCCL_TOPO_FILE"]
+    for w, worker in enumerate(v["input"]["workers"]):
+        worker["probe"]["files"] = {}
+        del worker["probe"]["topoFilePairs"]
+        warn(v, "PROFILE_FILE_MISSING", w)
+        v["expect"]["workers"][w]["score"] = 0.7
+        # all four NICs are equally near: spread by mirrored index
+        for rank, nic in zip(v["expect"]["workers"][w]["ranks"], (0, 2, 1, 3)):
+            rank.update(nics=[f"mlx5_{nic}"], rails=[nic], path=["PHB"], gdr=[False])
+            warn(v, "MISALIGNED_PHB", w)
+    v["expect"]["jobScore"] = 0.7
+    passes(derive(v))
+
+
+def test_mpi_on_rdma_without_gpus(vector, derive):
+    v = vector("11-dgx-h100-8x8-shared")
+    v["input"]["launcher"].update(gpus=0, ranksPerPod="pod")
+    expect = v["expect"]
+    for name in ("UCX_TLS", "UCX_NET_DEVICES"):
+        del expect["env"][name]
+    for w, worker in enumerate(v["input"]["workers"]):
+        del worker["claims"][0]
+        env = expect["workers"][w]["env"]
+        env.update(UCX_NET_DEVICES=env["NCCL_IB_HCA"][1:], RANK=str(w), WORLD_SIZE="2")
+        expect["workers"][w].update(ranks=[], score=None)
+    expect["jobScore"] = None
+    passes(derive(v))
+
+
+def test_old_shapes(vector, derive):
+    """v1beta1 slices of mid-2025: GPUs by index, NICs by the names of their interfaces."""
+    v = vector("01-a4-2gpu-2nic")
+    for node in v["nodes"].values():
+        node["fixture"] = "fixtures/a4-highgpu-8g-v1beta1.json"
+    for w, worker in enumerate(v["input"]["workers"]):
+        for i, result in enumerate(results(worker, 1)):
+            result["device"] = f"gpu{i}rdma0"
+        for claim in worker["claims"]:
+            claim["apiVersion"] = "resource.k8s.io/v1beta1"
+        for rank in v["expect"]["workers"][w]["ranks"]:
+            rank.update(pci=None, numa=None, cpus=None)
+        warn(v, "NUMA_UNKNOWN", w)
+    passes(derive(v))
+
+
+# ---- drarun env ----
+
+@pytest.fixture
+def files(tmp_path, vector):
+    """The first worker of a vector as kubectl would print it; options for `drarun env`."""
+    def write(name, fixture):
+        worker = vector(name)["input"]["workers"][0]
+        node = load("fixtures", fixture)
+        slices = json.loads(json.dumps(node["resourceSlices"]).replace(node["node"]["name"], worker["node"]))
+        documents = {
+            "claims": {"kind": "List", "items": worker["claims"]},
+            "slices": {"kind": "List", "items": slices},
+            "nodes": {"kind": "Node", "metadata": {"name": worker["node"], "labels": node["node"]["labels"]}},
+            "probe": worker["probe"],
+        }
+        options = []
+        for option, document in documents.items():
+            path = tmp_path / f"{option}.json"
+            path.write_text(json.dumps(document))
+            options += [f"--{option}", path]
+        return options
+    return write
+
+
+@pytest.fixture
+def env(build):
+    def run(*options, variables=()):
+        return subprocess.run([build / "bin" / "drarun", "env", *options], capture_output=True, text=True,
+                              timeout=60, env={"PATH": os.environ["PATH"], **dict(variables)})
+    return run
+
+
+def test_env_is_for_eval(files, env):
+    done = env(*files("01-a4-2gpu-2nic", "a4-highgpu-8g"), "--explain")
+    assert done.returncode == 0, done.stderr
+    assert "gke-a4" in done.stderr and "2 PIX" in done.stderr
+    script = done.stdout + "\nenv -0"
+    shell = subprocess.run(["sh", "-eu"], input=script, capture_output=True, text=True,
+                           env={"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/mine"})
+    got = dict(item.split("=", 1) for item in shell.stdout.split("\0") if "=" in item)
+    assert got["NCCL_NET"] == "gIB" and got["NCCL_SOCKET_IFNAME"] == "eth0"
+    assert got["LD_LIBRARY_PATH"] == "/usr/local/gib/lib64:/usr/local/nvidia/lib64:/mine"
+    assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} & set(got)
+
+
+def test_env_formats(files, env):
+    options = files("16-azure-ndv5-4x4-aligned", "azure-nd96isr-h100-v5")
+    plan = json.loads(env(*options, "--format", "json", "--explain").stdout)
+    assert plan["profile"] == "azure-ndv5"
+    assert plan["workers"][0]["explain"]["NCCL_IB_HCA"]["rule"] == "hca-list"
+    assert all(entry["reason"] for entry in plan["explain"].values())
+    conf = env(*options, "--format", "nccl.conf").stdout.splitlines()
+    assert "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1" in conf
+    assert all(line.startswith("NCCL_") for line in conf)
+    assert "UCX_TLS=tcp,sm,self" in env(*options, "--format", "docker").stdout.splitlines()
+
+
+def test_env_user_wins(files, env):
+    done = env(*files("01-a4-2gpu-2nic", "a4-highgpu-8g"), variables={"NCCL_IB_TC": "7"})
+    assert "export NCCL_IB_TC='7'" in done.stdout
+    assert "USER_OVERRIDES_PROFILE" in done.stderr
+
+
+@pytest.mark.parametrize("options,status,says", [
+    (["--claims", "/none"], 64, "--claims needs --slices"),
+    (["--slices", "/none", "--claims", "/none"], 64, "/none"),
+    (["--nccl-version", "two", "--network", "any"], 65, "NCCL version"),
+    (["--format", "xml"], 64, "--format"),
+    (["--profile", "moon", "--network", "any"], 65, 'no profile "moon"'),
+    (["extra"], 64, "unexpected argument"),
+])
+def test_env_wrong_use(env, options, status, says, tmp_path):
+    done = env("--root", tmp_path, *options)
+    assert done.returncode == status and says in done.stderr, done.stderr
+    assert done.stdout == ""
+
+
+def test_env_refuses_an_empty_machine(env, tmp_path):
+    done = env("--root", tmp_path)
+    assert done.returncode == 65 and "NO_RDMA_NIC" in done.stderr
+    assert env("--root", tmp_path, "--network", "any").returncode == 0
+
+
+def test_env_with_a_sites_profile(files, env, tmp_path):
+    site = tmp_path / "site.json"
+    site.write_text(json.dumps({"profiles": [{
+        "name": "ours", "detect": {"instanceType": ["a4-*"]},
+        "variables": [{"name": "NCCL_IB_TC", "value": "96", "reason": "our switches"}]}]}))
+    done = env(*files("01-a4-2gpu-2nic", "a4-highgpu-8g"), "--profiles", site, "--explain")
+    assert "export NCCL_IB_TC='96'" in done.stdout and "our switches" in done.stdout
+    assert "gIB" not in done.stdout
