@@ -44,6 +44,25 @@ static json_t *allocated(const struct preview *p, const char *name, const struct
                      w->results);
 }
 
+/* The channel that NVIDIA's driver adds to each worker of a ComputeDomain; NULL where the node's
+ * slices show none. */
+static json_t *channel_claim(const struct preview_input *in, const char *name, const char *node)
+{
+    size_t count = 0;
+    const struct slice_device *list = slices_of_node(in->slices, node, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct device device;
+        if (device_read(&list[i], &device, NULL) < 0 || device.kind != DEVICE_CHANNEL)
+            continue;
+        return json_pack("{s:s, s:s, s:{s:o}, s:{s:{s:{s:[{s:s, s:s, s:s, s:s}]}}}}", "apiVersion",
+                         claims_api_version(CLAIMS_API_V1), "kind", "ResourceClaim", "metadata",
+                         "name", json_sprintf("%s-channel", name), "status", "allocation",
+                         "devices", "results", "request", "channel", "driver", list[i].driver,
+                         "pool", list[i].pool, "device", list[i].name);
+    }
+    return NULL;
+}
+
 static int make_workers(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     uint32_t count = in->spec->workers;
@@ -57,6 +76,10 @@ static int make_workers(const struct preview_input *in, struct preview *p, struc
         const struct predict_worker *w = &p->prediction.workers[i];
         json_t *list = json_array();
         json_array_append_new(list, allocated(p, p->pods.items[i], w));
+        json_t *channel =
+            in->spec->compute_domain ? channel_claim(in, p->pods.items[i], w->node) : NULL;
+        if (channel)
+            json_array_append_new(list, channel);
         json_array_append_new(p->claims, list);
         p->workers[i] =
             (struct plan_worker_input){.pod = p->pods.items[i], .node = w->node, .claims = list};

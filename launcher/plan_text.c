@@ -85,6 +85,8 @@ static void head(const struct preview_input *in, const struct preview *p, struct
                devices.len > 0 ? devices.data : ", which claim no devices");
     buf_done(&devices);
     alignment_words(in, p, out);
+    if (spec->compute_domain)
+        buf_add_str(out, "one NVLink domain for all workers (ComputeDomain), a channel each\n");
 }
 
 /* ---- the prediction ---- */

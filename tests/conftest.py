@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures for tests of whole programs; tests/README.md describes them."""
+import json
+
 import pytest
 
 from support import leftovers
@@ -85,3 +87,23 @@ def agents(drarun, tmp_path):
         return Agents(drarun, tmp_path / "key", places, once)
 
     return start
+
+
+@pytest.fixture
+def machine(source, tmp_path):
+    """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""
+    def make(name, nodes=1):
+        fixture = json.loads((source / "tests/data/fixtures" / f"{name}.json").read_text())
+        slices, objects = [], []
+        for i in range(nodes):
+            text = json.dumps(fixture["resourceSlices"]).replace(fixture["node"]["name"], f"node-{i}")
+            slices += json.loads(text)
+            labels = fixture["node"]["labels"] | {"kubernetes.io/hostname": f"node-{i}"}
+            objects.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{i}", "labels": labels}})
+        words = []
+        for option, items in (("--slices", slices), ("--nodes", objects)):
+            path = tmp_path / f"{name}{option}.json"
+            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            words += [option, path]
+        return words
+    return make

@@ -4,28 +4,7 @@ import json
 
 import pytest
 
-FIXTURES = "tests/data/fixtures"
 RDMA = 'device.attributes["dra.net"].rdma == true'
-
-
-@pytest.fixture
-def machine(source, tmp_path):
-    """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""
-    def make(name, nodes=1):
-        fixture = json.loads((source / FIXTURES / f"{name}.json").read_text())
-        slices, objects = [], []
-        for i in range(nodes):
-            text = json.dumps(fixture["resourceSlices"]).replace(fixture["node"]["name"], f"node-{i}")
-            slices += json.loads(text)
-            labels = fixture["node"]["labels"] | {"kubernetes.io/hostname": f"node-{i}"}
-            objects.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"node-{i}", "labels": labels}})
-        words = []
-        for option, items in (("--slices", slices), ("--nodes", objects)):
-            path = tmp_path / f"{name}{option}.json"
-            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-            words += [option, path]
-        return words
-    return make
 
 
 @pytest.fixture
@@ -137,3 +116,36 @@ def test_a_thousand_nodes(drarun, machine, spec):
     """The goal is 1 s and 300 MB for workers of 8 GPUs and 8 NICs (benchmarks/plan)."""
     result = drarun("plan", "-o", "json", spec(1000, 8, 8), *machine("a4-highgpu-8g", 1000), timeout=60).ok()
     assert len(json.loads(result.out)["plan"]["workers"]) == 1000
+
+
+@pytest.mark.parametrize("name,where,nodes,shows", [
+    ("two-by-two", "a4-highgpu-8g", 1, ["2 GPUs, 2 NICs: 2 PIX; 100 GB/s of 100", "NCCL_NET=gIB"]),
+    ("half-nodes-aligned", "a4-highgpu-8g", 2, ["workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200"]),
+    ("whole-nodes", "a4-highgpu-8g", 2, ["8 GPUs from a device plugin", "drarun env tells there"]),
+    ("renamed-interface", "a3-ultragpu-8g", 1, ["1 NIC of class dranet", "worker 1  node-0"]),
+    ("ray-all-nic", "a4-highgpu-8g", 2, ["all NICs of class dranet", "worker 1  node-1"]),
+    ("compute-domain", "a4x-highgpu-4g", 4, ["NCCL_MNNVL_ENABLE=1", "P2C   yes", "200 GB/s of 200"]),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_examples(drarun, machine, source, name, where, nodes, shows):
+    """Each scenario on the machine that it is for."""
+    result = drarun("plan", source / "examples" / "jobs" / f"{name}.yaml", *machine(where, nodes)).ok()
+    for text in shows:
+        assert text in result.out, result.out
+    for code in ("MISALIGNED", "IMEX_CHANNEL_MISSING", "Refused"):
+        assert code not in result.out
+
+
+def test_class_of_the_cluster(drarun, machine, source, tmp_path):
+    spec = source / "examples" / "jobs" / "queued-torchrun.yaml"
+    words = ["plan", spec, "--workers", 2, *machine("a4-highgpu-8g", 2)]
+    result = drarun(*words)
+    assert result.rc == 65 and "no DeviceClass mrdma.google.com is known here" in result.err
+    classes = tmp_path / "classes.yaml"
+    classes.write_text("""apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: mrdma.google.com}
+spec:
+  selectors: [{cel: {expression: 'device.driver == "dra.net" && device.attributes["dra.net"].rdma'}}]
+""")
+    result = drarun(*words, "--classes", classes).ok()
+    assert "request nic" in result.out or "nic-0" in result.out
