@@ -155,9 +155,13 @@ static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_P
                                                     : 3;
         }
     pairing_assign(m->gpus, m->nics, classes, columns);
-    for (uint32_t g = 0; g < m->gpus; g++)
-        if (columns[g] != PAIRING_NONE)
-            counts[m->classes[g][columns[g]]]++;
+    for (uint32_t g = 0; g < m->gpus; g++) {
+        if (columns[g] == PAIRING_NONE)
+            continue;
+        uint8_t path = m->classes[g][columns[g]];
+        /* over the chip-to-chip link and the CPU's root, as NCCL names it */
+        counts[m->c2c && path == NCCL_PATH_PHB ? NCCL_PATH_P2C : path]++;
+    }
 }
 
 void plan_worker_summary(const struct plan_worker *worker, struct buf *out)
