@@ -31,7 +31,8 @@ static void collect(json_t *object, const char *kind, json_t *objects, const cha
         *ret_other = kind_of(object);
 }
 
-static int read_file(const char *file, const char *kind, json_t *objects, struct drarun_error *err)
+static int read_file(const char *file, const char *kind, bool required, json_t *objects,
+                     struct drarun_error *err)
 {
     CLEANUP(doc_freep) struct doc *doc = NULL;
     size_t before = json_array_size(objects);
@@ -39,18 +40,18 @@ static int read_file(const char *file, const char *kind, json_t *objects, struct
     int rc = doc_load(file, &limits, &doc, err);
     for (size_t i = 0; rc == 0 && i < doc_count(doc); i++)
         collect(doc_root(doc, i), kind, objects, &other);
-    if (rc == 0 && json_array_size(objects) == before)
+    if (rc == 0 && required && json_array_size(objects) == before)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected objects of kind %s%s%s", file,
                           kind, other[0] ? ", got " : ", got none", other);
     return rc;
 }
 
-int cluster_files_read(const struct strlist *files, const char *kind, json_t *objects,
-                       struct drarun_error *err)
+int cluster_files_read(const struct strlist *files, const char *kind, bool required,
+                       json_t *objects, struct drarun_error *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < files->count; i++)
-        rc = read_file(files->items[i], kind, objects, err);
+        rc = read_file(files->items[i], kind, required, objects, err);
     return rc;
 }
 

@@ -55,8 +55,8 @@ static const struct option_spec option_list[] = {
      .group = cluster,
      .kind = OPTION_CALL,
      .set = add_slices,
-     .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated, as the "
-             "next two"},
+     .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
+             "Nodes and DeviceClasses too"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
@@ -149,6 +149,14 @@ static int show_plan(const struct options *options, const struct preview_input *
     return status;
 }
 
+/* From files of their own, or else from those of the slices: kubectl get nodes,resourceslices. */
+static int read_beside(const struct strlist *own, const struct strlist *slices, const char *kind,
+                       json_t *objects, struct drarun_error *err)
+{
+    return own->count > 0 ? cluster_files_read(own, kind, true, objects, err)
+                          : cluster_files_read(slices, kind, false, objects, err);
+}
+
 /* The exit status, or -errno. */
 static int plan(const struct options *options, const struct job_spec *spec,
                 struct drarun_error *err)
@@ -159,11 +167,11 @@ static int plan(const struct options *options, const struct job_spec *spec,
     CLEANUP(json_decrefp) json_t *labels = NULL;
     struct slices slices = {0};
     struct profiles profiles = {0};
-    int rc = cluster_files_read(&options->slices, "ResourceSlice", documents, err);
+    int rc = cluster_files_read(&options->slices, "ResourceSlice", true, documents, err);
     if (rc == 0)
-        rc = cluster_files_read(&options->nodes, "Node", nodes, err);
+        rc = read_beside(&options->nodes, &options->slices, "Node", nodes, err);
     if (rc == 0)
-        rc = cluster_files_read(&options->classes, "DeviceClass", classes, err);
+        rc = read_beside(&options->classes, &options->slices, "DeviceClass", classes, err);
     if (rc == 0)
         rc = profiles_builtin(&profiles, err);
     if (rc == 0 && options->slices.count > 0)

@@ -149,3 +149,11 @@ spec:
 """)
     result = drarun(*words, "--classes", classes).ok()
     assert "request nic" in result.out or "nic-0" in result.out
+
+
+def test_captured_cluster(drarun, source):
+    """One file with slices and nodes is enough."""
+    result = drarun("plan", source / "examples/jobs/half-nodes-aligned.yaml", "--slices",
+                    source / "examples/clusters/a4-two-nodes.json").ok()
+    assert "workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200" in result.out
+    assert "profile gke-a4: node label" in result.out
