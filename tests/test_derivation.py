@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from support.sysfs_tree import make_tree
+
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 
 
@@ -355,3 +357,19 @@ def test_env_with_a_sites_profile(files, env, tmp_path):
     done = env(*files("01-a4-2gpu-2nic", "a4-highgpu-8g"), "--profiles", site, "--explain")
     assert "export NCCL_IB_TC='96'" in done.stdout and "our switches" in done.stdout
     assert "gIB" not in done.stdout
+
+
+@pytest.mark.parametrize("fixture,profile,path,line", [
+    ("a4-highgpu-8g", "generic-roce", "PIX", "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400"),
+    ("dgx-h100", "generic-ib", "PXB", "8 GPUs, 12 NICs: 8 PXB; 400 GB/s of 400"),
+    ("oke-gb200-v3-4", "generic-roce", "P2C", "4 GPUs, 8 NICs: 4 P2C; 200 GB/s of 200"),
+])
+def test_env_of_a_captured_tree(env, tmp_path, fixture, profile, path, line):
+    """No claims: what sysfs shows gives the same pairs as the slices do."""
+    done = env("--root", make_tree(load("fixtures", fixture), tmp_path), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["profile"] == profile and plan["jobScore"] == 1.0 and line in done.stderr
+    ranks = plan["workers"][0]["ranks"]
+    assert {p for rank in ranks for p in rank["path"]} == {path}
+    assert all(all(rank["gdr"]) and rank["cpus"] for rank in ranks)
