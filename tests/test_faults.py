@@ -25,14 +25,13 @@ def test_any_process_is_killed_at_any_moment(drarun, where):
     for _ in range(ROUNDS // 2):
         job = drarun.start("--kill-after", "0.5", *where, "sh", "-c", PROGRAM)
         time.sleep(choose.random() * 0.12)
-        there = job.processes()
-        if there:
-            pid = choose.choice(sorted(there))
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        victim = role(there[pid]) if there else "launcher"
+        there = job.processes() or {job.pid: "drarun"}  # not executed yet
+        pid = choose.choice(sorted(there))
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        victim = role(there[pid])
         seen.add(victim)
         if victim == "rank":  # a grandchild's death is nobody's business: end the job ourselves
             time.sleep(0.3)
