@@ -96,3 +96,33 @@ def test_a_prioritized_list_stops_at_a_crossed_pair(claims):
     assert first != second
     ((_, first), (_, second)) = machine.allocate([busy, *claims(1, 1, 1)])[1]
     assert first == second != "pci0000:8c"
+
+
+@pytest.mark.parametrize("align", ["required", "preferred", "none"])
+@pytest.mark.parametrize("machine,workers,gpus,nics", [
+    ("a4-highgpu-8g", 8, 1, 1), ("a4-highgpu-8g", 2, 4, 4), ("a4-highgpu-8g", 1, 8, 8), ("a4-highgpu-8g", 3, 3, 3),
+    ("a4-highgpu-8g", 1, 8, 4), ("a4-highgpu-8g", 1, 4, 8), ("aws-p4d-24xlarge", 2, 4, 4),
+    ("oke-gb200-v3-4", 2, 2, 2), ("azure-nd96isr-h100-v5", 2, 4, 4),
+])
+def test_plan_predicts_it(drarun, tmp_path, machine, workers, gpus, nics, align):
+    """drarun plan gives each worker the devices that the allocator gives it."""
+    node = Machine(machine)
+    files = {"slices": node.slices, "classes": [{"kind": "DeviceClass", **each} for each in CLASSES]}
+    for name, items in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"kind": "List", "items": items}))
+    spec = tmp_path / "job.json"
+    spec.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+        "workers": workers, "image": "i", "command": ["c"], "devices": {
+            "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
+            "nics": {"count": nics, "class": "dranet", "selector": RDMA}, "align": align}}}))
+    result = drarun("plan", "-o", "json", spec, "--slices", tmp_path / "slices.json", "--classes",
+                    tmp_path / "classes.json")
+    assert result.rc in (0, 65, 75), result
+    answer = json.loads(result.out)
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": answer["claim"]}
+    claims = [{**claim, "metadata": {"name": f"job-w-{i}", "namespace": "default", "uid": f"uid-{i}"}}
+              for i in range(workers)]
+    real = node.allocate(claims)
+    placed = [[(one["request"], node.roots[one["driver"], one["device"]]) for one in worker["results"]]
+              for worker in answer["prediction"]["workers"]]
+    assert placed + [None] * (workers - len(placed)) == real
