@@ -4,15 +4,20 @@
 #define DRARUN_LAUNCHER_CLUSTER_FILES_H
 
 #include <jansson.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 
-/* Adds the objects of this kind that the files hold, alone, in Lists or one document after another,
- * YAML or JSON, to the array objects. required: a file without any is an error that says what it
- * holds. */
-int cluster_files_read(const struct strlist *files, const char *kind, bool required,
-                       json_t *objects, struct drarun_error *err);
+struct cluster_kind {
+    const char *kind; /* "ResourceSlice" */
+    json_t *objects;  /* array to which they are added */
+};
+
+/* Adds the objects of these kinds that the files hold, alone, in Lists or one document after
+ * another, YAML or JSON. A file without any of the first kind is an error that says what it holds.
+ * Each file is read once. */
+int cluster_files_read(const struct strlist *files, const struct cluster_kind *kinds, size_t count,
+                       struct drarun_error *err);
 
 /* Node objects as name -> labels; the caller's. NULL without memory. */
 json_t *cluster_node_labels(const json_t *nodes);

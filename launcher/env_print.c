@@ -58,6 +58,27 @@ static void print_var(const struct plan_var *var, enum env_format format, bool p
     buf_add_str(out, "\n");
 }
 
+static void add_derived(const struct plan_vars *vars, struct buf *list)
+{
+    for (size_t i = 0; i < vars->count; i++) {
+        const struct plan_var *var = &vars->list[i];
+        if (!of_the_job(var) && printable_line(var->value) && strcmp(var->rule, "user") != 0)
+            buf_printf(list, "%s=%s\n", var->name, var->value);
+    }
+}
+
+static void print_derived(const struct plan *plan, struct buf *out)
+{
+    struct buf list = BUF_INIT;
+    add_derived(&plan->env, &list);
+    add_derived(&plan->workers[0].env, &list);
+    buf_add_str(out, "export " ENV_DERIVED "=");
+    add_quoted(list.data ? list.data : "", out);
+    buf_add_str(out, "\n");
+    out->failed |= list.failed;
+    buf_done(&list);
+}
+
 void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out)
 {
     const struct plan_worker *worker = &plan->workers[0];
@@ -68,4 +89,6 @@ void env_print(const struct plan *plan, enum env_format format, bool explain, st
         print_var(&worker->env.list[i], format, false, explain, out);
     for (size_t i = 0; i < plan->prepend.count; i++)
         print_var(&plan->prepend.list[i], format, true, explain, out);
+    if (format == ENV_SH)
+        print_derived(plan, out);
 }

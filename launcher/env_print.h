@@ -7,6 +7,10 @@
 #include "jobs/plan.h"
 #include "lib/base/buf.h"
 
+/* Holds the lines NAME=VALUE that sh set, so that the next drarun env in the same shell knows them
+ * from what the user set. */
+#define ENV_DERIVED "DRARUN_DERIVED"
+
 enum env_format { ENV_SH = 1, ENV_DOCKER, ENV_NCCL_CONF };
 
 /* What a pod can know alone: no RANK, WORLD_SIZE or MASTER_*. sh: exports for eval, quoted; docker:

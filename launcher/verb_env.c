@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 #include "jobs/plan.h"
+#include "launcher/cluster_files.h"
 #include "launcher/env_print.h"
 #include "launcher/host_probe.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/doc/doc.h"
+#include "lib/doc/load.h"
 
 #define FILE_MAX ((size_t)1 << 30) /* the slices of a large cluster */
 
@@ -140,68 +141,6 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
-/* ---- files ---- */
-
-/* Appends the documents of the file. */
-static int read_file(const char *path, json_t *list, struct drarun_error *err)
-{
-    static const struct doc_limits limits = {FILE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX};
-    struct buf text = BUF_INIT;
-    CLEANUP(doc_freep) struct doc *doc = NULL;
-    int rc = file_read(AT_FDCWD, path, FILE_MAX, &text, err);
-    if (rc < 0)
-        rc = error_kind(err, DRARUN_ERR_USAGE, -rc, "%s: %s", path, strerror(-rc));
-    else
-        rc = doc_parse(path, text.data ? text.data : "", text.len, DOC_FORMAT_GUESS, &limits, &doc,
-                       err);
-    buf_done(&text);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < doc_count(doc); i++)
-        if (json_array_append(list, doc_root(doc, i)) < 0)
-            return error_set(err, ENOMEM, "out of memory");
-    return 0;
-}
-
-static int read_files(const struct strlist *paths, json_t *list, struct drarun_error *err)
-{
-    for (size_t i = 0; i < paths->count; i++) {
-        int rc = read_file(paths->items[i], list, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* Lists, and lists of lists, become one array of what they hold. */
-static void flatten(const json_t *value, json_t *out)
-{
-    const json_t *items = json_is_array(value) ? value : json_object_get(value, "items");
-    size_t i;
-    json_t *entry;
-    if (!json_is_array(items)) {
-        json_array_append(out, (json_t *)value);
-        return;
-    }
-    json_array_foreach((json_t *)items, i, entry) flatten(entry, out);
-}
-
-static json_t *labels_of(const json_t *nodes)
-{
-    json_t *labels = json_object(), *flat = json_array(), *node;
-    size_t i;
-    flatten(nodes, flat);
-    json_array_foreach(flat, i, node)
-    {
-        const json_t *metadata = json_object_get(node, "metadata");
-        const char *name = json_string_value(json_object_get(metadata, "name"));
-        if (name && json_object_get(metadata, "labels"))
-            json_object_set(labels, name, json_object_get(metadata, "labels"));
-    }
-    json_decref(flat);
-    return labels;
-}
-
 /* ---- deriving ---- */
 
 struct inputs {
@@ -226,14 +165,28 @@ static void inputs_done(struct inputs *in)
 
 static int read_one(const char *path, json_t **ret_value, struct drarun_error *err)
 {
-    json_t *list = json_array();
-    int rc = read_file(path, list, err);
-    if (rc == 0 && json_array_size(list) != 1)
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    int rc = doc_load(path, NULL, &doc, err);
+    if (rc == 0 && doc_count(doc) != 1)
         rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document", path);
     if (rc == 0)
-        *ret_value = json_incref(json_array_get(list, 0));
-    json_decref(list);
+        *ret_value = json_incref(doc_root(doc, 0));
     return rc;
+}
+
+/* A variable that an earlier `eval "$(drarun env)"` set and nobody has changed since is no wish of
+ * the user's (env_print.h). */
+static bool is_derived(const char *entry)
+{
+    const char *list = getenv(ENV_DERIVED);
+    size_t length = strlen(entry);
+    for (const char *line = list; line && *line;) {
+        const char *end = strchrnul(line, '\n');
+        if ((size_t)(end - line) == length && strncmp(line, entry, length) == 0)
+            return true;
+        line = *end ? end + 1 : end;
+    }
+    return false;
 }
 
 /* What the user has set for the libraries that we set variables for. */
@@ -242,36 +195,39 @@ static void read_environment(struct strlist *user)
     static const char *const prefixes[] = {"NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_"};
     for (char **item = environ; item && *item; item++)
         for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-            if (strncmp(*item, prefixes[i], strlen(prefixes[i])) == 0)
+            if (strncmp(*item, prefixes[i], strlen(prefixes[i])) == 0 && !is_derived(*item))
                 strlist_add(user, *item);
+}
+
+/* One file may hold all of them. */
+static int read_objects(const struct options *o, struct inputs *in, struct drarun_error *err)
+{
+    const struct cluster_kind claims[] = {
+        {"ResourceClaim", in->claims}, {"ResourceSlice", in->slices_json}, {"Node", in->nodes}};
+    const struct cluster_kind slices[] = {{"ResourceSlice", in->slices_json}, {"Node", in->nodes}};
+    int rc = cluster_files_read(&o->claims, claims, ARRAY_LEN(claims), err);
+    if (rc == 0)
+        rc = cluster_files_read(&o->slices, slices, ARRAY_LEN(slices), err);
+    return rc == 0 ? cluster_files_read(&o->nodes, &slices[1], 1, err) : rc;
 }
 
 static int read_inputs(const struct options *o, struct inputs *in, struct drarun_error *err)
 {
-    json_t *claims = json_array();
     int rc = o->profiles ? read_one(o->profiles, &in->site, err) : 0;
+    in->claims = json_array();
     in->slices_json = json_array();
     in->nodes = json_array();
     if (rc == 0)
         rc = profiles_load(in->site, &in->profiles, err);
     if (rc == 0)
-        rc = read_files(&o->claims, claims, err);
-    if (rc == 0)
-        rc = read_files(&o->slices, in->slices_json, err);
+        rc = read_objects(o, in, err);
     if (rc == 0)
         rc = slices_read(in->slices_json, &in->slices, err);
-    if (rc == 0)
-        rc = read_files(&o->nodes, in->nodes, err);
     if (rc == 0 && o->probe)
         rc = read_one(o->probe, &in->probe, err);
     if (rc == 0 && !o->probe && (o->root || o->claims.count == 0))
         rc = host_probe(o->root, &in->profiles, &in->probe, err);
-    in->labels = labels_of(in->nodes);
-    if (o->claims.count > 0) {
-        in->claims = json_array();
-        flatten(claims, in->claims);
-    }
-    json_decref(claims);
+    in->labels = cluster_node_labels(in->nodes);
     read_environment(&in->user);
     return rc;
 }
@@ -314,7 +270,8 @@ static void log_plan(const struct plan *plan)
 static int derive_and_print(const struct options *o, struct inputs *in, struct buf *out,
                             struct drarun_error *err)
 {
-    struct plan_worker_input worker = {.claims = in->claims, .probe = in->probe};
+    struct plan_worker_input worker = {.claims = o->claims.count > 0 ? in->claims : NULL,
+                                       .probe = in->probe};
     struct plan_input plan_in = {
         .network =
             o->network && strcmp(o->network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,

@@ -149,12 +149,16 @@ static int show_plan(const struct options *options, const struct preview_input *
     return status;
 }
 
-/* From files of their own, or else from those of the slices: kubectl get nodes,resourceslices. */
-static int read_beside(const struct strlist *own, const struct strlist *slices, const char *kind,
-                       json_t *objects, struct drarun_error *err)
+/* A file of slices may hold the others too: kubectl get nodes,resourceslices. */
+static int read_cluster(const struct options *options, json_t *slices, json_t *nodes,
+                        json_t *classes, struct drarun_error *err)
 {
-    return own->count > 0 ? cluster_files_read(own, kind, true, objects, err)
-                          : cluster_files_read(slices, kind, false, objects, err);
+    const struct cluster_kind kinds[] = {
+        {"ResourceSlice", slices}, {"Node", nodes}, {"DeviceClass", classes}};
+    int rc = cluster_files_read(&options->slices, kinds, ARRAY_LEN(kinds), err);
+    if (rc == 0)
+        rc = cluster_files_read(&options->nodes, &kinds[1], 1, err);
+    return rc == 0 ? cluster_files_read(&options->classes, &kinds[2], 1, err) : rc;
 }
 
 /* The exit status, or -errno. */
@@ -167,11 +171,7 @@ static int plan(const struct options *options, const struct job_spec *spec,
     CLEANUP(json_decrefp) json_t *labels = NULL;
     struct slices slices = {0};
     struct profiles profiles = {0};
-    int rc = cluster_files_read(&options->slices, "ResourceSlice", true, documents, err);
-    if (rc == 0)
-        rc = read_beside(&options->nodes, &options->slices, "Node", nodes, err);
-    if (rc == 0)
-        rc = read_beside(&options->classes, &options->slices, "DeviceClass", classes, err);
+    int rc = read_cluster(options, documents, nodes, classes, err);
     if (rc == 0)
         rc = profiles_builtin(&profiles, err);
     if (rc == 0 && options->slices.count > 0)

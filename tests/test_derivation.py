@@ -329,9 +329,24 @@ def test_env_user_wins(files, env):
     assert "USER_OVERRIDES_PROFILE" in done.stderr
 
 
+def test_env_knows_its_own_values(files, env):
+    """What an earlier eval set is not the user's; what was changed after it is."""
+    options = files("01-a4-2gpu-2nic", "a4-highgpu-8g")
+    first = env(*options, variables={"NCCL_IB_TC": "7"})
+    shell = subprocess.run(["sh", "-eu"], input=first.stdout + "\nexport NCCL_CROSS_NIC=1\nenv -0", text=True,
+                           capture_output=True, env={"PATH": os.environ["PATH"], "NCCL_IB_TC": "7"})
+    got = dict(item.split("=", 1) for item in shell.stdout.split("\0") if "=" in item)
+    second = env(*options, variables=got)
+    assert "export NCCL_IB_TC='7'" in second.stdout and "export NCCL_CROSS_NIC='1'" in second.stdout
+    assert "export NCCL_NET_GDR_LEVEL='PIX'" in second.stdout
+    overridden = [line for line in second.stderr.splitlines() if "USER_OVERRIDES_PROFILE" in line]
+    assert any("NCCL_IB_TC" in line for line in overridden), second.stderr
+    assert not any("NCCL_NET_GDR_LEVEL" in line or "NCCL_NVLS" in line for line in overridden), second.stderr
+
+
 @pytest.mark.parametrize("options,status,says", [
     (["--claims", "/none"], 64, "--claims needs --slices"),
-    (["--slices", "/none", "--claims", "/none"], 64, "/none"),
+    (["--slices", "/none", "--claims", "/none"], 65, "/none"),
     (["--nccl-version", "two", "--network", "any"], 65, "NCCL version"),
     (["--format", "xml"], 64, "--format"),
     (["--profile", "moon", "--network", "any"], 65, 'no profile "moon"'),

@@ -27,23 +27,34 @@ static int read_all(int fd, size_t limit, struct buf *text)
     return 0;
 }
 
-int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret_doc,
+static const char *shown(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
+int doc_read(const char *path, const struct doc_limits *limits, struct buf *text,
              struct drarun_error *err)
 {
     bool input = strcmp(path, "-") == 0;
-    struct buf text = BUF_INIT;
     cleanup_close int opened = input ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (!input && opened < 0)
         return error_kind(err, DRARUN_ERR_SPEC, errno, "%s: cannot be opened: %s", path,
                           strerror(errno));
     limits = limits ? limits : &doc_limits_default;
-    int rc = read_all(input ? STDIN_FILENO : opened, limits->size, &text);
-    if (rc < 0)
-        rc = error_kind(err, DRARUN_ERR_SPEC, -rc, "%s: cannot be read: %s",
-                        input ? "<stdin>" : path, strerror(-rc));
-    else
-        rc = doc_parse(input ? "<stdin>" : path, text.data ? text.data : "", text.len,
-                       DOC_FORMAT_GUESS, limits, ret_doc, err);
+    int rc = read_all(input ? STDIN_FILENO : opened, limits->size, text);
+    return rc < 0 ? error_kind(err, DRARUN_ERR_SPEC, -rc, "%s: cannot be read: %s", shown(path),
+                               strerror(-rc))
+                  : 0;
+}
+
+int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret_doc,
+             struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = doc_read(path, limits, &text, err);
+    if (rc == 0)
+        rc = doc_parse(shown(path), text.data ? text.data : "", text.len, DOC_FORMAT_GUESS, limits,
+                       ret_doc, err);
     buf_done(&text);
     return rc;
 }

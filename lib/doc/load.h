@@ -3,11 +3,16 @@
 #ifndef DRARUN_DOC_LOAD_H
 #define DRARUN_DOC_LOAD_H
 
+#include "lib/base/buf.h"
 #include "lib/doc/doc.h"
 
 /* path "-": standard input, called <stdin>. Links are followed: files from ConfigMaps are links.
  * limits: NULL for the default. A file that cannot be read is an error of kind DRARUN_ERR_SPEC. */
 int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret_doc,
+             struct drarun_error *err);
+
+/* The text alone, appended to text, which the caller frees also on failure. */
+int doc_read(const char *path, const struct doc_limits *limits, struct buf *text,
              struct drarun_error *err);
 
 #endif
