@@ -86,8 +86,8 @@ static int run_request(char *const all[], const struct job_request *request)
     set_log_level(request);
     if (is_job_spec(request)) {
         error_kind(&err, DRARUN_ERR_USAGE, ENOTSUP,
-                   "%s: job specs are not supported by this version (%s): give a program and its "
-                   "arguments",
+                   "%s: this version (%s) plans job specs and does not run them yet: drarun plan, "
+                   "drarun validate, drarun render",
                    request->programs[0].argv[0], DRARUN_VERSION);
         return fail(&err);
     }

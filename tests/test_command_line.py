@@ -38,7 +38,7 @@ def test_completion(drarun):
     (["-n", 0, "x"], "expected 1 to 1000000, got 0"),
     (["-n", -3, "x"], "expected 1 to 1000000, got -3"),
     (["-n", 10**30, "x"], "expected 1 to 1000000"),
-    (["job.yaml"], "job specs are not supported by this version"),
+    (["job.yaml"], "plans job specs and does not run them yet: drarun plan"),
     (["--agents", "a:1,b", "--key-file", "/nonexistent", "x"], "--agents"),
     (["-n", 9, "--ranks-per-worker", 2, "x"], "9"),
 ])
