@@ -452,8 +452,12 @@ void job_free(struct job *job)
     cause_free(job->cause);
     free(job->rank_ended);
     rankmap_done(&job->map);
-    if (job->base)
+    if (job->base) {
+        /* freed connections with a callback under way hold on to themselves until the loop's turn
+         */
+        event_base_loop(job->base, EVLOOP_NONBLOCK);
         event_base_free(job->base);
+    }
     free(job);
 }
 
