@@ -28,6 +28,8 @@ struct predict_need {
     size_t admitted;
     struct predict_term *terms; /* in the order of evaluation */
     size_t term_count;
+    size_t tainted;    /* admitted but for a taint that the request does not tolerate */
+    const char *taint; /* the key of one of them, borrowed from the slices; NULL: none */
 };
 
 struct predict_worker {

@@ -167,6 +167,42 @@ static int admit_device(struct predict_kind *kind, const struct filters *filters
     return 0;
 }
 
+static const char *text_or(const json_t *object, const char *key, const char *otherwise)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && text[0] ? text : otherwise;
+}
+
+/* DeviceToleration of resource.k8s.io: an empty key with Exists tolerates all, an empty effect
+ * every effect. */
+static bool tolerates(const json_t *toleration, const json_t *taint)
+{
+    const char *key = text_or(toleration, "key", "");
+    bool exists = strcmp(text_or(toleration, "operator", "Equal"), "Exists") == 0;
+    const char *effect = text_or(toleration, "effect", "");
+    if (effect[0] && strcmp(effect, text_or(taint, "effect", "")) != 0)
+        return false;
+    if (!key[0])
+        return exists;
+    return strcmp(key, text_or(taint, "key", "")) == 0 &&
+           (exists || strcmp(text_or(toleration, "value", ""), text_or(taint, "value", "")) == 0);
+}
+
+/* The key of a taint that keeps the device from being allocated; NULL: there is none. */
+static const char *repelled(const struct slice_device *slice, const json_t *tolerations)
+{
+    for (size_t t = 0; t < json_array_size(slice->taints); t++) {
+        const json_t *taint = json_array_get(slice->taints, t);
+        const char *effect = text_or(taint, "effect", "");
+        bool tolerated = strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0;
+        for (size_t i = 0; !tolerated && i < json_array_size(tolerations); i++)
+            tolerated = tolerates(json_array_get(tolerations, i), taint);
+        if (!tolerated)
+            return text_or(taint, "key", "?");
+    }
+    return NULL;
+}
+
 static struct cel_device *device_new(const struct slice_device *slice, struct drarun_error *err)
 {
     json_t *device = json_object();
@@ -206,8 +242,11 @@ int predict_admit(struct predict_claim *claim, const struct slices *slices, cons
             struct predict_kind *kind = &claim->kinds[k];
             bool match = false;
             rc = admit_device(kind, &filters[k], &slices->devices[d], device, &match, err);
-            kind->admits[d] = match;
-            kind->need.admitted += match;
+            const char *taint = match ? repelled(&slices->devices[d], kind->tolerations) : NULL;
+            kind->need.taint = taint ? taint : kind->need.taint;
+            kind->need.tainted += taint != NULL;
+            kind->admits[d] = match && !taint;
+            kind->need.admitted += kind->admits[d];
         }
         cel_device_free(device);
     }

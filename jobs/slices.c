@@ -208,6 +208,7 @@ static int add_devices(struct slices *slices, const struct raw_slice *raw, struc
             .node = node ? node : raw->node,
             .attributes = json_is_object(attributes) ? attributes : NULL,
             .capacity = json_object_get(body, "capacity"),
+            .taints = json_object_get(body, "taints"),
         };
     }
     return 0;

@@ -16,6 +16,7 @@ struct slice_device { /* all borrowed from the documents */
     const char *node;         /* NULL: not bound to one node */
     const json_t *attributes; /* an object, or NULL */
     const json_t *capacity;
+    const json_t *taints; /* an array, or NULL */
 };
 
 struct slice_pool {

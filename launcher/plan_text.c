@@ -102,6 +102,10 @@ static void needs(const struct prediction *prediction, struct buf *out)
             if (need->terms[t].ruled_out > 0)
                 buf_printf(out, "    %zu ruled out by %s: %s\n", need->terms[t].ruled_out,
                            need->terms[t].where, need->terms[t].text);
+        if (need->tainted > 0)
+            buf_printf(out,
+                       "    %zu ruled out by taints that the request does not tolerate, as %s\n",
+                       need->tainted, need->taint);
     }
 }
 
@@ -287,9 +291,9 @@ static json_t *need_json(const struct predict_need *need)
         json_array_append_new(terms, json_pack("{s:s, s:s, s:I}", "where", need->terms[t].where,
                                                "term", need->terms[t].text, "ruledOut",
                                                (json_int_t)need->terms[t].ruled_out));
-    return json_pack("{s:s, s:I, s:I, s:o}", "requests", need->requests, "devices",
-                     (json_int_t)need->devices, "admitted", (json_int_t)need->admitted, "terms",
-                     terms);
+    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "requests", need->requests, "devices",
+                     (json_int_t)need->devices, "admitted", (json_int_t)need->admitted, "tainted",
+                     (json_int_t)need->tainted, "terms", terms);
 }
 
 static json_t *prediction_json(const struct prediction *prediction)

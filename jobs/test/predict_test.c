@@ -177,6 +177,66 @@ static void terms_are_counted(void **state)
     done(&slices, &p);
 }
 
+/* Taints all devices of the slices. */
+static void taint(json_t *all, const char *effect)
+{
+    size_t i, d;
+    json_t *slice, *device;
+    json_array_foreach(all, i, slice)
+    {
+        json_t *devices = json_object_get(json_object_get(slice, "spec"), "devices");
+        json_array_foreach(devices, d, device)
+            json_object_set_new(device, "taints",
+                                json_pack("[{s:s, s:s, s:s}]", "key", "drarun.dev/link", "value",
+                                          "down", "effect", effect));
+    }
+}
+
+#define TOLERANT(toleration)                                                                       \
+    "{\"devices\": {\"requests\": [{\"name\": \"x\", \"exactly\": {\"deviceClassName\": "          \
+    "\"dranet\", "                                                                                 \
+    "\"tolerations\": [" toleration "]}}]}}"
+
+static uint32_t placed_with(const char *effect, const char *claim, size_t *ret_tainted)
+{
+    struct slices slices;
+    struct prediction p;
+    json_t *all = json_array();
+    add_node(all, "a", 1, 2, false);
+    taint(all, effect);
+    run(all, parse(claim), 1, &slices, &p);
+    uint32_t placed = p.placed;
+    *ret_tainted = p.needs[0].tainted;
+    if (p.needs[0].tainted)
+        assert_string_equal(p.needs[0].taint, "drarun.dev/link");
+    done(&slices, &p);
+    return placed;
+}
+
+static void taints_and_tolerations(void **state)
+{
+    static const struct {
+        const char *effect, *claim;
+        uint32_t placed;
+        size_t tainted;
+    } cases[] = {
+        {"NoSchedule", TOLERANT(""), 0, 2},
+        {"NoExecute", TOLERANT(""), 0, 2},
+        {"None", TOLERANT(""), 1, 0},
+        {"NoSchedule", TOLERANT("{\"operator\": \"Exists\"}"), 1, 0},
+        {"NoSchedule", TOLERANT("{\"key\": \"drarun.dev/link\", \"operator\": \"Exists\"}"), 1, 0},
+        {"NoSchedule", TOLERANT("{\"key\": \"drarun.dev/link\", \"value\": \"down\"}"), 1, 0},
+        {"NoSchedule", TOLERANT("{\"key\": \"drarun.dev/link\", \"value\": \"up\"}"), 0, 2},
+        {"NoExecute", TOLERANT("{\"operator\": \"Exists\", \"effect\": \"NoSchedule\"}"), 0, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t tainted = 0;
+        assert_int_equal(placed_with(cases[i].effect, cases[i].claim, &tainted), cases[i].placed);
+        assert_int_equal(tainted, cases[i].tainted);
+    }
+}
+
 static void alternatives_in_their_order(void **state)
 {
     struct slices slices;
@@ -272,6 +332,7 @@ int main(void)
         cmocka_unit_test(roots_that_never_match),
         cmocka_unit_test(no_room_left),
         cmocka_unit_test(terms_are_counted),
+        cmocka_unit_test(taints_and_tolerations),
         cmocka_unit_test(alternatives_in_their_order),
         cmocka_unit_test(all_of_a_node),
         cmocka_unit_test(what_cannot_be_told),
