@@ -97,7 +97,7 @@ def test_wall_clock_jumps(drarun):
     assert [job.process.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
     real, monotonic = time.time(), time.monotonic()
     try:
-        for jump in (7200, -7200, -86400, 86400):
+        for jump in (600, -600, -7200, 300):
             time.clock_settime(time.CLOCK_REALTIME, real + time.monotonic() - monotonic + jump)
             time.sleep(0.2)
             assert job.process.poll() is None
