@@ -383,8 +383,6 @@ def test_agent_and_guard_are_killed(drarun, agents):
     stop(some)
 
 
-# gcc 12's keeps a signal that reaches the agent from outside while ranks run, for ever
-@pytest.mark.plain("the thread sanitizer holds signals back")
 def test_guard_is_killed(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
@@ -397,7 +395,6 @@ def test_guard_is_killed(drarun, agents):
     stop(some)
 
 
-@pytest.mark.plain("the thread sanitizer holds signals back")
 def test_agent_is_told_to_end(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "setsid sleep 61 & sleep 60")

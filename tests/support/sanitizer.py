@@ -15,8 +15,9 @@ def environment(directory):
         "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:exitcode=99",
         # libpmix, in the agent, is not instrumented: what it does through memcpy, free and their kin
         # would be reported, and with it each hand-over that it makes by atomics of its own
+        # the agent ends by _exit, without waiting for libpmix' thread, which may hang (worker/main.c)
         "TSAN_OPTIONS": f"{log}:suppressions={SUPPRESSIONS}/thread.txt:exitcode=99:"
-                        "ignore_interceptors_accesses=1",
+                        "ignore_interceptors_accesses=1:report_thread_leaks=0",
     }
 
 
