@@ -16,16 +16,6 @@ struct claim { /* one entry of the pod's resourceClaims */
     const struct import_objects *objects;
 };
 
-static json_t *child(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    if (!value) {
-        value = json_object();
-        json_object_set_new(object, key, value);
-    }
-    return value;
-}
-
 /* The driver that a DeviceClass among the manifests selects, by the usual device.driver == "x". */
 static const char *class_driver(const struct import_objects *o, const char *class)
 {
@@ -140,7 +130,7 @@ static void take_device(struct claim *c, const struct reader_node *request, cons
                         const char *class)
 {
     struct reader_node selectors, count;
-    json_t *devices = child(c->spec, "devices"), *device = child(devices, key);
+    json_t *devices = import_child(c->spec, "devices"), *device = import_child(devices, key);
     bool all = strcmp(import_text(request, "allocationMode"), "All") == 0;
     json_int_t number = reader_get(request, "count", &count) ? json_integer_value(count.value) : 1;
     if (json_object_get(device, "resource")) {
@@ -188,7 +178,7 @@ static void take_request(struct claim *c, const struct reader_node *item)
         take_device(c, &request, "nics", class);
         return;
     case DEVICE_CHANNEL:
-        child(c->spec, "computeDomain");
+        import_child(c->spec, "computeDomain");
         return;
     default:
         reader_fail(&request, "left out: devices of the class %s are neither GPUs nor NICs", class);
@@ -286,7 +276,7 @@ static bool find_devices(struct claim *c)
         *template ? import_find(c->objects, "ResourceClaimTemplate", template)
                   : import_find(c->objects, "ResourceClaim", claim);
     if (!found && strstr(template, "channel")) {
-        child(c->spec, "computeDomain"); /* the domain's controller makes the template */
+        import_child(c->spec, "computeDomain"); /* the domain's controller makes the template */
         return false;
     }
     if (!found) {

@@ -43,6 +43,9 @@ bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *t
  * text moves behind it. False when a quote is open. */
 bool shell_words(const char **text, struct strlist *words);
 
+/* The object at key, made where there is none; borrowed. */
+json_t *import_child(json_t *object, const char *key);
+
 json_t *import_first_container(json_t *template);
 
 #endif

@@ -26,7 +26,7 @@ json_t *import_first_container(json_t *template)
     return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
 }
 
-static json_t *child(json_t *object, const char *key)
+json_t *import_child(json_t *object, const char *key)
 {
     json_t *value = json_object_get(object, key);
     if (!value) {
@@ -70,7 +70,7 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
             reader_expected(&value, "a number of GPUs");
             continue;
         }
-        json_t *devices = child(spec, "devices");
+        json_t *devices = import_child(spec, "devices");
         if (!json_object_get(devices, "gpus"))
             json_object_set_new(devices, "gpus",
                                 json_pack("{s:i, s:s}", "count", (int)count, "resource", gpus[i]));
@@ -108,7 +108,7 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
     }
     if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0)
         return false;
-    json_object_set(child(child(spec, "nccl"), "env"), name, value.value);
+    json_object_set(import_child(import_child(spec, "nccl"), "env"), name, value.value);
     return true;
 }
 

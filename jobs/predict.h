@@ -2,7 +2,7 @@
 /* Which devices a scheduler would give to the workers of a job, told from ResourceSlices without a
  * cluster, and for each request which term of which selector ruled out how many devices.
  *
- * Every worker has the same claim. Nodes are tried in the order of the slices, one after the other
+ * Every worker has the same claim. Nodes are tried in the order of their names, one after the other
  * until it is full, requests in the order of the claim, devices in the order of their pool: the
  * first fit, as in k8s.io/dynamic-resource-allocation/structured. Which of several fitting nodes
  * the real scheduler scores best is not predicted. Pure. */

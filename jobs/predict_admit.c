@@ -63,9 +63,12 @@ static int add_filter(struct predict_need *need, struct filters *filters, const 
     if (!grown)
         return error_set(err, ENOMEM, "out of memory");
     need->terms = grown;
-    for (size_t t = 0; t < terms; t++)
-        need->terms[need->term_count++] = (struct predict_term){
-            .where = strdup(where), .text = strdup(cel_term_text(program, t))};
+    for (size_t t = 0; t < terms; t++) {
+        struct predict_term *term = &need->terms[need->term_count++];
+        *term = (struct predict_term){strdup(where), strdup(cel_term_text(program, t)), 0};
+        if (!term->where || !term->text)
+            return error_set(err, ENOMEM, "out of memory");
+    }
     return 0;
 }
 

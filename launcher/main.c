@@ -32,13 +32,6 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-static int write_text(struct buf *text)
-{
-    int rc = text->failed ? -1 : fd_write_all(STDOUT_FILENO, text->data, text->len);
-    buf_done(text);
-    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
-}
-
 static int show_completion(int argc, char *const argv[])
 {
     struct buf text = BUF_INIT;
@@ -54,7 +47,7 @@ static int show_completion(int argc, char *const argv[])
         options_completion(&run_option_table, "drarun", names.data, &text);
     text.failed |= names.failed;
     buf_done(&names);
-    return write_text(&text);
+    return verb_write("completion", &text);
 }
 
 /* "--help" and "--version" as run's options do the work of those verbs. */
@@ -73,10 +66,10 @@ static int show_help(char *const all[], int argc, char *const argv[])
         int status = show(all, "--help");
         for (size_t i = 0; verbs[i]; i++)
             buf_printf(&text, "  drarun %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-        return status != 0 || !verbs[0] ? status : write_text(&text);
+        return status != 0 || !verbs[0] ? status : verb_write("help", &text);
     }
     verb_help(verb, &text);
-    return write_text(&text);
+    return verb_write("help", &text);
 }
 
 /* Descriptors that we open must not become 0, 1 or 2. */

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/number.h"
+#include "lib/base/strlist.h"
 
 #define WORD_MAX NEAREST_WORD_MAX
 
@@ -80,6 +81,9 @@ static int apply(const struct option_spec *spec, void *target, const char *shown
         return rc;
     case OPTION_DURATION:
         return duration_parse(shown, value, (int64_t *)field, err);
+    case OPTION_LIST:
+        strlist_add(field, value);
+        return ((struct strlist *)field)->failed ? error_set(err, ENOMEM, "out of memory") : 0;
     case OPTION_CALL:
         return spec->set(target, shown, value, err);
     }

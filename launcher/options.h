@@ -14,6 +14,7 @@ enum option_kind {
     OPTION_TEXT,     /* const char *, borrowed */
     OPTION_COUNT,    /* uint32_t from min to max */
     OPTION_DURATION, /* int64_t, milliseconds */
+    OPTION_LIST,     /* struct strlist at offset, one entry more each time */
     OPTION_CALL,     /* set() */
 };
 

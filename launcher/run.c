@@ -10,6 +10,7 @@
 #include "launcher/remote.h"
 #include "launcher/report.h"
 #include "launcher/run_options.h"
+#include "launcher/verb.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -24,9 +25,7 @@ static int show_help(void)
 {
     struct buf text = BUF_INIT;
     run_options_help(&text);
-    int rc = text.failed ? -1 : fd_write_all(STDOUT_FILENO, text.data, text.len);
-    buf_done(&text);
-    return rc < 0 ? 70 : 0;
+    return verb_write("help", &text);
 }
 
 static int show_version(void)

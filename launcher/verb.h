@@ -3,6 +3,8 @@
 #ifndef DRARUN_LAUNCHER_VERB_H
 #define DRARUN_LAUNCHER_VERB_H
 
+#include <jansson.h>
+#include <stdbool.h>
 #include "launcher/options.h"
 
 struct verb {
@@ -16,5 +18,17 @@ struct verb {
 
 /* Usage line, summary and options. */
 void verb_help(const struct verb *verb, struct buf *out);
+
+/* The one file of a verb: options may stand before it and behind it. *ret_file stays NULL with an
+ * option --help (*help). Errors have kind DRARUN_ERR_USAGE. */
+int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void *options,
+                    const bool *help, const char **ret_file, struct drarun_error *err);
+
+/* Appends the value as indented JSON and takes it; NULL and lack of memory make out failed. */
+void verb_add_json_take(json_t *json, struct buf *out);
+
+/* Writes what the verb of that name has to say to stdout and empties out. Returns the exit status;
+ * a failure is logged. */
+int verb_write(const char *name, struct buf *out);
 
 #endif

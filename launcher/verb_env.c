@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/plan.h"
 #include "launcher/cluster_files.h"
@@ -13,41 +12,14 @@
 #include "launcher/host_probe.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/doc/load.h"
-
-#define FILE_MAX ((size_t)1 << 30) /* the slices of a large cluster */
 
 struct options {
     struct strlist claims, slices, nodes;
     const char *probe, *root, *format, *network, *version, *profile, *profiles, *interface;
     bool explain, help;
 };
-
-static int add_file(struct strlist *list, const char *value, struct drarun_error *err)
-{
-    strlist_add(list, value);
-    return list->failed ? error_set(err, ENOMEM, "out of memory") : 0;
-}
-
-static int set_claims(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown;
-    return add_file(&((struct options *)target)->claims, value, err);
-}
-
-static int set_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown;
-    return add_file(&((struct options *)target)->slices, value, err);
-}
-
-static int set_nodes(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown;
-    return add_file(&((struct options *)target)->nodes, value, err);
-}
 
 static const char input[] = "Input, as kubectl get -o json or yaml prints it", derive[] = "Rules";
 
@@ -56,23 +28,23 @@ static const struct option_spec option_list[] = {
      .value = "FILE",
      .choices = "FILE",
      .group = input,
-     .kind = OPTION_CALL,
-     .set = set_claims,
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, claims),
      .help = "the pod's ResourceClaims, allocated; may come again\n(default: the GPUs and NICs "
              "that this machine shows)"},
     {.name = "slices",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
-     .kind = OPTION_CALL,
-     .set = set_slices,
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, slices),
      .help = "ResourceSlices of the time of allocation; may come again"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
-     .kind = OPTION_CALL,
-     .set = set_nodes,
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, nodes),
      .help = "Nodes, whose labels tell the machine type; may come again"},
     {.name = "probe",
      .value = "FILE",
@@ -232,25 +204,17 @@ static int read_inputs(const struct options *o, struct inputs *in, struct drarun
     return rc;
 }
 
-static int print(const struct plan *plan, const struct options *o, struct buf *out,
-                 struct drarun_error *err)
+static void print(const struct plan *plan, const struct options *o, struct buf *out)
 {
     const char *format = o->format ? o->format : "sh";
-    if (strcmp(format, "json") != 0) {
+    if (strcmp(format, "json") == 0)
+        verb_add_json_take(plan_to_json(plan, o->explain), out);
+    else
         env_print(plan,
                   format[0] == 's'   ? ENV_SH
                   : format[0] == 'd' ? ENV_DOCKER
                                      : ENV_NCCL_CONF,
                   o->explain, out);
-        return 0;
-    }
-    json_t *json = plan_to_json(plan, o->explain);
-    cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-    json_decref(json);
-    if (!text)
-        return error_set(err, ENOMEM, "out of memory");
-    buf_printf(out, "%s\n", text);
-    return 0;
 }
 
 static void log_plan(const struct plan *plan)
@@ -291,9 +255,11 @@ static int derive_and_print(const struct options *o, struct inputs *in, struct b
     if (rc < 0)
         return rc;
     log_plan(&plan);
-    rc = plan.refusal.code ? error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
-                                        warning_name(plan.refusal.code), plan.refusal.detail)
-                           : print(&plan, o, out, err);
+    if (plan.refusal.code)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
+                        warning_name(plan.refusal.code), plan.refusal.detail);
+    else
+        print(&plan, o, out);
     plan_done(&plan);
     return rc;
 }
@@ -330,11 +296,8 @@ static int run(int argc, char *const argv[])
     strlist_done(&options.slices);
     strlist_done(&options.nodes);
     if (rc == 0)
-        rc = out.failed ? error_set(&err, ENOMEM, "out of memory")
-                        : fd_write_all(STDOUT_FILENO, out.data ? out.data : "", out.len);
+        return verb_write("env", &out);
     buf_done(&out);
-    if (rc == 0)
-        return 0;
     log_error("env: %s", err.text);
     return error_exit_status(err.kind);
 }

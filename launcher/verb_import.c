@@ -2,13 +2,11 @@
 #include "launcher/verb_import.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "jobs/import.h"
 #include "jobs/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/doc/load.h"
 #include "lib/doc/yaml_write.h"
@@ -82,11 +80,7 @@ static int run(int argc, char *const argv[])
         buf_done(&out);
         return error_exit_status(err.kind);
     }
-    int status = 0;
-    if (out.failed || fd_write_all(STDOUT_FILENO, out.data, out.len) < 0)
-        status = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    buf_done(&out);
-    return status;
+    return verb_write("import", &out);
 }
 
 const struct verb verb_import = {"import", "FILE [PROGRAM [ARGUMENTS]]",

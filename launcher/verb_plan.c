@@ -5,14 +5,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/cluster_files.h"
 #include "launcher/plan_text.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 struct options {
@@ -21,27 +19,6 @@ struct options {
     uint32_t workers;
     bool explain, help;
 };
-
-static int add_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown, (void)err;
-    strlist_add(&((struct options *)target)->slices, value);
-    return 0;
-}
-
-static int add_nodes(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown, (void)err;
-    strlist_add(&((struct options *)target)->nodes, value);
-    return 0;
-}
-
-static int add_classes(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown, (void)err;
-    strlist_add(&((struct options *)target)->classes, value);
-    return 0;
-}
 
 #define FIELD(name) offsetof(struct options, name)
 
@@ -53,23 +30,23 @@ static const struct option_spec option_list[] = {
      .value = "FILE",
      .choices = "FILE",
      .group = cluster,
-     .kind = OPTION_CALL,
-     .set = add_slices,
+     .kind = OPTION_LIST,
+     .offset = FIELD(slices),
      .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
              "Nodes and DeviceClasses too"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
      .group = cluster,
-     .kind = OPTION_CALL,
-     .set = add_nodes,
+     .kind = OPTION_LIST,
+     .offset = FIELD(nodes),
      .help = "Nodes, whose labels tell the machine type"},
     {.name = "classes",
      .value = "FILE",
      .choices = "FILE",
      .group = cluster,
-     .kind = OPTION_CALL,
-     .set = add_classes,
+     .kind = OPTION_LIST,
+     .offset = FIELD(classes),
      .help = "DeviceClasses, beyond those that drivers install"},
     {.name = "workers",
      .value = "N",
@@ -111,19 +88,11 @@ static int write_preview(const struct preview_input *input, const struct preview
                          const struct options *options)
 {
     struct buf out = BUF_INIT;
-    if (options->output && strcmp(options->output, "json") == 0) {
-        json_t *json = preview_json(input, preview, options->explain);
-        cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-        json_decref(json);
-        buf_add_str(&out, text ? text : "");
-        buf_add_str(&out, "\n");
-        out.failed |= !text;
-    } else {
+    if (options->output && strcmp(options->output, "json") == 0)
+        verb_add_json_take(preview_json(input, preview, options->explain), &out);
+    else
         preview_text(input, preview, options->explain, &out);
-    }
-    int rc = out.failed ? -1 : fd_write_all(STDOUT_FILENO, out.data, out.len);
-    buf_done(&out);
-    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+    return verb_write("plan", &out);
 }
 
 /* A refused plan is an end of its own, shown like any other. */
@@ -193,15 +162,6 @@ static int plan(const struct options *options, const struct job_spec *spec,
     return rc;
 }
 
-static int help(void)
-{
-    struct buf out = BUF_INIT;
-    verb_help(&verb_plan, &out);
-    int rc = out.failed ? -1 : fd_write_all(STDOUT_FILENO, out.data, out.len);
-    buf_done(&out);
-    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
-}
-
 static int plan_file(const char *file, const struct options *options)
 {
     struct drarun_error err = {0};
@@ -219,33 +179,21 @@ static int plan_file(const char *file, const struct options *options)
     return error_exit_status(err.kind);
 }
 
-/* Options may stand before the file and behind it. */
-static int parse(int argc, char *const argv[], struct options *options, const char **ret_file,
-                 struct drarun_error *err)
-{
-    int at = options_parse(&options_table, argc, argv, false, options, err);
-    if (at >= 0 && at < argc) {
-        *ret_file = argv[at++];
-        int more = options_parse(&options_table, argc - at, argv + at, false, options, err);
-        at = more < 0 ? more : at + more;
-    }
-    if (at < 0 || options->help || (*ret_file && at == argc))
-        return at < 0 ? at : 0;
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "expected one job spec: drarun plan [options] FILE");
-}
-
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
     struct drarun_error err = {0};
     const char *file = NULL;
     int status;
-    if (parse(argc, argv, &options, &file, &err) < 0) {
+    if (verb_parse_file(&verb_plan, argc, argv, &options, &options.help, &file, &err) < 0) {
         log_error("plan: %s", err.text);
         status = error_exit_status(err.kind);
+    } else if (options.help) {
+        struct buf out = BUF_INIT;
+        verb_help(&verb_plan, &out);
+        status = verb_write("plan", &out);
     } else {
-        status = options.help ? help() : plan_file(file, &options);
+        status = plan_file(file, &options);
     }
     strlist_done(&options.slices);
     strlist_done(&options.nodes);

@@ -5,13 +5,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/render.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/doc/yaml_write.h"
 
@@ -121,14 +119,10 @@ static int write_yaml(const json_t *list, struct buf *out, struct drarun_error *
     return rc;
 }
 
-static int write_json(json_t *list, struct buf *out, struct drarun_error *err)
+static int write_json(json_t *list, struct buf *out)
 {
-    json_t *all = json_pack("{s:s, s:s, s:O}", "apiVersion", "v1", "kind", "List", "items", list);
-    cleanup_free char *text = all ? json_dumps(all, JSON_INDENT(2)) : NULL;
-    json_decref(all);
-    if (!text)
-        return error_set(err, ENOMEM, "out of memory");
-    buf_printf(out, "%s\n", text);
+    verb_add_json_take(
+        json_pack("{s:s, s:s, s:O}", "apiVersion", "v1", "kind", "List", "items", list), out);
     return 0;
 }
 
@@ -148,27 +142,7 @@ static int render(struct job_spec *spec, const struct options *options, struct b
     if (rc < 0)
         return rc;
     bool json = options->format && strcmp(options->format, "json") == 0;
-    return json ? write_json(list, out, err) : write_yaml(list, out, err);
-}
-
-static int parse(int argc, char *const argv[], struct options *options, const char **ret_file,
-                 struct drarun_error *err)
-{
-    int used = options_parse(&options_table, argc, argv, false, options, err);
-    if (used < 0 || options->help)
-        return used < 0 ? used : 0;
-    if (argc != used + 1)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "expected one file: drarun render [options] FILE");
-    *ret_file = argv[used];
-    return 0;
-}
-
-static int write_out(struct buf *out)
-{
-    int rc = out->failed ? -1 : fd_write_all(STDOUT_FILENO, out->data, out->len);
-    buf_done(out);
-    return rc < 0 ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : 0;
+    return json ? write_json(list, out) : write_yaml(list, out, err);
 }
 
 static int run(int argc, char *const argv[])
@@ -179,13 +153,13 @@ static int run(int argc, char *const argv[])
     struct buf out = BUF_INIT;
     struct job_spec spec;
     const char *file = NULL;
-    if (parse(argc, argv, &options, &file, &err) < 0) {
+    if (verb_parse_file(&verb_render, argc, argv, &options, &options.help, &file, &err) < 0) {
         log_error("render: %s", err.text);
         return error_exit_status(err.kind);
     }
     if (options.help) {
         verb_help(&verb_render, &out);
-        return write_out(&out);
+        return verb_write("render", &out);
     }
     int status = spec_file_load(file, &spec);
     if (status != 0)
@@ -193,7 +167,7 @@ static int run(int argc, char *const argv[])
     int rc = render(&spec, &options, &out, &err);
     job_spec_done(&spec);
     if (rc == 0)
-        return write_out(&out);
+        return verb_write("render", &out);
     buf_done(&out);
     log_error("render: %s: %s", file, err.text);
     return error_exit_status(err.kind);

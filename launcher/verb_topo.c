@@ -4,13 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/topo_slices.h"
 #include "launcher/topo_view.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 struct options {
@@ -19,33 +17,16 @@ struct options {
     bool help;
 };
 
-static int add_file(struct strlist *list, const char *value, struct drarun_error *err)
-{
-    strlist_add(list, value);
-    return list->failed ? error_set(err, ENOMEM, "out of memory") : 0;
-}
-
-static int set_slices(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown;
-    return add_file(&((struct options *)target)->slices, value, err);
-}
-
-static int set_claims(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)shown;
-    return add_file(&((struct options *)target)->claims, value, err);
-}
-
 static const struct option_spec option_list[] = {
     {"root", 0, NULL, "DIR", "DIR", "Options",
      "read the machine from the files below DIR, not from /", OPTION_TEXT,
      offsetof(struct options, root)},
     {"slices", 0, NULL, "FILE", "FILE", "Options",
      "read a node from ResourceSlices, as kubectl get prints them (json, yaml); more may follow",
-     OPTION_CALL, 0, 0, 0, set_slices},
+     OPTION_LIST, offsetof(struct options, slices)},
     {"claims", 0, NULL, "FILE", "FILE", "Options",
-     "with --slices: mark what these ResourceClaims were given", OPTION_CALL, 0, 0, 0, set_claims},
+     "with --slices: mark what these ResourceClaims were given", OPTION_LIST,
+     offsetof(struct options, claims)},
     {"node", 0, NULL, "NAME", NULL, "Options", "with --slices of several nodes: which one",
      OPTION_TEXT, offsetof(struct options, node)},
     {"format", 0, NULL, "FORMAT", "text json svg nccl-xml", "Options",
@@ -78,9 +59,11 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
         i += used;
         if (i < argc && options->slices.count == 0)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[i]);
-        if (i < argc && add_file(&options->slices, argv[i], err) < 0)
-            return -ENOMEM;
+        if (i < argc)
+            strlist_add(&options->slices, argv[i]);
     }
+    if (options->slices.failed)
+        return error_set(err, ENOMEM, "out of memory");
     return refuse(options, err);
 }
 
@@ -99,23 +82,12 @@ static int read_host(const struct options *options, struct topo_host *ret_host,
     return host_read(root, ret_host, err);
 }
 
-static void add_json(const struct topo_view *view, struct buf *out)
-{
-    json_t *json = topo_json(view);
-    cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-    json_decref(json);
-    if (text)
-        buf_printf(out, "%s\n", text);
-    else
-        out->failed = true;
-}
-
 static void print(const struct topo_view *view, const char *format, struct buf *out)
 {
     if (!format || strcmp(format, "text") == 0)
         topo_text(view, out);
     else if (strcmp(format, "json") == 0)
-        add_json(view, out);
+        verb_add_json_take(topo_json(view), out);
     else if (strcmp(format, "svg") == 0)
         topo_svg(view, out);
     else
@@ -150,14 +122,13 @@ static int run(int argc, char *const argv[])
         verb_help(&verb_topo, &out);
     else if (rc == 0)
         rc = show(&options, &out, &err);
-    if (rc == 0 && (out.failed || fd_write_all(STDOUT_FILENO, out.data, out.len) < 0))
-        rc = error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EIO, "the output could not be written");
-    buf_done(&out);
     strlist_done(&options.slices);
     strlist_done(&options.claims);
-    if (rc < 0)
-        log_error("topo: %s", err.text);
-    return rc < 0 ? error_exit_status(err.kind) : 0;
+    if (rc == 0)
+        return verb_write("topo", &out);
+    buf_done(&out);
+    log_error("topo: %s", err.text);
+    return error_exit_status(err.kind);
 }
 
 const struct verb verb_topo = {

@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 struct options {
@@ -86,15 +84,6 @@ static int validate_file(const char *file, json_t *results, struct buf *out)
     return rc < 0 ? error_exit_status(err.kind) : 0;
 }
 
-static int add_json(const json_t *results, struct buf *out)
-{
-    cleanup_free char *text = json_dumps(results, JSON_INDENT(2));
-    if (!text)
-        return -1;
-    buf_printf(out, "%s\n", text);
-    return 0;
-}
-
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
@@ -117,13 +106,12 @@ static int run(int argc, char *const argv[])
         int failed = validate_file(argv[i], results, &out);
         status = status ? status : failed;
     }
-    if (json && !options.help && add_json(results, &out) < 0)
-        out.failed = true;
-    json_decref(results);
-    if (out.failed || fd_write_all(STDOUT_FILENO, out.data, out.len) < 0)
-        status = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    buf_done(&out);
-    return status;
+    if (json && !options.help)
+        verb_add_json_take(results, &out);
+    else
+        json_decref(results);
+    int written = verb_write("validate", &out);
+    return written ? written : status;
 }
 
 const struct verb verb_validate = {

@@ -175,3 +175,17 @@ def test_nothing_is_loaded(drarun):
     libraries = [line for line in open(f"/proc/{job.pid}/maps") if ".so" in line]
     assert libraries == []
     job.finish().ok()
+
+
+@pytest.mark.parametrize("words", [
+    ["help"], ["completion", "bash"], ["topo"], ["plan", "{jobs}/two-by-two.yaml"], ["plan", "--help"],
+    ["validate", "{jobs}/two-by-two.yaml"], ["render", "{jobs}/two-by-two.yaml", "--format", "json"],
+    ["env", "--network", "any"], ["import", "{seeds}/gpu-2x2.yaml"],
+], ids=lambda words: words[0])
+def test_full_disk_behind_stdout(drarun, source, words):
+    """What cannot be written is said."""
+    folders = {"jobs": source / "examples/jobs", "seeds": source / "tests/data/seeds"}
+    words = [word.format(**folders) for word in words]
+    result = drarun("-c", 'exec "$0" "$@" > /dev/full', drarun.program, *words, program="/bin/sh")
+    assert result.rc == 70, result
+    assert f"{words[0]}: cannot write to stdout: No space left on device" in result.err, result

@@ -90,8 +90,8 @@ def test_without_slices(drarun, spec):
 
 
 @pytest.mark.parametrize("words,rc,said", [
-    ((), 64, "expected one job spec"),
-    (("a.yaml", "b.yaml"), 64, "expected one job spec"),
+    ((), 64, "expected one file"),
+    (("a.yaml", "b.yaml"), 64, "expected one file"),
     (("--slice", "x", "a.yaml"), 64, "--slices"),
     (("/no/such.yaml",), 65, "/no/such.yaml"),
 ], ids=["none", "two", "option", "absent"])
@@ -149,6 +149,7 @@ spec:
 """)
     result = drarun(*words, "--classes", classes).ok()
     assert "request nic" in result.out or "nic-0" in result.out
+    assert "worker 1  node-1" in result.out
 
 
 def test_captured_cluster(drarun, source):
