@@ -34,6 +34,17 @@ static void add_comment(const struct plan_var *var, struct buf *out)
     buf_add_str(out, "\n");
 }
 
+/* Evaluated again it finds its own value there and leaves the list alone. */
+static void print_prepend(const struct plan_var *var, struct buf *out)
+{
+    buf_printf(out, "case \":${%s-}:\" in *", var->name);
+    buf_add_str(out, "':'");
+    add_quoted(var->value, out);
+    buf_printf(out, "':'*) export %s ;; *) export %s=", var->name, var->name);
+    add_quoted(var->value, out);
+    buf_printf(out, "\"${%s:+:$%s}\" ;; esac\n", var->name, var->name);
+}
+
 static bool printable_line(const char *value)
 {
     return strpbrk(value, "\n\r") == NULL;
@@ -51,10 +62,12 @@ static void print_var(const struct plan_var *var, enum env_format format, bool p
         buf_printf(out, "%s=%s\n", var->name, var->value);
         return;
     }
+    if (prepend) {
+        print_prepend(var, out);
+        return;
+    }
     buf_printf(out, "export %s=", var->name);
     add_quoted(var->value, out);
-    if (prepend)
-        buf_printf(out, "\"${%s:+:$%s}\"", var->name, var->name);
     buf_add_str(out, "\n");
 }
 

@@ -13,9 +13,10 @@
 
 enum env_format { ENV_SH = 1, ENV_DOCKER, ENV_NCCL_CONF };
 
-/* What a pod can know alone: no RANK, WORLD_SIZE or MASTER_*. sh: exports for eval, quoted; docker:
- * lines for --env-file; nccl.conf: NCCL's variables alone. explain: before each a comment with
- * rule, fact, reason and source. */
+/* What a pod can know alone: no RANK, WORLD_SIZE or MASTER_*. sh: exports for eval, quoted, which
+ * evaluated twice do what they do once; docker: lines for --env-file, each the whole value;
+ * nccl.conf: NCCL's variables alone. explain: before each a comment with rule, fact, reason and
+ * source. */
 void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include "launcher/cluster_files.h"
 #include "launcher/env_print.h"
 #include "launcher/host_probe.h"
+#include "launcher/profile_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -116,7 +117,9 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 /* ---- deriving ---- */
 
 struct inputs {
-    json_t *claims, *slices_json, *nodes, *labels, *probe, *site;
+    json_t *claims, *slices_json, *nodes, *labels;
+    struct doc *probe_file;
+    json_t *probe; /* of the file, or made of what the machine shows */
     struct slices slices;
     struct profiles profiles;
     struct strlist user;
@@ -132,18 +135,7 @@ static void inputs_done(struct inputs *in)
     json_decref(in->nodes);
     json_decref(in->labels);
     json_decref(in->probe);
-    json_decref(in->site);
-}
-
-static int read_one(const char *path, json_t **ret_value, struct drarun_error *err)
-{
-    CLEANUP(doc_freep) struct doc *doc = NULL;
-    int rc = doc_load(path, NULL, &doc, err);
-    if (rc == 0 && doc_count(doc) != 1)
-        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document", path);
-    if (rc == 0)
-        *ret_value = json_incref(doc_root(doc, 0));
-    return rc;
+    doc_free(in->probe_file);
 }
 
 /* A variable that an earlier `eval "$(drarun env)"` set and nobody has changed since is no wish of
@@ -183,20 +175,26 @@ static int read_objects(const struct options *o, struct inputs *in, struct draru
     return rc == 0 ? cluster_files_read(&o->nodes, &slices[1], 1, err) : rc;
 }
 
+static int read_probe(const char *path, struct inputs *in, struct drarun_error *err)
+{
+    int rc = doc_load_one(path, &in->probe_file, err);
+    if (rc == 0)
+        in->probe = json_incref(doc_root(in->probe_file, 0));
+    return rc;
+}
+
 static int read_inputs(const struct options *o, struct inputs *in, struct drarun_error *err)
 {
-    int rc = o->profiles ? read_one(o->profiles, &in->site, err) : 0;
+    int rc = profile_file_load(o->profiles, &in->profiles, err);
     in->claims = json_array();
     in->slices_json = json_array();
     in->nodes = json_array();
-    if (rc == 0)
-        rc = profiles_load(in->site, &in->profiles, err);
     if (rc == 0)
         rc = read_objects(o, in, err);
     if (rc == 0)
         rc = slices_read(in->slices_json, &in->slices, err);
     if (rc == 0 && o->probe)
-        rc = read_one(o->probe, &in->probe, err);
+        rc = read_probe(o->probe, in, err);
     if (rc == 0 && !o->probe && (o->root || o->claims.count == 0))
         rc = host_probe(o->root, &in->profiles, &in->probe, err);
     in->labels = cluster_node_labels(in->nodes);

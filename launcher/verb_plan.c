@@ -8,6 +8,7 @@
 
 #include "launcher/cluster_files.h"
 #include "launcher/plan_text.h"
+#include "launcher/profile_file.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -15,7 +16,7 @@
 
 struct options {
     struct strlist slices, nodes, classes;
-    const char *output, *nccl_version;
+    const char *output, *nccl_version, *profiles;
     uint32_t workers;
     bool explain, help;
 };
@@ -62,6 +63,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(nccl_version),
      .help = "of the image's NCCL, as 2.28.9 (default: the spec's, else\nthe newest known)"},
+    {.name = "profiles",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(profiles),
+     .help = "further profiles of the site, tried first"},
     {.name = "explain",
      .group = output,
      .kind = OPTION_FLAG,
@@ -142,7 +150,7 @@ static int plan(const struct options *options, const struct job_spec *spec,
     struct profiles profiles = {0};
     int rc = read_cluster(options, documents, nodes, classes, err);
     if (rc == 0)
-        rc = profiles_builtin(&profiles, err);
+        rc = profile_file_load(options->profiles, &profiles, err);
     if (rc == 0 && options->slices.count > 0)
         rc = slices_read(documents, &slices, err);
     labels = cluster_node_labels(nodes);

@@ -311,6 +311,32 @@ def test_env_is_for_eval(files, env):
     assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} & set(got)
 
 
+@pytest.mark.parametrize("before,after", [
+    ({}, "/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
+    ({"LD_LIBRARY_PATH": ""}, "/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
+    ({"LD_LIBRARY_PATH": "/a b:/it's"}, "/usr/local/gib/lib64:/usr/local/nvidia/lib64:/a b:/it's"),
+    ({"LD_LIBRARY_PATH": "/x/usr/local/gib/lib64:/usr/local/nvidia/lib64"},
+     "/usr/local/gib/lib64:/usr/local/nvidia/lib64:/x/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
+])
+def test_env_twice_is_env_once(files, env, before, after):
+    """Nothing is put before the image's paths a second time; what a user put before ours stays there."""
+    def evaluated(script, variables):
+        shell = subprocess.run(["sh", "-eu"], input=script + "\nenv -0", capture_output=True, text=True,
+                               env={"PATH": os.environ["PATH"], **variables})
+        assert shell.stderr == ""
+        return dict(item.split("=", 1) for item in shell.stdout.split("\0") if "=" in item)
+
+    options = files("01-a4-2gpu-2nic", "a4-highgpu-8g")
+    once = evaluated(env(*options, variables=before).stdout, before)
+    assert once["LD_LIBRARY_PATH"] == after
+    assert evaluated(env(*options, variables=once).stdout, once) == once
+    mine = {**once, "LD_LIBRARY_PATH": "/mine:" + after}
+    assert evaluated(env(*options, variables=mine).stdout, mine)["LD_LIBRARY_PATH"] == "/mine:" + after
+    docker = [line for line in env(*options, "--format", "docker", variables=once).stdout.splitlines()
+              if line.startswith("LD_LIBRARY_PATH=")]
+    assert docker == ["LD_LIBRARY_PATH=/usr/local/gib/lib64:/usr/local/nvidia/lib64"]
+
+
 def test_env_formats(files, env):
     options = files("16-azure-ndv5-4x4-aligned", "azure-nd96isr-h100-v5")
     plan = json.loads(env(*options, "--format", "json", "--explain").stdout)

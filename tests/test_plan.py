@@ -83,6 +83,25 @@ def test_explain(drarun, machine, spec):
     assert "rule " in after.split("NCCL_CROSS_NIC")[0]
 
 
+def test_with_a_sites_profile(drarun, machine, spec, tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("""profiles:
+- name: ours
+  detect: {instanceType: [a4-*]}
+  variables: [{name: NCCL_IB_TC, value: "96", reason: our switches}]
+""")
+    words = spec(1, 1, 1), "--profiles", site, "--explain", *machine("a4-highgpu-8g")
+    result = drarun("plan", *words).ok()
+    assert "profile ours: node label" in result.out and "our switches" in result.out
+    assert "  NCCL_IB_TC=96\n" in result.out and "gIB" not in result.out
+    site.write_text("profiles:\n- {name: ours, speed: 3}\n")
+    result = drarun("plan", *words)
+    assert result.rc == 65 and f'{site}: profile ours: unknown key "speed"' in result.err
+    site.write_text("--- {}\n--- {}\n")
+    result = drarun("plan", *words)
+    assert result.rc == 65 and "expected one document, got 2" in result.err
+
+
 def test_without_slices(drarun, spec):
     result = drarun("plan", spec(2, 8, 8)).ok()
     assert "2 workers, each with 8 GPUs of class gpu.nvidia.com and 8 NICs of class dranet" in result.out

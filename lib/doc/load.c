@@ -58,3 +58,16 @@ int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret
     buf_done(&text);
     return rc;
 }
+
+int doc_load_one(const char *path, struct doc **ret_doc, struct drarun_error *err)
+{
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    int rc = doc_load(path, NULL, &doc, err);
+    if (rc < 0)
+        return rc;
+    if (doc_count(doc) != 1)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document, got %zu",
+                          shown(path), doc_count(doc));
+    *ret_doc = TAKE_PTR(doc);
+    return 0;
+}

@@ -11,6 +11,9 @@
 int doc_load(const char *path, const struct doc_limits *limits, struct doc **ret_doc,
              struct drarun_error *err);
 
+/* As doc_load with the default limits; -EINVAL when the file holds none or several. */
+int doc_load_one(const char *path, struct doc **ret_doc, struct drarun_error *err);
+
 /* The text alone, appended to text, which the caller frees also on failure. */
 int doc_read(const char *path, const struct doc_limits *limits, struct buf *text,
              struct drarun_error *err);
