@@ -22,7 +22,7 @@
 #define LIMIT_LABEL 63u      /* bytes of a DNS label, a label's value, a pod's host name */
 #define LIMIT_SUBDOMAIN 253u /* bytes of a class's or an object's name */
 #define LIMIT_ANNOTATIONS 262144u
-#define LIMIT_DOCUMENT 1048576u /* a ConfigMap's data, in which the launcher finds the document */
+#define LIMIT_DOCUMENT 524288u /* half of a ConfigMap's data: the other half is the status */
 
 /* -EINVAL with the field, the limit and what to do; kind DRARUN_ERR_SPEC. */
 int limits_check(const struct job_spec *spec, struct drarun_error *err);

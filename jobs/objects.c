@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/objects.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <signal.h>
 
+#include "jobs/install.h"
 #include "lib/base/cleanup.h"
 
 /* ---- metadata ---- */
@@ -26,10 +26,12 @@ json_t *object_labels(const struct job_spec *spec, const struct render_options *
 
 /* For the garbage collector alone. As "controller" the Job controller would look at worker pods,
  * and take the reference away again, since the Job's selector does not match them. */
-static json_t *owner_references(const struct job_spec *spec, const char *uid)
+static json_t *owner_references(const struct job_spec *spec, const struct render_options *options)
 {
-    return json_pack("[{s:s, s:s, s:s, s:s}]", "apiVersion", "batch/v1", "kind", "Job", "name",
-                     spec->name, "uid", uid);
+    return json_pack("[{s:s, s:s, s:o, s:s}]", "apiVersion", options->here ? "v1" : "batch/v1",
+                     "kind", options->here ? "ConfigMap" : "Job", "name",
+                     json_sprintf("%s%s", spec->name, options->here ? "-status" : ""), "uid",
+                     options->owner_uid);
 }
 
 json_t *object_new(const struct job_spec *spec, const struct render_options *options,
@@ -43,8 +45,7 @@ json_t *object_new(const struct job_spec *spec, const struct render_options *opt
     if (rc == 0 && spec->annotations && json_object_size(spec->annotations) > 0)
         rc = json_object_set_new(metadata, "annotations", json_deep_copy(spec->annotations));
     if (rc == 0 && owned && options->owner_uid)
-        rc = json_object_set_new(metadata, "ownerReferences",
-                                 owner_references(spec, options->owner_uid));
+        rc = json_object_set_new(metadata, "ownerReferences", owner_references(spec, options));
     return rc < 0 ? NULL
                   : json_pack("{s:s, s:s, s:O}", "apiVersion", api_version, "kind", kind,
                               "metadata", metadata);
@@ -61,14 +62,27 @@ static json_t *with_take(json_t *object, const char *key, json_t *value)
 
 /* ---- the launcher ---- */
 
-/* A pod that the cluster takes away (drain, preemption, lost node) is replaced and adopts the job;
- * an end of its own is the job's end, whatever the status. */
+/* The last resort: the exit statuses of a launcher that crashed or was killed. */
+static json_t *crash_statuses(void)
+{
+    return json_pack("[i, i, i, i, i]", 0, 128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL,
+                     128 + SIGSEGV);
+}
+
+/* A pod that the cluster takes away (drain, preemption, lost node) or that crashes is replaced, and
+ * the next one adopts the job; an end of its own is the job's end, whatever the status. */
 static json_t *launcher_failure_policy(void)
 {
-    return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:[i]}}]}", "rules", "action",
+    return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:o}}]}", "rules", "action",
                      "Ignore", "onPodConditions", "type", "DisruptionTarget", "status", "True",
                      "action", "FailJob", "onExitCodes", "containerName", "launcher", "operator",
-                     "NotIn", "values", 0);
+                     "NotIn", "values", crash_statuses());
+}
+
+json_t *object_key_variable(const struct job_spec *spec)
+{
+    return json_pack("{s:s, s:{s:{s:o, s:s}}}", "name", "DRARUN_KEY", "valueFrom", "secretKeyRef",
+                     "name", json_sprintf("%s-key", spec->name), "key", "key");
 }
 
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
@@ -78,12 +92,14 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
         json_pack("{s:b, s:b, s:b, s:i, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
-    json_t *container = json_pack("{s:s, s:s, s:[s, s], s:[s, s], s:o}", "name", "launcher",
-                                  "image", image, "command", "/bin/drarun", "run", "args", "--job",
-                                  spec->name, "securityContext", security);
-    return json_pack("{s:{s:o}, s:{s:s, s:s, s:[o]}}", "metadata", "labels",
-                     object_labels(spec, options), "spec", "serviceAccountName", spec->name,
-                     "restartPolicy", "Never", "containers", container);
+    json_t *container =
+        json_pack("{s:s, s:s, s:[s, s], s:[s, s], s:[o, {s:s, s:s}], s:o}", "name", "launcher",
+                  "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
+                  "env", object_key_variable(spec), "name", "DRARUN_IMAGE", "value", image,
+                  "securityContext", security);
+    return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
+                     object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
+                     "restartPolicy", "Never", "enableServiceLinks", 0, "containers", container);
 }
 
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options)
@@ -98,120 +114,6 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
     return with_take(object, "spec", job);
 }
 
-/* ---- what it may do ---- */
-
-/* Words separated by spaces as a list. */
-static json_t *words(const char *text)
-{
-    json_t *list = json_array();
-    while (text && *text) {
-        size_t len = strcspn(text, " ");
-        if (json_array_append_new(list, json_stringn(text, len)) < 0) {
-            json_decref(list);
-            return NULL;
-        }
-        text += len + strspn(text + len, " ");
-    }
-    return list;
-}
-
-enum when { WHEN_ALWAYS, WHEN_DIRECT, WHEN_TEMPLATE, WHEN_CLAIMS, WHEN_DOMAIN };
-
-/* names: printf formats of the job's name, joined by spaces; NULL: any of the namespace, where the
- * API knows no names (create, list, watch) or they are not known beforehand. */
-static const struct {
-    enum when when;
-    const char *group, *resources, *names[2], *verbs;
-} rules[] = {
-    {WHEN_ALWAYS, "", "pods", {NULL}, "get list watch patch delete"},
-    {WHEN_DIRECT, "", "pods", {NULL}, "create"},
-    {WHEN_ALWAYS, "", "events", {NULL}, "list watch"},
-    {WHEN_ALWAYS, "", "secrets", {"%s-key"}, "get"},
-    {WHEN_ALWAYS, "", "configmaps", {"%s-spec"}, "get"},
-    {WHEN_ALWAYS, "", "configmaps", {"%s-status"}, "get patch"},
-    {WHEN_ALWAYS, "coordination.k8s.io", "leases", {NULL}, "create"},
-    {WHEN_ALWAYS, "coordination.k8s.io", "leases", {"%s"}, "get update"},
-    {WHEN_ALWAYS, "batch", "jobs", {"%s"}, "get watch patch"},
-    {WHEN_TEMPLATE, "batch", "jobs", {NULL}, "create"},
-    {WHEN_TEMPLATE, "batch", "jobs", {"%s-w"}, "get watch patch delete"},
-    {WHEN_CLAIMS, "resource.k8s.io", "resourceclaims", {NULL}, "get list watch"},
-    {WHEN_DIRECT, "resource.k8s.io", "resourceclaims", {NULL}, "create patch delete"},
-    {WHEN_TEMPLATE, "resource.k8s.io", "resourceclaimtemplates", {NULL}, "create"},
-    {WHEN_TEMPLATE, "resource.k8s.io", "resourceclaimtemplates", {"%s-w"}, "get patch delete"},
-    {WHEN_DOMAIN, "resource.nvidia.com", "computedomains", {NULL}, "create"},
-    {WHEN_DOMAIN, "resource.nvidia.com", "computedomains", {"%s-domain"}, "get watch patch delete"},
-};
-
-static bool applies(enum when when, const char *group, const struct job_spec *spec)
-{
-    bool claims = claims_wanted(spec) || strcmp(group, "resource.k8s.io") != 0;
-    switch (when) {
-    case WHEN_ALWAYS:
-        return true;
-    case WHEN_DIRECT:
-        return claims && spec->claims == SPEC_CLAIMS_DIRECT;
-    case WHEN_TEMPLATE:
-        return claims && spec->claims == SPEC_CLAIMS_TEMPLATE;
-    case WHEN_CLAIMS:
-        return claims;
-    case WHEN_DOMAIN:
-        return spec->compute_domain != NULL;
-    }
-    return false;
-}
-
-json_t *object_role(const struct job_spec *spec, const struct render_options *options)
-{
-    CLEANUP(json_decrefp) json_t *list = json_array();
-    int rc = list ? 0 : -1;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(rules); i++) {
-        if (!applies(rules[i].when, rules[i].group, spec))
-            continue;
-        json_t *rule = json_pack("{s:[s], s:o}", "apiGroups", rules[i].group, "resources",
-                                 words(rules[i].resources));
-        if (rules[i].names[0]) {
-            const char *suffix = rules[i].names[0] + strlen("%s");
-            rule = with_take(rule, "resourceNames",
-                             json_pack("[o]", json_sprintf("%s%s", spec->name, suffix)));
-        }
-        rc = json_array_append_new(list, with_take(rule, "verbs", words(rules[i].verbs)));
-    }
-    if (rc < 0)
-        return NULL;
-    return with_take(object_new(spec, options, "rbac.authorization.k8s.io/v1", "Role",
-                                json_string(spec->name), true),
-                     "rules", TAKE_PTR(list));
-}
-
-json_t *object_service_account(const struct job_spec *spec, const struct render_options *options)
-{
-    return object_new(spec, options, "v1", "ServiceAccount", json_string(spec->name), true);
-}
-
-json_t *object_role_binding(const struct job_spec *spec, const struct render_options *options)
-{
-    json_t *object = object_new(spec, options, "rbac.authorization.k8s.io/v1", "RoleBinding",
-                                json_string(spec->name), true);
-    object = with_take(object, "roleRef",
-                       json_pack("{s:s, s:s, s:s}", "apiGroup", "rbac.authorization.k8s.io", "kind",
-                                 "Role", "name", spec->name));
-    return with_take(object, "subjects",
-                     json_pack("[{s:s, s:s, s:s}]", "kind", "ServiceAccount", "name", spec->name,
-                               "namespace", object_namespace(spec, options)));
-}
-
-/* Only the job's own pods may connect to its pods: agents, MPI and NCCL. */
-json_t *object_network_policy(const struct job_spec *spec, const struct render_options *options)
-{
-    json_t *object = object_new(spec, options, "networking.k8s.io/v1", "NetworkPolicy",
-                                json_string(spec->name), true);
-    return with_take(object, "spec",
-                     json_pack("{s:{s:{s:s}}, s:[s], s:[{s:[{s:{s:{s:s}}}]}]}", "podSelector",
-                               "matchLabels", "drarun.dev/job", spec->name, "policyTypes",
-                               "Ingress", "ingress", "from", "podSelector", "matchLabels",
-                               "drarun.dev/job", spec->name));
-}
-
 /* ---- what it keeps ---- */
 
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options)
@@ -224,18 +126,11 @@ json_t *object_secret(const struct job_spec *spec, const struct render_options *
         json_pack("{s:s}", "key", options->key ? options->key : RENDER_KEY_PLACEHOLDER));
 }
 
-json_t *object_spec(const struct job_spec *spec, const struct render_options *options)
-{
-    cleanup_free char *text = json_dumps(spec->document, JSON_COMPACT);
-    json_t *object =
-        object_new(spec, options, "v1", "ConfigMap", json_sprintf("%s-spec", spec->name), true);
-    object = with_take(object, "immutable", json_true());
-    return with_take(object, "data", json_pack("{s:s}", "job.json", text ? text : "{}"));
-}
-
+/* The owner where the launcher is no Job. */
 json_t *object_status(const struct job_spec *spec, const struct render_options *options)
 {
-    json_t *object =
-        object_new(spec, options, "v1", "ConfigMap", json_sprintf("%s-status", spec->name), true);
-    return with_take(object, "data", json_object());
+    cleanup_free char *text = json_dumps(spec->document, JSON_COMPACT);
+    json_t *object = object_new(spec, options, "v1", "ConfigMap",
+                                json_sprintf("%s-status", spec->name), !options->here);
+    return with_take(object, "data", json_pack("{s:s}", "job.json", text ? text : "{}"));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of a job beside its pods: each function gives one manifest, owned by the caller, or
- * NULL when out of memory. Pure. docs/design/010-claims.md counts the verbs of the Role. */
+ * NULL when out of memory. Pure. The Role and its kin are a namespace's: install.h. */
 #ifndef DRARUN_JOBS_OBJECTS_H
 #define DRARUN_JOBS_OBJECTS_H
 
@@ -18,13 +18,11 @@ json_t *object_new(const struct job_spec *spec, const struct render_options *opt
 json_t *object_labels(const struct job_spec *spec, const struct render_options *options);
 
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
-json_t *object_service_account(const struct job_spec *spec, const struct render_options *options);
-json_t *object_role(const struct job_spec *spec, const struct render_options *options);
-json_t *object_role_binding(const struct job_spec *spec, const struct render_options *options);
-json_t *object_network_policy(const struct job_spec *spec, const struct render_options *options);
+/* The variable that gives a container the job's key. */
+json_t *object_key_variable(const struct job_spec *spec);
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options);
-/* The document as the user wrote it, for the launcher: NAME-spec. */
-json_t *object_spec(const struct job_spec *spec, const struct render_options *options);
+/* NAME-status: the document as the user wrote it under job.json, for the launcher, which adds the
+ * status. */
 json_t *object_status(const struct job_spec *spec, const struct render_options *options);
 
 #endif

@@ -176,11 +176,7 @@ static int merge_agent(struct merge *m)
     if (rc == 0)
         rc = merge_port(m, port);
     if (rc == 0)
-        rc = add_take(m, m->first, FIRST_PATH, "env", "name",
-                      json_pack("{s:s, s:{s:{s:o, s:s}}}", "name", "DRARUN_KEY", "valueFrom",
-                                "secretKeyRef", "name", json_sprintf("%s-key", m->spec->name),
-                                "key", "key"),
-                      false);
+        rc = add_take(m, m->first, FIRST_PATH, "env", "name", object_key_variable(m->spec), false);
     if (rc < 0)
         return rc;
     json_object_del(m->first, "args");

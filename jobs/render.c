@@ -18,14 +18,10 @@ static int add_take(json_t *list, json_t *object, struct drarun_error *err)
 static int add_control(json_t *list, const struct job_spec *spec,
                        const struct render_options *options, struct drarun_error *err)
 {
-    static json_t *(*const makers[])(const struct job_spec *, const struct render_options *) = {
-        object_launcher,       object_service_account, object_role, object_role_binding,
-        object_network_policy, object_secret,          object_spec, object_status,
-    };
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(makers); i++)
-        rc = add_take(list, makers[i](spec, options), err);
-    return rc;
+    int rc = options->here ? 0 : add_take(list, object_launcher(spec, options), err);
+    if (rc == 0)
+        rc = add_take(list, object_status(spec, options), err);
+    return rc < 0 ? rc : add_take(list, object_secret(spec, options), err);
 }
 
 static int add_domain(json_t *list, const struct job_spec *spec,

@@ -26,10 +26,12 @@ struct render_options {
     const char *image;     /* NULL: RENDER_IMAGE */
     bool image_volume;     /* the agent comes as an image volume, without an init container */
     const char *key;       /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
-    const char *owner_uid; /* of the launcher Job, which owns all else; NULL: no owner references */
+    bool here;             /* no launcher Job: the launcher runs elsewhere */
+    const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };
 
-/* An array of manifests in the order of creation: the launcher Job (the owner) first, workers last.
+/* An array of manifests in the order of creation: the owner (the launcher Job; `here`: the
+ * ConfigMap NAME-status) first, workers last.
  * Checks limits first. Errors have kind DRARUN_ERR_SPEC. The caller owns the array. */
 int render_job(const struct job_spec *spec, const struct render_options *options,
                json_t **ret_manifests, struct drarun_error *err);

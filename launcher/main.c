@@ -10,6 +10,7 @@
 #include "launcher/verb.h"
 #include "launcher/verb_env.h"
 #include "launcher/verb_import.h"
+#include "launcher/verb_install.h"
 #include "launcher/verb_plan.h"
 #include "launcher/verb_render.h"
 #include "launcher/verb_topo.h"
@@ -21,7 +22,8 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
-    &verb_env, &verb_import, &verb_plan, &verb_render, &verb_topo, &verb_validate, NULL,
+    &verb_env,    &verb_import, &verb_install,  &verb_plan,
+    &verb_render, &verb_topo,   &verb_validate, NULL,
 };
 
 static const struct verb *find_verb(const char *name)

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "jobs/render.h"
+#include "launcher/manifests.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/doc/yaml_write.h"
 
 struct options {
     struct render_options render;
@@ -77,12 +77,17 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = RENDER(image_volume),
      .help = "mount the agent's image instead of copying from it"},
+    {.name = "here",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = RENDER(here),
+     .help = "as `drarun run --here` creates them: no launcher Job,\nthe ConfigMap owns the rest"},
     {.name = "owner-uid",
      .value = "UID",
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(owner_uid),
-     .help = "of the launcher Job, for owner references; without it\nthere are none"},
+     .help = "of the first object, for owner references; without it\nthere are none"},
     {.name = "format",
      .value = "FORMAT",
      .choices = "yaml json",
@@ -104,28 +109,6 @@ static const char notes[] =
     "owner\n"
     "# references to the first object, so that deleting that one deletes all.\n";
 
-static int write_yaml(const json_t *list, struct buf *out, struct drarun_error *err)
-{
-    size_t i;
-    json_t *manifest;
-    int rc = 0;
-    buf_add_str(out, notes);
-    json_array_foreach((json_t *)list, i, manifest)
-    {
-        buf_add_str(out, "---\n");
-        if (rc == 0)
-            rc = yaml_write(manifest, out, err);
-    }
-    return rc;
-}
-
-static int write_json(json_t *list, struct buf *out)
-{
-    verb_add_json_take(
-        json_pack("{s:s, s:s, s:O}", "apiVersion", "v1", "kind", "List", "items", list), out);
-    return 0;
-}
-
 static int render(struct job_spec *spec, const struct options *options, struct buf *out,
                   struct drarun_error *err)
 {
@@ -142,7 +125,7 @@ static int render(struct job_spec *spec, const struct options *options, struct b
     if (rc < 0)
         return rc;
     bool json = options->format && strcmp(options->format, "json") == 0;
-    return json ? write_json(list, out) : write_yaml(list, out, err);
+    return manifests_write(list, notes, json, out, err);
 }
 
 static int run(int argc, char *const argv[])

@@ -129,12 +129,23 @@ def test_pods_find_their_claims(drarun, name):
 
 def test_verbs_of_the_role_are_counted(drarun):
     """The least that the launcher needs; a further one needs a reason in docs/design/010-claims.md."""
-    def verbs(name):
-        role = next(each for each in documents(render(drarun, name)) if each["kind"] == "Role")
-        assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
-        return sum(len(rule["verbs"]) for rule in role["rules"])
-    assert {name: verbs(name) for name in ("plain", "aligned", "queue", "nvlink")} == {
-        "plain": 18, "aligned": 24, "queue": 29, "nvlink": 29}
+    roles = [each for each in documents(drarun("install", "-n", "train").ok().out) if each["kind"] == "Role"]
+    assert [each["metadata"]["namespace"] for each in roles] == ["train"]
+    rules = roles[0]["rules"]
+    assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
+    assert not any("secrets" in rule["resources"] for rule in rules)
+    assert sum(len(rule["verbs"]) for rule in rules) == 30
+
+
+def test_owner_here(drarun):
+    """Without a launcher Job the ConfigMap owns the rest."""
+    path = DATA / "aligned.job.yaml"
+    made = documents(drarun("render", "--here", "--owner-uid", "u-1", path).ok().out)
+    first, *others = made
+    assert (first["kind"], first["metadata"]["name"]) == ("ConfigMap", "aligned-status")
+    assert "ownerReferences" not in first["metadata"]
+    assert {(owner["kind"], owner["name"], owner["uid"]) for each in others
+            for owner in each["metadata"]["ownerReferences"]} == {("ConfigMap", "aligned-status", "u-1")}
 
 
 def test_a_key_is_never_printed(drarun):

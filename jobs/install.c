@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/install.h"
+
+#include <string.h>
+
+#include "jobs/render.h"
+#include "lib/base/cleanup.h"
+
+#define RBAC "rbac.authorization.k8s.io"
+
+static json_t *object(const char *api_version, const char *kind, const char *name,
+                      const char *namespace)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion", api_version, "kind", kind,
+                     "metadata", "name", name, "namespace", namespace, "labels",
+                     "app.kubernetes.io/name", "drarun");
+}
+
+/* Adds a member; NULL when the object, the member or the addition failed. */
+static json_t *with_take(json_t *holder, const char *key, json_t *value)
+{
+    if (json_object_set_new(holder, key, value) == 0)
+        return holder;
+    json_decref(holder);
+    return NULL;
+}
+
+/* Words separated by spaces as a list. */
+static json_t *words(const char *text)
+{
+    json_t *list = json_array();
+    while (list && *text) {
+        size_t len = strcspn(text, " ");
+        if (json_array_append_new(list, json_stringn(text, len)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+        text += len + strspn(text + len, " ");
+    }
+    return list;
+}
+
+/* No secret is among them: the launcher's pod gets its job's key as the workers' pods do. */
+static const struct {
+    const char *group, *resources, *verbs;
+} rules[] = {
+    {"", "pods", "get list watch create patch delete"},
+    {"", "events", "list watch create"},
+    {"", "configmaps", "get patch"},
+    {"batch", "jobs", "get list watch create patch delete"},
+    {"coordination.k8s.io", "leases", "create get update"},
+    {"resource.k8s.io", "resourceclaims", "get list watch create delete"},
+    {"resource.k8s.io", "resourceclaimtemplates", "create delete"},
+    {"resource.nvidia.com", "computedomains", "get create delete"},
+};
+
+static json_t *role_rules(void)
+{
+    json_t *list = json_array();
+    int rc = list ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(rules); i++)
+        rc = json_array_append_new(list, json_pack("{s:[s], s:o, s:o}", "apiGroups", rules[i].group,
+                                                   "resources", words(rules[i].resources), "verbs",
+                                                   words(rules[i].verbs)));
+    if (rc < 0)
+        json_decref(list);
+    return rc < 0 ? NULL : list;
+}
+
+static json_t *role_binding(const char *namespace)
+{
+    json_t *binding = object(RBAC "/v1", "RoleBinding", INSTALL_ACCOUNT, namespace);
+    binding = with_take(
+        binding, "roleRef",
+        json_pack("{s:s, s:s, s:s}", "apiGroup", RBAC, "kind", "Role", "name", INSTALL_ACCOUNT));
+    return with_take(binding, "subjects",
+                     json_pack("[{s:s, s:s, s:s}]", "kind", "ServiceAccount", "name",
+                               INSTALL_ACCOUNT, "namespace", namespace));
+}
+
+static json_t *of_a_job(void)
+{
+    return json_pack("{s:[{s:s, s:s}]}", "matchExpressions", "key", "drarun.dev/job", "operator",
+                     "Exists");
+}
+
+/* Agents answer who has the job's key, and may be dialled from outside (`run --here`); what MPI and
+ * NCCL listen on knows no key, so that only pods of jobs reach it. */
+static json_t *network_policy(const char *namespace)
+{
+    json_t *policy =
+        object("networking.k8s.io/v1", "NetworkPolicy", INSTALL_NETWORK_POLICY, namespace);
+    return with_take(policy, "spec",
+                     json_pack("{s:o, s:[s], s:[{s:[{s:o}]}, {s:[{s:s, s:i}]}]}", "podSelector",
+                               of_a_job(), "policyTypes", "Ingress", "ingress", "from",
+                               "podSelector", of_a_job(), "ports", "protocol", "TCP", "port",
+                               RENDER_AGENT_PORT));
+}
+
+json_t *install_manifests(const char *namespace)
+{
+    json_t *role =
+        with_take(object(RBAC "/v1", "Role", INSTALL_ACCOUNT, namespace), "rules", role_rules());
+    return json_pack("[o, o, o, o]", object("v1", "ServiceAccount", INSTALL_ACCOUNT, namespace),
+                     role, role_binding(namespace), network_policy(namespace));
+}

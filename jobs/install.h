@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a namespace needs once, before its first job: the launcher's ServiceAccount with its Role
+ * and RoleBinding, and a NetworkPolicy for the pods of all jobs (docs/design/010-claims.md). Pure.
+ */
+#ifndef DRARUN_JOBS_INSTALL_H
+#define DRARUN_JOBS_INSTALL_H
+
+#include <jansson.h>
+
+#define INSTALL_ACCOUNT "drarun-launcher"
+#define INSTALL_NETWORK_POLICY "drarun"
+
+/* An array of manifests in the order of creation; the caller's. NULL: out of memory. */
+json_t *install_manifests(const char *namespace);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_install.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "jobs/install.h"
+#include "launcher/manifests.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct options {
+    const char *namespace, *format;
+    bool help;
+};
+
+static const char manifests[] = "Manifests";
+
+static const struct option_spec option_list[] = {
+    {.name = "namespace",
+     .letter = 'n',
+     .value = "NAME",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, namespace),
+     .help = "where the objects are made (default: default)"},
+    {.name = "format",
+     .value = "FORMAT",
+     .choices = "yaml json",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, format),
+     .help = "yaml (default): a document each; json: one List"},
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static const char note[] =
+    "# What a namespace needs once, before its first job. Whoever may make Roles applies it:\n"
+    "#   drarun install -n NAMESPACE | kubectl apply --server-side -f -\n";
+
+static int print(const struct options *options, struct buf *out, struct drarun_error *err)
+{
+    bool json = options->format && strcmp(options->format, "json") == 0;
+    CLEANUP(json_decrefp)
+    json_t *list = install_manifests(options->namespace ? options->namespace : "default");
+    return list ? manifests_write(list, note, json, out, err)
+                : error_set(err, ENOMEM, "out of memory");
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    int rc = options_parse(&options_table, argc, argv, false, &options, &err);
+    if (rc >= 0 && rc < argc)
+        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[rc]);
+    if (rc >= 0 && options.help)
+        verb_help(&verb_install, &out);
+    else if (rc >= 0)
+        rc = print(&options, &out, &err);
+    if (rc >= 0)
+        return verb_write("install", &out);
+    buf_done(&out);
+    log_error("install: %s", err.text);
+    return error_exit_status(err.kind);
+}
+
+const struct verb verb_install = {
+    "install", NULL, "Prints the manifests that a namespace needs once.", &options_table, run};
