@@ -7,6 +7,7 @@ import pytest
 from support import leftovers
 from support.agents import Agents
 from support.build import BUILD, SANITIZE, SOURCE
+from support.cluster import Cluster
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
 from support.run import Runner
@@ -87,6 +88,13 @@ def agents(drarun, tmp_path):
         return Agents(drarun, tmp_path / "key", places, once)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def control_plane():
+    """A Kubernetes without nodes; nodes are objects."""
+    with Cluster() as made:
+        yield made
 
 
 @pytest.fixture

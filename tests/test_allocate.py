@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.build import SOURCE
-from support.control_plane import fetched
+from support.cluster import fetched
 
 ROOT = "resource.kubernetes.io/pcieRoot"
 RDMA = 'device.attributes["dra.net"].rdma == true'

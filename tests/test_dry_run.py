@@ -6,7 +6,7 @@ import json
 import pytest
 
 from support.build import SOURCE
-from support.control_plane import ControlPlane
+from support.cluster import Cluster
 
 JOBS = sorted([*(SOURCE / "tests" / "data" / "render").glob("*.job.yaml"),
                *(SOURCE / "examples" / "jobs").glob("*.yaml")])
@@ -16,23 +16,14 @@ NAMESPACE = "dry-run"
 
 @pytest.fixture(scope="module")
 def server():
-    plane = ControlPlane()
-    try:
+    with Cluster() as cluster:
+        cluster.namespace(NAMESPACE)
         crd = json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text())
-        for each in (crd, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-                     {"apiVersion": "v1", "kind": "ServiceAccount",
-                      "metadata": {"name": "default", "namespace": NAMESPACE}},
-                     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"},
-                      "value": -1}):
-            status, answer = plane.create(each)
-            assert status == 201, answer
-        for _ in range(300):  # a new kind is served a moment after its definition
-            plane.plural.cache_clear()
-            if plane.plural("resource.nvidia.com/v1beta1", "ComputeDomain"):
-                break
-        yield plane
-    finally:
-        plane.close()
+        cluster.api.make(crd, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                               "metadata": {"name": "low"}, "value": -1})
+        cluster.wait("the server does not serve ComputeDomains", lambda: cluster.api.plural(
+            "resource.nvidia.com/v1beta1", "ComputeDomain"), 30)
+        yield cluster.api
 
 
 def manifests(drarun, path, *args):

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command allocate runs the scheduler's allocator on one node. It reads
-// {"slices": [ResourceSlice], "classes": [DeviceClass], "claims": [ResourceClaim]}, all of
-// resource.k8s.io/v1, from standard input, allocates the claims one after another as the scheduler
-// does for pods, and prints a list with each claim's results, null where the node cannot meet it.
 package main
 
 import (
@@ -63,7 +59,11 @@ func setDefaults(claim *resourceapi.ResourceClaim) {
 	}
 }
 
-func run() error {
+// allocate runs the scheduler's allocator on one node. It reads
+// {"slices": [ResourceSlice], "classes": [DeviceClass], "claims": [ResourceClaim]}, all of
+// resource.k8s.io/v1, from standard input, allocates the claims one after another as the scheduler
+// does for pods, and prints a list with each claim's results, null where the node cannot meet it.
+func allocate() error {
 	var in input
 	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
 		return err
@@ -95,11 +95,4 @@ func run() error {
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(answers)
-}
-
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "allocate:", err)
-		os.Exit(1)
-	}
 }

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kubernetes on this machine: the control plane, and nodes made of namespaces (tests/cluster)."""
+import functools
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ..build import SOURCE
+from .api import wait
+from .audit import Audit
+from .keys import Authority
+from .network import Bridge, Loopback
+from .objects import Namespace, held_to_be_clean
+from .plane import Plane
+from .state import State
+
+
+@functools.cache
+def fetched():
+    """The directory of the programs, or None and the reason why they are not there."""
+    run = subprocess.run([SOURCE / "scripts" / "fetch-cluster", "--cached"], capture_output=True, text=True)
+    if run.returncode != 0:
+        return None, run.stderr.strip()
+    return Path(run.stdout.strip()), ""
+
+
+def missing(nodes):
+    """Why this machine cannot have such a cluster, or None."""
+    programs, reason = fetched()
+    if not programs:
+        return reason
+    for word in ("openssl", "setpriv", *(("ip", "nsenter", "unshare", "busybox") if nodes else ())):
+        if not shutil.which(word):
+            return f"no {word}; run scripts/setup --test"
+    if nodes and os.getuid() != 0:
+        return "nodes of a cluster are made of namespaces and cgroups, which needs root"
+    return None
+
+
+class Cluster:
+    """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it.
+
+    api: requests as the administrator. under: words before a command that runs in the network namespace
+    of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
+
+    def __init__(self, nodes=0, gang=False):
+        reason = missing(nodes)
+        if reason:
+            pytest.skip(reason)
+        self.programs = fetched()[0]
+        self.state, self.network, self.plane = None, None, None
+        self.apis = []
+        try:
+            self._start(nodes, gang)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, nodes, gang):
+        self.state = State()
+        self.folder = self.state.path
+        self.network = Bridge() if nodes else Loopback()
+        self.under = list(self.network.under)
+        self.keys = Authority(self.folder / "keys")
+        self.plane = Plane(self.programs, self.folder, self.network, self.keys, nodes == 0, gang)
+        self.api, self.audit = self.plane.admin, Audit(self.plane.audit_log)
+        self.etcd, self.apiserver = self.plane.etcd, self.plane.apiserver
+        self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler
+        self.plane.start()
+        self.plane.wait_accounts()
+
+    def kubeconfig(self, user="admin", groups=(), namespace="default"):
+        """A kubeconfig with a client certificate of this user; "admin" may do everything."""
+        path = self.folder / f"{user}-{namespace}.conf"
+        if not path.exists():
+            if not (self.keys.folder / f"{user}.crt").exists():
+                self.keys.sign(user, "".join(f"/O={group}" for group in groups) + f"/CN={user}")
+            self.keys.kubeconfig(path, self.plane.server, self.keys.certificate(user), namespace)
+        return path
+
+    def in_ns(self, argv, timeout=60, **how):
+        """Runs a command where the API server is reached, as the administrator unless env says otherwise;
+        its CompletedProcess."""
+        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig()), **(how.pop("env", None) or {})}
+        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=timeout, env=env,
+                              **how)
+
+    def kubectl(self, *words, timeout=60, user="admin", input=None):
+        """kubectl's output."""
+        run = self.in_ns([self.programs / "kubectl", "--kubeconfig", self.kubeconfig(user), *words], timeout,
+                         input=input)
+        assert run.returncode == 0, f"kubectl {' '.join(map(str, words))}: {run.stderr}"
+        return run.stdout
+
+    wait = staticmethod(wait)
+
+    def namespace(self, name):
+        """A new namespace, with .leftovers(), .rbac_user(role), .token(account) and .remove()."""
+        return Namespace(self, name)
+
+    def clean_namespace(self, name, seconds=10):
+        """with cluster.clean_namespace("x") as namespace: fails when anything is left in it at the end."""
+        return held_to_be_clean(self, name, seconds)
+
+    def logs(self):
+        return "\n".join(f"== {each.name}\n{each.tail()}" for each in self.plane.daemons())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        for part in (self.plane, self.network, self.state):
+            if part:
+                part.close()
+        self.state = self.network = self.plane = None

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of one running cluster, and its removal, also of those whose pytest was killed.
+
+Everything that a cluster starts ends with this process (PR_SET_PDEATHSIG; a node's process 1 takes its
+pid namespace along). What can stay behind after SIGKILL is the directory and the cgroups that its file
+"cgroups" lists. The directory is locked while its owner lives: one that can be locked is removed by the
+next start."""
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+PARENT = Path("/tmp")
+PREFIX = "dt-cluster-"
+REMOVE_S = 20
+
+
+class State:
+    """path: the directory. note_cgroup(path) has it removed with the directory."""
+
+    def __init__(self):
+        clean_stale()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=PARENT))
+        self.path.chmod(0o755)  # pods that run as other users reach what is mounted from here
+        self.lock = _lock(self.path)
+
+    def note_cgroup(self, path):
+        with open(self.path / "cgroups", "a") as file:
+            file.write(f"{path}\n")
+
+    def close(self):
+        """After the end of all processes."""
+        _remove(self.path)
+        os.close(self.lock)
+
+
+def _lock(path):
+    """The descriptor that holds the lock, or None where another one does."""
+    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def clean_stale():
+    """Removes what clusters left whose process was killed."""
+    for path in PARENT.glob(PREFIX + "*"):
+        try:
+            if path.stat().st_uid != os.getuid() or time.time() - path.stat().st_mtime < 2:
+                continue  # another user's, or one that is just being made
+            lock = _lock(path)
+        except OSError:
+            continue  # another run was faster
+        if lock is not None:
+            _remove(path)
+            os.close(lock)
+
+
+def _remove(path):
+    try:
+        cgroups = (path / "cgroups").read_text().split()
+    except FileNotFoundError:
+        cgroups = []
+    for cgroup in cgroups:
+        _remove_cgroup(Path(cgroup))
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_cgroup(top):
+    """A cgroup goes when the last process in it has gone, which takes the kernel a moment."""
+    end = time.monotonic() + REMOVE_S
+    while top.exists():
+        for folder, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass
+        if time.monotonic() > end:
+            raise TimeoutError(f"{top} still has processes {REMOVE_S} s after their end: "
+                               f"{(top / 'cgroup.procs').read_text().split()}")
+        time.sleep(0.02)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test bed's own Kubernetes (support/cluster): each thing that other tests lean on, seen to work."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.build import SOURCE
+from support.cluster import Cluster, state
+
+READER = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
+          "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}
+
+
+def config_map(namespace, name):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+def test_namespace_is_compared(control_plane):
+    namespace = control_plane.namespace("compared")
+    assert namespace.leftovers() == []
+    control_plane.api.make(config_map("compared", "left"))
+    assert namespace.leftovers(0) == [("ConfigMap", "left")]
+    control_plane.api.delete("v1", "ConfigMap", "left", "compared")
+    assert namespace.leftovers() == []
+    namespace.remove()
+    assert control_plane.api.get("v1", "Namespace", "compared") is None
+
+
+def test_clean_namespace_fails_when_it_is_not(control_plane):
+    with pytest.raises(AssertionError, match="ConfigMap.*left"):
+        with control_plane.clean_namespace("unclean", 0):
+            control_plane.api.make(config_map("unclean", "left"))
+
+
+def test_rbac_user_may_do_what_the_role_says(control_plane):
+    namespace = control_plane.namespace("roles")
+    path = namespace.rbac_user(READER)
+    assert namespace.leftovers(0) == []
+
+    def kubectl(*words):
+        return control_plane.in_ns([control_plane.programs / "kubectl", "--kubeconfig", path, *words])
+    assert "kube-root-ca.crt" in kubectl("get", "configmaps").stdout
+    assert "cannot create resource" in kubectl("create", "configmap", "x").stderr
+    assert "cannot list resource" in kubectl("get", "pods").stderr
+
+
+def test_audit_counts_requests(control_plane):
+    user = control_plane.kubeconfig("counted", ["system:masters"])
+    mark = control_plane.audit.mark()
+    for _ in range(3):
+        control_plane.kubectl("get", "--raw", "/api/v1/namespaces/default/pods?labelSelector=counted", user="counted")
+    assert user.exists()
+    assert control_plane.audit.count(("user", "verb", "resource"), mark, user="counted") == {
+        ("counted", "list", "pods"): 3}
+    assert control_plane.audit.count(("verb",), mark, agent="kubectl/") == {("list",): 3}
+
+
+def test_api_server_restarts_on_its_data(control_plane):
+    control_plane.api.make(config_map("default", "kept"))
+    control_plane.apiserver.kill()
+    with pytest.raises(OSError):
+        control_plane.api.request("GET", "/readyz")
+    control_plane.apiserver.start()
+    control_plane.plane.wait_ready()
+    assert control_plane.api.get("v1", "ConfigMap", "kept", "default")
+
+
+def test_api_server_is_frozen(control_plane):
+    address = control_plane.plane.admin
+    control_plane.apiserver.freeze()
+    try:
+        run = control_plane.in_ns([control_plane.programs / "kubectl", "get", "--request-timeout=1s", "nodes"])
+        assert run.returncode != 0 and "imeout" in run.stderr, run.stderr
+    finally:
+        control_plane.apiserver.thaw()
+    assert address.request("GET", "/readyz")[0] == 200
+
+
+KILLED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from support.cluster import Cluster
+cluster = Cluster(nodes=int(sys.argv[2]))
+pids = [each.process.pid for each in cluster.plane.daemons()]
+print(cluster.folder, *pids, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_nothing_outlives_a_killed_test():
+    child = subprocess.Popen([sys.executable, "-B", "-c", KILLED, SOURCE / "tests", "0"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+    folder, *pids = child.stdout.readline().split()
+    assert len(pids) == 4 and Path(folder).is_dir()
+    child.kill()
+    child.communicate()
+    Cluster.wait(lambda: f"{pids} of a killed test still run",
+                 lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 5)
+    os.utime(folder, (0, 0))  # not the fresh one of a run beside this one
+    state.clean_stale()
+    assert not Path(folder).exists()
