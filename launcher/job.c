@@ -21,6 +21,9 @@
 #define HEARSAY_MS 250
 /* After an exit or abort, in which the crash that it may be the echo of can still become known. */
 #define SETTLE_MS 100
+#define PING_PODS_EVERY_MS                                                                         \
+    3000 /* a node that is gone says nothing, and its pods stay for minutes */
+#define PING_PODS_LOST_MS 12000
 #define REACH_MS 10000   /* until agents started by hand are reached */
 #define PREPARE_MS 30000 /* until an agent that was reached is prepared */
 #define FILES_MIN 24
@@ -125,7 +128,7 @@ int64_t job_start_limit_ms(const struct job *job)
 {
     if (job->request->start_timeout_ms > 0)
         return job->request->start_timeout_ms;
-    if (job->request->agents && job->state == JOB_CONNECTING)
+    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
         return REACH_MS;
     return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
 }
@@ -201,15 +204,21 @@ static void on_grace_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static int64_t ping_every_ms(const struct job *job)
+{
+    return job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
+}
+
 static void check_heard(struct job *job, int64_t now)
 {
+    int64_t limit = job->request->pods ? PING_PODS_LOST_MS : PING_LOST_MS;
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
         struct drarun_error err = {0};
-        if (!agent->channel || agent->phase == AGENT_DONE || now - agent->heard_ms < PING_LOST_MS)
+        if (!agent->channel || agent->phase == AGENT_DONE || now - agent->heard_ms < limit)
             continue;
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "nothing was heard from it for %d s",
-                   PING_LOST_MS / 1000);
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
+                   "nothing was heard from it for %" PRId64 " s", limit / 1000);
         agent_lose(agent, &err);
     }
 }
@@ -222,7 +231,7 @@ static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
     int64_t now = clock_ms();
     (void)fd, (void)what;
     /* we slept (stopped, suspended): what agents said meanwhile is still unread */
-    bool slept = now - job->pinged_ms > 2 * PING_EVERY_MS;
+    bool slept = now - job->pinged_ms > 2 * ping_every_ms(job);
     job->pinged_ms = now;
     for (uint32_t i = 0; slept && i < job->count; i++)
         job->agents[i].heard_ms = now;
@@ -289,7 +298,7 @@ static int make_clocks(struct job *job, struct drarun_error *err)
     if (job->request->timeout_ms > 0)
         job_start_clock(job->limit_clock, job->request->timeout_ms);
     if (job->remote)
-        job_start_clock(job->ping_clock, PING_EVERY_MS);
+        job_start_clock(job->ping_clock, ping_every_ms(job));
     return job_start_clock(job->start_clock, job_start_limit_ms(job));
 }
 
@@ -326,8 +335,10 @@ static int make_streams(struct job *job, struct drarun_error *err)
         .arg = job,
     };
     struct input_owner in = {.data = job_on_input, .arg = job};
-    job->output =
-        output_new(job->base, job->map.ranks, request->label, request->output_dir, &out, err);
+    enum output_form form = request->framed  ? OUTPUT_FRAMED
+                            : request->label ? OUTPUT_LABELLED
+                                             : OUTPUT_PLAIN;
+    job->output = output_new(job->base, job->map.ranks, form, request->output_dir, &out, err);
     if (!job->output)
         return -err->code;
     log_divert(on_log, job);
@@ -357,13 +368,25 @@ static int make_base(struct job *job, struct drarun_error *err)
     return job->base ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
 }
 
+/* Name and loop: our own, or the cluster's. */
+static int make_identity(struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    gethostname(job->hostname, sizeof job->hostname - 1);
+    if (pods) {
+        job->uid = pods->uid;
+        job->attempt = pods->attempt;
+        job->base = pods->base;
+        return 0;
+    }
+    job->uid = job->own_uid;
+    int rc = identity_make(job->own_uid, err);
+    return rc < 0 ? rc : make_base(job, err);
+}
+
 static int make(struct job *job, struct drarun_error *err)
 {
-    int rc = identity_make(job->uid, err);
-    if (rc < 0)
-        return rc;
-    gethostname(job->hostname, sizeof job->hostname - 1);
-    rc = make_base(job, err);
+    int rc = make_identity(job, err);
     if (rc == 0)
         rc = agents_new(job, err);
     if (rc == 0)
@@ -376,7 +399,7 @@ static int make(struct job *job, struct drarun_error *err)
     if (!job->signals)
         return -err->code;
     proctree_adopt_orphans();
-    if (!job->request->agents)
+    if (!request_is_elsewhere(job->request))
         job->shm = shm_clean_begin();
     rc = agents_start(job, err);
     if (rc == 0)
@@ -456,9 +479,21 @@ void job_free(struct job *job)
         /* freed connections with a callback under way hold on to themselves until the loop's turn
          */
         event_base_loop(job->base, EVLOOP_NONBLOCK);
-        event_base_free(job->base);
+        if (!job->request->pods)
+            event_base_free(job->base);
     }
     free(job);
+}
+
+void job_stop(struct job *job, const struct drarun_error *why)
+{
+    job_fail(job, why);
+    job_look(job);
+}
+
+void job_interrupt(struct job *job, int signo)
+{
+    job_on_signal(job, signo);
 }
 
 const struct cause *job_cause(const struct job *job)

@@ -31,6 +31,15 @@ void job_run(struct job *job);
 /* Ends what still runs. */
 void job_free(struct job *job);
 
+/* From callbacks of the loop, while it runs: */
+/* Ends it: why is the first cause, unless there is one already. */
+void job_stop(struct job *job, const struct drarun_error *why);
+/* As the signal that the user sends. */
+void job_interrupt(struct job *job, int signo);
+/* The pod of a worker has ended, for the reason that the cluster tells. Nothing for one that had
+ * ended in order. */
+void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why);
+
 /* Why it ended; borrowed. */
 const struct cause *job_cause(const struct job *job);
 void job_facts(const struct job *job, struct job_facts *ret_facts);

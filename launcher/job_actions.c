@@ -12,8 +12,19 @@
 #define OVERDUE_MORE_MS 3000 /* and then until agents are killed */
 #define REAP_MS 1000         /* from an agent's dismissal to its process's end */
 
+static int prepare(struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    return pods && pods->prepare ? pods->prepare(pods->arg, job, err) : 0;
+}
+
 static void do_launch(struct job *job)
 {
+    struct drarun_error refused = {0};
+    if (prepare(job, &refused) < 0) {
+        job_fail(job, &refused);
+        return;
+    }
     job_start_clock(job->start_clock, job_start_limit_ms(job));
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
@@ -40,6 +51,8 @@ static void do_start(struct job *job)
         agents_send(job, &envelope);
     if (job->input)
         input_start(job->input);
+    if (job->request->pods && job->request->pods->started)
+        job->request->pods->started(job->request->pods->arg);
 }
 
 static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message)

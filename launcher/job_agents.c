@@ -22,15 +22,19 @@
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
-#define LINGER_MS 1000 /* between the end of an agent's connection and that of its process */
+#define LINGER_MS 1000     /* between the end of an agent's connection and that of its process */
+#define LINGER_POD_MS 3000 /* and until the API tells how its pod ended */
 #define KILL_STEP_MS 50
 #define KILL_STEPS 40
 #define MASTER_PORT 29500 /* torch.distributed's */
 
 void agent_name(const struct agent *agent, char *text, size_t size)
 {
+    const struct request_pods *pods = agent->job->request->pods;
     if (agent->job->early)
         snprintf(text, size, "the agent");
+    else if (pods)
+        snprintf(text, size, "worker %u (%s)", agent->index, pods->names[agent->index]);
     else if (agent->host[0] && agent->job->request->agents)
         snprintf(text, size, "worker %u (%.60s, %s)", agent->index, agent->host, agent->address);
     else
@@ -114,7 +118,7 @@ static void send_hello(struct agent *agent)
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
     hello.job = job->uid;
-    hello.attempt = JOB_ATTEMPT;
+    hello.attempt = job->attempt;
     hello.worker = agent->index;
     hello.host = job->hostname;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
@@ -126,7 +130,7 @@ static uint16_t pick_master_port(const struct job *job)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
-    if (job->request->agents)
+    if (request_is_elsewhere(job->request))
         return MASTER_PORT;
     cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
@@ -138,6 +142,7 @@ static uint16_t pick_master_port(const struct job *job)
 static int make_launch(struct job *job, struct drarun_error *err)
 {
     uint16_t port = 0;
+    bool elsewhere = request_is_elsewhere(job->request);
     const struct agent *master = &job->agents[rankmap_worker(&job->map, 0)];
     if (!master->address[0] ||
         address_split(master->address, job->master_addr, sizeof job->master_addr, &port, NULL) < 0)
@@ -146,11 +151,11 @@ static int make_launch(struct job *job, struct drarun_error *err)
         .request = job->request,
         .map = &job->map,
         .uid = job->uid,
-        .attempt = JOB_ATTEMPT,
-        .env = job->request->agents ? NULL : job->env,
+        .attempt = job->attempt,
+        .env = elsewhere ? NULL : job->env,
         .stdin_rank = job->stdin_rank,
         .start = job->early,
-        .here = !job->request->agents,
+        .here = !elsewhere,
         .master_addr = job->master_addr,
         .master_port = pick_master_port(job),
     };
@@ -159,7 +164,7 @@ static int make_launch(struct job *job, struct drarun_error *err)
         return -err->code;
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        const char *host = job->request->agents ? agent->host : job->hostname;
+        const char *host = elsewhere ? agent->host : job->hostname;
         launch_message_worker(job->launch, i, host, agent->address);
     }
     return 0;
@@ -205,6 +210,19 @@ static int resolve_agents(struct job *job, char *list, struct drarun_error *err)
     return 0;
 }
 
+static int take_addresses(struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    for (uint32_t i = 0; i < job->count; i++) {
+        char *address = job->agents[i].address;
+        int n = snprintf(address, REMOTE_ADDRESS_SIZE, "%s", pods->addresses[i]);
+        if (n >= REMOTE_ADDRESS_SIZE)
+            return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINVAL, "worker %u: address %s", i,
+                              pods->addresses[i]);
+    }
+    return 0;
+}
+
 static uint32_t count_words(const char *list)
 {
     uint32_t count = 1;
@@ -216,10 +234,11 @@ static uint32_t count_words(const char *list)
 int agents_new(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
-    job->count = request->agents    ? count_words(request->agents)
+    job->count = request->pods      ? request->pods->workers
+                 : request->agents  ? count_words(request->agents)
                  : request->workers ? request->workers
                                     : 1;
-    job->early = !request->agents && job->count == 1;
+    job->early = !request_is_elsewhere(request) && job->count == 1;
     job->agents = calloc(job->count, sizeof *job->agents);
     if (!job->agents)
         return error_set(err, ENOMEM, "out of memory");
@@ -229,8 +248,11 @@ int agents_new(struct job *job, struct drarun_error *err)
         agent->host = strdup("");
         if (!agent->host)
             return error_set(err, ENOMEM, "out of memory");
-        identity_session_dir(job->uid, JOB_ATTEMPT, i, !request->agents, agent->session_dir);
+        identity_session_dir(job->uid, job->attempt, i, !request_is_elsewhere(request),
+                             agent->session_dir);
     }
+    if (request->pods)
+        return take_addresses(job, err);
     if (!request->agents)
         return 0;
     cleanup_free char *list = strdup(request->agents);
@@ -277,6 +299,10 @@ static int start_early(struct job *job, struct drarun_error *err)
 
 static int get_key(const struct job *job, struct tls_key *ret_key, struct drarun_error *err)
 {
+    if (job->request->pods) {
+        *ret_key = *job->request->pods->key;
+        return 0;
+    }
     if (job->request->agents)
         return key_file_read(job->request->key_file, ret_key, err);
     if (getrandom(ret_key->bytes, sizeof ret_key->bytes, 0) != (ssize_t)sizeof ret_key->bytes)
@@ -300,7 +326,7 @@ static int start_remote(struct job *job, const struct tls_key *key, struct draru
         struct agent *agent = &job->agents[i];
         uint16_t port = 0;
         int rc = 0;
-        if (!job->request->agents) {
+        if (!request_is_elsewhere(job->request)) {
             rc = local_agent_listen(&job->local, key, &agent->pid, &port, err);
             snprintf(agent->address, sizeof agent->address, "127.0.0.1:%u", port);
         }
@@ -317,7 +343,7 @@ int agents_start(struct job *job, struct drarun_error *err)
     struct tls_key key;
     job->local.program = job->worker_program;
     job->local.signals = job->signals;
-    if (!job->request->agents) {
+    if (!request_is_elsewhere(job->request)) {
         int rc = program_find("drarun-worker", "DRARUN_WORKER", job->worker_program, err);
         if (rc < 0)
             return rc;
@@ -400,13 +426,24 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     (void)channel;
     agent->why = *err;
     channel_free(TAKE_PTR(agent->channel));
-    if (agent->phase < AGENT_DONE && agent->pid && !agent->reaped) {
-        /* how the process ended is what people need to know, and it is about to end */
+    bool pod = job->request->pods && agent->launched;
+    if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
+        /* how the process or pod ended is what people need to know, and it is about to end */
         agent->linger = evtimer_new(job->base, on_linger, agent);
-        if (agent->linger && job_start_clock(agent->linger, LINGER_MS) == 0)
+        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_POD_MS : LINGER_MS) == 0)
             return;
     }
     conclude(agent);
+    job_look(job);
+}
+
+void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why)
+{
+    struct agent *agent = &job->agents[worker];
+    if (agent->phase >= AGENT_DONE)
+        return;
+    channel_free(TAKE_PTR(agent->channel));
+    agent_lose(agent, why);
     job_look(job);
 }
 

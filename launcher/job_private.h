@@ -25,7 +25,6 @@
 #include "lib/base/shm_clean.h"
 #include "lib/wire/channel.h"
 
-#define JOB_ATTEMPT 0u
 /* An agent is told of written output in steps of this, a sixteenth of its window. */
 #define JOB_ACK_BYTES (64u * 1024)
 /* Output that one agent may have sent beyond what was given back: its window (worker/ranks.h) and
@@ -45,8 +44,9 @@ struct agent {
     pid_t pid; /* of a process of ours; 0: none */
     bool reaped;
     int wait_status;
-    struct event *linger; /* its connection has ended, and its process has not yet */
-    bool launched;        /* it was sent the job */
+    /* its connection has ended; how its process or pod did is not known yet */
+    struct event *linger;
+    bool launched; /* it was sent the job */
     int64_t heard_ms;
     uint64_t held;   /* bytes of its output here */
     uint64_t unsaid; /* bytes written of which it has not been told */
@@ -56,7 +56,9 @@ struct agent {
 struct job {
     const struct job_request *request;
     char *const *env;
-    char uid[IDENTITY_UID_SIZE];
+    char own_uid[IDENTITY_UID_SIZE];
+    const char *uid; /* that, or the pods' */
+    uint32_t attempt;
     char hostname[256];
     char worker_program[PATH_MAX];
     int64_t started_us;

@@ -25,7 +25,7 @@ STAILQ_HEAD(chunk_list, chunk);
 
 struct lines {
     struct lines_owner owner;
-    bool label;
+    enum lines_form form;
     int width;        /* digits of the highest rank */
     int64_t open;     /* the rank whose line is unfinished and waited for; -1: none */
     uint32_t agent;   /* of that rank */
@@ -46,13 +46,13 @@ static int digits(uint32_t number)
     return n;
 }
 
-struct lines *lines_new(uint32_t ranks, bool label, const struct lines_owner *owner)
+struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines_owner *owner)
 {
     struct lines *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
     l->owner = *owner;
-    l->label = label;
+    l->form = form;
     l->width = digits(ranks > 0 ? ranks - 1 : 0);
     l->open = l->cursor = -1;
     STAILQ_INIT(&l->queue);
@@ -99,18 +99,40 @@ static void render(struct lines *l, uint32_t rank, const char *data, size_t leng
         buf_add_str(&l->text, "\n");
 }
 
+static bool is_framed(const struct lines *l)
+{
+    return l->form >= LINES_FRAMED;
+}
+
+static void frame(struct lines *l, uint32_t rank, const char *data, size_t length)
+{
+    buf_reset(&l->text);
+    while (length > 0) {
+        const char *newline = memchr(data, '\n', length);
+        size_t n = newline ? (size_t)(newline - data) : length;
+        buf_printf(&l->text, "[%u%s%s] ", rank, l->form == LINES_FRAMED_ERR ? ":err" : "",
+                   newline ? "" : "+");
+        buf_add(&l->text, data, n);
+        buf_add_str(&l->text, "\n");
+        n += newline != NULL;
+        data += n;
+        length -= n;
+    }
+}
+
 static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data, size_t length,
                 bool partial)
 {
-    if (l->label) {
+    if (is_framed(l))
+        frame(l, rank, data, length);
+    else if (l->form == LINES_LABELLED)
         render(l, rank, data, length, partial);
-        /* without memory for labels the bytes still count more than they do */
-        bool whole = !l->text.failed;
-        l->owner.emit(l->owner.arg, agent, length, whole ? l->text.data : data,
-                      whole ? l->text.len : length);
-    } else {
-        l->owner.emit(l->owner.arg, agent, length, data, length);
-    }
+    /* without memory for labels the bytes still count more than they do */
+    bool whole = l->form != LINES_PLAIN && !l->text.failed;
+    l->owner.emit(l->owner.arg, agent, length, whole ? l->text.data : data,
+                  whole ? l->text.len : length);
+    if (is_framed(l))
+        return;
     if (!partial) {
         l->cursor = -1;
         l->passive[rank] &= (uint8_t)~BROKEN;
@@ -199,7 +221,7 @@ int lines_add(struct lines *l, uint32_t agent, uint32_t rank, const void *data, 
 void lines_rank_ended(struct lines *l, uint32_t rank)
 {
     l->passive[rank] |= ENDED; /* also what of it still waits */
-    if (l->label && l->cursor == (int64_t)rank) {
+    if (l->form == LINES_LABELLED && l->cursor == (int64_t)rank) {
         l->owner.emit(l->owner.arg, l->agent, 0, "\n", 1);
         l->cursor = -1;
     }

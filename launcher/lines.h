@@ -26,8 +26,18 @@ struct lines_owner {
 
 struct lines;
 
-/* label: put "[rank] " before each line. NULL without memory. */
-struct lines *lines_new(uint32_t ranks, bool label, const struct lines_owner *owner);
+enum lines_form {
+    LINES_PLAIN = 0, /* the ranks' bytes alone */
+    LINES_LABELLED,  /* "[rank] " before each line */
+    /* A log that can be taken apart again (docs/design/015-cluster.md): "[rank] text", and
+     * "[rank+] text" for what goes on in the rank's next line. No line is ever unfinished, so that
+     * nobody waits. */
+    LINES_FRAMED,
+    LINES_FRAMED_ERR, /* the same for stderr: "[rank:err] text", "[rank:err+] text" */
+};
+
+/* NULL without memory. */
+struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines_owner *owner);
 void lines_free(struct lines *lines);
 
 /* The next bytes of a rank. partial: they end inside a line that goes on. -ENOMEM: not taken. */

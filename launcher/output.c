@@ -31,7 +31,7 @@ STAILQ_HEAD(segment_list, segment);
 struct destination {
     struct output *output;
     bool streams[OUTPUT_STDERR + 1];
-    struct lines *lines;
+    struct lines *lines[OUTPUT_STDERR + 1]; /* by stream; one for both unless they are framed */
     struct sink *sink;
     struct segment_list queued;
     struct event *line_clock;
@@ -131,11 +131,17 @@ static void on_waiting(void *arg, bool waits)
         evtimer_del(d->line_clock);
 }
 
+static void break_lines(struct destination *d)
+{
+    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
+        lines_break(d->lines[stream]);
+}
+
 static void on_line_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct destination *d = arg;
     (void)fd, (void)what;
-    lines_break(d->lines);
+    break_lines(d);
     look(d);
 }
 
@@ -143,7 +149,9 @@ static void destination_free(struct destination *d)
 {
     if (!d)
         return;
-    lines_free(d->lines);
+    if (d->lines[OUTPUT_STDERR] != d->lines[OUTPUT_STDOUT])
+        lines_free(d->lines[OUTPUT_STDERR]);
+    lines_free(d->lines[OUTPUT_STDOUT]);
     sink_free(d->sink);
     if (d->line_clock)
         event_free(d->line_clock);
@@ -155,20 +163,32 @@ static void destination_free(struct destination *d)
     free(d);
 }
 
+static void make_lines(struct destination *d, uint32_t ranks, enum output_form form)
+{
+    static const enum lines_form forms[] = {
+        [OUTPUT_PLAIN] = LINES_PLAIN,
+        [OUTPUT_LABELLED] = LINES_LABELLED,
+        [OUTPUT_FRAMED] = LINES_FRAMED,
+    };
+    struct lines_owner owner = {on_emit, on_waiting, d};
+    d->lines[OUTPUT_STDOUT] = lines_new(ranks, forms[form], &owner);
+    d->lines[OUTPUT_STDERR] = form == OUTPUT_FRAMED ? lines_new(ranks, LINES_FRAMED_ERR, &owner)
+                                                    : d->lines[OUTPUT_STDOUT];
+}
+
 static struct destination *destination_new(struct output *output, int fd, const char *name,
-                                           uint32_t ranks, bool label)
+                                           uint32_t ranks, enum output_form form)
 {
     struct destination *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
     d->output = output;
     STAILQ_INIT(&d->queued);
-    struct lines_owner lines_owner = {on_emit, on_waiting, d};
     struct sink_owner sink_owner = {on_progress, on_broken, d};
-    d->lines = lines_new(ranks, label, &lines_owner);
+    make_lines(d, ranks, form);
     d->sink = sink_new(output->base, fd, name, &sink_owner);
     d->line_clock = evtimer_new(output->base, on_line_clock, d);
-    if (!d->lines || !d->sink || !d->line_clock) {
+    if (!d->lines[OUTPUT_STDOUT] || !d->lines[OUTPUT_STDERR] || !d->sink || !d->line_clock) {
         destination_free(d);
         return NULL;
     }
@@ -183,26 +203,29 @@ static bool same_file(int a, int b)
            one.st_ino == other.st_ino && one.st_rdev == other.st_rdev;
 }
 
-static int open_streams(struct output *output, uint32_t ranks, bool label)
+static int open_streams(struct output *output, uint32_t ranks, enum output_form form)
 {
     struct destination **to = output->to;
-    to[OUTPUT_STDERR] = destination_new(output, STDERR_FILENO, "standard error", ranks, label);
+    bool framed = form == OUTPUT_FRAMED;
+    to[OUTPUT_STDERR] = destination_new(output, framed ? STDOUT_FILENO : STDERR_FILENO,
+                                        framed ? "standard output" : "standard error", ranks, form);
     if (!to[OUTPUT_STDERR])
         return -ENOMEM;
     to[OUTPUT_STDERR]->streams[OUTPUT_STDERR] = true;
     if (output->files)
         return 0; /* stderr is for what we say ourselves */
     to[OUTPUT_STDOUT] = to[OUTPUT_STDERR];
-    if (!same_file(STDOUT_FILENO, STDERR_FILENO))
-        to[OUTPUT_STDOUT] = destination_new(output, STDOUT_FILENO, "standard output", ranks, label);
+    if (!framed && !same_file(STDOUT_FILENO, STDERR_FILENO))
+        to[OUTPUT_STDOUT] = destination_new(output, STDOUT_FILENO, "standard output", ranks, form);
     if (!to[OUTPUT_STDOUT])
         return -ENOMEM;
     to[OUTPUT_STDOUT]->streams[OUTPUT_STDOUT] = true;
     return 0;
 }
 
-struct output *output_new(struct event_base *base, uint32_t ranks, bool label, const char *dir,
-                          const struct output_owner *owner, struct drarun_error *err)
+struct output *output_new(struct event_base *base, uint32_t ranks, enum output_form form,
+                          const char *dir, const struct output_owner *owner,
+                          struct drarun_error *err)
 {
     struct output *output = calloc(1, sizeof *output);
     if (!output) {
@@ -216,7 +239,7 @@ struct output *output_new(struct event_base *base, uint32_t ranks, bool label, c
         output->files = output_files_new(dir, ranks, err);
         rc = output->files ? 0 : -EIO;
     }
-    if (rc == 0 && open_streams(output, ranks, label) < 0)
+    if (rc == 0 && open_streams(output, ranks, form) < 0)
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc < 0) {
         output_free(output);
@@ -253,7 +276,7 @@ void output_add(struct output *output, uint32_t agent, uint32_t rank, enum outpu
         return;
     }
     struct destination *d = output->to[stream];
-    if (lines_add(d->lines, agent, rank, data, length, partial) < 0) {
+    if (lines_add(d->lines[stream], agent, rank, data, length, partial) < 0) {
         struct drarun_error err = {0};
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM, "out of memory for output");
         report_failure(output, &err);
@@ -266,7 +289,7 @@ void output_rank_ended(struct output *output, uint32_t rank)
 {
     for (int stream = OUTPUT_STDOUT; !output->files && stream <= OUTPUT_STDERR; stream++) {
         struct destination *d = output->to[stream];
-        lines_rank_ended(d->lines, rank);
+        lines_rank_ended(d->lines[stream], rank);
         d->busy = !destination_idle(d);
     }
 }
@@ -292,7 +315,7 @@ void output_discard(struct output *output)
         if (!d)
             continue;
         sink_discard(d->sink);
-        lines_break(d->lines);
+        break_lines(d);
         give_back(d);
         d->busy = !destination_idle(d);
     }

@@ -29,10 +29,17 @@ struct output_owner {
 
 struct output;
 
+enum output_form {
+    OUTPUT_PLAIN = 0,
+    OUTPUT_LABELLED, /* "[rank] " before each line */
+    OUTPUT_FRAMED,   /* everything, our own lines too, on stdout: LINES_FRAMED of lines.h */
+};
+
 /* dir: NULL, or where the files of ranks go; it is made if missing and the files are created, so
  * that lack of permission or space shows before anything starts. */
-struct output *output_new(struct event_base *base, uint32_t ranks, bool label, const char *dir,
-                          const struct output_owner *owner, struct drarun_error *err);
+struct output *output_new(struct event_base *base, uint32_t ranks, enum output_form form,
+                          const char *dir, const struct output_owner *owner,
+                          struct drarun_error *err);
 void output_free(struct output *output);
 
 /* Bytes of a rank, as in wire.proto's Output. rank must be below the number of ranks. */
@@ -40,7 +47,8 @@ void output_add(struct output *output, uint32_t agent, uint32_t rank, enum outpu
                 const void *data, size_t length, bool partial);
 void output_rank_ended(struct output *output, uint32_t rank);
 
-/* A line of our own, for stderr; it may fall between pieces of a rank's unfinished line. */
+/* A line of our own, for stderr (OUTPUT_FRAMED: stdout); it may fall between pieces of a rank's
+ * unfinished line. */
 void output_say(struct output *output, const char *line, size_t length);
 
 /* Nothing is queued. */

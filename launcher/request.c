@@ -11,7 +11,12 @@ void request_done(struct job_request *request)
     *request = (struct job_request){0};
 }
 
+bool request_is_elsewhere(const struct job_request *request)
+{
+    return request->agents || request->pods;
+}
+
 bool request_is_remote(const struct job_request *request)
 {
-    return request->agents || request->workers > 1;
+    return request_is_elsewhere(request) || request->workers > 1;
 }

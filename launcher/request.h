@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "drarun/error.h"
 #include "lib/base/strlist.h"
 
 /* struct job_request.stdin_rank, as in wire.proto's Launch. */
@@ -22,14 +23,36 @@ struct request_program {
     size_t argc;
 };
 
+struct event_base;
+struct job;
+struct tls_key;
+
+/* Agents in pods of a cluster, all of which listen already. Everything is borrowed. */
+struct request_pods {
+    struct event_base *base; /* also carries what watches the pods */
+    const struct tls_key *key;
+    const char *uid;     /* of the job: part of names on its machines */
+    uint32_t attempt;    /* from 1 */
+    uint32_t generation; /* of the launcher: agents prefer a newer one */
+    uint32_t workers;
+    const char *const *addresses; /* by worker: IP:PORT */
+    const char *const *names;     /* by worker: "NAME-w-3 on node-7", for messages */
+    /* Every agent has said hello: what they hold is judged, and the environment is made of it
+     * (job_inspection, job_launch). A refusal ends the job. May be NULL. */
+    int (*prepare)(void *arg, struct job *job, struct drarun_error *err);
+    void (*started)(void *arg); /* the ranks have been started; may be NULL */
+    void *arg;
+};
+
 struct job_request {
     struct request_program *programs;
     size_t program_count;
 
-    uint32_t workers;    /* agents on this machine; 0: not said */
-    uint32_t per_worker; /* most ranks of one worker; 0: not said */
-    uint32_t radix;      /* of the agents' tree */
-    const char *agents;  /* HOST:PORT,... ; NULL: agents are started here */
+    uint32_t workers;                /* agents on this machine; 0: not said */
+    uint32_t per_worker;             /* most ranks of one worker; 0: not said */
+    uint32_t radix;                  /* of the agents' tree */
+    const char *agents;              /* HOST:PORT,... ; NULL: agents are started here */
+    const struct request_pods *pods; /* NULL: no cluster */
     const char *key_file;
 
     bool launch_env; /* environment alone, no PMIx */
@@ -38,6 +61,7 @@ struct job_request {
     int32_t stdin_rank;
 
     bool label;
+    bool framed; /* as a pod's log */
     const char *output_dir;
     bool json;
     const char *report_path;
@@ -54,6 +78,8 @@ struct job_request {
 
 void request_done(struct job_request *request);
 
+/* Its agents are other people's processes: started by hand, or in pods. */
+bool request_is_elsewhere(const struct job_request *request);
 /* The job needs agents that are dialled over TLS. */
 bool request_is_remote(const struct job_request *request);
 

@@ -30,11 +30,11 @@ static void on_waiting(void *arg, bool waits)
     ((struct sheet *)arg)->waits = waits;
 }
 
-static void open_sheet(struct sheet *s, uint32_t ranks, bool label)
+static void open_sheet(struct sheet *s, uint32_t ranks, enum lines_form form)
 {
     struct lines_owner owner = {on_emit, on_waiting, s};
     *s = (struct sheet){0};
-    s->lines = lines_new(ranks, label, &owner);
+    s->lines = lines_new(ranks, form, &owner);
     assert_non_null(s->lines);
 }
 
@@ -54,7 +54,7 @@ static void whole_lines_pass(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 2, false);
+    open_sheet(&s, 2, LINES_PLAIN);
     add(&s, 0, "a\nb\n", false);
     add(&s, 1, "c\n", false);
     assert_false(s.waits);
@@ -65,7 +65,7 @@ static void an_unfinished_line_is_waited_for(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 3, false);
+    open_sheet(&s, 3, LINES_PLAIN);
     add(&s, 0, "a", true);
     add(&s, 1, "b\n", false);
     add(&s, 2, "c", true);
@@ -86,7 +86,7 @@ static void those_passed_over_come_in_order(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 4, false);
+    open_sheet(&s, 4, LINES_PLAIN);
     add(&s, 0, "0", true);
     add(&s, 1, "1", true);
     add(&s, 2, "2\n", false);
@@ -102,7 +102,7 @@ static void the_end_of_a_rank_ends_its_line(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 2, false);
+    open_sheet(&s, 2, LINES_PLAIN);
     add(&s, 0, "a", true);
     add(&s, 1, "b\n", false);
     lines_rank_ended(s.lines, 0);
@@ -114,7 +114,7 @@ static void a_broken_line_holds_nobody_up_again(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 2, false);
+    open_sheet(&s, 2, LINES_PLAIN);
     add(&s, 0, "a", true);
     add(&s, 1, "b\n", false);
     lines_break(s.lines);
@@ -134,7 +134,7 @@ static void labels_stand_before_each_line(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 11, true);
+    open_sheet(&s, 11, LINES_LABELLED);
     add(&s, 0, "a\nb\n", false);
     add(&s, 10, "c", true);
     add(&s, 10, "d\ne\n", false);
@@ -148,7 +148,7 @@ static void a_labelled_line_is_finished_at_the_end(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 2, true);
+    open_sheet(&s, 2, LINES_LABELLED);
     add(&s, 0, "a", true);
     add(&s, 1, "b\n", false);
     lines_rank_ended(s.lines, 0);
@@ -160,7 +160,7 @@ static void a_broken_labelled_line_goes_on_in_a_new_one(void **state)
 {
     struct sheet s;
     (void)state;
-    open_sheet(&s, 2, true);
+    open_sheet(&s, 2, LINES_LABELLED);
     add(&s, 0, "a", true);
     add(&s, 1, "b\n", false);
     lines_break(s.lines);
@@ -175,7 +175,7 @@ static void waiting_is_bounded(void **state)
     (void)state;
     memset(line, 'x', sizeof line - 1);
     line[sizeof line - 1] = '\n';
-    open_sheet(&s, 8, false);
+    open_sheet(&s, 8, LINES_PLAIN);
     add(&s, 0, "a", true);
     for (size_t sent = 0; sent < LINES_WAITING_MAX; sent += sizeof line) {
         assert_int_equal(s.text.len, 1);
@@ -196,7 +196,7 @@ static void any_order_keeps_each_rank_in_order(void **state)
     for (int round = 0; round < 200; round++) {
         struct sheet s;
         unsigned int next[6] = {0}, total[4] = {0};
-        open_sheet(&s, 6, false);
+        open_sheet(&s, 6, LINES_PLAIN);
         for (int i = 0; i < 300; i++) {
             uint32_t rank = (uint32_t)rand() % 6;
             bool partial = rand() % 3 == 0;
@@ -224,6 +224,23 @@ static void any_order_keeps_each_rank_in_order(void **state)
     }
 }
 
+static void frames_hold_pieces_and_keep_nobody_waiting(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 12, LINES_FRAMED);
+    add(&s, 3, "one\ntw", true);
+    add(&s, 11, "other\n", false);
+    assert_false(s.waits);
+    add(&s, 3, "o\n\n", false);
+    add(&s, 4, "no newline", false);
+    lines_rank_ended(s.lines, 4);
+    close_sheet(&s, "[3] one\n[3+] tw\n[11] other\n[3] o\n[3] \n[4+] no newline\n");
+    open_sheet(&s, 2, LINES_FRAMED_ERR);
+    add(&s, 1, "a\nb", true);
+    close_sheet(&s, "[1:err] a\n[1:err+] b\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +252,7 @@ int main(void)
         cmocka_unit_test(labels_stand_before_each_line),
         cmocka_unit_test(a_labelled_line_is_finished_at_the_end),
         cmocka_unit_test(a_broken_labelled_line_goes_on_in_a_new_one),
+        cmocka_unit_test(frames_hold_pieces_and_keep_nobody_waiting),
         cmocka_unit_test(waiting_is_bounded),
         cmocka_unit_test(any_order_keeps_each_rank_in_order),
     };
