@@ -5,6 +5,7 @@
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
+#   drarun::curl          libcurl, shared; absent in a cross build
 #   drarun::pmix_server   libpmix 5.0.7 from scripts/fetch-pmix; always its archive, since the .so
 #                         wants a newer glibc than Debian 12's
 #   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
@@ -66,6 +67,25 @@ drarun_library(yaml yaml yaml.h)
 drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)
+# libcurl has too many libraries behind it to be linked static, and it brings OpenSSL's shared library:
+# a program with libcurl must have that one alone (drarun::event_openssl_dynamic, in a cross build absent)
+if(NOT CMAKE_CROSSCOMPILING)
+  drarun_find(library found_curl libcurl.so)
+  drarun_find(path found_curl_include curl/curl.h)
+  add_library(drarun::curl UNKNOWN IMPORTED)
+  set_target_properties(drarun::curl PROPERTIES
+    IMPORTED_LOCATION ${found_curl}
+    INTERFACE_INCLUDE_DIRECTORIES ${found_curl_include})
+  if(DRARUN_STATIC)
+    get_target_property(found_event_openssl drarun::event_openssl IMPORTED_LOCATION)
+    add_library(drarun::event_openssl_dynamic STATIC IMPORTED)
+    set_target_properties(drarun::event_openssl_dynamic PROPERTIES
+      IMPORTED_LOCATION ${found_event_openssl}
+      INTERFACE_LINK_LIBRARIES "drarun::event;drarun::openssl_shared")
+  else()
+    add_library(drarun::event_openssl_dynamic ALIAS drarun::event_openssl_shared)
+  endif()
+endif()
 if(DRARUN_STATIC)
   add_library(drarun_udev_stub STATIC ${CMAKE_CURRENT_LIST_DIR}/../worker/udev_stub.c)
   set_property(TARGET drarun::hwloc APPEND PROPERTY INTERFACE_LINK_LIBRARIES drarun_udev_stub)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connections to one API server: libcurl's multi interface inside a libevent loop. One per
+ * process. HTTP/2 where it is offered, so that all calls and watches share one connection.
+ *
+ * Everything of lib/kube runs on the loop's thread, and nothing blocks, but for reading small local
+ * files (tokens). No callback runs before the call that registers it has returned. Every callback
+ * may start, cancel and free anything of lib/kube, itself included, but not the client. */
+#ifndef DRARUN_KUBE_CLIENT_H
+#define DRARUN_KUBE_CLIENT_H
+
+#include <event2/event.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "lib/kube/config.h"
+
+#define KUBE_CALLS_MAX 64u                 /* under way at once; further ones wait in line */
+#define KUBE_ANSWER_MAX ((size_t)64 << 20) /* bytes of one answer, unpacked */
+#define KUBE_CONNECT_MS 10000              /* for one connection, TLS included */
+#define KUBE_SILENCE_MS 30000              /* unacknowledged bytes end a connection after this */
+
+struct kube_client;
+
+struct kube_client_counts { /* since the start; tries, not calls */
+    uint64_t reads, writes, watches, retries, connections;
+};
+
+/* Opens no connection yet. The config is borrowed until kube_client_free. */
+int kube_client_new(struct event_base *base, const struct kube_config *config,
+                    struct kube_client **ret_client, struct drarun_error *err);
+/* Cancels the calls under way without calling anybody back. Watches, streams and questions
+ * (discover.h) must have been freed before. NULL is fine. */
+void kube_client_free(struct kube_client *client);
+DEFINE_CLEANUP(struct kube_client, kube_client_free)
+
+const struct kube_config *kube_client_config(const struct kube_client *client);
+void kube_client_count(const struct kube_client *client, struct kube_client_counts *ret_counts);
+
+#endif

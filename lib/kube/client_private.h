@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What calls, watches and streams share. Private to lib/kube. */
+#ifndef DRARUN_KUBE_CLIENT_PRIVATE_H
+#define DRARUN_KUBE_CLIENT_PRIVATE_H
+
+#include <sys/queue.h>
+#include "lib/kube/client.h"
+#include "lib/kube/config_private.h"
+#include "lib/kube/credentials.h"
+#include "lib/kube/transport.h"
+
+struct kube_call;
+struct attempt;
+
+struct kube_client {
+    struct event_base *base;
+    const struct kube_config *config;
+    struct transport *transport;
+    struct credentials *credentials;
+    char *connect_to, *host_header; /* for tls-server-name */
+    char *url;                      /* the server's, with the name that TLS verifies */
+    char *proxy;
+    struct kube_client_counts counts;
+    unsigned under_way;         /* attempts, but for streams */
+    TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */
+    TAILQ_HEAD(, kube_call) calls;
+};
+
+#endif

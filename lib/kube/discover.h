@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the API server serves: one request for the core and one for all groups where it offers
+ * aggregated discovery (Kubernetes 1.27 and later), else one for the groups, which then says
+ * nothing about their resources. Kept by the client: a second question is answered without asking.
+ */
+#ifndef DRARUN_KUBE_DISCOVER_H
+#define DRARUN_KUBE_DISCOVER_H
+
+#include <stdbool.h>
+#include "lib/kube/client.h"
+
+struct kube_served;
+
+/* err NULL: served is there, borrowed until kube_client_free. */
+typedef void (*kube_discover_fn)(const struct kube_served *served, const struct drarun_error *err,
+                                 void *arg);
+
+struct kube_discovery; /* a question under way */
+int kube_discover(struct kube_client *client, kube_discover_fn fn, void *arg,
+                  struct kube_discovery **ret_discovery, struct drarun_error *err);
+void kube_discover_cancel(struct kube_discovery *discovery);
+
+/* plural NULL: any resource of it. */
+bool kube_serves(const struct kube_served *served, const char *group, const char *version,
+                 const char *plural);
+/* The first of the versions (separated by spaces) that is served, borrowed from versions with its
+ * length; NULL when none is. */
+const char *kube_serves_one_of(const struct kube_served *served, const char *group,
+                               const char *versions, const char *plural, size_t *ret_length);
+
+#endif

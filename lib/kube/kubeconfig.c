@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/kube/kubeconfig.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/doc/load.h"
+#include "lib/kube/config_private.h"
+
+#define NO_MEMORY(err) error_set(err, ENOMEM, "out of memory")
+
+struct part { /* of a file: an entry under contexts, clusters or users */
+    struct reader reader;
+    struct reader_node root, list, item, body;
+    char dir[4096]; /* of the file, for relative paths */
+};
+
+static int add_file(struct kubeconfig *files, const char *path, bool must, struct drarun_error *err)
+{
+    if (files->count == KUBECONFIG_FILES_MAX)
+        return error_kind(err, DRARUN_ERR_USAGE, E2BIG, "KUBECONFIG names more than %u files",
+                          KUBECONFIG_FILES_MAX);
+    if (!must && access(path, F_OK) < 0)
+        return 0;
+    struct doc *doc = NULL;
+    int rc = doc_load(path, NULL, &doc, err);
+    if (rc < 0)
+        return rc;
+    files->docs[files->count++] = doc;
+    return 0;
+}
+
+int kubeconfig_add(struct kubeconfig *files, const char *name, const char *text, size_t length,
+                   struct drarun_error *err)
+{
+    struct doc *doc = NULL;
+    if (files->count == KUBECONFIG_FILES_MAX)
+        return error_set(err, E2BIG, "too many files");
+    int rc = doc_parse(name, text, length, DOC_FORMAT_GUESS, NULL, &doc, err);
+    if (rc < 0)
+        return rc;
+    files->docs[files->count++] = doc;
+    return 0;
+}
+
+static int add_list(struct kubeconfig *files, const char *list, struct drarun_error *err)
+{
+    cleanup_free char *copy = strdup(list);
+    char *rest = copy;
+    if (!copy)
+        return NO_MEMORY(err);
+    for (char *path; (path = strsep(&rest, ":"));) {
+        int rc = *path ? add_file(files, path, false, err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int kubeconfig_open(struct kubeconfig *files, const char *path, struct drarun_error *err)
+{
+    const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
+    cleanup_free char *usual = NULL;
+    if (asprintf(&usual, "%s/.kube/config", home ? home : "") < 0) {
+        usual = NULL;
+        return NO_MEMORY(err);
+    }
+    const char *shown = path ? path : list && *list ? list : usual;
+    if (!(files->searched = strdup(shown)))
+        return NO_MEMORY(err);
+    if (path)
+        return add_file(files, path, true, err);
+    return list && *list ? add_list(files, list, err) : add_file(files, usual, false, err);
+}
+
+void kubeconfig_done(struct kubeconfig *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        doc_free(files->docs[i]);
+    free(files->searched);
+    *files = (struct kubeconfig){0};
+}
+
+static void dir_of(const char *path, char *dir, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, size, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (slash == path)
+        snprintf(dir, size, "/");
+}
+
+/* The entry `name` in the list `list` of the first file that has it; -ENOENT without text when
+ * none has. part is to be released by reader_done in any case. */
+static int find(const struct kubeconfig *files, const char *list, const char *name,
+                const char *body, struct part *part, struct drarun_error *err)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        reader_done(&part->reader);
+        reader_init(&part->reader, files->docs[i], true);
+        dir_of(doc_name(files->docs[i]), part->dir, sizeof part->dir);
+        if (doc_count(files->docs[i]) == 0)
+            continue;
+        part->root = reader_root(&part->reader, 0);
+        if (reader_object(&part->root) == 0 && reader_get(&part->root, list, &part->list) &&
+            reader_list(&part->list, 0) == 0) {
+            for (size_t n = 0; n < json_array_size(part->list.value); n++) {
+                struct reader_node at;
+                const char *is = NULL;
+                part->item = reader_item(&part->list, n);
+                if (reader_object(&part->item) < 0 || !reader_get(&part->item, "name", &at) ||
+                    reader_text(&at, &is) < 0 || strcmp(is, name) != 0)
+                    continue;
+                if (!reader_get(&part->item, body, &part->body))
+                    reader_fail_key(&part->item, "name", "expected \"%s\" beside it", body);
+                else
+                    reader_object(&part->body);
+                return reader_result(&part->reader, err);
+            }
+        }
+        int rc = reader_result(&part->reader, err);
+        if (rc < 0)
+            return rc;
+    }
+    return -ENOENT;
+}
+
+/* The first file with a current-context that is not empty has the say. */
+static const char *current_context(const struct kubeconfig *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        const json_t *root = doc_count(files->docs[i]) ? doc_root(files->docs[i], 0) : NULL;
+        const char *text = json_string_value(json_object_get(root, "current-context"));
+        if (text && *text)
+            return text;
+    }
+    return NULL;
+}
+
+/* A new text, or NULL when the field is absent or empty; findings go to the reader. */
+static char *field_text(const struct reader_node *object, const char *key)
+{
+    struct reader_node at;
+    const char *text = NULL;
+    if (!reader_get(object, key, &at) ||
+        (json_is_string(at.value) && json_string_length(at.value) == 0) ||
+        reader_text(&at, &text) < 0)
+        return NULL;
+    char *copy = strdup(text);
+    if (!copy)
+        reader_fail(&at, "out of memory");
+    return copy;
+}
+
+static bool field_bool(const struct reader_node *object, const char *key)
+{
+    struct reader_node at;
+    bool value = false;
+    if (reader_get(object, key, &at))
+        reader_bool(&at, &value);
+    return value;
+}
+
+static char *resolve(const struct part *part, const char *path)
+{
+    char *whole = NULL;
+    if (path[0] == '/')
+        return strdup(path);
+    return asprintf(&whole, "%s/%s", part->dir, path) < 0 ? NULL : whole;
+}
+
+static void decode_base64(const struct reader_node *at, const char *text, struct buf *out)
+{
+    cleanup_free char *packed = malloc(strlen(text) + 1);
+    size_t n = 0;
+    for (const char *c = text; packed && *c; c++)
+        if (!strchr("\r\n", *c)) /* what encoding/base64 skips */
+            packed[n++] = *c;
+    if (!packed || !buf_reserve(out, n / 4 * 3 + 1)) {
+        reader_fail(at, "out of memory");
+        return;
+    }
+    int length =
+        n % 4 ? -1 : EVP_DecodeBlock((unsigned char *)out->data, (unsigned char *)packed, (int)n);
+    if (length < 0) {
+        reader_fail(at, "expected base64");
+        return;
+    }
+    for (size_t pad = 0; pad < 2 && n > pad && packed[n - 1 - pad] == '='; pad++)
+        length--;
+    out->len = (size_t)length;
+    out->data[out->len] = '\0';
+}
+
+/* KEY-data in base64, else KEY, a file: as client-go has it, data wins. */
+static void field_file(const struct part *part, const char *key, struct kept_file *file)
+{
+    char data_key[64];
+    struct reader_node at;
+    struct drarun_error why = {0};
+    snprintf(data_key, sizeof data_key, "%s-data", key);
+    cleanup_free char *data = field_text(&part->body, data_key);
+    if (data && reader_get(&part->body, data_key, &at)) {
+        decode_base64(&at, data, &file->content);
+        return;
+    }
+    cleanup_free char *path = field_text(&part->body, key);
+    if (!path || !reader_get(&part->body, key, &at))
+        return;
+    if (!(file->path = resolve(part, path)))
+        reader_fail(&at, "out of memory");
+    else if (kept_file_refresh(file, &why) < 0)
+        reader_fail(&at, "%s", why.text);
+}
+
+static void check_server(const struct part *part, struct kube_config *config)
+{
+    struct reader_node at;
+    if (!config->server) {
+        reader_fail_key(&part->item, "name", "its cluster has no \"server\"");
+        return;
+    }
+    reader_get(&part->body, "server", &at);
+    if (strncmp(config->server, "https://", 8) != 0 && strncmp(config->server, "http://", 7) != 0)
+        reader_fail(&at, "expected a URL, https://HOST:PORT");
+    for (size_t n = strlen(config->server); n && config->server[n - 1] == '/';)
+        config->server[--n] = '\0';
+}
+
+static void read_cluster(const struct part *part, struct kube_config *config)
+{
+    config->server = field_text(&part->body, "server");
+    config->tls_server_name = field_text(&part->body, "tls-server-name");
+    config->proxy_url = field_text(&part->body, "proxy-url");
+    config->insecure = field_bool(&part->body, "insecure-skip-tls-verify");
+    field_file(part, "certificate-authority", &config->ca);
+    check_server(part, config);
+    if (config->insecure && kept_file_is_set(&config->ca))
+        reader_fail_key(&part->body, "insecure-skip-tls-verify",
+                        "expected it without a certificate authority");
+}
+
+static void read_token(const struct part *part, struct kube_config *config)
+{
+    cleanup_free char *path = field_text(&part->body, "tokenFile");
+    struct reader_node at;
+    struct drarun_error why = {0};
+    if (path && reader_get(&part->body, "tokenFile", &at)) {
+        if (!(config->token.path = resolve(part, path)))
+            reader_fail(&at, "out of memory");
+        else if (kept_file_refresh(&config->token, &why) < 0)
+            reader_fail(&at, "%s", why.text);
+        return;
+    }
+    cleanup_free char *token = field_text(&part->body, "token");
+    if (token)
+        buf_add_str(&config->token.content, token);
+}
+
+static void refuse_old(const struct part *part)
+{
+    struct reader_node at;
+    if (reader_get(&part->body, "username", &at))
+        reader_fail(&at, "Kubernetes has no basic authentication since 1.19; use a token, a client "
+                         "certificate or an exec plugin");
+    if (reader_get(&part->body, "auth-provider", &at))
+        reader_fail(&at, "auth-provider was removed from Kubernetes in 1.26; use an exec plugin");
+}
+
+static void read_user(const struct part *part, struct kube_config *config)
+{
+    struct reader_node at;
+    refuse_old(part);
+    field_file(part, "client-certificate", &config->certificate);
+    field_file(part, "client-key", &config->key);
+    if (kept_file_is_set(&config->certificate) != kept_file_is_set(&config->key))
+        reader_fail_key(&part->item, "name", "expected client-certificate and client-key together");
+    read_token(part, config);
+    config->as = field_text(&part->body, "as");
+    config->as_uid = field_text(&part->body, "as-uid");
+    if (reader_get(&part->body, "as-groups", &at))
+        reader_texts(&at, &config->as_groups);
+}
+
+typedef void (*part_fn)(const struct part *part, struct kube_config *config);
+
+static int read_part(const struct kubeconfig *files, const char *list, const char *name,
+                     const char *body, part_fn fn, struct kube_config *config,
+                     struct drarun_error *err)
+{
+    struct part part = {0};
+    int rc = find(files, list, name, body, &part, err);
+    if (rc == -ENOENT)
+        rc = error_kind(err, DRARUN_ERR_SPEC, ENOENT, "%s has no %s \"%s\"", files->searched, body,
+                        name);
+    if (rc == 0) {
+        fn(&part, config);
+        rc = reader_result(&part.reader, err);
+    }
+    reader_done(&part.reader);
+    return rc;
+}
+
+struct context {
+    char *cluster, *user, *namespace_;
+};
+
+static void context_done(struct context *c)
+{
+    free(c->cluster);
+    free(c->user);
+    free(c->namespace_);
+}
+
+static int find_context(const struct kubeconfig *files, const char *name, struct context *context,
+                        struct drarun_error *err)
+{
+    struct part part = {0};
+    int rc = find(files, "contexts", name, "context", &part, err);
+    if (rc == -ENOENT)
+        rc = error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s has no context \"%s\"", files->searched,
+                        name);
+    if (rc == 0) {
+        context->cluster = field_text(&part.body, "cluster");
+        context->user = field_text(&part.body, "user");
+        context->namespace_ = field_text(&part.body, "namespace");
+        if (!context->cluster)
+            reader_fail_key(&part.item, "name", "this context names no cluster");
+        rc = reader_result(&part.reader, err);
+    }
+    reader_done(&part.reader);
+    return rc;
+}
+
+static int fill(const struct kubeconfig *files, const struct kube_config_choice *choice,
+                const char *name, struct kube_config *config, struct drarun_error *err)
+{
+    CLEANUP(context_done) struct context context = {0};
+    int rc = find_context(files, name, &context, err);
+    if (rc == 0)
+        rc = read_part(files, "clusters", context.cluster, "cluster", read_cluster, config, err);
+    if (rc == 0 && context.user)
+        rc = read_part(files, "users", context.user, "user", read_user, config, err);
+    if (rc < 0)
+        return error_prefix(err, "context \"%s\"", name);
+    const char *namespace_ = choice->namespace_ ? choice->namespace_ : context.namespace_;
+    config->namespace_ = strdup(namespace_ ? namespace_ : "default");
+    if (asprintf(&config->name, "context \"%s\" of %s", name, files->searched) < 0)
+        config->name = NULL;
+    return config->name && config->namespace_ ? 0 : NO_MEMORY(err);
+}
+
+int kubeconfig_choose(const struct kubeconfig *files, const struct kube_config_choice *choice,
+                      struct kube_config **ret_config, struct drarun_error *err)
+{
+    const char *name = choice->context ? choice->context : current_context(files);
+    CLEANUP(kube_config_freep) struct kube_config *config = calloc(1, sizeof *config);
+    if (!config)
+        return NO_MEMORY(err);
+    if (files->count == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
+                          "no kubeconfig: looked at %s; set KUBECONFIG or give --kubeconfig",
+                          files->searched);
+    if (!name)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
+                          "%s has no current-context; give --context", files->searched);
+    int rc = fill(files, choice, name, config, err);
+    if (rc < 0)
+        return rc;
+    *ret_config = TAKE_PTR(config);
+    return 0;
+}

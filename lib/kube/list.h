@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole collection, read in pages: all of one moment, also while it changes. */
+#ifndef DRARUN_KUBE_LIST_H
+#define DRARUN_KUBE_LIST_H
+
+#include "lib/kube/object.h"
+
+#define KUBE_PAGE 500 /* objects a page */
+
+struct kube_listing; /* under way */
+
+/* As kube_call_fn. answer->body: the list with the items of all pages and the metadata of the last
+ * one. When a page's token expires half way (410) all is read again, once. The listing is gone when
+ * fn returns. select may be NULL. */
+int kube_list(struct kube_client *client, const struct kube_target *target,
+              const struct kube_select *select, kube_call_fn fn, void *arg,
+              struct kube_listing **ret_listing, struct drarun_error *err);
+void kube_list_cancel(struct kube_listing *listing);
+
+#endif

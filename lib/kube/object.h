@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of the API on a target. As kube_call_start for fn, arg, ret_call and err. Objects and
+ * options are borrowed for the call alone. options may be NULL. */
+#ifndef DRARUN_KUBE_OBJECT_H
+#define DRARUN_KUBE_OBJECT_H
+
+#include "lib/kube/call.h"
+#include "lib/kube/resource.h"
+
+#define KUBE_PAGE 500 /* objects a page of a list */
+
+struct kube_select {
+    const char *labels; /* labelSelector; NULL: all */
+    const char *fields; /* fieldSelector; NULL: all */
+};
+
+struct kube_write {
+    const char *manager; /* fieldManager; NULL: "drarun" */
+    bool force;          /* apply: take fields over from other managers */
+    bool dry_run;
+    bool repeat; /* create, patches: may be sent again (kube_request.repeat); apply always is */
+    int64_t timeout_ms;
+};
+
+struct kube_delete {
+    const char *propagation; /* "Background", "Foreground", "Orphan"; NULL: the server's default */
+    const char *uid;         /* preconditions: 409 when they do not hold */
+    const char *resource_version;
+    bool now; /* gracePeriodSeconds 0 */
+    int64_t timeout_ms;
+};
+
+int kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+             void *arg, struct kube_call **ret_call, struct drarun_error *err);
+/* target->name is not looked at: the object's metadata has it. */
+int kube_create(struct kube_client *client, const struct kube_target *target, const json_t *object,
+                const struct kube_write *options, kube_call_fn fn, void *arg,
+                struct kube_call **ret_call, struct drarun_error *err);
+/* Server-side apply. */
+int kube_apply(struct kube_client *client, const struct kube_target *target, const json_t *object,
+               const struct kube_write *options, kube_call_fn fn, void *arg,
+               struct kube_call **ret_call, struct drarun_error *err);
+int kube_replace(struct kube_client *client, const struct kube_target *target, const json_t *object,
+                 const struct kube_write *options, kube_call_fn fn, void *arg,
+                 struct kube_call **ret_call, struct drarun_error *err);
+int kube_merge_patch(struct kube_client *client, const struct kube_target *target,
+                     const json_t *patch, const struct kube_write *options, kube_call_fn fn,
+                     void *arg, struct kube_call **ret_call, struct drarun_error *err);
+/* RFC 6902: a list of operations; a failed "test" is a 422. */
+int kube_json_patch(struct kube_client *client, const struct kube_target *target,
+                    const json_t *patch, const struct kube_write *options, kube_call_fn fn,
+                    void *arg, struct kube_call **ret_call, struct drarun_error *err);
+/* 404 is the caller's to take for done. */
+int kube_delete(struct kube_client *client, const struct kube_target *target,
+                const struct kube_delete *options, kube_call_fn fn, void *arg,
+                struct kube_call **ret_call, struct drarun_error *err);
+int kube_delete_all(struct kube_client *client, const struct kube_target *target,
+                    const struct kube_select *select, const struct kube_delete *options,
+                    kube_call_fn fn, void *arg, struct kube_call **ret_call,
+                    struct drarun_error *err);
+
+/* Parts of an object; borrowed, "" when absent. */
+const char *kube_name(const json_t *object);
+const char *kube_namespace(const json_t *object);
+const char *kube_uid(const json_t *object);
+const char *kube_resource_version(const json_t *object);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP statuses, Status objects and libcurl's codes as errors: the one file that converts them.
+ * Private to lib/kube; pure. */
+#ifndef DRARUN_KUBE_PROBLEM_H
+#define DRARUN_KUBE_PROBLEM_H
+
+#include <jansson.h>
+#include "drarun/error.h"
+#include "lib/kube/transport.h"
+
+/* An answer whose status is no 2xx. object: its Status, or NULL. */
+int problem_from_status(int status, const json_t *object, struct drarun_error *err);
+/* No whole answer; server: whom it was asked of. */
+int problem_from_curl(CURLcode code, const char *text, const char *server,
+                      struct drarun_error *err);
+/* Trying again would give the same. */
+bool problem_is_hopeless(CURLcode code);
+/* "reason" of a Status object; "" when it is none. Borrowed from object. */
+const char *problem_reason(const json_t *object);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/kube/retry.h"
+
+bool retry_in_doubt(const struct retry_facts *facts)
+{
+    if (facts->status == 0)
+        return facts->sent;
+    /* an API server that is overloaded or starting says Retry-After; it has done nothing then */
+    return facts->status >= 500 && facts->retry_after_ms < 0;
+}
+
+bool retry_wanted(const struct retry_facts *facts)
+{
+    if (facts->hopeless)
+        return false;
+    if (facts->status == 0)
+        return !facts->sent || facts->repeatable;
+    if (facts->status == 429)
+        return true;
+    /* 501 and 505 are answers that stay */
+    if (facts->status < 500 || facts->status == 501 || facts->status == 505)
+        return false;
+    return facts->retry_after_ms >= 0 || facts->repeatable;
+}
+
+int64_t retry_pause_ms(unsigned next, int64_t retry_after_ms, double chance)
+{
+    int64_t pause = RETRY_FIRST_MS;
+    for (unsigned i = 2; i < next && pause < RETRY_MAX_MS; i++)
+        pause *= 2;
+    if (pause > RETRY_MAX_MS)
+        pause = RETRY_MAX_MS;
+    pause = pause / 2 + (int64_t)((double)pause * chance);
+    if (retry_after_ms > 0 && pause < retry_after_ms)
+        pause = retry_after_ms + (int64_t)((double)RETRY_FIRST_MS * chance);
+    return pause;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a request is sent again, and after which pause. Pure: time and chance come in as values. */
+#ifndef DRARUN_KUBE_RETRY_H
+#define DRARUN_KUBE_RETRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RETRY_FIRST_MS 100
+#define RETRY_MAX_MS 5000
+
+struct retry_facts {
+    int status;             /* 0: no whole answer */
+    int64_t retry_after_ms; /* negative: not said */
+    bool sent;              /* some of it may have reached the server */
+    bool repeatable;        /* may be sent again though it was perhaps processed */
+    bool hopeless;          /* no answer, for a reason that stays: a certificate that is refused */
+};
+
+/* Whether the request may go out again. */
+bool retry_wanted(const struct retry_facts *facts);
+/* Was it perhaps processed? */
+bool retry_in_doubt(const struct retry_facts *facts);
+/* The pause before try number `next` (from 2); chance in [0, 1). */
+int64_t retry_pause_ms(unsigned next, int64_t retry_after_ms, double chance);
+
+#endif

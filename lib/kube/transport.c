@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/kube/transport.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/kube/client.h"
+
+struct transport {
+    struct event_base *base;
+    CURLM *multi;
+    struct event *timer;   /* libcurl's */
+    struct event *deliver; /* made active when something waits in `ready` from outside libcurl */
+    TAILQ_HEAD(, exchange) ready; /* with data or an end to hand on */
+    uint64_t connections;
+};
+
+struct exchange {
+    TAILQ_ENTRY(exchange) link; /* in transport.ready */
+    struct transport *transport;
+    struct exchange_events events;
+    void *arg;
+    CURL *easy;
+    struct curl_slist *connect_to;
+    struct buf body; /* kept, or not yet handed on */
+    bool stream, is_ready, paused, ended, too_large;
+    CURLcode code;
+    char text[CURL_ERROR_SIZE];
+};
+
+static void set_ready(struct exchange *x)
+{
+    if (!x->is_ready)
+        TAILQ_INSERT_TAIL(&x->transport->ready, x, link);
+    x->is_ready = true;
+}
+
+static void unset_ready(struct exchange *x)
+{
+    if (x->is_ready)
+        TAILQ_REMOVE(&x->transport->ready, x, link);
+    x->is_ready = false;
+}
+
+static void exchange_free(struct exchange *x)
+{
+    unset_ready(x);
+    curl_multi_remove_handle(x->transport->multi, x->easy);
+    curl_easy_cleanup(x->easy);
+    curl_slist_free_all(x->connect_to);
+    buf_done(&x->body);
+    free(x);
+}
+
+static int64_t retry_after(CURL *easy)
+{
+    struct curl_header *header = NULL;
+    curl_off_t seconds = 0;
+    if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK ||
+        curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) != CURLE_OK)
+        return -1;
+    return (int64_t)seconds * 1000;
+}
+
+static bool was_sent(CURL *easy)
+{
+    curl_off_t before_send = 0;
+    /* the moment when all negotiation was over; 0 when it never came to that */
+    curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &before_send);
+    return before_send > 0;
+}
+
+static void finish(struct exchange *x)
+{
+    long status = 0;
+    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->code;
+    struct exchange_result result = {
+        .code = code,
+        .text = x->text[0] && code == x->code ? x->text : curl_easy_strerror(code),
+        .status = (int)status,
+        .retry_after_ms = retry_after(x->easy),
+        .sent = was_sent(x->easy),
+        .body = &x->body};
+    /* libcurl shall not look at what the owner lent it once done() is called */
+    curl_multi_remove_handle(x->transport->multi, x->easy);
+    x->events.done(&result, x->arg);
+    exchange_free(x);
+}
+
+static bool has_success(CURL *easy)
+{
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status < 300;
+}
+
+/* Hands on what has come. Any callback may end any exchange, so that the list is begun anew each
+ * time; x itself is protected by having left it. */
+static void deliver(struct transport *t)
+{
+    struct exchange *x;
+    while ((x = TAILQ_FIRST(&t->ready))) {
+        unset_ready(x);
+        if (x->stream && x->body.len > 0 && has_success(x->easy)) {
+            struct buf part = x->body;
+            x->body = (struct buf)BUF_INIT;
+            if (x->ended)
+                set_ready(x); /* first: data() may free it */
+            x->events.data(part.data, part.len, x->arg);
+            buf_done(&part);
+        } else if (x->ended) {
+            finish(x);
+        }
+    }
+}
+
+static void take_ended(struct transport *t)
+{
+    int left = 0;
+    for (CURLMsg *message; (message = curl_multi_info_read(t->multi, &left));) {
+        struct exchange *x = NULL;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&x);
+        x->code = message->data.result;
+        x->ended = true;
+        set_ready(x);
+    }
+}
+
+static void act(struct transport *t, curl_socket_t fd, int what)
+{
+    int running = 0;
+    curl_multi_socket_action(t->multi, fd, what, &running);
+    take_ended(t);
+    deliver(t);
+}
+
+static void on_socket(evutil_socket_t fd, short what, void *arg)
+{
+    struct transport *t = arg;
+    act(t, fd,
+        ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0));
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_deliver(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    take_ended(arg);
+    deliver(arg);
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    struct transport *t = arg;
+    struct timeval after = timeval_from_ms(timeout_ms);
+    (void)multi;
+    if (timeout_ms < 0)
+        return event_del(t->timer);
+    return event_add(t->timer, &after);
+}
+
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    struct transport *t = arg;
+    struct event *event = socket_arg;
+    (void)easy;
+    if (event)
+        event_free(event);
+    if (what == CURL_POLL_REMOVE) {
+        curl_multi_assign(t->multi, fd, NULL);
+        return 0;
+    }
+    short interest = (short)(((what & CURL_POLL_IN) ? EV_READ : 0) |
+                             ((what & CURL_POLL_OUT) ? EV_WRITE : 0) | EV_PERSIST);
+    event = event_new(t->base, fd, interest, on_socket, t);
+    curl_multi_assign(t->multi, fd, event);
+    return event && event_add(event, NULL) == 0 ? 0 : -1;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct exchange *x = arg;
+    size_t length = size * count;
+    if (length > KUBE_ANSWER_MAX - x->body.len) {
+        x->too_large = true;
+        return 0;
+    }
+    buf_add(&x->body, bytes, length);
+    if (x->stream)
+        set_ready(x);
+    return x->body.failed ? 0 : length;
+}
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct transport *t = arg;
+    unsigned silence_ms = KUBE_SILENCE_MS;
+    (void)purpose;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0)
+        return CURL_SOCKET_BAD;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
+    t->connections++;
+    return fd;
+}
+
+static struct curl_blob blob(const struct buf *pem)
+{
+    return (struct curl_blob){.data = pem->data, .len = pem->len, .flags = CURL_BLOB_NOCOPY};
+}
+
+static void set_tls(CURL *easy, const struct exchange_request *request)
+{
+    struct curl_blob part;
+    if (request->ca) {
+        part = blob(request->ca);
+        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &part);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+    if (request->insecure) {
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (request->certificate) {
+        part = blob(request->certificate);
+        curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &part);
+        curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
+        part = blob(request->key);
+        curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &part);
+        curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
+    }
+}
+
+static void set_connection(struct exchange *x, const struct exchange_request *request)
+{
+    CURL *easy = x->easy;
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L); /* share the one connection that is being made */
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 10L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x->transport);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)KUBE_CONNECT_MS);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROXY, request->proxy);
+    if (request->connect_to)
+        x->connect_to = curl_slist_append(NULL, request->connect_to);
+    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, x->connect_to);
+}
+
+static void set_request(struct exchange *x, const struct exchange_request *request)
+{
+    CURL *easy = x->easy;
+    curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "drarun/" DRARUN_VERSION);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
+    if (!request->stream) /* packed, the events of a watch would wait for each other */
+        curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+    if (request->body) {
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+    }
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->text);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, x);
+}
+
+int exchange_start(struct transport *t, const struct exchange_request *request,
+                   const struct exchange_events *events, void *arg, struct exchange **ret_exchange,
+                   struct drarun_error *err)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+    if (!x || !(x->easy = curl_easy_init())) {
+        free(x);
+        return error_set(err, ENOMEM, "out of memory");
+    }
+    x->transport = t;
+    x->events = *events;
+    x->arg = arg;
+    x->stream = request->stream;
+    set_connection(x, request);
+    set_tls(x->easy, request);
+    set_request(x, request);
+    CURLMcode code = curl_multi_add_handle(t->multi, x->easy);
+    if (code != CURLM_OK) {
+        exchange_free(x);
+        return error_set(err, code == CURLM_OUT_OF_MEMORY ? ENOMEM : EIO, "libcurl: %s",
+                         curl_multi_strerror(code));
+    }
+    *ret_exchange = x;
+    return 0;
+}
+
+void exchange_cancel(struct exchange *x)
+{
+    if (x)
+        exchange_free(x);
+}
+
+void exchange_pause(struct exchange *x, bool pause)
+{
+    if (x->paused == pause)
+        return;
+    x->paused = pause;
+    curl_easy_pause(x->easy, pause ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+    if (!TAILQ_EMPTY(&x->transport->ready)) /* continuing may have brought something at once */
+        event_active(x->transport->deliver, 0, 0);
+}
+
+uint64_t transport_connections(const struct transport *t)
+{
+    return t->connections;
+}
+
+int transport_new(struct event_base *base, struct transport **ret_transport,
+                  struct drarun_error *err)
+{
+    struct transport *t = calloc(1, sizeof *t);
+    if (!t)
+        return error_set(err, ENOMEM, "out of memory");
+    TAILQ_INIT(&t->ready);
+    t->base = base;
+    t->timer = event_new(base, -1, 0, on_timer, t);
+    t->deliver = event_new(base, -1, 0, on_deliver, t);
+    if (!t->timer || !t->deliver || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+        !(t->multi = curl_multi_init())) {
+        transport_free(t);
+        return error_set(err, ENOMEM, "libcurl cannot be set up: out of memory");
+    }
+    curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
+    curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
+    curl_multi_setopt(t->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    *ret_transport = t;
+    return 0;
+}
+
+void transport_free(struct transport *t)
+{
+    if (!t)
+        return;
+    if (t->multi)
+        curl_multi_cleanup(t->multi);
+    if (t->timer)
+        event_free(t->timer);
+    if (t->deliver)
+        event_free(t->deliver);
+    free(t);
+}
