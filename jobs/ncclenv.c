@@ -56,6 +56,7 @@ static void set_own(struct planning *p, struct plan_vars *vars, const char *name
             warn_override(p, name, user, value);
         return;
     }
+    ncclenv_script_loses(p, name, value, rule);
     plan_vars_set(vars,
                   (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),
                                     "docs/design/011-derivation.md"});
@@ -288,6 +289,7 @@ void ncclenv_common(struct planning *p)
              profile->source);
     check_confirmation(p);
     set_mnnvl(p);
+    ncclenv_script(p);
     add_user(p);
 }
 

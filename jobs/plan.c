@@ -70,6 +70,15 @@ void plan_vars_set(struct plan_vars *vars, struct plan_var var)
     vars->list[vars->count++] = var;
 }
 
+void plan_vars_drop(struct plan_vars *vars, const char *name)
+{
+    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, name);
+    if (!there)
+        return;
+    vars->count--;
+    memmove(there, there + 1, (size_t)(vars->list + vars->count - there) * sizeof *there);
+}
+
 const char *plan_node_label(const struct planning *p, const char *node, const char *key)
 {
     const json_t *labels = node ? json_object_get(p->in->node_labels, node) : NULL;

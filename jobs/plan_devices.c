@@ -328,6 +328,9 @@ static const struct profile *detect(struct planning *p, const struct plan_worker
                  : nic ? nic->device.ibdev
                        : NULL,
         .arch = json_string_value(json_object_get(labels, "kubernetes.io/arch")),
+        .product =
+            json_string_value(json_object_get(json_array_get(worker->probe.gpus, 0), "product")),
+        .files = worker->probe.files,
     };
     return profiles_detect(p->in->profiles, &facts, ret_fact, size);
 }

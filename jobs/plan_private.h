@@ -35,6 +35,12 @@ void ncclenv_ranks(struct planning *p, uint32_t w);
 const char *ncclenv_effective(const struct planning *p, const char *name);
 bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value);
 
+/* ncclenv_script.c: what a vendor's script set, over the rows of the common environment. */
+void ncclenv_script(struct planning *p);
+/* Says where a value of ours takes the place of the script's. */
+void ncclenv_script_loses(struct planning *p, const char *name, const char *value,
+                          const char *rule);
+
 /* pairs.c: classes of the pairs and NCCL's choice. */
 int pairs_run(struct planning *p, uint32_t w, struct drarun_error *err);
 void pairs_warn(struct planning *p, uint32_t w);

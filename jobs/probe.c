@@ -147,6 +147,38 @@ static int read_numa_cpus(const json_t *document, struct probe *p, struct drarun
     return 0;
 }
 
+/* They end up in what a shell evaluates. */
+static bool are_names(const json_t *env)
+{
+    static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)env, name, value)
+    {
+        if (!name[0] || strspn(name, chars) != strlen(name) || (name[0] >= '0' && name[0] <= '9'))
+            return false;
+    }
+    return true;
+}
+
+static int read_script(const json_t *document, struct probe *p, struct drarun_error *err)
+{
+    const json_t *script = NULL;
+    int rc = member(document, "script", JSON_OBJECT, "an object", &script, err);
+    if (rc < 0 || !script)
+        return rc;
+    p->script = json_string_value(json_object_get(script, "path"));
+    p->script_reason = json_string_value(json_object_get(script, "reason"));
+    if (!p->script)
+        return wrong(err, "script.path", "a text");
+    rc = member(script, "env", JSON_OBJECT, "an object by name", &p->script_env, err);
+    if (rc == 0 && !p->script_env == !p->script_reason)
+        rc = wrong(err, "script", "env, or the reason why there is none");
+    if (rc == 0 && !are_names(p->script_env))
+        rc = wrong(err, "script.env", "names of variables");
+    return rc;
+}
+
 static enum probe_flag flag_at(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -191,6 +223,8 @@ int probe_read(const json_t *document, struct probe *ret_probe, struct drarun_er
             rc = read_pairs(document, &p, err);
         if (rc == 0)
             rc = read_numa_cpus(document, &p, err);
+        if (rc == 0)
+            rc = read_script(document, &p, err);
         if (rc < 0)
             return rc;
     }

@@ -57,7 +57,8 @@ static int check_variables(const char *profile, const json_t *list, struct draru
 {
     static const struct key keys[] = {{"name", JSON_STRING},   {"value", JSON_STRING},
                                       {"reason", JSON_STRING}, {"source", JSON_STRING},
-                                      {"file", JSON_TRUE},     {"when", JSON_OBJECT}};
+                                      {"file", JSON_TRUE},     {"keep", JSON_TRUE},
+                                      {"when", JSON_OBJECT}};
     static const struct key conditions[] = {{"ncclBelow", JSON_STRING},
                                             {"ncclFrom", JSON_STRING},
                                             {"instanceType", JSON_ARRAY},
@@ -96,17 +97,23 @@ static int check_profile(const json_t *entry, struct drarun_error *err)
         {"nicMbps", JSON_REAL},      {"variables", JSON_ARRAY},
         {"prepend", JSON_ARRAY},     {"confirm", JSON_ARRAY},
         {"directories", JSON_ARRAY}, {"directoryFile", JSON_STRING},
-        {"numaPairs", JSON_ARRAY},
+        {"numaPairs", JSON_ARRAY},   {"script", JSON_STRING},
+        {"scriptWins", JSON_TRUE},
     };
     static const struct key detect[] = {{"instanceType", JSON_ARRAY}, {"attribute", JSON_OBJECT},
                                         {"label", JSON_OBJECT},       {"linkLayer", JSON_ARRAY},
-                                        {"ibdev", JSON_ARRAY},        {"arch", JSON_ARRAY}};
+                                        {"ibdev", JSON_ARRAY},        {"arch", JSON_ARRAY},
+                                        {"product", JSON_ARRAY},      {"file", JSON_ARRAY}};
     const char *name = json_string_value(json_object_get(entry, "name"));
     char what[128];
     if (!name)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "profiles: a profile without a name");
     snprintf(what, sizeof what, "profile %.60s", name);
     int rc = check_keys(what, entry, keys, ARRAY_LEN(keys), err);
+    const char *script = json_string_value(json_object_get(entry, "script"));
+    if (rc == 0 && script && script[0] != '/')
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: script: expected an absolute path, got \"%.80s\"", what, script);
     if (rc == 0)
         rc = check_keys(what, json_object_get(entry, "detect"), detect, ARRAY_LEN(detect), err);
     if (rc == 0)
@@ -139,6 +146,8 @@ static struct profile read_profile(const json_t *entry)
         .hca_list = flag(entry, "hcaList", true),
         .roce_gid = flag(entry, "roceGid", true),
         .merge_rails = flag(entry, "mergeRails", false),
+        .script = json_string_value(json_object_get(entry, "script")),
+        .script_wins = flag(entry, "scriptWins", false),
         .inter_socket = json_number_value(json_object_get(entry, "interSocketGBs")),
         .nic_gbs = json_number_value(json_object_get(entry, "nicMbps")) * GBS_PER_MBPS,
         .detect = json_object_get(entry, "detect"),
@@ -304,18 +313,39 @@ static bool by_label(const struct profile *profile, const struct profile_facts *
     return false;
 }
 
-/* Every condition that the profile has must hold, and it must have one. */
+/* The first of the files that the pod shows to be there. */
+static const char *first_file(const json_t *paths, const json_t *files)
+{
+    for (size_t i = 0; i < json_array_size(paths); i++) {
+        const char *path = json_string_value(json_array_get(paths, i));
+        if (path && json_is_true(json_object_get(files, path)))
+            return path;
+    }
+    return NULL;
+}
+
+/* Every condition that the profile has must hold, and it must have one beside the architecture and
+ * the product, which tell no fabric. */
 static bool by_probe(const struct profile *profile, const struct profile_facts *facts,
                      char *ret_fact, size_t size)
 {
     const json_t *layer = json_object_get(profile->detect, "linkLayer");
     const json_t *ibdev = json_object_get(profile->detect, "ibdev");
     const json_t *arch = json_object_get(profile->detect, "arch");
-    if ((!layer && !ibdev) || (layer && !match_any(facts->link_layer, layer)) ||
-        (ibdev && !match_any(facts->ibdev, ibdev)) || (arch && !match_any(facts->arch, arch)))
+    const json_t *product = json_object_get(profile->detect, "product");
+    const json_t *paths = json_object_get(profile->detect, "file");
+    const char *file = first_file(paths, facts->files);
+    if ((!layer && !ibdev && !paths) || (layer && !match_any(facts->link_layer, layer)) ||
+        (ibdev && !match_any(facts->ibdev, ibdev)) || (arch && !match_any(facts->arch, arch)) ||
+        (product && !match_any(facts->product, product)) || (paths && !file))
         return false;
-    snprintf(ret_fact, size, "link layer %s%s%s", facts->link_layer ? facts->link_layer : "unknown",
-             ibdev ? ", device " : "", ibdev && facts->ibdev ? facts->ibdev : "");
+    if (file)
+        snprintf(ret_fact, size, "%s%s%s", file, product ? " with " : "",
+                 product ? facts->product : "");
+    else
+        snprintf(ret_fact, size, "link layer %s%s%s",
+                 facts->link_layer ? facts->link_layer : "unknown", ibdev ? ", device " : "",
+                 ibdev && facts->ibdev ? facts->ibdev : "");
     return true;
 }
 

@@ -22,10 +22,12 @@ struct profile { /* borrowed from the document */
     bool hca_list;        /* NCCL_IB_HCA is set */
     bool roce_gid;        /* a shifted GID index may be set */
     bool merge_rails;     /* NCCL_NET_MERGE_LEVEL by rule */
+    bool script_wins;     /* over the profile's variables, which are then those of "keep" alone */
     double inter_socket;  /* GB/s where nothing was probed */
     double nic_gbs;       /* GB/s of a NIC whose speed is not known */
     const json_t *detect, *variables, *prepend, *confirm, *directories, *numa_pairs;
     const char *directory_file;
+    const char *script; /* of the vendor, in the image: sets the environment; NULL: none */
 };
 
 struct profiles {
@@ -54,6 +56,8 @@ struct profile_facts {
     const char *link_layer; /* of the NICs */
     const char *ibdev;      /* name of a NIC's IB device */
     const char *arch;       /* kubernetes.io/arch */
+    const char *product;    /* of a GPU that the pod shows */
+    const json_t *files;    /* path -> bool: in the pod */
 };
 
 /* The first profile that matches, by instance type, then by attribute of the node's NICs, then by

@@ -32,6 +32,8 @@
     X(EXTRA_IB_DEVICES_VISIBLE)                                                                    \
     X(GID_INDEX_DIFFERS)                                                                           \
     X(PROFILE_FILE_MISSING)                                                                        \
+    X(VENDOR_SCRIPT_DIFFERS)                                                                       \
+    X(VENDOR_SCRIPT_NOT_USED)                                                                      \
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \
     X(IMEX_CLIQUE_MISMATCH)                                                                        \

@@ -53,9 +53,12 @@ static bool printable_line(const char *value)
 static void print_var(const struct plan_var *var, enum env_format format, bool prepend,
                       bool explain, struct buf *out)
 {
-    if (of_the_job(var) || (format != ENV_SH && !printable_line(var->value)) ||
-        (format == ENV_NCCL_CONF && strncmp(var->name, "NCCL_", 5) != 0))
+    if (of_the_job(var) || (format == ENV_NCCL_CONF && strncmp(var->name, "NCCL_", 5) != 0))
         return;
+    if (format != ENV_SH && !printable_line(var->value)) {
+        buf_printf(out, "# %s is left out: its value has several lines\n", var->name);
+        return;
+    }
     if (explain)
         add_comment(var, out);
     if (format != ENV_SH) {

@@ -192,6 +192,8 @@ static void add_files(json_t *probe, int root, const struct profiles *profiles)
     size_t i;
     for (size_t p = 0; p < profiles->count; p++) {
         const struct profile *profile = &profiles->list[p];
+        if (profile->script)
+            look_for(files, root, profile->script);
         json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
             look_for_row(files, root, profile, json_string_value(entry));
         json_array_foreach((json_t *)profile->variables, i, entry)

@@ -2,23 +2,19 @@
 #include "launcher/verb_env.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/plan.h"
-#include "launcher/cluster_files.h"
+#include "launcher/env_inputs.h"
 #include "launcher/env_print.h"
-#include "launcher/host_probe.h"
-#include "launcher/profile_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/doc/load.h"
 
 struct options {
-    struct strlist claims, slices, nodes;
-    const char *probe, *root, *format, *network, *version, *profile, *profiles, *interface;
+    struct env_sources sources;
+    const char *format, *network, *version, *profile, *interface;
     bool explain, help;
 };
 
@@ -30,36 +26,42 @@ static const struct option_spec option_list[] = {
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, claims),
-     .help = "the pod's ResourceClaims, allocated; may come again\n(default: the GPUs and NICs "
-             "that this machine shows)"},
+     .offset = offsetof(struct options, sources.claims),
+     .help = "the pod's ResourceClaims, allocated; with the Pod among\nthem, its own of many; may "
+             "come again (default: the\nGPUs and NICs that this machine shows)"},
     {.name = "slices",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, slices),
+     .offset = offsetof(struct options, sources.slices),
      .help = "ResourceSlices of the time of allocation; may come again"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, nodes),
+     .offset = offsetof(struct options, sources.nodes),
      .help = "Nodes, whose labels tell the machine type; may come again"},
+    {.name = "pod",
+     .value = "NAME",
+     .group = input,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, sources.pod),
+     .help = "which of the Pods among the claims"},
     {.name = "probe",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, probe),
+     .offset = offsetof(struct options, sources.probe),
      .help = "what the pod shows, as JSON"},
     {.name = "root",
      .value = "DIR",
      .choices = "DIR",
      .group = input,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, root),
+     .offset = offsetof(struct options, sources.root),
      .help = "a captured tree in place of / to look at"},
     {.name = "network",
      .value = "KIND",
@@ -85,7 +87,7 @@ static const struct option_spec option_list[] = {
      .choices = "FILE",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, profiles),
+     .offset = offsetof(struct options, sources.profiles),
      .help = "further profiles of the site, tried first"},
     {.name = "interface",
      .value = "NAME",
@@ -116,92 +118,6 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 
 /* ---- deriving ---- */
 
-struct inputs {
-    json_t *claims, *slices_json, *nodes, *labels;
-    struct doc *probe_file;
-    json_t *probe; /* of the file, or made of what the machine shows */
-    struct slices slices;
-    struct profiles profiles;
-    struct strlist user;
-};
-
-static void inputs_done(struct inputs *in)
-{
-    slices_done(&in->slices);
-    profiles_done(&in->profiles);
-    strlist_done(&in->user);
-    json_decref(in->claims);
-    json_decref(in->slices_json);
-    json_decref(in->nodes);
-    json_decref(in->labels);
-    json_decref(in->probe);
-    doc_free(in->probe_file);
-}
-
-/* A variable that an earlier `eval "$(drarun env)"` set and nobody has changed since is no wish of
- * the user's (env_print.h). */
-static bool is_derived(const char *entry)
-{
-    const char *list = getenv(ENV_DERIVED);
-    size_t length = strlen(entry);
-    for (const char *line = list; line && *line;) {
-        const char *end = strchrnul(line, '\n');
-        if ((size_t)(end - line) == length && strncmp(line, entry, length) == 0)
-            return true;
-        line = *end ? end + 1 : end;
-    }
-    return false;
-}
-
-/* What the user has set for the libraries that we set variables for. */
-static void read_environment(struct strlist *user)
-{
-    static const char *const prefixes[] = {"NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_"};
-    for (char **item = environ; item && *item; item++)
-        for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-            if (strncmp(*item, prefixes[i], strlen(prefixes[i])) == 0 && !is_derived(*item))
-                strlist_add(user, *item);
-}
-
-/* One file may hold all of them. */
-static int read_objects(const struct options *o, struct inputs *in, struct drarun_error *err)
-{
-    const struct cluster_kind claims[] = {
-        {"ResourceClaim", in->claims}, {"ResourceSlice", in->slices_json}, {"Node", in->nodes}};
-    const struct cluster_kind slices[] = {{"ResourceSlice", in->slices_json}, {"Node", in->nodes}};
-    int rc = cluster_files_read(&o->claims, claims, ARRAY_LEN(claims), err);
-    if (rc == 0)
-        rc = cluster_files_read(&o->slices, slices, ARRAY_LEN(slices), err);
-    return rc == 0 ? cluster_files_read(&o->nodes, &slices[1], 1, err) : rc;
-}
-
-static int read_probe(const char *path, struct inputs *in, struct drarun_error *err)
-{
-    int rc = doc_load_one(path, &in->probe_file, err);
-    if (rc == 0)
-        in->probe = json_incref(doc_root(in->probe_file, 0));
-    return rc;
-}
-
-static int read_inputs(const struct options *o, struct inputs *in, struct drarun_error *err)
-{
-    int rc = profile_file_load(o->profiles, &in->profiles, err);
-    in->claims = json_array();
-    in->slices_json = json_array();
-    in->nodes = json_array();
-    if (rc == 0)
-        rc = read_objects(o, in, err);
-    if (rc == 0)
-        rc = slices_read(in->slices_json, &in->slices, err);
-    if (rc == 0 && o->probe)
-        rc = read_probe(o->probe, in, err);
-    if (rc == 0 && !o->probe && (o->root || o->claims.count == 0))
-        rc = host_probe(o->root, &in->profiles, &in->probe, err);
-    in->labels = cluster_node_labels(in->nodes);
-    read_environment(&in->user);
-    return rc;
-}
-
 static void print(const struct plan *plan, const struct options *o, struct buf *out)
 {
     const char *format = o->format ? o->format : "sh";
@@ -229,11 +145,11 @@ static void log_plan(const struct plan *plan)
     buf_done(&line);
 }
 
-static int derive_and_print(const struct options *o, struct inputs *in, struct buf *out,
+static int derive_and_print(const struct options *o, struct env_inputs *in, struct buf *out,
                             struct drarun_error *err)
 {
-    struct plan_worker_input worker = {.claims = o->claims.count > 0 ? in->claims : NULL,
-                                       .probe = in->probe};
+    struct plan_worker_input worker = {
+        .pod = in->pod, .node = in->node, .claims = in->claims, .probe = in->probe};
     struct plan_input plan_in = {
         .network =
             o->network && strcmp(o->network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,
@@ -250,6 +166,10 @@ static int derive_and_print(const struct options *o, struct inputs *in, struct b
     };
     struct plan plan;
     int rc = plan_build(&plan_in, &plan, err);
+    if (rc == 0 && !plan.refusal.code && env_inputs_run_script(in, plan.profile)) {
+        plan_done(&plan); /* which script it is, the first plan told */
+        rc = plan_build(&plan_in, &plan, err);
+    }
     if (rc < 0)
         return rc;
     log_plan(&plan);
@@ -269,7 +189,7 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
         return used < 0 ? used : 0;
     if (used < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
-    if (options->claims.count > 0 && options->slices.count == 0)
+    if (options->sources.claims.count > 0 && options->sources.slices.count == 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--claims needs --slices, which say what the devices are");
     return 0;
@@ -278,21 +198,21 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
-    struct inputs in = {0};
+    struct env_inputs in = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int rc = parse(argc, argv, &options, &err);
     if (rc == 0 && options.help) {
         verb_help(&verb_env, &out);
     } else if (rc == 0) {
-        rc = read_inputs(&options, &in, &err);
+        rc = env_inputs_read(&options.sources, &in, &err);
         if (rc == 0)
             rc = derive_and_print(&options, &in, &out, &err);
     }
-    inputs_done(&in);
-    strlist_done(&options.claims);
-    strlist_done(&options.slices);
-    strlist_done(&options.nodes);
+    env_inputs_done(&in);
+    strlist_done(&options.sources.claims);
+    strlist_done(&options.sources.slices);
+    strlist_done(&options.sources.nodes);
     if (rc == 0)
         return verb_write("env", &out);
     buf_done(&out);

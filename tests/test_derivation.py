@@ -266,6 +266,108 @@ def test_old_shapes(vector, derive):
     passes(derive(v))
 
 
+# ---- a vendor's script ----
+
+GIB = "/usr/local/gib/scripts/set_nccl_env.sh"
+TABLE = {  # of gke-a4, without the rows that stay beside a script
+    "NCCL_CROSS_NIC": "0", "NCCL_NET_GDR_LEVEL": "PIX", "NCCL_P2P_NET_CHUNKSIZE": "131072",
+    "NCCL_NVLS_CHUNKSIZE": "524288", "NCCL_IB_ADAPTIVE_ROUTING": "1", "NCCL_IB_QPS_PER_CONNECTION": "4",
+    "NCCL_IB_TC": "52", "NCCL_IB_FIFO_TC": "84",
+    "NCCL_TUNER_CONFIG_PATH": "/usr/local/gib/configs/tuner_config_a4.txtpb"}
+
+
+@pytest.fixture
+def scripted(vector):
+    """Vector 01 with what the script is said to have set on each worker."""
+    def get(*environments):
+        v = vector("01-a4-2gpu-2nic")
+        for worker, environment in zip(v["input"]["workers"], environments * 2):
+            worker["probe"]["script"] = {"path": GIB, **environment}
+        return v
+    return get
+
+
+def test_script_as_the_table(scripted, derive):
+    passes(derive(scripted({"env": {"NCCL_NET": "gIB", **TABLE}})))
+
+
+def test_script_of_another_release(scripted, derive):
+    """A value changed, one is new, one is gone; NCCL_NET stays, which no script may leave to chance."""
+    script = {**TABLE, "NCCL_IB_TC": "60", "NCCL_P2P_NVL_CHUNKSIZE": "262144"}
+    del script["NCCL_NVLS_CHUNKSIZE"]
+    v = scripted({"env": script})
+    v["expect"]["env"].update(NCCL_IB_TC="60", NCCL_P2P_NVL_CHUNKSIZE="262144")
+    del v["expect"]["env"]["NCCL_NVLS_CHUNKSIZE"]
+    for _ in range(3):
+        warn(v, "VENDOR_SCRIPT_DIFFERS", None)
+    passes(derive(v))
+
+
+def test_script_does_not_decide_for_us(scripted, derive):
+    """Interfaces and the user's own values stand above it."""
+    v = scripted({"env": {**TABLE, "NCCL_SOCKET_IFNAME": "eth0,eth1", "NCCL_IB_TC": "60"}})
+    v["input"]["launcher"]["userEnv"] = {"NCCL_IB_TC": "7"}
+    v["expect"]["env"]["NCCL_IB_TC"] = "7"
+    for _ in range(2):
+        warn(v, "VENDOR_SCRIPT_DIFFERS", None)
+    warn(v, "USER_OVERRIDES_PROFILE", None)
+    passes(derive(v))
+
+
+def test_script_and_the_gid_index(scripted, derive):
+    v = scripted({"env": {**TABLE, "NCCL_IB_GID_INDEX": "3"}})
+    v["expect"]["env"]["NCCL_IB_GID_INDEX"] = "3"
+    warn(v, "VENDOR_SCRIPT_DIFFERS", None)
+    for w, worker in enumerate(v["input"]["workers"]):
+        for ibdev in worker["probe"]["ibdevs"].values():
+            ibdev["gidIndex"] = 5
+        v["expect"]["workers"][w]["env"] = {"NCCL_IB_GID_INDEX": "5", "UCX_IB_GID_INDEX": "5"}
+        warn(v, "GID_INDEX_DIFFERS", w)
+    warn(v, "VENDOR_SCRIPT_DIFFERS", None)
+    passes(derive(v))
+
+
+@pytest.mark.parametrize("path,expected,differs", [
+    ("/usr/local/gib/lib64:", "/usr/local/gib/lib64:/usr/local/nvidia/lib64", False),
+    ("/new:/usr/local/gib/lib64", "/new:/usr/local/gib/lib64:/usr/local/nvidia/lib64", True),
+    ("::", "/usr/local/gib/lib64:/usr/local/nvidia/lib64", False),
+])
+def test_script_and_the_library_path(scripted, derive, path, expected, differs):
+    """Both are searched, the script's first; an empty element would be the current directory."""
+    v = scripted({"env": {**TABLE, "LD_LIBRARY_PATH": path}})
+    v["expect"]["prepend"]["LD_LIBRARY_PATH"] = expected
+    if differs:
+        warn(v, "VENDOR_SCRIPT_DIFFERS", None)
+    passes(derive(v))
+
+
+def test_script_that_was_not_used(scripted, derive):
+    v = scripted({"reason": "ended with status 1"})
+    for w in range(2):
+        warn(v, "VENDOR_SCRIPT_NOT_USED", w)
+    passes(derive(v))
+
+
+def test_scripts_that_disagree(scripted, derive):
+    v = scripted({"env": TABLE}, {"env": {**TABLE, "NCCL_IB_TC": "60"}})
+    warn(v, "VENDOR_SCRIPT_DIFFERS", 1)
+    passes(derive(v))
+
+
+@pytest.mark.parametrize("script,says", [
+    ([], "script: expected an object"),
+    ({"env": {}}, "script.path"),
+    ({"path": GIB}, "env, or the reason"),
+    ({"path": GIB, "env": {}, "reason": "both"}, "env, or the reason"),
+    ({"path": GIB, "env": []}, "env: expected an object"),
+    ({"path": GIB, "env": {"A;reboot": "1"}}, "script.env: expected names"),
+])
+def test_script_of_a_wrong_shape(vector, derive, script, says):
+    v = vector("01-a4-2gpu-2nic")
+    v["input"]["workers"][0]["probe"]["script"] = script
+    assert says in derive(v)
+
+
 # ---- drarun env ----
 
 @pytest.fixture
@@ -370,6 +472,66 @@ def test_env_knows_its_own_values(files, env):
     assert not any("NCCL_NET_GDR_LEVEL" in line or "NCCL_NVLS" in line for line in overridden), second.stderr
 
 
+def make_pod(worker, name, namespace="train"):
+    """The Pod of a worker of a vector as the API has it; the last claim is one that the scheduler made."""
+    names = [claim["metadata"]["name"] for claim in worker["claims"]]
+    return {"kind": "Pod", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"nodeName": worker["node"], "resourceClaims": [
+                {"name": "gpus", "resourceClaimTemplateName": "gpus"}]},
+            "status": {"resourceClaimStatuses": [{"name": "gpus", "resourceClaimName": names[0]}],
+                       "extendedResourceClaimStatus": {"resourceClaimName": names[1], "requestMappings": []}}}
+
+
+@pytest.fixture
+def cluster(files, vector, tmp_path):
+    """Options as `files` gives them, with the claims and Pods of two workers among those of others."""
+    def write(*changes):
+        options = files("01-a4-2gpu-2nic", "a4-highgpu-8g")
+        workers = vector("01-a4-2gpu-2nic")["input"]["workers"]
+        items = [{"kind": "ResourceClaim", "metadata": {"name": "waits", "namespace": "train"}, "status": {}}]
+        for i, worker in enumerate(workers):
+            items.append(make_pod(worker, f"w-{i}"))
+            for claim in worker["claims"]:
+                claim["metadata"]["namespace"] = "train"
+                other = copy.deepcopy(claim)
+                other["metadata"]["namespace"] = "other"
+                other["status"]["allocation"]["devices"]["results"] = []
+                items += [other, claim]
+        for change in changes:
+            change(items)
+        (tmp_path / "claims.json").write_text(json.dumps({"kind": "List", "items": items}))
+        return options
+    return write
+
+
+def test_env_of_a_pod_among_many(cluster, env):
+    """Its claims are those that its status names, also the scheduler's own for extended resources."""
+    done = env(*cluster(), "--pod", "w-0", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    worker, = json.loads(done.stdout)["workers"]
+    assert worker["pod"] == "w-0" and len(worker["ranks"]) == 2
+    assert {nic for rank in worker["ranks"] for nic in rank["nics"]} == {"mlx5_0", "mlx5_1"}
+
+
+def test_env_of_the_only_pod(cluster, env):
+    def one(items):
+        items.remove(next(item for item in items if item["metadata"]["name"] == "w-1"))
+    assert "2 GPUs, 2 NICs: 2 PIX" in env(*cluster(one)).stderr
+
+
+@pytest.mark.parametrize("change,options,says", [
+    (None, [], "which of 2 Pods (w-0, w-1)? --pod NAME says it"),
+    (None, ["--pod", "w-2"], "--pod w-2: the files of --claims hold the Pods w-0, w-1"),
+    (lambda items: items.clear() or items.append({"kind": "ResourceClaim", "metadata": {"name": "x"}}),
+     ["--pod", "w-0"], "--pod w-0: the files of --claims hold no Pod"),
+    (lambda items: items.__delitem__(slice(2, 6)), ["--pod", "w-0"],
+     "pod w-0 holds the claim nccl-gib-test-0-gpu-"),
+])
+def test_env_of_which_pod(cluster, env, change, options, says):
+    done = env(*cluster(*[change] if change else []), *options)
+    assert done.returncode == 65 and says in done.stderr and done.stdout == "", done.stderr
+
+
 @pytest.mark.parametrize("options,status,says", [
     (["--claims", "/none"], 64, "--claims needs --slices"),
     (["--slices", "/none", "--claims", "/none"], 65, "/none"),
@@ -401,7 +563,7 @@ def test_env_with_a_sites_profile(files, env, tmp_path):
 
 
 @pytest.mark.parametrize("fixture,profile,path,line", [
-    ("a4-highgpu-8g", "generic-roce", "PIX", "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400"),
+    ("a4-highgpu-8g", "gke-a4", "PIX", "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400"),
     ("dgx-h100", "generic-ib", "PXB", "8 GPUs, 12 NICs: 8 PXB; 400 GB/s of 400"),
     ("oke-gb200-v3-4", "generic-roce", "P2C", "4 GPUs, 8 NICs: 4 P2C; 200 GB/s of 200"),
 ])
