@@ -97,6 +97,13 @@ def control_plane():
         yield made
 
 
+@pytest.fixture(scope="session")
+def cluster():
+    """A Kubernetes with two real nodes."""
+    with Cluster(nodes=2) as made:
+        yield made
+
+
 @pytest.fixture
 def machine(source, tmp_path):
     """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""

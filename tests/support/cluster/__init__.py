@@ -10,11 +10,14 @@ import pytest
 
 from ..build import SOURCE
 from .api import wait
+from . import image as images
 from .audit import Audit
 from .keys import Authority
 from .network import Bridge, Loopback
+from .node import Node
 from .objects import Namespace, held_to_be_clean
 from .plane import Plane
+from .pods import Pod, cut
 from .state import State
 
 
@@ -46,20 +49,20 @@ class Cluster:
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False):
+    def __init__(self, nodes=0, gang=False, images=("busybox",)):
         reason = missing(nodes)
         if reason:
             pytest.skip(reason)
         self.programs = fetched()[0]
         self.state, self.network, self.plane = None, None, None
-        self.apis = []
+        self.nodes = []
         try:
-            self._start(nodes, gang)
+            self._start(nodes, gang, images)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes, gang):
+    def _start(self, nodes, gang, wanted):
         self.state = State()
         self.folder = self.state.path
         self.network = Bridge() if nodes else Loopback()
@@ -69,8 +72,30 @@ class Cluster:
         self.api, self.audit = self.plane.admin, Audit(self.plane.audit_log)
         self.etcd, self.apiserver = self.plane.etcd, self.plane.apiserver
         self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler
-        self.plane.start()
+        self.plane.start_servers()
+        self.nodes = [Node(self, i) for i in range(nodes)]
+        for node in self.nodes:
+            node.start(nodes)
+        for name in ("pause", *wanted) if nodes else ():
+            self.image(name)
+        self.plane.wait_ready()
+        self.plane.start_others()
+        for node in self.nodes:
+            node.start_kubelet()
         self.plane.wait_accounts()
+        for node in self.nodes:
+            node.wait_ready()
+
+    def node(self, index):
+        return self.nodes[index]
+
+    def image(self, name, root=None, config=None):
+        """Imports an image into every node; its full name. name: one that image.py knows, or with root,
+        a directory, any name: localhost/NAME:1 holds that directory."""
+        packed = images.pack(f"localhost/{name}:1", root, config) if root else images.image(name, self.programs)
+        for node in self.nodes:
+            node.import_image(packed)
+        return f"localhost/{name}:1"
 
     def kubeconfig(self, user="admin", groups=(), namespace="default"):
         """A kubeconfig with a client certificate of this user; "admin" may do everything."""
@@ -105,6 +130,12 @@ class Cluster:
         """with cluster.clean_namespace("x") as namespace: fails when anything is left in it at the end."""
         return held_to_be_clean(self, name, seconds)
 
+    def pod(self, name, command=None, **how):
+        """A Pod, not yet made: image=, node="n0", namespace=, container={...}, and fields of its spec."""
+        return Pod(self, name, command, **how)
+
+    cut = staticmethod(cut)
+
     def logs(self):
         return "\n".join(f"== {each.name}\n{each.tail()}" for each in self.plane.daemons())
 
@@ -115,6 +146,10 @@ class Cluster:
         self.close()
 
     def close(self):
+        for node in self.nodes:
+            node.end()
+        for node in self.nodes:
+            node.wait_end()
         for part in (self.plane, self.network, self.state):
             if part:
                 part.close()

@@ -13,6 +13,7 @@ import pytest
 
 API = "10.99.0.1"
 SERVICE = "10.96.0.1"  # the first of the service range, always the API server's
+NOWHERE = "02:00:00:00:00:01"  # a hardware address that nobody has
 HOLD = ("ip link set lo up && ip link add br0 type bridge forward_delay 0 && "
         f"ip addr add {API}/24 dev br0 && ip link set br0 up && ip addr add {SERVICE}/32 dev lo && "
         "echo 1 >/proc/sys/net/ipv4/ip_forward && echo ready && exec sleep infinity")

@@ -111,10 +111,12 @@ class Plane:
     def daemons(self):
         return [each for each in (self.etcd, self.apiserver, self.controllers, self.scheduler, self.dns) if each]
 
-    def start(self):
+    def start_servers(self):
         self.etcd.start()
         self.apiserver.start()
-        self.wait_ready()
+
+    def start_others(self):
+        """What needs a ready API server."""
         for each in (self.controllers, self.scheduler, self.dns):
             if each:
                 each.start()

@@ -74,12 +74,14 @@ def _remove(path):
 def _remove_cgroup(top):
     """A cgroup goes when the last process in it has gone, which takes the kernel a moment."""
     end = time.monotonic() + REMOVE_S
-    while top.exists():
+    while True:
         for folder, _, _ in os.walk(top, topdown=False):
             try:
                 os.rmdir(folder)
             except OSError:
                 pass
+        if not top.exists():
+            return
         if time.monotonic() > end:
             raise TimeoutError(f"{top} still has processes {REMOVE_S} s after their end: "
                                f"{(top / 'cgroup.procs').read_text().split()}")
