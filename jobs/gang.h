@@ -77,15 +77,16 @@ struct gang_input {
 struct gang {
     enum gang_phase phase;
     int64_t phase_since_ms;
-    int64_t since_ms;         /* the job's begin: the total clock */
-    uint64_t seed;            /* of the jitter: the job's uid, hashed */
-    uint32_t tries;           /* releases so far, all steps */
-    unsigned step;            /* of the ladder, from 0 */
-    int64_t resume_ms;        /* GANG_RELEASING: the pause's end */
-    int64_t blocked_ms;       /* since when nothing moves; 0: not blocked */
-    uint32_t blocked_holding; /* what held and was up then: any progress starts the time anew */
-    int64_t trouble_ms;       /* since when a container's configuration is wrong; 0: none is */
-    enum gang_clock ticking;  /* besides the total clock */
+    int64_t since_ms;          /* the job's begin: the total clock */
+    uint64_t seed;             /* of the jitter: the job's uid, hashed */
+    uint32_t tries;            /* releases so far, all steps */
+    unsigned step;             /* of the ladder, from 0 */
+    int64_t resume_ms;         /* GANG_RELEASING: the pause's end */
+    int64_t blocked_ms;        /* since when nothing moves; 0: not blocked */
+    uint32_t blocked_progress; /* what was there then: any progress starts the time anew */
+    uint32_t seen;             /* pods that were there at once */
+    int64_t trouble_ms;        /* since when a container's configuration is wrong; 0: none is */
+    enum gang_clock ticking;   /* besides the total clock */
     int64_t ticking_since_ms;
     int64_t spent_ms[GANG_CLOCK_COUNT]; /* before ticking_since_ms */
     int64_t timings_ms[GANG_ENDED + 1]; /* spent in each phase that is over */

@@ -410,6 +410,14 @@ static void end_pod(const struct object *pod, struct pod_state *state)
     }
 }
 
+/* The timestamp is when the grace period ends. */
+static int64_t deleting_since(const json_t *metadata)
+{
+    int64_t end = time_at(metadata, "deletionTimestamp");
+    json_int_t grace = json_integer_value(json_object_get(metadata, "deletionGracePeriodSeconds"));
+    return end && grace > 0 ? end - grace * 1000 : end;
+}
+
 static void read_pod(const json_t *value, struct pod_state *state)
 {
     struct object pod = object_of(value);
@@ -418,7 +426,7 @@ static void read_pod(const json_t *value, struct pod_state *state)
     state->node = text_at(pod.spec, "nodeName");
     state->ip = text_at(pod.status, "podIP");
     state->gates = json_object_get(pod.spec, "schedulingGates");
-    state->deleting_since_ms = time_at(pod.metadata, "deletionTimestamp");
+    state->deleting_since_ms = deleting_since(pod.metadata);
     state->deleting = state->deleting_since_ms != 0;
     state->not_ready = node_silent(&pod);
     if (!is_over(&pod) && !state->node) {

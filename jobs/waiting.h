@@ -21,6 +21,7 @@ struct waiting_reason {
     uint32_t *workers; /* ascending */
     uint32_t count;
     int64_t since_ms; /* the longest wait among them; 0: unknown */
+    bool whole;       /* it is the whole job that waits: workers are none */
     bool stuck;       /* this does not go on by itself */
 };
 
@@ -35,6 +36,7 @@ struct waiting_input {
     int64_t now_ms;
     const struct pod_state *workers;
     uint32_t count;
+    const bool *inspected;                /* by worker: its agent has reported; NULL: not asked */
     const struct gang_decision *decision; /* NULL: only the workers' states */
     const struct prediction *prediction;  /* NULL: the slices are not known */
     const json_t *worker_job;             /* template mode: the Job, for suspension; or NULL */
