@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "drarun/error.h"
+#include "lib/base/strlist.h"
 
 enum profile_data { PROFILE_RDMA = 1, PROFILE_NETDEV, PROFILE_NO_DATA };
 
@@ -68,6 +69,8 @@ const struct profile *profiles_detect(const struct profiles *profiles,
 
 /* Shell-like pattern with * alone, without regard to case. */
 bool profile_match(const char *pattern, const char *text);
+/* Adds the absolute paths whose presence in a pod the profiles ask for, each once. */
+void profiles_files(const struct profiles *profiles, struct strlist *paths);
 /* The text of a rule, for explanations. */
 const char *profile_rule(const struct profiles *profiles, const char *id);
 
