@@ -117,7 +117,7 @@ static void send_hello(struct agent *agent)
     struct job *job = agent->job;
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
-    hello.job = job->uid;
+    hello.job = (char *)job->uid;
     hello.attempt = job->attempt;
     hello.worker = agent->index;
     hello.host = job->hostname;

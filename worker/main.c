@@ -32,6 +32,7 @@
 struct settings {
     int control_fd;
     int listen_fd;
+    uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
     bool once;
     bool in_pod;
@@ -87,8 +88,7 @@ static int listen_at(const char *text, struct settings *s, struct drarun_error *
     if (rc < 0)
         return error_prefix(err, "--listen %s", text);
     s->by_hand = true;
-    printf("drarun-worker: listening on port %u\n", port);
-    fflush(stdout);
+    s->port = port;
     return 0;
 }
 
@@ -253,6 +253,8 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
+    printf("drarun-worker: listening on port %u\n", s->port);
+    fflush(stdout); /* from here on a signal ends us in order */
     do
         status = guard_run(guard, run_agent, s, &stop, err);
     while (!stop && !s->once && status >= 0);
