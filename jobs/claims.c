@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -52,11 +51,10 @@ bool claims_wanted(const struct job_spec *spec)
 
 enum claims_alignment claims_alignment(const struct job_spec *spec)
 {
-    const struct machine *machine = machine_find(spec->nccl_profile);
     if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))
         return CLAIMS_NOT_ALIGNED;
     if (!is_claimed(&spec->gpus) || !is_claimed(&spec->nics) || spec->gpus.all || spec->nics.all ||
-        (machine && machine->no_root))
+        spec->machine.no_root)
         return CLAIMS_ALIGNED_IN_POD;
     return CLAIMS_ALIGNED_BY_CLAIM;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "jobs/k8s_name.h"
-#include "jobs/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -198,9 +197,7 @@ static int check_claim(const struct job_spec *spec, struct drarun_error *err)
 /* What the machine type that nccl.profile names cannot give. */
 static int check_machine(const struct job_spec *spec, struct drarun_error *err)
 {
-    const struct machine *machine = machine_find(spec->nccl_profile);
-    if (!machine)
-        return 0;
+    const struct machine *machine = &spec->machine;
     if (machine->no_root && spec->align == SPEC_ALIGN_REQUIRED && claimed(&spec->gpus) &&
         claimed(&spec->nics))
         return refuse(err,

@@ -1,64 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/machine.h"
 
+#include <errno.h>
 #include <string.h>
 
-#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 
-#define GKE_NVIDIA                                                                                 \
-    {                                                                                              \
-        "drarun-nvidia", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"                        \
-    }
-#define GKE_GIB                                                                                    \
-    {                                                                                              \
-        "drarun-gib", "/home/kubernetes/bin/gib", "/usr/local/gib"                                 \
-    }
-
-static const char grace[] = "its GPUs and NICs are in different PCI domains";
-static const char vmbus[] = "each of its GPUs and NICs is alone in a PCI domain";
-
-static const struct machine machines[] = {
-    {.profile = "gke-a3u", .gpus = 8, .nics = 8, .mounts = {GKE_NVIDIA, GKE_GIB}},
-    {.profile = "gke-a4", .gpus = 8, .nics = 8, .mounts = {GKE_NVIDIA, GKE_GIB}},
-    {.profile = "gke-a4x",
-     .no_root = grace,
-     .gpus = 4,
-     .nics = 4,
-     .whole_node = true,
-     .mounts = {GKE_NVIDIA, GKE_GIB}},
-    {.profile = "gke-a4x-max",
-     .no_root = grace,
-     .gpus = 4,
-     .nics = 8,
-     .whole_node = true,
-     .mounts = {GKE_NVIDIA}},
-    {.profile = "gke-tcpxo",
-     .gpus = 8,
-     .nics = 8,
-     .whole_node = true,
-     .mounts = {GKE_NVIDIA, {"drarun-aperture", "/dev/aperture_devices", "/dev/aperture_devices"}}},
-    {.profile = "azure-ndv4",
-     .no_root = vmbus,
-     .mounts = {{"drarun-microsoft", "/opt/microsoft", "/opt/microsoft"}}},
-    {.profile = "azure-ndv5",
-     .no_root = vmbus,
-     .mounts = {{"drarun-microsoft", "/opt/microsoft", "/opt/microsoft"}}},
-    {.profile = "azure-gb", .no_root = vmbus},
-    {.profile = "oci-gb200", .no_root = grace},
-    {.profile = "coreweave-gb", .no_root = grace},
-    {.profile = "nebius-h100",
-     .mounts = {{"drarun-topologyd", "/var/run/nvidia-topologyd", "/var/run/nvidia-topologyd"}}},
-};
-
-const struct machine *machine_find(const char *profile)
+static const char *text_at(const json_t *object, const char *key)
 {
-    for (size_t i = 0; profile && i < ARRAY_LEN(machines); i++)
-        if (strcmp(machines[i].profile, profile) == 0)
-            return &machines[i];
-    return NULL;
+    return json_string_value(json_object_get(object, key));
 }
 
-const struct machine *machine_at(size_t i)
+static uint32_t count_at(const json_t *object, const char *key)
 {
-    return i < ARRAY_LEN(machines) ? &machines[i] : NULL;
+    json_int_t count = json_integer_value(json_object_get(object, key));
+    return count > 0 && count <= UINT16_MAX ? (uint32_t)count : 0;
+}
+
+int machine_read(const struct profiles *profiles, const char *profile, struct machine *ret_machine,
+                 struct drarun_error *err)
+{
+    const struct profile *found = profile ? profiles_find(profiles, profile) : NULL;
+    struct machine m = {0};
+    if (found && found->machine) {
+        m = (struct machine){
+            .no_root = text_at(found->machine, "noRoot"),
+            .gpus = count_at(found->machine, "gpus"),
+            .nics = count_at(found->machine, "nics"),
+            .whole_node = json_is_true(json_object_get(found->machine, "wholeNode")),
+            .name = json_string(found->name),
+            .rules = json_incref((json_t *)found->machine),
+        };
+        m.profile = json_string_value(m.name);
+        if (!m.profile) {
+            json_decref(m.rules);
+            return error_set(err, ENOMEM, "profiles: out of memory");
+        }
+    }
+    const json_t *mounts = json_object_get(m.rules, "mounts");
+    for (size_t i = 0; i < json_array_size(mounts) && i < MACHINE_MOUNTS_MAX; i++) {
+        const json_t *mount = json_array_get(mounts, i);
+        m.mounts[i] = (struct machine_mount){text_at(mount, "name"), text_at(mount, "host"),
+                                             text_at(mount, "pod")};
+    }
+    *ret_machine = m;
+    return 0;
+}
+
+int machine_builtin(const char *profile, struct machine *ret_machine, struct drarun_error *err)
+{
+    struct profiles profiles;
+    if (!profile || strcmp(profile, "auto") == 0) {
+        *ret_machine = (struct machine){0};
+        return 0;
+    }
+    int rc = profiles_builtin(&profiles, err);
+    if (rc < 0)
+        return rc;
+    rc = machine_read(&profiles, profile, ret_machine, err);
+    profiles_done(&profiles);
+    return rc;
+}
+
+void machine_done(struct machine *machine)
+{
+    json_decref(machine->name);
+    json_decref(machine->rules);
+    *machine = (struct machine){0};
 }

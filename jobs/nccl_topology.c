@@ -36,13 +36,16 @@ const char *nccl_path_name(enum nccl_path path)
     return path < NCCL_PATH_COUNT ? names[path] : "?";
 }
 
-int nccl_level_parse(const char *text)
+int nccl_level_parse(const char *text, uint32_t version)
 {
     static const enum nccl_path old[] = {NCCL_PATH_LOC, NCCL_PATH_PIX, NCCL_PATH_PXB, NCCL_PATH_PHB,
                                          NCCL_PATH_SYS};
     for (int i = 0; i < NCCL_PATH_COUNT; i++)
         if (strcmp(text, names[i]) == 0)
-            return i;
+            return (i == NCCL_PATH_C2C && version < NCCL_VERSION(2, 26, 0)) ||
+                           (i == NCCL_PATH_P2C && version < NCCL_VERSION(2, 27, 0))
+                       ? -1
+                       : i;
     if (text[0] < '0' || text[0] > '9')
         return -1;
     unsigned long level = strtoul(text, NULL, 0);
@@ -156,7 +159,7 @@ static uint32_t rotation(const struct paths *p, uint32_t g, uint32_t *nics)
     struct locals ln, lg;
     local_nics(p, g, &ln);
     local_gpus(p, ln.list[0], &lg);
-    uint32_t per_gpu = nics_per_gpu(p->m, ln.count, lg.count), start = g;
+    uint32_t per_gpu = nics_per_gpu(p->m, ln.count, lg.count), start = p->m->nvml[g];
     if (p->m->version >= NCCL_VERSION(2, 30, 7)) /* not yet in 2.30.4 */
         start %= lg.count;
     if ((ln.count & (ln.count - 1)) == 0)
@@ -183,7 +186,7 @@ static uint32_t local_gpu(const struct paths *p, uint32_t n)
 
 /* ---- GPUDirect RDMA (ncclTopoCheckGdr) ---- */
 
-static bool c2c_counts(const struct nccl_model *m)
+bool nccl_model_c2c(const struct nccl_model *m)
 {
     if (m->gdr_c2c >= 0)
         return m->gdr_c2c != 0;
@@ -199,13 +202,13 @@ static bool gdr_on(const struct paths *p, uint32_t g, uint32_t n)
     if (path->type == NCCL_PATH_PXN)
         path = &p->to[path->relay][n];
     bool new_level = m->version >= NCCL_VERSION(2, 29, 2);
-    int level = new_level && c2c_counts(m) ? NCCL_PATH_P2C : NCCL_PATH_PXB;
+    int level = new_level && nccl_model_c2c(m) ? NCCL_PATH_P2C : NCCL_PATH_PXB;
     int distance = path->type;
     if (m->gdr_level >= 0)
         level = m->gdr_level;
     bool c2c_path = m->version >= NCCL_VERSION(2, 27, 0) ? distance == NCCL_PATH_P2C
                                                          : m->c2c && distance == NCCL_PATH_PHB;
-    if (c2c_path && c2c_counts(m) && !new_level)
+    if (c2c_path && nccl_model_c2c(m) && !new_level)
         distance = NCCL_PATH_C2C;
     return distance <= level;
 }

@@ -30,8 +30,9 @@ enum nccl_path {
 };
 
 const char *nccl_path_name(enum nccl_path path);
-/* "PIX" or the old numbers "0" to "4" and above (ncclGetLevel); -1: NCCL ignores the text. */
-int nccl_level_parse(const char *text);
+/* "PIX" or the old numbers "0" to "4" and above (ncclGetLevel); -1: NCCL ignores the text, as it
+ * does a name that the version does not have (C2C: 2.26, P2C: 2.27). */
+int nccl_level_parse(const char *text, uint32_t version);
 /* "2.28.9": 22809; 0 when it is no version. A missing patch counts as 0. */
 uint32_t nccl_version_parse(const char *text);
 
@@ -39,14 +40,15 @@ enum nccl_policy { NCCL_DEVS_AUTO = 0, NCCL_DEVS_ALL, NCCL_DEVS_MAX }; /* NCCL_N
 
 struct nccl_model {
     uint32_t version;
-    uint32_t gpus, nics; /* in PCI order: a GPU's place is its NVML index */
-    bool c2c;            /* GPUs hang off their CPU by a chip-to-chip link */
-    bool nvlink;         /* between all the GPUs */
-    bool gdr;            /* GPU, driver and NICs can do GPUDirect RDMA */
-    bool pxn;            /* NCCL_PXN_DISABLE is not 1 */
-    int gdr_c2c;         /* NCCL_NET_GDR_C2C; -1: the version's default */
-    int pxn_c2c;         /* NCCL_PXN_C2C; -1 */
-    int gdr_level;       /* NCCL_NET_GDR_LEVEL; -1 */
+    uint32_t gpus, nics;          /* in PCI order */
+    uint32_t nvml[NCCL_GPUS_MAX]; /* index of the GPU among those that the container can open */
+    bool c2c;                     /* GPUs hang off their CPU by a chip-to-chip link */
+    bool nvlink;                  /* between all the GPUs */
+    bool gdr;                     /* GPU, driver and NICs can do GPUDirect RDMA */
+    bool pxn;                     /* NCCL_PXN_DISABLE is not 1 */
+    int gdr_c2c;                  /* NCCL_NET_GDR_C2C; -1: the version's default */
+    int pxn_c2c;                  /* NCCL_PXN_C2C; -1 */
+    int gdr_level;                /* NCCL_NET_GDR_LEVEL; -1 */
     enum nccl_policy policy;
     uint32_t policy_max;
     double inter_socket;                           /* GB/s */
@@ -64,6 +66,9 @@ struct nccl_result {
     struct nccl_use use[NCCL_GPUS_MAX][NCCL_NICS_MAX]; /* in the order of the channels */
 };
 
+/* Does a chip-to-chip path count for GPUDirect RDMA (NCCL_NET_GDR_C2C, or the version's default)?
+ */
+bool nccl_model_c2c(const struct nccl_model *model);
 /* gpus and nics are at most the maxima; with nics 0 every count is 0. */
 void nccl_model_run(const struct nccl_model *model, struct nccl_result *ret_result);
 

@@ -144,7 +144,7 @@ static bool mpi_rdma(const struct planning *p)
     if (p->in->mpi == SPEC_TRANSPORT_RDMA)
         return true;
     for (size_t w = 0; w < p->plan->worker_count; w++)
-        gpus |= p->plan->workers[w].gpu_count + p->plan->workers[w].plugin_gpus > 0;
+        gpus |= p->plan->workers[w].gpu_count > 0;
     return p->in->mpi != SPEC_TRANSPORT_TCP && !gpus && p->plan->profile->data == PROFILE_RDMA;
 }
 
@@ -154,15 +154,15 @@ static bool applies(const struct planning *p, const json_t *when)
     const char *below = json_string_value(json_object_get(when, "ncclBelow"));
     const char *from = json_string_value(json_object_get(when, "ncclFrom"));
     const char *mpi = json_string_value(json_object_get(when, "mpi"));
+    const char *nics = json_string_value(json_object_get(when, "nics"));
     const json_t *types = json_object_get(when, "instanceType");
-    const char *type =
-        plan_node_label(p, p->plan->workers[0].node, "node.kubernetes.io/instance-type");
-    bool matched = types == NULL;
-    for (size_t i = 0; i < json_array_size(types) && type; i++) {
-        const char *pattern = json_string_value(json_array_get(types, i));
-        matched |= pattern && profile_match(pattern, type);
-    }
-    return matched && (!below || p->plan->version < nccl_version_parse(below)) &&
+    const json_t *others = json_object_get(when, "instanceTypeNot");
+    const char *type = plan_instance_type(p, &p->plan->workers[0]);
+    if ((types && !profile_match_any(type, types)) || (others && profile_match_any(type, others)) ||
+        (json_is_true(json_object_get(when, "railIsolated")) && !p->plan->profile->rail_isolated) ||
+        (nics && strcmp(expand(p, "${nics}"), nics) != 0))
+        return false;
+    return (!below || p->plan->version < nccl_version_parse(below)) &&
            (!from || p->plan->version >= nccl_version_parse(from)) &&
            (!mpi || (strcmp(mpi, "rdma") == 0) == mpi_rdma(p));
 }
@@ -181,6 +181,15 @@ static bool file_there(struct planning *p, const char *name, const char *path)
     return there;
 }
 
+/* What no machine has confirmed says so beside its source. */
+static const char *marked_source(const struct planning *p, const json_t *row, const char *source)
+{
+    const char *mark = json_string_value(json_object_get(row, "unverified"));
+    if (!mark && !json_object_get(row, "source"))
+        mark = p->plan->profile->unverified;
+    return mark ? plan_text(p->plan, "%s (%s)", source, mark) : source;
+}
+
 static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *vars,
                      const char *rule, const char *fact, const char *source)
 {
@@ -197,7 +206,7 @@ static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *v
             continue;
         plan_vars_set(vars, (struct plan_var){name, value, rule, fact,
                                               json_string_value(json_object_get(row, "reason")),
-                                              own ? own : source});
+                                              marked_source(p, row, own ? own : source)});
     }
 }
 
@@ -238,7 +247,7 @@ static void set_mnnvl(struct planning *p)
     bool channels = true;
     const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
     const char *reason = profile_rule(p->in->profiles, "mnnvl");
-    if (!p->plan->profile->c2c)
+    if (p->plan->profile->data == PROFILE_NO_DATA || !pairs_c2c(&p->plan->workers[0]))
         return;
     for (size_t w = 0; w < p->plan->worker_count; w++)
         channels &= p->plan->workers[w].channel;
@@ -355,7 +364,7 @@ static void set_gid(struct planning *p, struct plan_worker *worker, int32_t w)
 /* Two ports of one card that the vendor's names put on different rails. */
 static void set_merge(struct planning *p, struct plan_worker *worker)
 {
-    if (!p->plan->profile->merge_rails)
+    if (!p->plan->profile->merge_rails || p->plan->version < NCCL_VERSION(2, 24, 0))
         return;
     for (size_t n = 1; n < worker->nic_count; n++) {
         const struct plan_nic *a = &worker->nics[n - 1], *b = &worker->nics[n];

@@ -13,7 +13,8 @@
 static bool topology_file_pair(const struct planning *p, const struct plan_worker *worker,
                                const struct device *gpu, const struct device *nic)
 {
-    if (!ncclenv_effective(p, "NCCL_TOPO_FILE"))
+    const char *file = ncclenv_effective(p, "NCCL_TOPO_FILE");
+    if (!file || !file[0]) /* "" keeps NCCL from reading any */
         return false;
     for (size_t i = 0; i < worker->probe.pair_count; i++)
         if (worker->probe.pairs[i].gpu == gpu->pci && worker->probe.pairs[i].nic == nic->pci &&
@@ -97,17 +98,21 @@ static bool gdr_possible(const struct planning *p, const struct plan_worker *wor
            (worker->probe.peermem == PROBE_UNKNOWN && worker->probe.dmabuf == PROBE_UNKNOWN);
 }
 
-static bool has_c2c(const struct plan_worker *worker)
+bool pairs_c2c(const struct plan_worker *worker)
 {
-    const char *product = worker->gpus[0].device.product;
+    const char *product = worker->gpu_count > 0 ? worker->gpus[0].device.product : NULL;
     return worker->profile->c2c ||
            (product &&
             (strstr(product, "GB200") || strstr(product, "GB300") || strstr(product, "GH200")));
 }
 
-static void set_policy(const struct planning *p, struct nccl_model *m)
+/* The vendor's plugin sets its own before NCCL reads it, unless the user did. */
+static void set_policy(const struct planning *p, const struct profile_size *size,
+                       struct nccl_model *m)
 {
     const char *policy = ncclenv_effective(p, "NCCL_NETDEVS_POLICY");
+    if (!policy)
+        policy = size->net_devs_policy;
     if (!policy || m->version < NCCL_VERSION(2, 28, 0))
         return;
     if (strcasecmp(policy, "ALL") == 0)
@@ -118,24 +123,43 @@ static void set_policy(const struct planning *p, struct nccl_model *m)
     }
 }
 
+/* NVML counts the GPUs that the container can open: where it sees all of its node's, the place
+ * among those. */
+static uint32_t nvml_index(const struct plan_worker *worker, size_t g)
+{
+    const struct device *gpu = &worker->gpus[g].device;
+    uint32_t before = 0, all = 0;
+    for (size_t i = 0; i < worker->node_device_count; i++) {
+        const struct device *d = &worker->node_devices[i];
+        all += d->kind == DEVICE_GPU && d->pci != PCI_NONE;
+        before += d->kind == DEVICE_GPU && d->pci != PCI_NONE && d->pci < gpu->pci;
+    }
+    bool sees_all = worker->probe.visible_gpus > (int32_t)worker->gpu_count &&
+                    worker->probe.visible_gpus == (int32_t)all;
+    return sees_all && gpu->pci != PCI_NONE ? before : (uint32_t)g;
+}
+
 static void fill_model(const struct planning *p, const struct plan_worker *worker,
                        struct nccl_model *m)
 {
     const char *level = ncclenv_effective(p, "NCCL_NET_GDR_LEVEL");
+    struct profile_size size = profile_size(worker->profile, plan_instance_type(p, worker));
     m->version = p->plan->version;
     m->gpus = (uint32_t)worker->gpu_count;
     m->nics = (uint32_t)worker->nic_count;
-    m->c2c = has_c2c(worker);
+    m->c2c = pairs_c2c(worker);
     m->nvlink = has_nvlink(worker);
     m->gdr = gdr_possible(p, worker);
     m->pxn = number(p, "NCCL_PXN_DISABLE", 0) != 1;
     m->gdr_c2c = number(p, "NCCL_NET_GDR_C2C", -1);
     m->pxn_c2c = number(p, "NCCL_PXN_C2C", -1);
-    m->gdr_level = level ? nccl_level_parse(level) : -1;
-    set_policy(p, m);
-    m->inter_socket = worker->probe.inter_socket > 0      ? worker->probe.inter_socket
-                      : worker->profile->inter_socket > 0 ? worker->profile->inter_socket
-                                                          : 10;
+    m->gdr_level = level ? nccl_level_parse(level, m->version) : -1;
+    set_policy(p, &size, m);
+    m->inter_socket = worker->probe.inter_socket > 0 ? worker->probe.inter_socket
+                      : size.inter_socket > 0        ? size.inter_socket
+                                                     : 10;
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        m->nvml[g] = nvml_index(worker, g);
     for (size_t n = 0; n < worker->nic_count; n++) {
         m->nic_gbs[n] = worker->nics[n].gbs;
         for (size_t g = 0; g < worker->gpu_count; g++)
@@ -160,11 +184,21 @@ int pairs_run(struct planning *p, uint32_t w, struct drarun_error *err)
 
 /* ---- what is worth saying ---- */
 
+static const char *c2c_obstacle(const struct planning *p, const struct nccl_model *m)
+{
+    const char *level = ncclenv_effective(p, "NCCL_NET_GDR_LEVEL");
+    if (!nccl_model_c2c(m))
+        return "NCCL_NET_GDR_C2C=0";
+    return level ? plan_text(p->plan, "level %s", level) : "level PXB (default)";
+}
+
 static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl_use *use)
 {
     const struct plan_worker *worker = &p->plan->workers[w];
     const char *gpu = worker->gpus[g].device.name, *nic = worker->nics[use->nic].label;
     struct warnings *out = &p->plan->warnings;
+    bool c2c_path = use->path == NCCL_PATH_P2C ||
+                    (use->path == NCCL_PATH_PHB && worker->model->c2c); /* its name in 2.26 */
     bool direct_phb = worker->model->classes[g][use->nic] == NCCL_PATH_PHB && !worker->model->c2c;
     if (use->path == NCCL_PATH_SYS)
         warnings_add(out, WARN_MISALIGNED_SYS, (int32_t)w,
@@ -177,12 +211,10 @@ static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl
     else if (use->path == NCCL_PATH_PXN)
         warnings_add(out, WARN_NIC_VIA_PXN, (int32_t)w, "%s reaches %s through a peer GPU (NVLink)",
                      gpu, nic);
-    if (use->path == NCCL_PATH_P2C && !use->gdr && worker->model->gdr)
+    if (c2c_path && !use->gdr && worker->model->gdr)
         warnings_add(out, WARN_C2C_GDR_OFF, (int32_t)w,
-                     "%s -> %s: level %s keeps GPUDirect RDMA off on a chip-to-chip path", gpu, nic,
-                     ncclenv_effective(p, "NCCL_NET_GDR_LEVEL")
-                         ? ncclenv_effective(p, "NCCL_NET_GDR_LEVEL")
-                         : "PXB (default)");
+                     "%s -> %s: %s keeps GPUDirect RDMA off on a chip-to-chip path", gpu, nic,
+                     c2c_obstacle(p, worker->model));
 }
 
 static void warn_unused(struct planning *p, uint32_t w, const bool *used)

@@ -234,7 +234,7 @@ static bool gpus_asked(const struct planning *p, const struct plan_worker *worke
 {
     if (p->in->no_gpus)
         return false;
-    return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked || p->in->plugin_gpus > 0;
+    return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked;
 }
 
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
@@ -255,9 +255,7 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         rc = read_node_devices(p, w, err);
     if (rc < 0)
         return error_prefix(err, "worker %u%s%s", w, in->pod ? " " : "", in->pod ? in->pod : "");
-    if (worker->gpu_count == 0 && !worker->probe.present)
-        worker->plugin_gpus = p->in->plugin_gpus;
-    if (rc == 0 && worker->gpu_count + worker->plugin_gpus == 0 && gpus_asked(p, worker))
+    if (rc == 0 && worker->gpu_count == 0 && gpus_asked(p, worker))
         rc = plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
     if (rc != 0)
         return rc;
@@ -276,7 +274,7 @@ static bool has_attribute(const char *key, bool (*match)(const char *value, cons
         const struct device *d = &worker->node_devices[i];
         const char *text = json_string_value(
             json_object_get(json_object_get(d->slice->attributes, key), "string"));
-        if (d->kind == DEVICE_NIC && text && match(text, arg))
+        if (d->kind == DEVICE_NIC && text && text[0] && match(text, arg))
             return true;
     }
     return false;
@@ -351,9 +349,10 @@ int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t siz
     } else {
         profile = detect(p, worker, ret_fact, size);
     }
-    bool data = profile && (profile->data == PROFILE_NETDEV ? worker->nic_count > 0
-                                                            : first_rdma(worker) != NULL);
-    if (!data) {
+    bool fits = profile && (profile->data == PROFILE_NO_DATA  ? true
+                            : profile->data == PROFILE_NETDEV ? worker->nic_count > 0
+                                                              : first_rdma(worker) != NULL);
+    if (!fits) {
         profile = profiles_find(p->in->profiles, "socket");
         snprintf(ret_fact, size, "no RDMA NIC");
     }
@@ -415,13 +414,11 @@ static void settle_nic(struct planning *p, struct plan_worker *worker, struct pl
     nic->gid = ib ? ib->gid : -1;
     nic->link_layer = link_layer(worker, &nic->device);
     nic->speed_known = ib && ib->mbps > 0;
-    nic->gbs = nic->speed_known               ? ib->mbps / 8000.0
-               : worker->profile->nic_gbs > 0 ? worker->profile->nic_gbs
-                                              : 50.0;
+    double nominal = profile_size(worker->profile, plan_instance_type(p, worker)).nic_gbs;
+    nic->gbs = nic->speed_known ? ib->mbps / 8000.0 : nominal > 0 ? nominal : 50.0;
     nic->label = nic->ibdev ? nic->ibdev : interface ? interface : nic->device.name;
     nic->named_rail = number_in(nic->device.ifname);
     nic->rail = nic->named_rail >= 0 ? nic->named_rail : position(worker, nic);
-    (void)p;
 }
 
 /* ---- NUMA nodes of the GPUs ---- */
@@ -495,7 +492,7 @@ static int32_t gpu_numa(const struct plan_worker *worker, const struct device *g
         numa = numa_in_pod(worker, gpu->pci);
     if (numa < 0 && gpu->pci != PCI_NONE)
         numa = numa_of_pair(worker, gpu->pci);
-    if (numa < 0 && worker->profile->c2c && gpu->pci != PCI_NONE)
+    if (numa < 0 && pairs_c2c(worker) && gpu->pci != PCI_NONE)
         numa = (int32_t)(gpu->pci >> 16 >> 4); /* GB200: domain 0008 and 0009 are node 0 */
     if (numa < 0 && worker->probe.numa_cpus[0] && !worker->probe.numa_cpus[1])
         numa = 0; /* there is no other */

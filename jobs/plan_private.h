@@ -44,6 +44,8 @@ void ncclenv_script_loses(struct planning *p, const char *name, const char *valu
 /* pairs.c: classes of the pairs and NCCL's choice. */
 int pairs_run(struct planning *p, uint32_t w, struct drarun_error *err);
 void pairs_warn(struct planning *p, uint32_t w);
+/* GPUs on a chip-to-chip link, by the profile or the product. */
+bool pairs_c2c(const struct plan_worker *worker);
 
 /* score.c */
 double score_worker(const struct plan_worker *worker, bool arm);
@@ -52,5 +54,7 @@ double score_worker(const struct plan_worker *worker, bool arm);
 void plan_cut_cpus(struct planning *p, uint32_t w);
 
 const char *plan_node_label(const struct planning *p, const char *node, const char *key);
+/* NULL where no label tells. */
+const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker);
 
 #endif

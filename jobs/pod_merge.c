@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/machine.h"
 #include "jobs/objects.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -333,10 +332,9 @@ static int merge_shm(struct merge *m)
 /* Where the user mounts something himself, his stays. */
 static int merge_machine(struct merge *m)
 {
-    const struct machine *machine = machine_find(m->spec->nccl_profile);
     int rc = 0;
-    for (size_t i = 0; machine && rc == 0 && i < MACHINE_MOUNTS_MAX; i++) {
-        const struct machine_mount *mount = &machine->mounts[i];
+    for (size_t i = 0; rc == 0 && i < MACHINE_MOUNTS_MAX; i++) {
+        const struct machine_mount *mount = &m->spec->machine.mounts[i];
         if (!mount->name ||
             find_named(json_object_get(m->first, "volumeMounts"), "mountPath", mount->pod))
             continue;

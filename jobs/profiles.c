@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -53,16 +54,75 @@ static int check_keys(const char *what, const json_t *object, const struct key *
     return 0;
 }
 
+static int check_list(const char *what, const json_t *list, const struct key *keys, size_t count,
+                      struct drarun_error *err)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)list, i, entry)
+    {
+        if (!json_is_object(entry))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected an object for each",
+                              what);
+        int rc = check_keys(what, entry, keys, count, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_machine(const char *profile, const json_t *machine, struct drarun_error *err)
+{
+    static const struct key keys[] = {{"gpus", JSON_INTEGER},
+                                      {"nics", JSON_INTEGER},
+                                      {"noRoot", JSON_STRING},
+                                      {"wholeNode", JSON_TRUE},
+                                      {"mounts", JSON_ARRAY}};
+    static const struct key mount_keys[] = {
+        {"name", JSON_STRING}, {"host", JSON_STRING}, {"pod", JSON_STRING}};
+    const json_t *mounts = json_object_get(machine, "mounts");
+    char what[160];
+    size_t i;
+    json_t *mount;
+    snprintf(what, sizeof what, "profile %.60s: machine", profile);
+    int rc = check_keys(what, machine, keys, ARRAY_LEN(keys), err);
+    if (rc == 0)
+        rc = check_list(what, mounts, mount_keys, ARRAY_LEN(mount_keys), err);
+    if (rc < 0)
+        return rc;
+    if (json_array_size(mounts) > MACHINE_MOUNTS_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: at most %u mounts, not %zu", what,
+                          MACHINE_MOUNTS_MAX, json_array_size(mounts));
+    json_array_foreach(
+        (json_t *)mounts, i,
+        mount) if (json_object_size(mount) !=
+                   ARRAY_LEN(mount_keys)) return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                                                            "%s: a mount has name, host and pod",
+                                                            what);
+    return 0;
+}
+
+static int check_sizes(const char *profile, const json_t *sizes, struct drarun_error *err)
+{
+    static const struct key keys[] = {{"instanceType", JSON_ARRAY},   {"nicMbps", JSON_REAL},
+                                      {"interSocketGBs", JSON_REAL},  {"source", JSON_STRING},
+                                      {"netDevsPolicy", JSON_STRING}, {"unverified", JSON_STRING}};
+    char what[160];
+    snprintf(what, sizeof what, "profile %.60s: sizes", profile);
+    return check_list(what, sizes, keys, ARRAY_LEN(keys), err);
+}
+
 static int check_variables(const char *profile, const json_t *list, struct drarun_error *err)
 {
-    static const struct key keys[] = {{"name", JSON_STRING},   {"value", JSON_STRING},
-                                      {"reason", JSON_STRING}, {"source", JSON_STRING},
-                                      {"file", JSON_TRUE},     {"keep", JSON_TRUE},
-                                      {"when", JSON_OBJECT}};
-    static const struct key conditions[] = {{"ncclBelow", JSON_STRING},
-                                            {"ncclFrom", JSON_STRING},
-                                            {"instanceType", JSON_ARRAY},
-                                            {"mpi", JSON_STRING}};
+    static const struct key keys[] = {{"name", JSON_STRING},       {"value", JSON_STRING},
+                                      {"reason", JSON_STRING},     {"source", JSON_STRING},
+                                      {"file", JSON_TRUE},         {"keep", JSON_TRUE},
+                                      {"unverified", JSON_STRING}, {"when", JSON_OBJECT}};
+    static const struct key conditions[] = {
+        {"ncclBelow", JSON_STRING},   {"ncclFrom", JSON_STRING},
+        {"instanceType", JSON_ARRAY}, {"instanceTypeNot", JSON_ARRAY},
+        {"railIsolated", JSON_TRUE},  {"nics", JSON_STRING},
+        {"mpi", JSON_STRING}};
     size_t i;
     json_t *entry;
     json_array_foreach((json_t *)list, i, entry)
@@ -98,7 +158,9 @@ static int check_profile(const json_t *entry, struct drarun_error *err)
         {"prepend", JSON_ARRAY},     {"confirm", JSON_ARRAY},
         {"directories", JSON_ARRAY}, {"directoryFile", JSON_STRING},
         {"numaPairs", JSON_ARRAY},   {"script", JSON_STRING},
-        {"scriptWins", JSON_TRUE},
+        {"scriptWins", JSON_TRUE},   {"railIsolated", JSON_TRUE},
+        {"machine", JSON_OBJECT},    {"sizes", JSON_ARRAY},
+        {"unverified", JSON_STRING},
     };
     static const struct key detect[] = {{"instanceType", JSON_ARRAY}, {"attribute", JSON_OBJECT},
                                         {"label", JSON_OBJECT},       {"linkLayer", JSON_ARRAY},
@@ -120,7 +182,9 @@ static int check_profile(const json_t *entry, struct drarun_error *err)
         rc = check_variables(name, json_object_get(entry, "variables"), err);
     if (rc == 0)
         rc = check_variables(name, json_object_get(entry, "prepend"), err);
-    return rc;
+    if (rc == 0)
+        rc = check_sizes(name, json_object_get(entry, "sizes"), err);
+    return rc < 0 ? rc : check_machine(name, json_object_get(entry, "machine"), err);
 }
 
 static bool flag(const json_t *entry, const char *key, bool fallback)
@@ -148,6 +212,7 @@ static struct profile read_profile(const json_t *entry)
         .merge_rails = flag(entry, "mergeRails", false),
         .script = json_string_value(json_object_get(entry, "script")),
         .script_wins = flag(entry, "scriptWins", false),
+        .rail_isolated = flag(entry, "railIsolated", false),
         .inter_socket = json_number_value(json_object_get(entry, "interSocketGBs")),
         .nic_gbs = json_number_value(json_object_get(entry, "nicMbps")) * GBS_PER_MBPS,
         .detect = json_object_get(entry, "detect"),
@@ -156,6 +221,9 @@ static struct profile read_profile(const json_t *entry)
         .confirm = json_object_get(entry, "confirm"),
         .directories = json_object_get(entry, "directories"),
         .numa_pairs = json_object_get(entry, "numaPairs"),
+        .machine = json_object_get(entry, "machine"),
+        .sizes = json_object_get(entry, "sizes"),
+        .unverified = json_string_value(json_object_get(entry, "unverified")),
         .directory_file = json_string_value(json_object_get(entry, "directoryFile")),
     };
 }
@@ -250,7 +318,7 @@ bool profile_match(const char *pattern, const char *text)
     return *pattern == '\0';
 }
 
-static bool match_any(const char *text, const void *patterns)
+bool profile_match_any(const char *text, const void *patterns)
 {
     size_t i;
     json_t *entry;
@@ -268,6 +336,27 @@ static const char *label(const struct profile_facts *facts, const char *key)
     return json_string_value(json_object_get(facts->labels, key));
 }
 
+struct profile_size profile_size(const struct profile *profile, const char *instance_type)
+{
+    struct profile_size size = {profile->inter_socket, profile->nic_gbs, NULL};
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)profile->sizes, i, entry)
+    {
+        const json_t *mbps = json_object_get(entry, "nicMbps");
+        const json_t *link = json_object_get(entry, "interSocketGBs");
+        if (!profile_match_any(instance_type, json_object_get(entry, "instanceType")))
+            continue;
+        if (mbps)
+            size.nic_gbs = json_number_value(mbps) * GBS_PER_MBPS;
+        if (link)
+            size.inter_socket = json_number_value(link);
+        size.net_devs_policy = json_string_value(json_object_get(entry, "netDevsPolicy"));
+        break;
+    }
+    return size;
+}
+
 /* One way of telling a profile; says in ret_fact what it was. */
 typedef bool (*detect_fn)(const struct profile *profile, const struct profile_facts *facts,
                           char *ret_fact, size_t size);
@@ -276,7 +365,7 @@ static bool by_instance_type(const struct profile *profile, const struct profile
                              char *ret_fact, size_t size)
 {
     const char *type = label(facts, INSTANCE_TYPE);
-    if (!type || !match_any(type, json_object_get(profile->detect, "instanceType")))
+    if (!type || !profile_match_any(type, json_object_get(profile->detect, "instanceType")))
         return false;
     snprintf(ret_fact, size, "node label %s=%s", INSTANCE_TYPE, type);
     return true;
@@ -289,7 +378,8 @@ static bool by_attribute(const struct profile *profile, const struct profile_fac
     json_t *patterns;
     json_object_foreach(json_object_get(profile->detect, "attribute"), key, patterns)
     {
-        if (facts->has_attribute && facts->has_attribute(key, match_any, patterns, facts->node)) {
+        if (facts->has_attribute &&
+            facts->has_attribute(key, profile_match_any, patterns, facts->node)) {
             snprintf(ret_fact, size, "attribute %s of the node's NICs", key);
             return true;
         }
@@ -305,7 +395,7 @@ static bool by_label(const struct profile *profile, const struct profile_facts *
     json_object_foreach(json_object_get(profile->detect, "label"), key, patterns)
     {
         const char *value = label(facts, key);
-        if (value && match_any(value, patterns)) {
+        if (value && profile_match_any(value, patterns)) {
             snprintf(ret_fact, size, "node label %s=%s", key, value);
             return true;
         }
@@ -335,9 +425,10 @@ static bool by_probe(const struct profile *profile, const struct profile_facts *
     const json_t *product = json_object_get(profile->detect, "product");
     const json_t *paths = json_object_get(profile->detect, "file");
     const char *file = first_file(paths, facts->files);
-    if ((!layer && !ibdev && !paths) || (layer && !match_any(facts->link_layer, layer)) ||
-        (ibdev && !match_any(facts->ibdev, ibdev)) || (arch && !match_any(facts->arch, arch)) ||
-        (product && !match_any(facts->product, product)) || (paths && !file))
+    if ((!layer && !ibdev && !paths) || (layer && !profile_match_any(facts->link_layer, layer)) ||
+        (ibdev && !profile_match_any(facts->ibdev, ibdev)) ||
+        (arch && !profile_match_any(facts->arch, arch)) ||
+        (product && !profile_match_any(facts->product, product)) || (paths && !file))
         return false;
     if (file)
         snprintf(ret_fact, size, "%s%s%s", file, product ? " with " : "",
@@ -359,48 +450,4 @@ const struct profile *profiles_detect(const struct profiles *profiles,
             if (ways[w](&profiles->list[i], facts, ret_fact, size))
                 return &profiles->list[i];
     return NULL;
-}
-
-/* ---- files ---- */
-
-static void add_path(struct strlist *paths, const char *path)
-{
-    if (path[0] == '/' && !strlist_has(paths, path))
-        strlist_add(paths, path);
-}
-
-/* A path may begin with ${directory}: each of the profile's. */
-static void add_paths(const struct profile *profile, const char *path, struct strlist *paths)
-{
-    static const char mark[] = "${directory}";
-    size_t i;
-    json_t *entry;
-    if (strncmp(path, mark, strlen(mark)) != 0) {
-        add_path(paths, path);
-        return;
-    }
-    json_array_foreach((json_t *)profile->directories, i, entry)
-    {
-        char text[512];
-        snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
-        add_path(paths, text);
-    }
-}
-
-void profiles_files(const struct profiles *profiles, struct strlist *paths)
-{
-    json_t *entry;
-    size_t i;
-    for (size_t p = 0; p < profiles->count; p++) {
-        const struct profile *profile = &profiles->list[p];
-        if (profile->script)
-            add_path(paths, profile->script);
-        json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
-            add_paths(profile, json_string_value(entry), paths);
-        json_array_foreach((json_t *)profile->variables, i, entry)
-        {
-            if (json_is_true(json_object_get(entry, "file")))
-                add_paths(profile, json_string_value(json_object_get(entry, "value")), paths);
-        }
-    }
 }

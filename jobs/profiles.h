@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "drarun/error.h"
-#include "lib/base/strlist.h"
 
 enum profile_data { PROFILE_RDMA = 1, PROFILE_NETDEV, PROFILE_NO_DATA };
 
@@ -24,9 +23,13 @@ struct profile { /* borrowed from the document */
     bool roce_gid;        /* a shifted GID index may be set */
     bool merge_rails;     /* NCCL_NET_MERGE_LEVEL by rule */
     bool script_wins;     /* over the profile's variables, which are then those of "keep" alone */
+    bool rail_isolated;   /* NICs of different rails do not reach each other */
     double inter_socket;  /* GB/s where nothing was probed */
     double nic_gbs;       /* GB/s of a NIC whose speed is not known */
     const json_t *detect, *variables, *prepend, *confirm, *directories, *numa_pairs;
+    const json_t *machine;  /* what claims and pods need (jobs/machine.h); NULL: no rules */
+    const json_t *sizes;    /* instance types whose numbers differ */
+    const char *unverified; /* what no machine has confirmed; NULL */
     const char *directory_file;
     const char *script; /* of the vendor, in the image: sets the environment; NULL: none */
 };
@@ -67,10 +70,17 @@ const struct profile *profiles_detect(const struct profiles *profiles,
                                       const struct profile_facts *facts, char *ret_fact,
                                       size_t size);
 
+/* What differs by the node's instance type, which may be NULL. */
+struct profile_size {
+    double inter_socket, nic_gbs; /* as in struct profile */
+    const char *net_devs_policy;  /* what the vendor's plugin sets NCCL_NETDEVS_POLICY to; NULL */
+};
+struct profile_size profile_size(const struct profile *profile, const char *instance_type);
+
 /* Shell-like pattern with * alone, without regard to case. */
 bool profile_match(const char *pattern, const char *text);
-/* Adds the absolute paths whose presence in a pod the profiles ask for, each once. */
-void profiles_files(const struct profiles *profiles, struct strlist *paths);
+/* Any of a JSON array of patterns; false for a text of NULL. */
+bool profile_match_any(const char *text, const void *patterns);
 /* The text of a rule, for explanations. */
 const char *profile_rule(const struct profiles *profiles, const char *id);
 

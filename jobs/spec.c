@@ -26,6 +26,7 @@ void job_spec_done(struct job_spec *spec)
     strlist_done(&spec->nccl_env);
     json_decref(spec->template);
     json_decref(spec->document);
+    machine_done(&spec->machine);
     *spec = (struct job_spec){0};
 }
 
@@ -94,6 +95,8 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
             json_string_value(json_object_get(json_object_get(raw.s.document, "metadata"), "name"));
         if (!raw.s.name)
             rc = error_set(err, ENOMEM, "out of memory");
+        else
+            rc = machine_builtin(raw.s.nccl_profile, &raw.s.machine, err);
     }
     strlist_done(&raw.command);
     if (rc < 0)
@@ -101,6 +104,18 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
     else
         *ret_spec = raw.s;
     return rc;
+}
+
+int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
+                      struct drarun_error *err)
+{
+    struct machine machine;
+    int rc = machine_read(profiles, spec->nccl_profile, &machine, err);
+    if (rc < 0)
+        return rc;
+    machine_done(&spec->machine);
+    spec->machine = machine;
+    return 0;
 }
 
 int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "jobs/machine.h"
 #include "lib/base/strlist.h"
 #include "lib/doc/fields.h"
 
@@ -57,6 +58,7 @@ struct job_spec {
     enum spec_launch launch;
     enum spec_transport mpi_transport;
     const char *nccl_profile; /* "auto" or a profile's name */
+    struct machine machine;   /* of that profile, from the built-in table */
     enum spec_hca_list nccl_hca_list;
     const char *nccl_version; /* NULL: not said */
     struct strlist nccl_env;  /* NAME=VALUE, the user's */
@@ -81,6 +83,10 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
 /* The same from text that holds one document; name as for doc_parse. */
 int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,
                struct drarun_error *err);
+
+/* What the spec's profile says of its machine is taken from here, not from the built-in table. */
+int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
+                      struct drarun_error *err);
 
 /* A job's name made of a file's: "/a/All_Reduce.yaml" gives all-reduce. */
 void spec_default_name(const char *path, char *ret_name, size_t size);

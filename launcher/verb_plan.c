@@ -139,8 +139,7 @@ static int read_cluster(const struct options *options, json_t *slices, json_t *n
 }
 
 /* The exit status, or -errno. */
-static int plan(const struct options *options, const struct job_spec *spec,
-                struct drarun_error *err)
+static int plan(const struct options *options, struct job_spec *spec, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *documents = json_array();
     CLEANUP(json_decrefp) json_t *nodes = json_array();
@@ -151,6 +150,8 @@ static int plan(const struct options *options, const struct job_spec *spec,
     int rc = read_cluster(options, documents, nodes, classes, err);
     if (rc == 0)
         rc = profile_file_load(options->profiles, &profiles, err);
+    if (rc == 0)
+        rc = spec_use_profiles(spec, &profiles, err);
     if (rc == 0 && options->slices.count > 0)
         rc = slices_read(documents, &slices, err);
     labels = cluster_node_labels(nodes);

@@ -8,6 +8,7 @@
 
 #include "jobs/render.h"
 #include "launcher/manifests.h"
+#include "launcher/profile_file.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -15,7 +16,7 @@
 
 struct options {
     struct render_options render;
-    const char *format, *mode;
+    const char *format, *mode, *profiles;
     uint32_t step; /* from 1 */
     bool help;
 };
@@ -88,6 +89,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = RENDER(owner_uid),
      .help = "of the first object, for owner references; without it\nthere are none"},
+    {.name = "profiles",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, profiles),
+     .help = "further profiles of the site, tried first"},
     {.name = "format",
      .value = "FORMAT",
      .choices = "yaml json",
@@ -109,6 +117,16 @@ static const char notes[] =
     "owner\n"
     "# references to the first object, so that deleting that one deletes all.\n";
 
+static int use_profiles(struct job_spec *spec, const char *path, struct drarun_error *err)
+{
+    struct profiles profiles = {0};
+    int rc = profile_file_load(path, &profiles, err);
+    if (rc == 0)
+        rc = spec_use_profiles(spec, &profiles, err);
+    profiles_done(&profiles);
+    return rc;
+}
+
 static int render(struct job_spec *spec, const struct options *options, struct buf *out,
                   struct drarun_error *err)
 {
@@ -121,7 +139,9 @@ static int render(struct job_spec *spec, const struct options *options, struct b
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--claims direct: spec.queue needs template, since Kueue counts the "
                           "claims of a Job alone");
-    int rc = render_job(spec, &render, &list, err);
+    int rc = options->profiles ? use_profiles(spec, options->profiles, err) : 0;
+    if (rc == 0)
+        rc = render_job(spec, &render, &list, err);
     if (rc < 0)
         return rc;
     bool json = options->format && strcmp(options->format, "json") == 0;

@@ -194,3 +194,35 @@ def test_refused_jobs(drarun, tmp_path, devices, profile, message):
 def test_help(drarun):
     out = drarun("render", "--help").ok().out
     assert out.startswith("Usage: drarun render [options] FILE\n") and "--image-volume" in out
+
+
+def test_a_sites_machine(drarun, tmp_path):
+    """Claims and pods follow the site's own machine type, from the same file as its variables."""
+    site = tmp_path / "site.yaml"
+    site.write_text("""
+profiles:
+- name: ours
+  variables: []
+  machine: {gpus: 4, nics: 4, wholeNode: true, noRoot: its switches are virtual,
+            mounts: [{name: fabric, host: /opt/fabric, pod: /usr/local/fabric}]}
+""")
+    job = tmp_path / "job.yaml"
+    job.write_text("""
+apiVersion: drarun.dev/v1alpha1
+kind: DraJob
+metadata: {name: j}
+spec:
+  workers: 1
+  image: i
+  command: [run]
+  devices: {gpus: {class: gpu.nvidia.com, count: 4}, nics: {class: dranet, count: 4}, align: preferred}
+  nccl: {profile: ours}
+""")
+    plain = documents(drarun("render", job).ok().out)
+    ours = documents(drarun("render", "--profiles", site, job).ok().out)
+    claims = [[each for each in made if each["kind"] == "ResourceClaim"][0]["spec"]["devices"] for made in (plain, ours)]
+    assert len(claims[0]["constraints"]) == 4 and "constraints" not in claims[1]
+    assert [v["hostPath"]["path"] for v in next(pods_of(ours))["volumes"] if "hostPath" in v] == ["/opt/fabric"]
+    job.write_text(job.read_text().replace("dranet, count: 4", "dranet, count: 2"))
+    refused = drarun("render", "--profiles", site, job)
+    assert refused.rc == 65 and "ours hands out its 4 NICs" in refused.err

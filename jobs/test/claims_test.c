@@ -107,10 +107,11 @@ static void test_aligned_in_pod(void **state)
 {
     struct job_spec spec = job(4, 4, SPEC_ALIGN_PREFERRED);
     (void)state;
-    spec.nccl_profile = "oci-gb200";
+    assert_int_equal(machine_builtin("oci-gb200", &spec.machine, NULL), 0);
     assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
     assert_int_equal(claims_attempts(&spec), 1);
     expect(&spec, 0, "gpu*4 nic*4");
+    machine_done(&spec.machine);
 
     spec = job(8, 0, SPEC_ALIGN_REQUIRED);
     spec.nics.all = true;

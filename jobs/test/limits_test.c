@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "jobs/limits.h"
-#include "jobs/machine.h"
 #include "jobs/profiles.h"
 #include "lib/base/cleanup.h"
 
@@ -171,38 +170,51 @@ static void test_config(void **state)
     json_decref(spec.nics.config);
 }
 
+/* By the table that derivation reads. */
 static void test_machines(void **state)
 {
     struct job_spec spec = job();
     (void)state;
-    spec.nccl_profile = "azure-ndv5";
+    assert_int_equal(machine_builtin("azure-ndv5", &spec.machine, NULL), 0);
     expect(&spec, NULL);
     spec.align = SPEC_ALIGN_REQUIRED;
     expect(&spec, "required can never be met on azure-ndv5");
+    machine_done(&spec.machine);
     spec = job();
-    spec.nccl_profile = "gke-a4x";
+    assert_int_equal(machine_builtin("gke-a4x", &spec.machine, NULL), 0);
     expect(&spec, "spec.devices.nics.count: 8; gke-a4x hands out its 4 NICs");
     spec.nics.count = 4;
     expect(&spec, NULL);
     spec.nics.all = true;
     expect(&spec, NULL);
+    machine_done(&spec.machine);
 }
 
-/* Two tables speak of the same profiles. */
-static void test_machines_are_profiles(void **state)
+static void test_a_sites_machine(void **state)
 {
+    struct job_spec spec = job();
     struct profiles profiles;
-    size_t i = 0;
+    json_t *site = json_loads(
+        "{\"profiles\": [{\"name\": \"ours\", \"variables\": [], \"machine\": {\"gpus\": 4, "
+        "\"nics\": 2, \"wholeNode\": true, \"noRoot\": \"its switches are virtual\", \"mounts\": "
+        "[{\"name\": \"lib\", \"host\": \"/opt/a\", \"pod\": \"/opt/b\"}]}}]}",
+        0, NULL);
     (void)state;
-    assert_int_equal(profiles_builtin(&profiles, NULL), 0);
-    for (; machine_at(i); i++) {
-        const struct machine *machine = machine_at(i);
-        if (!profiles_find(&profiles, machine->profile))
-            fail_msg("no profile %s", machine->profile);
-        assert_ptr_equal(machine_find(machine->profile), machine);
-    }
-    assert_true(i > 5);
+    assert_int_equal(profiles_load(site, &profiles, NULL), 0);
+    spec.nccl_profile = "ours";
+    assert_int_equal(spec_use_profiles(&spec, &profiles, NULL), 0);
     profiles_done(&profiles);
+    json_decref(site);
+    expect(&spec, "spec.devices.nics.count: 8; ours hands out its 2 NICs");
+    spec.align = SPEC_ALIGN_REQUIRED;
+    expect(&spec, "never be met on ours: its switches are virtual");
+    assert_string_equal(spec.machine.mounts[0].host, "/opt/a");
+    assert_null(spec.machine.mounts[1].name);
+    machine_done(&spec.machine);
+    assert_int_equal(machine_builtin("auto", &spec.machine, NULL), 0);
+    assert_null(spec.machine.profile);
+    assert_int_equal(machine_builtin("no such", &spec.machine, NULL), 0);
+    assert_null(spec.machine.profile);
 }
 
 static void test_document(void **state)
@@ -228,7 +240,7 @@ int main(void)
         cmocka_unit_test(test_names),       cmocka_unit_test(test_labels),
         cmocka_unit_test(test_counts),      cmocka_unit_test(test_constraints),
         cmocka_unit_test(test_expressions), cmocka_unit_test(test_config),
-        cmocka_unit_test(test_machines),    cmocka_unit_test(test_machines_are_profiles),
+        cmocka_unit_test(test_machines),    cmocka_unit_test(test_a_sites_machine),
         cmocka_unit_test(test_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

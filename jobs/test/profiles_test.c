@@ -10,12 +10,14 @@
 #include "jobs/nccl_topology.h"
 #include "jobs/profiles.h"
 
-static const char *detected(json_t *labels, const char *layer, const char *ibdev)
+static const char *detected_on(json_t *labels, const char *layer, const char *ibdev,
+                               const char *arch)
 {
     static char name[64];
     struct profiles profiles;
     char fact[256] = "";
-    struct profile_facts facts = {.labels = labels, .link_layer = layer, .ibdev = ibdev};
+    struct profile_facts facts = {
+        .labels = labels, .link_layer = layer, .ibdev = ibdev, .arch = arch};
     assert_int_equal(profiles_builtin(&profiles, NULL), 0);
     const struct profile *found = profiles_detect(&profiles, &facts, fact, sizeof fact);
     strncpy(name, found ? found->name : "none", sizeof name - 1);
@@ -23,6 +25,11 @@ static const char *detected(json_t *labels, const char *layer, const char *ibdev
     profiles_done(&profiles);
     json_decref(labels);
     return name;
+}
+
+static const char *detected(json_t *labels, const char *layer, const char *ibdev)
+{
+    return detected_on(labels, layer, ibdev, NULL);
 }
 
 static json_t *instance(const char *type)
@@ -48,6 +55,13 @@ static void machine_types(void **unused)
         {"BM.GPU.H100.8", "oci-roce"},
         {"BM.GPU.GB200-v3.4", "oci-gb200"},
         {"gx3d-160x1792x8h100", "ibm-h100"},
+        {"p4de.24xlarge", "aws-efa"},
+        {"p5e.48xlarge", "aws-efa"},
+        {"p6e-gb200.36xlarge", "aws-efa-gb"},
+        {"g4-standard-384", "gke-g4"},
+        {"BM.GPU4.8", "oci-roce"},
+        {"BM.GPU.GB200-v2.4", "oci-gb200"},
+        {"BM.GPU.GB300.4", "oci-gb200"},
         {"n2-standard-4", "none"},
     };
     (void)unused;
@@ -60,6 +74,8 @@ static void what_the_pod_shows(void **unused)
     (void)unused;
     assert_string_equal(detected(NULL, "InfiniBand", "mlx5_0"), "generic-ib");
     assert_string_equal(detected(NULL, "InfiniBand", "ibp0"), "coreweave-ib");
+    assert_string_equal(detected_on(NULL, "InfiniBand", "ibp0", "arm64"), "coreweave-gb");
+    assert_string_equal(detected_on(NULL, "Ethernet", "ibp0", "arm64"), "coreweave-roce");
     assert_string_equal(detected(NULL, "Ethernet", "mlx5_0"), "generic-roce");
     assert_string_equal(detected(NULL, "Ethernet", "erdma_0"), "alibaba-erdma");
     assert_string_equal(detected(NULL, NULL, NULL), "none");
@@ -102,6 +118,12 @@ static void a_site_is_wrong(void **unused)
          "\"reason\": \"\"}]}]}",
          "expected name, value and reason"},
         {"{\"profiles\": [{\"name\": \"x\", \"detect\": {\"moon\": []}}]}", "unknown key \"moon\""},
+        {"{\"profiles\": [{\"name\": \"x\", \"machine\": {\"wheels\": 4}}]}",
+         "profile x: machine: unknown key \"wheels\""},
+        {"{\"profiles\": [{\"name\": \"x\", \"machine\": {\"mounts\": [{\"name\": \"a\"}]}}]}",
+         "a mount has name, host and pod"},
+        {"{\"profiles\": [{\"name\": \"x\", \"sizes\": [{\"nicMbps\": \"fast\"}]}]}",
+         "sizes: nicMbps has the wrong type"},
     };
     (void)unused;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -124,10 +146,11 @@ static void versions_and_levels(void **unused)
     assert_int_equal(nccl_version_parse("2"), 0);
     assert_int_equal(nccl_version_parse("2.x"), 0);
     assert_int_equal(nccl_version_parse(""), 0);
-    assert_int_equal(nccl_level_parse("PIX"), NCCL_PATH_PIX);
-    assert_int_equal(nccl_level_parse("3"), NCCL_PATH_PHB);
-    assert_int_equal(nccl_level_parse("9"), NCCL_PATH_SYS);
-    assert_int_equal(nccl_level_parse("pix"), -1); /* NCCL compares exactly and is silent */
+    assert_int_equal(nccl_level_parse("PIX", NCCL_VERSION_NEWEST), NCCL_PATH_PIX);
+    assert_int_equal(nccl_level_parse("3", NCCL_VERSION_NEWEST), NCCL_PATH_PHB);
+    assert_int_equal(nccl_level_parse("9", NCCL_VERSION_NEWEST), NCCL_PATH_SYS);
+    assert_int_equal(nccl_level_parse("pix", NCCL_VERSION_NEWEST),
+                     -1); /* NCCL compares exactly and is silent */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drarun-vectors [--strict] DIR...: derives the plan of every vector file of the directories and
+/* drarun-vectors --show FILE prints what is derived from one vector, as JSON.
+ * drarun-vectors [--strict] DIR...: derives the plan of every vector file of the directories and
  * compares it with what the vector expects. Shape of the files: tests/data/vectors/README.md. */
 #include <dirent.h>
 #include <errno.h>
@@ -236,6 +237,29 @@ static void run_vector(struct context *c, const char *directory, const char *nam
     json_decref(vector);
 }
 
+/* "error" in place of a plan that cannot be made. */
+static int show_vector(struct context *c, const char *path)
+{
+    struct drarun_error err = {0};
+    struct run r = {.slices_json = json_array(), .labels = json_object()};
+    json_t *vector = NULL, *got = NULL;
+    const char *slash = strrchr(path, '/');
+    char directory[4096];
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    int rc = load(path, &vector, &err);
+    if (rc == 0)
+        rc = build(c, directory, vector, &r, &err);
+    got = rc < 0 ? json_pack("{s:s}", "error", err.text) : plan_to_json(&r.plan, true);
+    if (json_dumpf(got, stdout, JSON_INDENT(1) | JSON_SORT_KEYS) < 0)
+        rc = -EIO;
+    putchar('\n');
+    json_decref(got);
+    run_done(&r);
+    json_decref(vector);
+    return rc < 0;
+}
+
 static int is_vector(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
@@ -265,12 +289,17 @@ int main(int argc, char *argv[])
     int first = argc > 1 && strcmp(argv[1], "--strict") == 0 ? 2 : 1, rc = 0;
     c.strict = first == 2;
     if (first >= argc) {
-        fprintf(stderr, "usage: drarun-vectors [--strict] DIR...\n");
+        fprintf(stderr, "usage: drarun-vectors [--strict] DIR... | --show FILE\n");
         return 64;
     }
     if (profiles_builtin(&c.profiles, &err) < 0) {
         fprintf(stderr, "drarun-vectors: %s\n", err.text);
         return 70;
+    }
+    if (argc == 3 && strcmp(argv[1], "--show") == 0) {
+        rc = show_vector(&c, argv[2]);
+        profiles_done(&c.profiles);
+        return rc;
     }
     for (int i = first; i < argc && rc == 0; i++)
         rc = run_directory(&c, argv[i]);

@@ -1,0 +1,947 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule of the derivation on a machine made for it. The table of rules, with what each is held by, is
+docs/design/016-derivation-rules.md; test_table_of_rules holds it against this file."""
+import os
+import re
+
+import pytest
+
+from support.world import World, gpu, nic
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+INSTANCE = "node.kubernetes.io/instance-type"
+A, B, C, D = "pci0000:10", "pci0000:50", "pci0000:90", "pci0000:d0"
+IB = {"port": 1, "linkLayer": "InfiniBand", "speedMbps": 400000}
+ROCE = dict(IB, linkLayer="Ethernet")
+RULES = {}
+
+
+def rule(*names):
+    def mark(function):
+        for name in names:
+            RULES.setdefault(name, []).append(function.__name__)
+        return function
+    return mark
+
+
+@pytest.fixture
+def derive(build, tmp_path):
+    def run(world):
+        plan = world.derive(build / "bin" / "drarun-vectors", tmp_path)
+        assert "error" not in plan, plan["error"]
+        return plan
+    return run
+
+
+def codes(plan, worker=None):
+    return sorted({w["code"] for w in plan["warnings"] if worker is None or w["worker"] == worker})
+
+
+def uses(plan, key, worker=0):
+    return [rank[key] for rank in plan["workers"][worker]["ranks"]]
+
+
+def nics(plan, worker=0):
+    return [[name.replace("mlx5_", "") for name in names] for names in uses(plan, "nics", worker)]
+
+
+def paths(plan, worker=0):
+    return ["+".join(sorted(set(path))) for path in uses(plan, "path", worker)]
+
+
+def gdr(plan, worker=0):
+    return [all(list_) for list_ in uses(plan, "gdr", worker)]
+
+
+def two_sockets():
+    """Two GPUs and two NICs on a switch of each socket."""
+    return ([gpu(i, [A, B][i // 2]) for i in range(4)],
+            [nic(i, [A, B][i // 2], i // 2) for i in range(4)])
+
+
+def gb200(version="2.30.7", labels=(), arch="arm64", count=2, **more):
+    """GPUs and NICs in different PCI domains, a GPU and a NIC on each of two CPUs."""
+    gpus = [gpu(i, f"pci00{8 + 16 * i:02x}:00", pci=f"00{8 + 16 * i:02x}:01:00.0", productName="NVIDIA GB200")
+            for i in range(count)]
+    return World(gpus, [nic(i, f"pci00{16 * i:02x}:00", i, pci=f"00{16 * i:02x}:03:00.0") for i in range(count)],
+                 dict({"kubernetes.io/arch": arch}, **dict(labels)), version=version, **more)
+
+
+# ---- T: which NICs a GPU uses ----
+
+@rule("T1")
+@pytest.mark.parametrize("speeds,want", [((400000, 400000), "0"), ((200000, 400000), "1"), ((400000, 200000), "0")])
+def test_bandwidth_before_type(derive, speeds, want):
+    """NIC 0 is on the GPU's switch, NIC 1 behind the host bridge."""
+    world = World([gpu(0)], [nic(i, [A, B][i], 0, ib=dict(IB, name=f"mlx5_{i}", speedMbps=speeds[i]))
+                             for i in range(2)])
+    assert nics(derive(world)) == [[want]]
+
+
+@rule("T1")
+def test_the_socket_link_loses_by_bandwidth(derive):
+    world = World([gpu(0, numa=0)], [nic(0, B, 1), nic(1, C, 0, ib=dict(IB, name="mlx5_1", speedMbps=200000))])
+    assert nics(derive(world)) == [["1"]]  # 25 GB/s, the link between the sockets has 22
+
+
+@rule("T2")
+@pytest.mark.parametrize("policy,version,want", [
+    (None, "2.28.9", [["0", "1"], ["1", "2"]]), ("AUTO", "2.28.9", [["0", "1"], ["1", "2"]]),
+    ("ALL", "2.28.9", [["0", "1", "2"], ["1", "2", "0"]]), ("all", "2.28.9", [["0", "1", "2"], ["1", "2", "0"]]),
+    ("MAX:1", "2.28.9", [["0"], ["1"]]), ("max:9", "2.28.9", [["0", "1", "2"], ["1", "2", "0"]]),
+    ("MAX:1", "2.27.7", [["0", "1"], ["1", "2"]]),
+])
+def test_nics_of_a_gpu(derive, policy, version, want):
+    env = {"NCCL_NETDEVS_POLICY": policy} if policy else {}
+    assert nics(derive(World([gpu(0), gpu(1)], [nic(i) for i in range(3)], version=version, userEnv=env))) == want
+
+
+@rule("T3")
+def test_the_start_is_mirrored(derive):
+    assert nics(derive(World([gpu(i) for i in range(4)], [nic(i) for i in range(4)]))) == [["0"], ["2"], ["1"], ["3"]]
+
+
+@rule("T3")
+@pytest.mark.parametrize("version,want", [("2.26.6", ["2", "0"]), ("2.30.4", ["2", "0"]), ("2.30.7", ["0", "1"])])
+def test_the_start_modulo_the_local_gpus(derive, version, want):
+    """Three NICs beside the GPUs 2 and 3: not a power of two, so that the start is the index itself."""
+    world = World([gpu(i, [A, B][i // 2]) for i in range(4)], [nic(i, B, 1) for i in range(3)], version=version)
+    assert nics(derive(world))[2] == want
+
+
+@rule("T4")
+@pytest.mark.parametrize("visible,want", [(2, [["0", "1"], ["2", "3"]]), (4, [["1", "2"], ["3", "0"]])])
+def test_the_index_is_that_of_the_container(derive, visible, want):
+    """The upper two of four GPUs: 2 and 3 where the container sees all, else 0 and 1."""
+    world = World([gpu(i, claimed=i > 1) for i in range(4)], [nic(i) for i in range(4)])
+    world.workers[0]["probe"]["visibleGpus"] = visible
+    assert nics(derive(world)) == want
+
+
+@rule("T5")
+def test_cuda_visible_devices_changes_no_nic(derive):
+    world = World(*two_sockets(), userEnv={"CUDA_VISIBLE_DEVICES": "3,2,1,0"})
+    assert nics(derive(world)) == [["0"], ["1"], ["2"], ["3"]]
+
+
+# ---- P: through a peer GPU ----
+
+def one_far(far_first=False, **more):
+    """A GPU beside the only NIC and one on the other socket."""
+    roots = [B, A] if far_first else [A, B]
+    world = World([gpu(i, root, numa=int(root == B)) for i, root in enumerate(roots)], [nic(0, A, 0)], **more)
+    return world
+
+
+@rule("P1", "G4")
+def test_a_peer_on_the_switch_relays(derive):
+    plan = derive(one_far())
+    assert paths(plan) == ["PIX", "PXN"] and gdr(plan) == [True, True]
+    assert "NIC_VIA_PXN" in codes(plan)
+
+
+@rule("P2")
+def test_no_relay_without_nvlink(derive):
+    world = one_far()
+    world.workers[0]["probe"]["nvlink"] = False
+    assert paths(derive(world)) == ["PIX", "SYS"]
+
+
+@rule("P2")
+def test_no_relay_when_switched_off(derive):
+    assert paths(derive(one_far(userEnv={"NCCL_PXN_DISABLE": "1"}))) == ["PIX", "SYS"]
+
+
+@rule("P3")
+def test_the_relay_must_be_on_a_switch(derive):
+    """Behind the host bridge it serves nobody."""
+    world = World([gpu(0, A, 0), gpu(1, B, 1)], [nic(0, C, 0)])
+    assert paths(derive(world)) == ["PHB", "SYS"]
+
+
+@rule("P3")
+@pytest.mark.parametrize("version,env,want", [
+    ("2.27.7", {}, "SYS"), ("2.27.7", {"NCCL_PXN_C2C": "1"}, "PXN"), ("2.28.9", {}, "PXN"),
+    ("2.28.9", {"NCCL_PXN_C2C": "0"}, "SYS"),
+])
+def test_a_relay_on_a_chip_to_chip_link(derive, version, env, want):
+    world = gb200(version, userEnv=env)
+    world.nics.pop()
+    world.workers = [world.worker(0)]
+    assert paths(derive(world)) == ["P2C", want]
+
+
+@rule("P4")
+@pytest.mark.parametrize("version", ["2.26.6", "2.28.9", "2.30.7"])
+def test_a_relay_without_gpudirect(derive, version):
+    world = one_far(far_first=True, version=version)
+    world.workers[0]["probe"]["gdr"] = {"peermem": False, "dmabuf": False}
+    assert paths(derive(world)) == ["SYS", "PHB"]
+
+
+@rule("P5")
+def test_distant_nics_idle(derive):
+    """Two aligned pairs and two crossed: the crossed GPUs share the aligned NICs."""
+    gpus = [gpu(i, root) for i, root in enumerate([A, B, C, D])]
+    world = World(gpus, [nic(0, A, 0), nic(1, B, 0), nic(2, "pci0000:e0", 0), nic(3, "pci0000:f0", 0)])
+    for g, numa in zip(gpus, (0, 0, 1, 1)):
+        g["numa"] = numa
+    plan = derive(world)
+    assert paths(plan) == ["PIX", "PIX", "PXN", "PXN"]
+    assert {n for names in nics(plan)[2:] for n in names} <= {"0", "1"}
+    assert [w["detail"] for w in plan["warnings"] if w["code"] == "NIC_UNUSED_P2P"] == ["mlx5_2,mlx5_3"]
+
+
+# ---- G: GPUDirect RDMA ----
+
+@rule("G1")
+@pytest.mark.parametrize("shown,env,on", [
+    ({"peermem": True, "dmabuf": False}, {}, True), ({"peermem": False, "dmabuf": True}, {}, True),
+    ({"peermem": False, "dmabuf": False}, {}, False), ({}, {}, True),
+    ({"peermem": False, "dmabuf": True}, {"NCCL_DMABUF_ENABLE": "0"}, False),
+    ({"peermem": True, "dmabuf": True}, {"NCCL_DMABUF_ENABLE": "0"}, True),
+])
+def test_what_gpudirect_needs(derive, shown, env, on):
+    world = World([gpu(0)], [nic(0)], userEnv=env)
+    world.workers[0]["probe"]["gdr"] = shown
+    plan = derive(world)
+    assert gdr(plan) == [on] and ("GDR_UNAVAILABLE" in codes(plan)) != on
+    assert paths(plan) == ["PIX" if on else "PHB"]  # staged through the GPU's CPU
+
+
+@rule("G2")
+@pytest.mark.parametrize("level,on", [
+    (None, {"PIX": True, "PXB": True, "PHB": False}), ("PHB", {"PIX": True, "PXB": True, "PHB": True}),
+    ("3", {"PIX": True, "PXB": True, "PHB": True}), ("PIX", {"PIX": True, "PXB": False, "PHB": False}),
+    ("1", {"PIX": True, "PXB": False, "PHB": False}), ("LOC", {"PIX": False, "PXB": False, "PHB": False}),
+    ("0", {"PIX": False, "PXB": False, "PHB": False}), ("17", {"PIX": True, "PXB": True, "PHB": True}),
+    ("phb", {"PIX": True, "PXB": True, "PHB": False}), ("", {"PIX": True, "PXB": True, "PHB": False}),
+])
+@pytest.mark.parametrize("path", ["PIX", "PXB", "PHB"])
+def test_the_level(derive, level, on, path):
+    """NCCL says nothing of a text that it does not know."""
+    world = World([gpu(0, numa=0)], [nic(0, B if path == "PHB" else A, 0)],
+                  userEnv={} if level is None else {"NCCL_NET_GDR_LEVEL": level})
+    world.workers[0]["probe"]["nestedSwitch"] = path == "PXB"
+    assert gdr(derive(world)) == [on[path]]
+
+
+@rule("G3")
+@pytest.mark.parametrize("version,env,path,on", [
+    ("2.26.6", {"NCCL_NET_GDR_C2C": "0"}, "PHB", False), ("2.26.6", {"NCCL_NET_GDR_C2C": "1"}, "PHB", True),
+    ("2.26.6", {"NCCL_NET_GDR_C2C": "1", "NCCL_NET_GDR_LEVEL": "PIX"}, "PHB", True),
+    ("2.27.3", {}, "P2C", True), ("2.28.9", {"NCCL_NET_GDR_LEVEL": "PIX"}, "P2C", True),
+    ("2.28.9", {"NCCL_NET_GDR_C2C": "0"}, "P2C", False), ("2.29.2", {}, "P2C", True),
+    ("2.29.2", {"NCCL_NET_GDR_LEVEL": "PIX"}, "P2C", False), ("2.30.7", {"NCCL_NET_GDR_LEVEL": "PXB"}, "P2C", False),
+    ("2.30.7", {"NCCL_NET_GDR_LEVEL": "P2C"}, "P2C", True), ("2.30.7", {"NCCL_NET_GDR_C2C": "0"}, "P2C", False),
+])
+def test_chip_to_chip(derive, version, env, path, on):
+    plan = derive(gb200(version, userEnv=env))
+    assert paths(plan) == [path] * 2 and gdr(plan) == [on] * 2
+    assert ("C2C_GDR_OFF" in codes(plan)) != on
+
+
+@rule("G3")
+def test_chip_to_chip_needs_a_switch_in_226(derive):
+    """Off by default there: every profile of such machines sets it."""
+    for labels in ({INSTANCE: "Standard_ND128isr_GB300_v6"}, {INSTANCE: "BM.GPU.GB200-v3.4"},
+                   {INSTANCE: "a4x-highgpu-4g"}, {INSTANCE: "p6e-gb200.36xlarge"}):
+        plan = derive(gb200("2.26.6", labels))
+        assert plan["env"]["NCCL_NET_GDR_C2C"] == "1" and gdr(plan) == [True, True]
+
+
+@rule("G5")
+def test_a_level_of_a_later_version_is_no_level(derive):
+    """P2C came with 2.27: before, NCCL keeps its default."""
+    world = World([gpu(0)], [nic(0)], version="2.26.6", userEnv={"NCCL_NET_GDR_LEVEL": "P2C"})
+    world.workers[0]["probe"]["nestedSwitch"] = True
+    assert gdr(derive(world)) == [True]
+
+
+@rule("S6")
+@pytest.mark.parametrize("upper_nics,path,score", [(False, "PIX", 1.0), (True, "SYS", 40 / 200)])
+def test_four_gpus_and_four_nics(derive, upper_nics, path, score):
+    """The machine's halves: aligned, or lower GPUs with upper NICs, all over one link."""
+    roots = [[A, A, B, B], [C, C, D, D]][upper_nics]
+    world = World([gpu(i, [A, B][i // 2], 0) for i in range(4)],
+                  [nic(i, roots[i], int(upper_nics)) for i in range(4)])
+    world.workers[0]["probe"]["interSocketGBs"] = 40.0
+    plan = derive(world)
+    assert paths(plan) == [path] * 4 and gdr(plan) == [not upper_nics] * 4
+    # 4 GPUs of 50 GB/s; crossed each has half of that, together 100, of which the link carries 40
+    assert plan["jobScore"] == pytest.approx(score)
+
+
+# ---- A: reading what was allocated ----
+
+@rule("A1")
+def test_names_say_nothing(derive):
+    world = World([gpu(0, name="mlx5-nic")], [nic(0, name="gpu-7-h100")])
+    plan = derive(world)
+    assert uses(plan, "gpu") == ["mlx5-nic"] and nics(plan) == [["0"]]
+
+
+@rule("A2")
+def test_interfaces_have_the_pods_names(derive):
+    n = nic(0, ifName="eth1", rdma=False)
+    world = World([gpu(i) for i in range(8)], [n], {INSTANCE: "a3-megagpu-8g"})
+    world.workers[0]["status"] = [{"driver": "dra.net", "pool": "node-0", "device": n["name"],
+                                   "networkData": {"interfaceName": "data0"}}]
+    assert derive(world)["env"]["NCCL_FASTRAK_IFNAME"] == "data0"
+
+
+def numa_case(rung):
+    """A machine on which the GPU's NUMA node is known by this rung and all below it, which say otherwise."""
+    order = ["own", "root", "sysfs", "pair", "none"]
+    known = order[order.index(rung):]
+    g = gpu(0, A, numa=1 if "own" == rung else None, pci="0001:00:00.0")
+    paired = nic(1, B, 1 if rung == "pair" else 0, pci="0101:00:00.0")
+    others = [nic(0, A if "root" in known else C, 1 if rung == "root" else 0)]
+    world = World([g], others + [paired], {INSTANCE: "Standard_ND96isr_H100_v5"} if "pair" in known else {})
+    if "sysfs" in known:
+        world.workers[0]["probe"]["pciNuma"] = {"0001:00:00.0": 1 if rung == "sysfs" else 0}
+    return world
+
+
+@rule("A3")
+@pytest.mark.parametrize("rung", ["own", "root", "sysfs", "pair"])
+def test_numa_node_of_a_gpu(derive, rung):
+    """Its own, a NIC's of its root, the pod's sysfs, the profile's table: the first that is known."""
+    assert uses(derive(numa_case(rung)), "numa") == [1]
+
+
+@rule("A3")
+@pytest.mark.parametrize("domain,numa", [("0008", 0), ("0009", 0), ("0018", 1), ("0019", 1)])
+def test_numa_node_by_the_domain(derive, domain, numa):
+    world = World([gpu(0, None, pci=f"{domain}:01:00.0", productName="NVIDIA GB200")], [nic(0, B, 0)],
+                  {INSTANCE: "BM.GPU.GB200-v3.4"})
+    assert uses(derive(world), "numa") == [numa]
+
+
+@rule("A3", "W:NUMA_UNKNOWN")
+def test_numa_node_unknown(derive):
+    plan = derive(numa_case("none"))
+    assert uses(plan, "numa") == [None] and uses(plan, "cpus") == [None] and "NUMA_UNKNOWN" in codes(plan)
+
+
+@rule("A3")
+def test_the_nic_of_the_root_need_not_be_claimed(derive):
+    world = World([gpu(0, A)], [nic(0, B, 0), nic(1, A, 1, claimed=False)])
+    assert uses(derive(world), "numa") == [1]
+
+
+@rule("A4", "W:IBDEV_UNKNOWN")
+@pytest.mark.parametrize("shown,published,want", [
+    ({"name": "ibp3", "port": 2}, "mlx5_9", "=ibp3:2"), (None, "mlx5_9", "=mlx5_9:1"), (None, None, None)])
+def test_name_of_the_ib_device(derive, shown, published, want):
+    """What the pod shows at the address, then what the driver publishes, else no list."""
+    plan = derive(World([gpu(0)], [nic(0, ib=shown and dict(IB, **shown), rdmaDevice=published)]))
+    assert plan["workers"][0]["env"].get("NCCL_IB_HCA") == want
+    assert ("IBDEV_UNKNOWN" in codes(plan)) == (want is None)
+
+
+@rule("A4")
+def test_one_unknown_name_and_there_is_no_list(derive):
+    plan = derive(World([gpu(0)], [nic(0), nic(1, ib=None)]))
+    assert "NCCL_IB_HCA" not in plan["workers"][0]["env"]
+
+
+@rule("A5", "W:EXTRA_IB_DEVICES_VISIBLE")
+def test_only_claimed_devices_are_used(derive):
+    world = World([gpu(0)], [nic(0)])
+    world.workers[0]["probe"]["visibleIbdevs"] += ["mlx5_7", "mlx5_8"]
+    plan = derive(world)
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:1"
+    assert [w["detail"] for w in plan["warnings"] if w["code"] == "EXTRA_IB_DEVICES_VISIBLE"] == ["mlx5_7,mlx5_8"]
+
+
+# ---- D: the steps ----
+
+@rule("D1", "W:NIC_NOT_RDMA")
+def test_nics_without_rdma_are_dropped(derive):
+    plan = derive(World([gpu(0)], [nic(0), nic(1, rdma=False, ib=None)]))
+    assert nics(plan) == [["0"]] and codes(plan) == ["NIC_NOT_RDMA"]
+
+
+@rule("D1", "W:NO_RDMA_NIC")
+@pytest.mark.parametrize("left", [[], [nic(0, rdma=False, ib=None)]])
+def test_no_rdma_nic(derive, left):
+    plan = derive(World([gpu(0)], left))
+    assert plan["refuse"]["code"] == "NO_RDMA_NIC" and plan["refuse"]["worker"] == 0
+    plan = derive(World([gpu(0)], left, network="any"))
+    assert plan["profile"] == "socket" and plan["env"]["NCCL_NET"] == "Socket" and "NO_RDMA_NIC" in codes(plan)
+
+
+@rule("D1", "W:NO_GPU")
+def test_no_gpu_is_refused_where_gpus_were_asked_for(derive):
+    world = World([gpu(0, claimed=False)], [nic(0)])
+    assert derive(world)["refuse"]["code"] == "NO_GPU"
+    world.launcher.update(gpus=0, ranksPerPod="pod")
+    assert derive(world)["refuse"] is None
+
+
+@rule("D2")
+def test_order_of_detection(derive):
+    """What is asked for, instance type, attribute of the node's NICs, label, link layer."""
+    facts = [("launcher", "generic-ib"), (INSTANCE, "p5en.48xlarge"), ("azure.dra.net/vmSize", "Standard_ND96amsr_A100_v4"),
+             ("cloud.google.com/gke-accelerator", "nvidia-b200"), ("layer", "Ethernet")]
+    want = ["generic-ib", "aws-efa", "azure-ndv4", "gke-a4", "generic-roce"]
+    for known in range(len(facts)):
+        here = dict(facts[known:])
+        n = nic(0, ib=dict(ROCE, name="mlx5_0"))
+        if "azure.dra.net/vmSize" in here:
+            n["azure.dra.net/vmSize"] = here["azure.dra.net/vmSize"]
+        world = World([gpu(0)], [n], {key: text for key, text in here.items() if "/" in key and "azure" not in key})
+        if "launcher" in here:
+            world.launcher["profile"] = here["launcher"]
+        assert derive(world)["profile"] == want[known]
+
+
+@rule("D2")
+def test_an_empty_attribute_tells_nothing(derive):
+    n = nic(0, **{"oke.dra.net/gpuMemoryFabricId": "", "oke.dra.net/rackId": "r7"})
+    assert derive(World([gpu(0)], [n]))["profile"] == "oci-roce"
+    n["oke.dra.net/gpuMemoryFabricId"] = "ocid1.fabric"
+    assert derive(World([gpu(0)], [n]))["profile"] == "oci-gb200"
+
+
+@rule("D2", "W:MIXED_PROFILES")
+def test_workers_of_two_profiles(derive):
+    world = World([gpu(0)], [nic(0)], {INSTANCE: "p5.48xlarge"}, workers=2)
+    world.workers[1]["labels"][INSTANCE] = "gx3d-160x1792x8h100"
+    assert derive(world)["refuse"] == {"code": "MIXED_PROFILES", "worker": 1, "detail": derive(world)["refuse"]["detail"]}
+
+
+@rule("D3")
+def test_order_of_pci_addresses(derive):
+    world = World([gpu(2), gpu(0), gpu(1)], [nic(1), nic(0), nic(2)])
+    plan = derive(world)
+    assert uses(plan, "gpu") == ["gpu-0", "gpu-1", "gpu-2"]
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1,mlx5_2:1"
+
+
+@rule("D3")
+def test_without_addresses_by_index(derive):
+    gpus = [gpu(i, None, name=f"g{i}", index=9 - i) for i in range(3)]
+    for g in gpus:
+        g["pci"] = None
+    assert uses(derive(World(gpus, [nic(0)])), "gpu") == ["g2", "g1", "g0"]
+
+
+@rule("D4")
+@pytest.mark.parametrize("roots,numas,nested,path", [
+    ((A, A), (0, 0), False, "PIX"), ((A, A), (0, 1), False, "PIX"), ((A, A), (0, 0), True, "PXB"),
+    ((A, B), (0, 0), False, "PHB"), ((A, B), (0, 0), True, "PHB"), ((A, B), (0, 1), False, "SYS"),
+    ((None, None), (0, 0), False, "PHB"), ((None, B), (None, 0), False, "SYS"),
+])
+def test_class_of_a_pair(derive, roots, numas, nested, path):
+    world = World([gpu(0, roots[0], numas[0])], [nic(0, roots[1], numas[1])])
+    world.workers[0]["probe"]["nestedSwitch"] = nested
+    assert paths(derive(world)) == [path]
+
+
+@rule("D4")
+@pytest.mark.parametrize("rail,path", [(4, "PIX"), (5, "PIX"), (6, "PHB"), (7, "PHB"), (3, "SYS"), (0, "SYS")])
+def test_class_by_gkes_names(derive, rail, path):
+    """GPU 5 of a machine whose drivers publish no root: pairs share a switch, fours a socket."""
+    world = World([gpu(5, None, index=5)], [nic(0, None, None, ifName=f"gpu{rail}rdma0")], {INSTANCE: "a4-highgpu-8g"})
+    assert paths(derive(world)) == [path]
+    world.labels = {}
+    world.workers = [world.worker(0)]
+    assert paths(derive(world)) == ["SYS"]  # the names mean nothing elsewhere
+
+
+@rule("D4")
+@pytest.mark.parametrize("env,there,path", [
+    ({}, True, "PIX"), ({}, False, "PHB"), ({"NCCL_TOPO_FILE": ""}, True, "PHB"),
+    ({"NCCL_TOPO_FILE": "/mine.xml"}, True, "PIX")])
+def test_class_by_the_topology_file(derive, env, there, path):
+    world = World([gpu(0, "pci0001:00", 0, pci="0001:00:00.0")], [nic(0, "pci0101:00", 0, pci="0101:00:00.0")],
+                  {INSTANCE: "Standard_ND96isr_H100_v5"}, userEnv=env)
+    world.workers[0]["probe"].update(topoFilePairs=[["0001:00:00.0", "0101:00:00.0"]],
+                                     files={"/opt/microsoft/ndv5/topo.xml": there})
+    assert paths(derive(world)) == [path]
+
+
+@rule("D4")
+@pytest.mark.parametrize("shown,path", [("PIX", "PIX"), ("PXB", "PXB"), ("PHB", "PHB"), ("NODE", "PHB"), ("SYS", "SYS")])
+def test_the_pods_sysfs_knows_better_than_roots(derive, shown, path):
+    """Two root ports of one root bus are PHB, although pcieRoot is equal."""
+    world = World([gpu(0)], [nic(0)])
+    world.workers[0]["probe"]["paths"] = {"0000:11:00.0": {"0000:31:00.0": shown}}
+    assert paths(derive(world)) == [path]
+
+
+@rule("D5")
+def test_ranks_are_numbered_worker_by_worker(derive):
+    plan = derive(World(*two_sockets(), workers=2))
+    assert [rank["rank"] for worker in plan["workers"] for rank in worker["ranks"]] == list(range(8))
+    last = plan["workers"][1]["ranks"][3]["env"]
+    assert last == {"RANK": "7", "LOCAL_RANK": "3", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4",
+                    "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+
+
+@rule("D5")
+def test_one_rank_a_pod(derive):
+    plan = derive(World(*two_sockets(), workers=2, ranksPerPod="pod"))
+    assert plan["workers"][1]["env"]["RANK"] == "1" and plan["workers"][1]["env"]["WORLD_SIZE"] == "2"
+    assert plan["workers"][1]["env"]["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+@rule("D6")
+@pytest.mark.parametrize("visible,want", [(2, "0,1"), (8, "GPU-0000,GPU-0001")])
+def test_cuda_devices(derive, visible, want):
+    world = World([gpu(0), gpu(1)], [nic(0)])
+    world.workers[0]["probe"]["visibleGpus"] = visible
+    assert derive(world)["workers"][0]["ranks"][1]["env"]["CUDA_VISIBLE_DEVICES"] == want
+
+
+@rule("D6", "W:MIG_NO_P2P", "W:MIG_SAME_PARENT")
+def test_mig(derive):
+    slices = [gpu(i, type="mig", uuid=f"MIG-{i}", parentUUID=f"GPU-{i}") for i in range(2)]
+    plan = derive(World(slices, [nic(0)]))
+    assert [rank["env"]["CUDA_VISIBLE_DEVICES"] for rank in plan["workers"][0]["ranks"]] == ["MIG-0", "MIG-1"]
+    assert [rank["env"]["LOCAL_RANK"] for rank in plan["workers"][0]["ranks"]] == ["0", "0"]
+    assert "MIG_NO_P2P" in codes(plan)
+    slices[1]["parentUUID"] = "GPU-0"
+    plan = derive(World(slices, [nic(0)]))
+    assert plan["refuse"]["code"] == "MIG_SAME_PARENT" and codes(plan) == ["MIG_NO_P2P"]
+
+
+@rule("D7")
+@pytest.mark.parametrize("gpus,cpuset,want", [
+    (1, None, ["0-7,16-23"]), (2, None, ["0-3,16-19", "4-7,20-23"]),
+    (3, None, ["0-1,16-17", "2-4,18-20", "5-7,21-23"]), (2, "2-5,20", ["2-3", "4-5,20"]), (2, "8-9", [None, None]),
+])
+def test_cpus(derive, gpus, cpuset, want):
+    """Each range in equal parts for the ranks of the NUMA node, within what the pod may use."""
+    world = World([gpu(i) for i in range(gpus)], [nic(0)])
+    if cpuset:
+        world.workers[0]["probe"]["cpuset"] = cpuset
+    assert uses(derive(world), "cpus") == want
+
+
+@rule("D7")
+def test_each_node_is_cut_for_its_own_ranks(derive):
+    assert uses(derive(World([gpu(0, A), gpu(1, B), gpu(2, B)], [nic(0, A, 0), nic(1, B, 1)])), "cpus") == [
+        "0-7,16-23", "8-11,24-27", "12-15,28-31"]
+
+
+@rule("D8", "W:USER_OVERRIDES_PROFILE")
+def test_the_users_values_win(derive):
+    env = {"NCCL_NET": "Socket", "NCCL_IB_HCA": "mlx5", "NCCL_BUFFSIZE": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+    plan = derive(World([gpu(0)], [nic(0)], userEnv=env))
+    assert all(plan["env"][name] == value for name, value in env.items())
+    assert "NCCL_IB_HCA" not in plan["workers"][0]["env"]
+    said = [w["detail"] for w in plan["warnings"] if w["code"] == "USER_OVERRIDES_PROFILE"]
+    assert sorted(text.split("=")[0] for text in said) == ["NCCL_IB_HCA", "NCCL_NET"]  # what we would set otherwise
+
+
+@rule("D8", "W:PROFILE_FILE_MISSING")
+def test_a_file_that_one_worker_lacks(derive):
+    world = World(*two_sockets(), labels={INSTANCE: "a4-highgpu-8g"}, workers=2)
+    files = {"/usr/local/gib/scripts/set_nccl_env.sh": True, "/usr/local/gib/configs/tuner_config_a4.txtpb": True}
+    for worker in world.workers:
+        worker["probe"]["files"] = dict(files)
+    assert derive(world)["env"]["NCCL_TUNER_CONFIG_PATH"] == "/usr/local/gib/configs/tuner_config_a4.txtpb"
+    world.workers[1]["probe"]["files"]["/usr/local/gib/configs/tuner_config_a4.txtpb"] = False
+    plan = derive(world)
+    assert "NCCL_TUNER_CONFIG_PATH" not in plan["env"]
+    assert codes(plan, 0) == [] and codes(plan, 1) == ["PROFILE_FILE_MISSING"]
+
+
+@rule("D8")
+def test_a_file_is_believed_where_nothing_was_probed(derive):
+    world = World([gpu(0)], [nic(0)], {INSTANCE: "a4-highgpu-8g"})
+    world.workers[0]["probe"] = None
+    assert "NCCL_TUNER_CONFIG_PATH" in derive(world)["env"]
+
+
+@rule("D9")
+def test_the_vendors_file_confirms(derive):
+    """The label says a4; an image without the library starts no RDMA."""
+    world = World([gpu(0)], [nic(0)], {INSTANCE: "a4-highgpu-8g"})
+    world.workers[0]["probe"]["files"] = {"/usr/local/gib/configs/tuner_config_a4.txtpb": True}
+    plan = derive(world)
+    assert plan["env"]["NCCL_NET"] == "gIB" and codes(plan) == ["PROFILE_FILE_MISSING"]
+
+
+# ---- H: NCCL_IB_HCA, NCCL_IB_GID_INDEX ----
+
+@rule("H1")
+@pytest.mark.parametrize("labels,auto", [
+    ({}, True), ({INSTANCE: "a4-highgpu-8g"}, False), ({INSTANCE: "a4x-highgpu-4g"}, False),
+    ({INSTANCE: "p5.48xlarge"}, False), ({INSTANCE: "BM.GPU.H100.8"}, True),
+    ({INSTANCE: "Standard_ND96isr_H100_v5"}, True)])
+@pytest.mark.parametrize("wish", [None, "always", "never"])
+def test_when_the_list_is_set(derive, labels, auto, wish):
+    plan = derive(World([gpu(0)], [nic(0), nic(1)], labels, **({"hcaList": wish} if wish else {})))
+    want = {"always": True, "never": False}.get(wish, auto)
+    assert plan["workers"][0]["env"].get("NCCL_IB_HCA") == ("=mlx5_0:1,mlx5_1:1" if want else None)
+
+
+@rule("H1")
+def test_the_list_of_a_tcpxo_machine_is_never_set(derive):
+    world = World([gpu(i) for i in range(8)], [nic(0, rdma=False, ifName="eth1")], {INSTANCE: "a3-megagpu-8g"},
+                  hcaList="always")
+    assert "NCCL_IB_HCA" not in derive(world)["workers"][0]["env"]
+
+
+@rule("H2", "W:GID_INDEX_DIFFERS")
+@pytest.mark.parametrize("layer,indices,want,warned", [
+    ("Ethernet", (3, 3), None, False), ("Ethernet", (5, 5), "5", True), ("Ethernet", (5, 3), None, True),
+    ("Ethernet", (5, None), None, False), ("InfiniBand", (5, 5), None, False)])
+def test_gid_index(derive, layer, indices, want, warned):
+    made = [nic(i, ib=dict(IB, name=f"mlx5_{i}", linkLayer=layer)) for i in range(2)]
+    for n, index in zip(made, indices):
+        if index is not None:
+            n["ib"]["gidIndex"] = index
+    plan = derive(World([gpu(0)], made))
+    env = plan["workers"][0]["env"]
+    assert env.get("NCCL_IB_GID_INDEX") == want and env.get("UCX_IB_GID_INDEX") == want
+    assert ("GID_INDEX_DIFFERS" in codes(plan)) == warned
+
+
+# ---- R: rails ----
+
+@rule("R1")
+@pytest.mark.parametrize("names,want", [
+    (["gpu4rdma0", "gpu5rdma0"], [4, 5]), (["rdma2", "rdma7"], [2, 7]), (["eth1", "eth2"], [1, 2]),
+    ([None, None], [1, 2])])
+def test_rail_of_a_nic(derive, names, want):
+    """The number in the host's name, else the place among the node's RDMA NICs, claimed or not."""
+    made = [nic(0, claimed=False)] + [nic(i + 1, A, 0, ifName=name) for i, name in enumerate(names)]
+    plan = derive(World([gpu(0), gpu(1)], made))
+    assert uses(plan, "rails") == [[rail] for rail in want]
+
+
+@rule("R2", "W:RAIL_MISMATCH")
+def test_rails_must_be_equal(derive):
+    gpus, made = two_sockets()
+    world = World(gpus, made, workers=2)
+    for worker, upper in zip(world.workers, (0, 1)):
+        worker["gpus"] = [g["name"] for g in gpus[2 * upper:2 * upper + 2]]
+        worker["nics"] = [n["name"] for n in made[2 * upper:2 * upper + 2]]
+        worker["probe"]["visibleIbdevs"] = [n["ib"]["name"] for n in made[2 * upper:2 * upper + 2]]
+    plan = derive(world)
+    assert plan["jobScore"] == 1.0 and codes(plan, 1) == ["RAIL_MISMATCH"]
+
+
+# ---- S: score ----
+
+@rule("S1")
+@pytest.mark.parametrize("roots,numas,score", [
+    ((A, A), (0, 0), 1.0), ((A, B), (0, 0), 0.7), ((A, B), (0, 1), 22 / 50)])
+def test_score_of_a_pair(derive, roots, numas, score):
+    """PHB is an estimate; SYS is half, here further capped by the link's 22 GB/s."""
+    plan = derive(World([gpu(0, roots[0], numas[0])], [nic(0, roots[1], numas[1])]))
+    assert plan["jobScore"] == pytest.approx(score)
+
+
+@rule("S2")
+def test_score_of_a_shared_nic(derive):
+    plan = derive(World([gpu(0), gpu(1)], [nic(0)]))
+    assert plan["jobScore"] == 0.5 and "FEWER_NICS_THAN_GPUS" in codes(plan)
+
+
+@rule("S2")
+def test_more_nics_than_the_fastest_do_not_count(derive):
+    assert derive(World([gpu(0)], [nic(0), nic(1)]))["jobScore"] == 1.0
+
+
+@rule("S3")
+@pytest.mark.parametrize("link,score", [(40.0, 0.5), (10.0, 0.2), (16.0, 0.32)])
+def test_the_socket_link_caps(derive, link, score):
+    world = World([gpu(0, A, 0)], [nic(0, B, 1)])
+    world.workers[0]["probe"]["interSocketGBs"] = link
+    assert derive(world)["jobScore"] == pytest.approx(score)
+
+
+@rule("S3")
+def test_no_cap_on_arm(derive):
+    world = World([gpu(0, A, 0)], [nic(0, B, 1)], {"kubernetes.io/arch": "arm64"})
+    world.workers[0]["probe"]["interSocketGBs"] = 6.0
+    assert derive(world)["jobScore"] == 0.5
+
+
+@rule("S3")
+def test_the_machines_own_link_without_a_probe(derive):
+    for machine, link in (("p5.48xlarge", 16), ("p4d.24xlarge", 10), ("gx3d-160x1792x8h100", 22)):
+        world = World([gpu(0, A, 0)], [nic(0, B, 1, ib=None)], {INSTANCE: machine})
+        world.workers[0]["probe"] = None
+        speed = {"p5.48xlarge": 12.5, "p4d.24xlarge": 12.5}.get(machine, 50)
+        assert derive(world)["jobScore"] == pytest.approx(min(0.5 * speed, link) / speed)
+
+
+@rule("S4")
+def test_score_without_gpudirect(derive):
+    plan = derive(gb200("2.30.7", userEnv={"NCCL_NET_GDR_LEVEL": "PIX"}))
+    assert plan["jobScore"] == 0.8
+    world = World([gpu(0)], [nic(0)])
+    world.workers[0]["probe"]["gdr"] = {"peermem": False, "dmabuf": False}
+    assert derive(world)["jobScore"] == 0.7
+
+
+@rule("S5")
+def test_a_jobs_score_is_its_worst_workers(derive):
+    world = World([gpu(0, A), gpu(1, A)], [nic(0), nic(1)], workers=2)
+    world.workers[1]["nics"].pop()
+    plan = derive(world)
+    assert [worker["score"] for worker in plan["workers"]] == [1.0, 0.5] and plan["jobScore"] == 0.5
+
+
+# ---- M: NVLink between nodes ----
+
+@rule("M1", "W:IMEX_CHANNEL_MISSING", "W:IMEX_CLIQUE_MISMATCH")
+@pytest.mark.parametrize("channels,cliques,mnnvl,cumem,code", [
+    ((True, True), ("u.1", "u.1"), "1", "1", None), ((True, True), ("u.1", "u.2"), "2", None, "IMEX_CLIQUE_MISMATCH"),
+    ((True, False), ("u.1", "u.1"), "0", None, "IMEX_CHANNEL_MISSING"),
+    ((False, False), ("u.1", "u.1"), "0", None, "IMEX_CHANNEL_MISSING"),
+    ((True, True), ("u.1", None), "2", None, "IMEX_CLIQUE_MISMATCH")])
+def test_mnnvl(derive, channels, cliques, mnnvl, cumem, code):
+    world = gb200("2.30.7", {INSTANCE: "a4x-highgpu-4g"}, workers=2)
+    for worker, channel, clique in zip(world.workers, channels, cliques):
+        worker["channel"] = channel
+        if clique:
+            worker["labels"]["nvidia.com/gpu.clique"] = clique
+    plan = derive(world)
+    assert plan["env"]["NCCL_MNNVL_ENABLE"] == mnnvl and plan["env"].get("NCCL_CUMEM_ENABLE") == cumem
+    assert codes(plan) == ([code] if code else [])
+
+
+@rule("M1")
+def test_mnnvl_is_for_chip_to_chip_machines(derive):
+    assert "NCCL_MNNVL_ENABLE" not in derive(World([gpu(0)], [nic(0)]))["env"]
+
+
+# ---- V: variables ----
+
+@rule("V1")
+@pytest.mark.parametrize("machine,net", [
+    ("a4-highgpu-8g", "gIB"), ("a3-ultragpu-8g", "gIB"), ("a4x-highgpu-4g", "gIB"), ("a4x-maxgpu-4g-metal", "gIB"),
+    ("Standard_ND96isr_H100_v5", "IB"), ("Standard_ND96amsr_A100_v4", "IB"), ("Standard_ND128isr_GB200_v6", "IB"),
+    ("BM.GPU.H100.8", "IB"), ("BM.GPU.GB300.4", "IB"), ("gx3d-160x1792x8h100", "IB"), (None, "IB"),
+    ("p5.48xlarge", None)])
+def test_no_silent_fallback_to_tcp(derive, machine, net):
+    """EFA's plugin has had two names; NCCL_NET stays unset there."""
+    assert derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}))["env"].get("NCCL_NET") == net
+
+
+@rule("V2")
+@pytest.mark.parametrize("machine,want", [
+    (None, "=eth0"), ("BM.GPU.H100.8", "=eth0"), ("a4-highgpu-8g", "eth0"), ("a4x-highgpu-4g", "eth0"),
+    ("p5.48xlarge", "eth0")])
+def test_socket_interface(derive, machine, want):
+    env = derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}))["env"]
+    assert env["NCCL_SOCKET_IFNAME"] == want and env["GLOO_SOCKET_IFNAME"] == "eth0"
+
+
+@rule("V3")
+@pytest.mark.parametrize("transport,gpus,tcp", [
+    (None, 1, True), ("auto", 1, True), ("tcp", 1, True), ("rdma", 1, False), ("auto", 0, False), ("tcp", 0, True),
+    ("rdma", 0, False)])
+def test_mpi_transport(derive, transport, gpus, tcp):
+    world = World([gpu(0, claimed=gpus > 0)], [nic(0)], **({"mpiTransport": transport} if transport else {}))
+    if not gpus:
+        world.launcher.update(gpus=0, ranksPerPod="pod")
+    plan = derive(world)
+    env = dict(plan["env"], **plan["workers"][0]["env"])
+    assert env.get("UCX_TLS") == ("tcp,sm,self" if tcp else None)
+    assert env["UCX_NET_DEVICES"] == ("eth0" if tcp else "mlx5_0:1")
+    assert env["OMPI_MCA_btl"] == "^openib" and env["OMPI_MCA_btl_tcp_if_include"] == "eth0"
+    assert env["OMPI_MCA_coll_hcoll_enable"] == "0"
+
+
+@rule("V3")
+@pytest.mark.parametrize("machine,rails", [("a4-highgpu-8g", "1"), (None, None)])
+def test_ucx_keeps_to_a_rail(derive, machine, rails):
+    env = derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}, mpiTransport="rdma"))["env"]
+    assert env.get("UCX_MAX_RNDV_RAILS") == rails and env.get("UCX_IB_ROCE_LOCAL_SUBNET") == (rails and "y")
+
+
+@rule("V4")
+@pytest.mark.parametrize("version,want", [("2.26.6", "PIX"), ("2.28.9", "PIX"), ("2.29.2", None), ("2.30.7", None)])
+def test_gdr_level_of_chip_to_chip_machines(derive, version, want):
+    plan = derive(gb200(version, {INSTANCE: "a4x-highgpu-4g"}))
+    assert plan["env"].get("NCCL_NET_GDR_LEVEL") == want
+
+
+@rule("V4")
+@pytest.mark.parametrize("machine", ["Standard_ND128isr_GB300_v6", "BM.GPU.GB200-v3.4", "BM.GPU.GB300.4",
+                                     "p6e-gb200.36xlarge", "a4x-maxgpu-4g-metal"])
+def test_no_gdr_level_on_other_chip_to_chip_machines(derive, machine):
+    assert "NCCL_NET_GDR_LEVEL" not in derive(gb200("2.30.7", {INSTANCE: machine}))["env"]
+
+
+@rule("V5")
+@pytest.mark.parametrize("version,variable,want", [
+    ("2.23.4", None, None), ("2.28.9", "NCCL_NET_MERGE_LEVEL", "LOC"), ("2.30.7", "NCCL_NET_MERGE_POLICY", "RAIL")])
+def test_ports_of_one_card_on_two_rails(derive, version, variable, want):
+    ports = [nic(i, pci=f"0000:31:00.{i}", ifName=f"rdma{i}") for i in range(2)]
+    env = derive(World([gpu(0)], ports, version=version))["workers"][0]["env"]
+    assert {k: v for k, v in env.items() if "MERGE" in k} == ({variable: want} if variable else {})
+
+
+@rule("V5")
+def test_ports_of_one_rail_are_merged(derive):
+    ports = [nic(i, pci=f"0000:31:00.{i}", ifName="rdma4") for i in range(2)]
+    assert not [k for k in derive(World([gpu(0)], ports))["workers"][0]["env"] if "MERGE" in k]
+
+
+OCI = {"NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "41", "NCCL_IB_SL": "0",
+       "NCCL_IB_TIMEOUT": "22"}
+BIG = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IGNORE_CPU_AFFINITY": "1"}
+
+
+@rule("V6")
+@pytest.mark.parametrize("machine,want", [
+    ("BM.GPU4.8", dict(OCI, NCCL_IB_QPS_PER_CONNECTION="4")),
+    ("BM.GPU.A100-v2.8", dict(OCI, NCCL_IB_QPS_PER_CONNECTION="4")),
+    ("BM.GPU.B4.8", dict(OCI, NCCL_IB_QPS_PER_CONNECTION="4")),
+    ("BM.GPU.H100.8", dict(OCI, **BIG)), ("BM.GPU.H200.8", dict(OCI, **BIG)), ("BM.GPU.B200.8", dict(OCI, **BIG)),
+    ("BM.GPU.B300.8", dict(OCI, **BIG)),
+    ("BM.GPU.RTXPRO.8", dict(OCI, NCCL_IB_QPS_PER_CONNECTION="1", NCCL_NET_PLUGIN="none", **BIG)),
+    ("BM.GPU.GB200-v3.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_IB_DATA_DIRECT="0")),
+    ("BM.GPU.GB200.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
+    ("BM.GPU.GB200-v2.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
+    ("BM.GPU.GB300.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_IB_DATA_DIRECT="0",
+                            NCCL_NVLS_ENABLE="1", NCCL_IB_QPS_PER_CONNECTION="4", NCCL_BUFFSIZE="16777216",
+                            NCCL_DMABUF_ENABLE="1")),
+])
+def test_oracle_shapes(derive, machine, want):
+    env = derive(gb200("2.30.7", {INSTANCE: machine}))["env"]
+    common = {"NCCL_NET", "NCCL_SOCKET_IFNAME", "NCCL_MNNVL_ENABLE"}
+    assert {k: v for k, v in env.items() if k.startswith("NCCL_") and k not in common} == want
+
+
+@rule("V7")
+def test_efa_sets_little(derive):
+    """The plugin sets the rest by itself."""
+    env = derive(World([gpu(0)], [nic(0)], {INSTANCE: "p5en.48xlarge"}))["env"]
+    assert {k: v for k, v in env.items() if k.startswith(("NCCL_", "FI_"))} == {
+        "NCCL_SOCKET_IFNAME": "eth0", "FI_PROVIDER": "efa"}
+
+
+@rule("V7")
+@pytest.mark.parametrize("machine,env,count", [
+    ("p5en.48xlarge", {}, 1), ("p6-b200.48xlarge", {}, 1), ("p5.48xlarge", {}, 4),
+    ("p5en.48xlarge", {"NCCL_NETDEVS_POLICY": "ALL"}, 4)])
+def test_efas_plugin_limits_the_nics_of_a_gpu(derive, machine, env, count):
+    plan = derive(World([gpu(0)], [nic(i) for i in range(4)], {INSTANCE: machine}, userEnv=env))
+    assert [len(names) for names in nics(plan)] == [count]
+
+
+@rule("V8")
+@pytest.mark.parametrize("names,set_", [(["eth1", "eth2", "eth3", "eth4"], True), (["ens4", "ens5", "ens6", "ens7"], False)])
+def test_tcpx_bindings_are_for_known_names(derive, names, set_):
+    world = World([gpu(i) for i in range(8)], [nic(i, rdma=False, ifName=name, ib=None) for i, name in enumerate(names)],
+                  {INSTANCE: "a3-highgpu-8g"})
+    env = derive(world)["env"]
+    assert env["NCCL_GPUDIRECTTCPX_SOCKET_IFNAME"] == ",".join(names)
+    assert ("NCCL_GPUDIRECTTCPX_TX_BINDINGS" in env) == ("NCCL_GPUDIRECTTCPX_RX_BINDINGS" in env) == set_
+
+
+@rule("V9")
+@pytest.mark.parametrize("machine,level", [("g4-standard-96", "PHB"), ("g4-standard-384", "SYS")])
+def test_machines_without_rdma(derive, machine, level):
+    world = World([gpu(0)], [], {INSTANCE: machine}, network="any")
+    plan = derive(world)
+    assert plan["profile"] == "gke-g4" and plan["env"]["NCCL_NET"] == "Socket" and plan["env"]["NCCL_P2P_LEVEL"] == level
+    world.launcher["network"] = "rdma"
+    assert derive(world)["refuse"]["code"] == "NO_RDMA_NIC"
+
+
+@rule("V10")
+def test_coreweaves_ethernet(derive):
+    world = gb200("2.30.7")
+    for n in world.nics:
+        n["ib"] = dict(ROCE, name=n["ib"]["name"].replace("mlx5_", "ibp"))
+    world.workers = [world.worker(0)]
+    plan = derive(world)
+    assert plan["profile"] == "coreweave-roce" and plan["env"]["NCCL_IB_ADDR_RANGE"] == "fd02::/16"
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=ibp0:1,ibp1:1"
+
+
+@rule("V11")
+def test_what_is_not_confirmed_says_so(derive):
+    plan = derive(World([gpu(0)], [nic(0)], {INSTANCE: "gx3d-160x1792x8h100"}))
+    assert "not confirmed on a machine" in plan["explain"]["NCCL_IB_TIMEOUT"]["source"]
+    assert "not confirmed" not in plan["explain"]["CUDA_DEVICE_ORDER"]["source"]
+    assert "not confirmed" not in derive(World([gpu(0)], [nic(0)]))["explain"]["NCCL_NET"]["source"]
+
+
+# ---- W: what is said ----
+
+@rule("W:MISALIGNED_SYS", "W:MISALIGNED_PHB")
+def test_misaligned(derive):
+    plan = derive(World([gpu(0, A, 0)], [nic(0, B, 0)]))
+    assert codes(plan) == ["MISALIGNED_PHB"]
+    plan = derive(World([gpu(0, A, 0)], [nic(0, B, 1)]))
+    assert codes(plan) == ["MISALIGNED_SYS"]
+
+
+@rule("W:C2C_GDR_OFF", "W:GDR_UNAVAILABLE")
+def test_gpudirect_off(derive):
+    plan = derive(gb200("2.30.7", {}, userEnv={"NCCL_NET_GDR_LEVEL": "PIX"}))
+    assert len([w for w in plan["warnings"] if w["code"] == "C2C_GDR_OFF"]) == 2  # one a pair
+    world = World([gpu(0)], [nic(0)])
+    world.workers[0]["probe"]["gdr"] = {"peermem": False, "dmabuf": False}
+    assert codes(derive(world)) == ["GDR_UNAVAILABLE"]
+
+
+@rule("W:NIC_VIA_PXN", "W:NIC_UNUSED_P2P", "W:FEWER_NICS_THAN_GPUS")
+def test_shared_and_idle(derive):
+    assert codes(derive(one_far())) == ["FEWER_NICS_THAN_GPUS", "NIC_VIA_PXN"]
+    plan = derive(World([gpu(0, A, 0)], [nic(0, A, 0), nic(1, B, 0)]))
+    assert codes(plan) == ["NIC_UNUSED_P2P"]
+
+
+@rule("W:MIXED_NIC_SPEED")
+def test_mixed_speed(derive):
+    made = [nic(0), nic(1, ib=dict(IB, name="mlx5_1", speedMbps=200000))]
+    assert "MIXED_NIC_SPEED" in codes(derive(World([gpu(0), gpu(1)], made)))
+    del made[1]["ib"]["speedMbps"]
+    assert "MIXED_NIC_SPEED" not in codes(derive(World([gpu(0), gpu(1)], made)))  # not known
+
+
+@rule("W:UNEVEN_GPUS", "W:UNEVEN_NICS", "W:SAME_NODE_PODS")
+def test_workers_differ(derive):
+    gpus, made = two_sockets()
+    world = World(gpus, made, workers=3)
+    world.workers[1].update(gpus=["gpu-0"], nics=[made[0]["name"]])
+    world.workers[2]["node"] = "node-0"
+    plan = derive(world)
+    assert {"UNEVEN_GPUS", "UNEVEN_NICS"} <= set(codes(plan, 1)) and codes(plan, 2) == ["SAME_NODE_PODS"]
+
+
+@rule("W:DEVICE_NOT_IN_SLICES")
+def test_device_not_in_slices(derive):
+    world = World([gpu(0)], [nic(0)])
+    world.workers[0]["nics"] = ["pci-0000-99-00-0"]
+    assert derive(world)["refuse"]["code"] == "DEVICE_NOT_IN_SLICES"
+
+
+@rule("W:PROFILE_NEEDS_WHOLE_NODE")
+@pytest.mark.parametrize("claimed,warned", [(8, False), (4, True)])
+def test_whole_node(derive, claimed, warned):
+    world = World([gpu(i, claimed=i < claimed) for i in range(8)], [nic(0, rdma=False, ifName="eth1", ib=None)],
+                  {INSTANCE: "a3-megagpu-8g"})
+    assert ("PROFILE_NEEDS_WHOLE_NODE" in codes(derive(world))) == warned
+
+
+# ---- the tables ----
+
+def test_every_code_has_a_test():
+    with open(os.path.join(ROOT, "jobs", "warnings.h")) as file:
+        known = set(re.findall(r"^    X\((\w+)\)", file.read(), re.M))
+    with open(os.path.join(ROOT, "tests", "test_derivation.py")) as file:
+        elsewhere = set(re.findall(r'"(VENDOR_\w+)"', file.read()))
+    assert len(known) > 20 and {name[2:] for name in RULES if name.startswith("W:")} | elsewhere == known
+
+
+def test_table_of_rules():
+    """docs/design/016 lists the rules of this file and no others."""
+    with open(os.path.join(ROOT, "docs", "design", "016-derivation-rules.md")) as file:
+        listed = re.findall(r"^\| ([A-Z]\d+) \|", file.read(), re.M)
+    assert listed and len(listed) == len(set(listed))
+    assert set(listed) == {name for name in RULES if not name.startswith("W:")}
