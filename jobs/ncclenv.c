@@ -144,7 +144,7 @@ static bool mpi_rdma(const struct planning *p)
     if (p->in->mpi == SPEC_TRANSPORT_RDMA)
         return true;
     for (size_t w = 0; w < p->plan->worker_count; w++)
-        gpus |= p->plan->workers[w].gpu_count > 0;
+        gpus |= p->plan->workers[w].gpu_count + p->plan->workers[w].plugin_gpus > 0;
     return p->in->mpi != SPEC_TRANSPORT_TCP && !gpus && p->plan->profile->data == PROFILE_RDMA;
 }
 

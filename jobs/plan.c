@@ -150,11 +150,12 @@ static void number_ranks(struct planning *p)
     struct plan *plan = p->plan;
     bool gpus = true;
     for (size_t w = 0; w < plan->worker_count; w++)
-        gpus &= plan->workers[w].gpu_count > 0;
+        gpus &= plan->workers[w].gpu_count + plan->workers[w].plugin_gpus > 0;
     plan->per_pod = p->in->ranks == PLAN_RANKS_POD || !gpus;
     for (size_t w = 0; w < plan->worker_count; w++) {
         plan->workers[w].first_rank = plan->world_size;
-        plan->world_size += plan->per_pod ? 1 : (uint32_t)plan->workers[w].gpu_count;
+        plan->world_size +=
+            plan->per_pod ? 1 : (uint32_t)plan->workers[w].gpu_count + plan->workers[w].plugin_gpus;
     }
 }
 
@@ -198,6 +199,24 @@ static void warn_uneven(struct planning *p)
         if (other->nic_count != first->nic_count)
             warnings_add(&p->plan->warnings, WARN_UNEVEN_NICS, (int32_t)w,
                          "%zu NICs, worker 0 has %zu", other->nic_count, first->nic_count);
+    }
+}
+
+/* Which GPUs they are, and hence with which NIC each is paired, nothing tells before the pod. */
+static void warn_plugin(struct planning *p)
+{
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        const struct plan_worker *worker = &p->plan->workers[w];
+        if (worker->plugin_gpus == 0)
+            continue;
+        if (!warnings_have(&p->plan->warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE))
+            warnings_add(
+                &p->plan->warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE,
+                "which GPUs the device plugin gives, and so which NIC each is paired with, "
+                "is known in the pod alone; drarun env tells there");
+        if (worker->nic_count < worker->plugin_gpus)
+            warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+                         "%zu NICs for %u GPUs", worker->nic_count, worker->plugin_gpus);
     }
 }
 
@@ -257,6 +276,7 @@ static int derive(struct planning *p, struct drarun_error *err)
             plan->score = worker->score;
     }
     warn_rails(p);
+    warn_plugin(p);
     warn_uneven(p);
     warn_same_node(p);
     return 0;

@@ -39,6 +39,7 @@ struct plan_input {
     enum plan_ranks ranks;
     enum spec_transport mpi;     /* 0: auto */
     enum spec_hca_list hca_list; /* 0: auto */
+    uint32_t plugin_gpus;        /* a worker's from a device plugin: in no claim */
     bool no_gpus;                /* GPUs were not asked for, whatever ranks says */
     const char *profile;         /* NULL or "auto": detect */
     const char *nccl_version;    /* NULL: the newest that we know */
@@ -90,6 +91,7 @@ struct plan_worker {
     struct probe probe;
     struct plan_gpu *gpus; /* in PCI order */
     size_t gpu_count;
+    uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */
     struct plan_nic *nics; /* that carry data, in PCI order */
     size_t nic_count;
     struct device *node_devices; /* all of the node's slices */

@@ -234,7 +234,7 @@ static bool gpus_asked(const struct planning *p, const struct plan_worker *worke
 {
     if (p->in->no_gpus)
         return false;
-    return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked;
+    return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked || p->in->plugin_gpus > 0;
 }
 
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
@@ -255,7 +255,9 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         rc = read_node_devices(p, w, err);
     if (rc < 0)
         return error_prefix(err, "worker %u%s%s", w, in->pod ? " " : "", in->pod ? in->pod : "");
-    if (rc == 0 && worker->gpu_count == 0 && gpus_asked(p, worker))
+    if (worker->gpu_count == 0 && !worker->probe.present)
+        worker->plugin_gpus = p->in->plugin_gpus;
+    if (rc == 0 && worker->gpu_count + worker->plugin_gpus == 0 && gpus_asked(p, worker))
         rc = plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
     if (rc != 0)
         return rc;

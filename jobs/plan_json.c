@@ -100,6 +100,15 @@ static json_t *rank_json(const struct plan *plan, const struct plan_worker *work
     return rank;
 }
 
+/* Where no rank has them yet. */
+static json_t *nics_json(const struct plan_worker *worker)
+{
+    json_t *list = json_array();
+    for (size_t n = 0; n < worker->nic_count; n++)
+        json_array_append_new(list, json_string(worker->nics[n].label));
+    return list;
+}
+
 static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
 {
     const struct plan_worker *worker = &plan->workers[w];
@@ -112,6 +121,10 @@ static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
     for (size_t g = 0; g < worker->gpu_count; g++)
         json_array_append_new(ranks, rank_json(plan, worker, g, explain));
     json_object_set_new(object, "ranks", ranks);
+    if (worker->plugin_gpus > 0) {
+        json_object_set_new(object, "pluginGpus", json_integer(worker->plugin_gpus));
+        json_object_set_new(object, "nics", nics_json(worker));
+    }
     json_object_set_new(object, "score", score_json(worker->score));
     return object;
 }
@@ -169,6 +182,11 @@ void plan_worker_summary(const struct plan_worker *worker, struct buf *out)
     uint32_t counts[NCCL_PATH_COUNT] = {0};
     double limit = 0;
     const char *separator = ":";
+    if (worker->plugin_gpus > 0) {
+        buf_printf(out, "%u GPUs by the device plugin, %zu NICs: paired in the pod",
+                   worker->plugin_gpus, worker->nic_count);
+        return;
+    }
     buf_printf(out, "%zu GPUs, %zu NICs", worker->gpu_count, worker->nic_count);
     if (!worker->model)
         return;

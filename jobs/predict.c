@@ -119,6 +119,23 @@ static int place(const struct predict_claim *claim, const struct slices *slices,
     return 0;
 }
 
+static void count_of_nodes(struct predict_claim *claim, const struct slices *slices)
+{
+    for (size_t k = 0; k < claim->kind_count; k++) {
+        struct predict_kind *kind = &claim->kinds[k];
+        const char *node = NULL;
+        size_t count = 0;
+        for (size_t d = 0; d < slices->device_count; d++) {
+            const char *other = node_at(slices, d);
+            count = node && other && strcmp(node, other) == 0 ? count : 0;
+            node = other;
+            count += node && kind->admits[d];
+            kind->need.most_of_node =
+                count > kind->need.most_of_node ? count : kind->need.most_of_node;
+        }
+    }
+}
+
 static int take_needs(struct predict_claim *claim, struct prediction *p, struct drarun_error *err)
 {
     p->needs = calloc(claim->kind_count + 1, sizeof *p->needs);
@@ -152,6 +169,8 @@ int predict(const json_t *claim, uint32_t workers, const struct slices *slices,
     int rc = predict_claim_read(claim, read, err);
     if (rc == 0)
         rc = predict_admit(read, slices, classes, err);
+    if (rc == 0)
+        count_of_nodes(read, slices);
     if (rc == 0)
         rc = take_needs(read, &p, err);
     else

@@ -26,6 +26,7 @@ struct predict_need {
     char *requests; /* "gpu-0, gpu-1" */
     size_t devices; /* looked at */
     size_t admitted;
+    size_t most_of_node;        /* the most that are admitted of one node */
     struct predict_term *terms; /* in the order of evaluation */
     size_t term_count;
     size_t tainted;    /* admitted but for a taint that the request does not tolerate */

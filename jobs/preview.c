@@ -9,6 +9,26 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
+#define COSTLY_PAIRS 8u
+
+/* Pairs that take every NIC of a node need no constraint, which costs the scheduler seconds on a
+ * node that has nearly enough of them (docs/design/010-claims.md). */
+static const char *advise(const struct job_spec *spec, const struct prediction *prediction)
+{
+    uint32_t pairs = spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
+    if (claims_alignment(spec) != CLAIMS_ALIGNED_BY_CLAIM || pairs < COSTLY_PAIRS)
+        return NULL;
+    for (size_t i = 0; i < prediction->need_count; i++) {
+        const struct predict_need *need = &prediction->needs[i];
+        if (strncmp(need->requests, "nic", 3) == 0 && need->most_of_node > spec->nics.count)
+            return NULL;
+    }
+    return "the NICs of a worker are all that a node has: \"nics: {count: all}\" with \"align: "
+           "none\" "
+           "gives the same devices, and spares the scheduler the seconds that it needs to rule out "
+           "a node where one of them is taken";
+}
+
 static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     json_decref(p->claim);
@@ -21,6 +41,8 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
         return rc;
     rc = predict(p->claim, in->spec->workers, in->slices, in->classes, &p->prediction, err);
     p->predicted = rc == 0;
+    if (p->predicted && p->step == 0)
+        p->advice = advise(in->spec, &p->prediction);
     return rc;
 }
 
@@ -104,6 +126,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
         .ranks = ranks_of(spec),
         .mpi = spec->mpi_transport,
         .hca_list = spec->nccl_hca_list,
+        .plugin_gpus = spec->gpus.resource ? spec->gpus.count : 0,
         .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
         .profile = spec->nccl_profile,
         .nccl_version = in->nccl_version ? in->nccl_version : spec->nccl_version,
@@ -124,8 +147,7 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
 {
     struct preview p = {0};
     int rc = claims_wanted(input->spec) ? climb(input, &p, err) : 0;
-    /* GPUs of a device plugin are in no claim: which ones it gives is known in the pod alone */
-    if (rc == 0 && p.predicted && !p.prediction.shortage && !input->spec->gpus.resource)
+    if (rc == 0 && p.predicted && !p.prediction.shortage)
         rc = make_plan(input, &p, err);
     if (rc < 0)
         preview_done(&p);

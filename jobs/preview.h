@@ -23,6 +23,7 @@ struct preview_input {
 struct preview {
     json_t *claim;        /* the spec of each worker's ResourceClaim (v1); NULL: none is claimed */
     unsigned step, steps; /* of the ladder (jobs/claims.h) that the claim is; step from 0 */
+    const char *advice;   /* a better spec for the same devices; NULL */
     bool predicted;       /* prediction is filled */
     struct prediction prediction;
     bool planned; /* every worker has a node, and plan is filled */

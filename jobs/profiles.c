@@ -451,3 +451,47 @@ const struct profile *profiles_detect(const struct profiles *profiles,
                 return &profiles->list[i];
     return NULL;
 }
+
+/* ---- files ---- */
+
+static void add_path(struct strlist *paths, const char *path)
+{
+    if (path[0] == '/' && !strlist_has(paths, path))
+        strlist_add(paths, path);
+}
+
+/* A path may begin with ${directory}: each of the profile's. */
+static void add_paths(const struct profile *profile, const char *path, struct strlist *paths)
+{
+    static const char mark[] = "${directory}";
+    size_t i;
+    json_t *entry;
+    if (strncmp(path, mark, strlen(mark)) != 0) {
+        add_path(paths, path);
+        return;
+    }
+    json_array_foreach((json_t *)profile->directories, i, entry)
+    {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
+        add_path(paths, text);
+    }
+}
+
+void profiles_files(const struct profiles *profiles, struct strlist *paths)
+{
+    json_t *entry;
+    size_t i;
+    for (size_t p = 0; p < profiles->count; p++) {
+        const struct profile *profile = &profiles->list[p];
+        if (profile->script)
+            add_path(paths, profile->script);
+        json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
+            add_paths(profile, json_string_value(entry), paths);
+        json_array_foreach((json_t *)profile->variables, i, entry)
+        {
+            if (json_is_true(json_object_get(entry, "file")))
+                add_paths(profile, json_string_value(json_object_get(entry, "value")), paths);
+        }
+    }
+}

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "drarun/error.h"
+#include "lib/base/strlist.h"
 
 enum profile_data { PROFILE_RDMA = 1, PROFILE_NETDEV, PROFILE_NO_DATA };
 
@@ -81,6 +82,8 @@ struct profile_size profile_size(const struct profile *profile, const char *inst
 bool profile_match(const char *pattern, const char *text);
 /* Any of a JSON array of patterns; false for a text of NULL. */
 bool profile_match_any(const char *text, const void *patterns);
+/* Adds the absolute paths whose presence in a pod the profiles ask for, each once. */
+void profiles_files(const struct profiles *profiles, struct strlist *paths);
 /* The text of a rule, for explanations. */
 const char *profile_rule(const struct profiles *profiles, const char *id);
 

@@ -34,6 +34,7 @@
     X(PROFILE_FILE_MISSING)                                                                        \
     X(VENDOR_SCRIPT_DIFFERS)                                                                       \
     X(VENDOR_SCRIPT_NOT_USED)                                                                      \
+    X(GPUS_BY_DEVICE_PLUGIN)                                                                       \
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \
     X(IMEX_CLIQUE_MISMATCH)                                                                        \

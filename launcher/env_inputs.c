@@ -10,13 +10,13 @@
 #include "jobs/allocation.h"
 #include "launcher/cluster_files.h"
 #include "launcher/env_print.h"
-#include "launcher/host_probe.h"
 #include "launcher/profile_file.h"
 #include "launcher/vendor_script.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/load.h"
+#include "lib/inspect/inspect.h"
 
 void env_inputs_done(struct env_inputs *in)
 {
@@ -203,7 +203,12 @@ static int look(const struct env_sources *s, struct env_inputs *in, struct draru
 {
     in->foreign = !is_ours(s->root);
     in->looked = true;
-    return host_probe(s->root, &in->profiles, &in->probe, err);
+    struct strlist files = STRLIST_INIT;
+    profiles_files(&in->profiles, &files);
+    int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
+                          : inspect_probe(s->root, &files, &in->probe, err);
+    strlist_done(&files);
+    return rc;
 }
 
 bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile)

@@ -27,8 +27,9 @@ int identity_make(char uid[IDENTITY_UID_SIZE], struct drarun_error *err)
 void identity_session_dir(const char *uid, uint32_t attempt, uint32_t worker, bool here,
                           char path[IDENTITY_PATH_SIZE])
 {
-    const char *dir = here ? getenv("TMPDIR") : NULL;
+    const char *dir = getenv("TMPDIR");
     if (!dir || dir[0] != '/' || strlen(dir) > TMPDIR_MAX)
         dir = "/tmp";
-    snprintf(path, IDENTITY_PATH_SIZE, "%s/drarun-%s.%u.%u", dir, uid, attempt, worker);
+    snprintf(path, IDENTITY_PATH_SIZE, "%s%sdrarun-%s.%u.%u", here ? dir : "", here ? "/" : "", uid,
+             attempt, worker);
 }

@@ -5,11 +5,13 @@
 #define DRARUN_LAUNCHER_JOB_H
 
 #include <stdint.h>
+#include <jansson.h>
 #include "drarun/error.h"
 #include "jobs/cause.h"
 #include "launcher/request.h"
 
 struct job;
+struct launch_message;
 
 /* What a report says beside the cause. */
 struct job_facts {
@@ -39,6 +41,11 @@ void job_interrupt(struct job *job, int signo);
 /* The pod of a worker has ended, for the reason that the cluster tells. Nothing for one that had
  * ended in order. */
 void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why);
+
+/* For request_pods.prepare: what a worker says that it holds (docs/design/016-inspection.md;
+ * borrowed), and the message that takes what is derived of it; NULL without memory. */
+const json_t *job_inspection(const struct job *job, uint32_t worker);
+struct launch_message *job_launch(struct job *job, struct drarun_error *err);
 
 /* Why it ended; borrowed. */
 const struct cause *job_cause(const struct job *job);

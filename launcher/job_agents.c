@@ -117,10 +117,16 @@ static void send_hello(struct agent *agent)
     struct job *job = agent->job;
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
-    hello.job = job->uid;
+    hello.job = (char *)job->uid;
     hello.attempt = job->attempt;
     hello.worker = agent->index;
     hello.host = job->hostname;
+    const struct request_pods *pods = job->request->pods;
+    hello.generation = pods ? pods->generation : 0;
+    if (pods && pods->look_for) {
+        hello.look_for = pods->look_for->items;
+        hello.n_look_for = pods->look_for->count;
+    }
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     agent_send(agent, &envelope);
 }
@@ -170,13 +176,18 @@ static int make_launch(struct job *job, struct drarun_error *err)
     return 0;
 }
 
+struct launch_message *job_launch(struct job *job, struct drarun_error *err)
+{
+    return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
+}
+
 int agent_send_launch(struct agent *agent)
 {
     struct job *job = agent->job;
     struct drarun_error err = {0};
     if (!agent->channel)
         return 0; /* it closed, and how its process ended will be known in a moment */
-    if (!job->launch && make_launch(job, &err) < 0)
+    if (!job_launch(job, &err))
         return -err.code;
     Drarun__Wire__Envelope envelope;
     launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
@@ -498,6 +509,7 @@ void agents_free(struct job *job)
         if (agent->linger)
             event_free(agent->linger);
         free(agent->host);
+        json_decref(agent->inspection);
         if (!agent->pid || agent->reaped)
             continue;
         kill(agent->pid, SIGKILL);

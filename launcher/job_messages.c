@@ -52,6 +52,15 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
         return;
     }
     snprintf(agent->pmix, sizeof agent->pmix, "%s", hello->pmix);
+    if (hello->launched) { /* nothing of it is ours but its end */
+        char name[128];
+        agent->launched = true;
+        agent_name(agent, name, sizeof name);
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EBUSY,
+                   "%s holds the job of a launcher that is gone: it is ended first", name);
+        job_fail(job, &err);
+        return;
+    }
     log_verbose("worker %u: %s, drarun-worker %s, libpmix %s, %u CPUs", agent->index, hello->host,
                 hello->build, hello->pmix, hello->cpus);
 }
@@ -68,11 +77,45 @@ static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure
         agent_name(agent, name, sizeof name);
         error_prefix(&err, "%s", name);
     }
+    if (agent->phase == AGENT_GREETING) { /* it does not serve us */
+        err = (struct drarun_error){0};
+        error_kind(&err, kind, failure->code, "it refused: %s", failure->text);
+        agent_lose(agent, &err);
+        return;
+    }
     /* the neighbours of a dead agent often notice before we do */
     if (kind == DRARUN_ERR_INFRASTRUCTURE && agent->job->remote)
         job_hear(agent->job, &err);
     else
         job_fail(agent->job, &err);
+}
+
+const json_t *job_inspection(const struct job *job, uint32_t worker)
+{
+    return job->agents[worker].inspection;
+}
+
+static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *inspection)
+{
+    json_error_t why;
+    json_t *document = json_loads(inspection->document, JSON_REJECT_DUPLICATES, &why);
+    if (!json_is_object(document) || agent->inspection) {
+        json_decref(document);
+        refuse(agent, "an inspection that is no JSON object, or a second one");
+        return;
+    }
+    agent->inspection = document;
+}
+
+/* All ranks get SIGTERM and their time to save what they have; the job is over. */
+static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted)
+{
+    struct drarun_error err = {0};
+    char name[128];
+    agent_name(agent, name, sizeof name);
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "%s is taken away: %s", name,
+               evicted->reason);
+    job_fail(agent->job, &err);
 }
 
 static void on_note(struct agent *agent, const Drarun__Wire__Note *note)
@@ -193,11 +236,15 @@ static void on_done(struct agent *agent)
     job_fail(job, &err);
 }
 
-static enum agent_event event_of(const Drarun__Wire__Envelope *message)
+/* An agent in a pod has greeted when it has told what it holds, too. */
+static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__Envelope *message)
 {
+    bool pods = agent->job->request->pods != NULL;
     switch (message->body_case) {
     case DRARUN__WIRE__ENVELOPE__BODY_HELLO:
-        return AGENT_HELLO;
+        return pods && !message->hello->launched ? AGENT_TELL : AGENT_HELLO;
+    case DRARUN__WIRE__ENVELOPE__BODY_INSPECTION:
+        return pods ? AGENT_HELLO : AGENT_TELL;
     case DRARUN__WIRE__ENVELOPE__BODY_READY:
         return AGENT_READY;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
@@ -206,6 +253,7 @@ static enum agent_event event_of(const Drarun__Wire__Envelope *message)
     case DRARUN__WIRE__ENVELOPE__BODY_NOTE:
     case DRARUN__WIRE__ENVELOPE__BODY_PONG:
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT_ACK:
+    case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
         return AGENT_TELL;
     case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
     case DRARUN__WIRE__ENVELOPE__BODY_ABORT:
@@ -246,6 +294,12 @@ static void take(struct agent *agent, const Drarun__Wire__Envelope *message)
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT_ACK:
         on_input_ack(agent, message->input_ack);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_INSPECTION:
+        on_inspection(agent, message->inspection);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
+        on_evicted(agent, message->evicted);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         on_done(agent);
         break;
@@ -260,7 +314,7 @@ void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, 
     struct job *job = agent->job;
     (void)channel;
     agent->heard_ms = clock_ms();
-    enum agent_event event = event_of(message);
+    enum agent_event event = event_of(agent, message);
     if (!event)
         refuse(agent, "a message that only a launcher or another agent sends");
     else if (agent_advance(agent, event))

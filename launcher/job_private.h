@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <event2/event.h>
+#include <jansson.h>
 #include "jobs/cause.h"
 #include "jobs/rankmap.h"
 #include "launcher/identity.h"
@@ -46,7 +47,8 @@ struct agent {
     int wait_status;
     /* its connection has ended; how its process or pod did is not known yet */
     struct event *linger;
-    bool launched; /* it was sent the job */
+    bool launched;      /* it was sent the job */
+    json_t *inspection; /* what it says that it holds; NULL: it has said nothing */
     int64_t heard_ms;
     uint64_t held;   /* bytes of its output here */
     uint64_t unsaid; /* bytes written of which it has not been told */

@@ -106,6 +106,8 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->stdin_rank = facts->stdin_rank;
     wire->kill_after_ms =
         request->kill_after_ms < UINT32_MAX ? (uint32_t)request->kill_after_ms : UINT32_MAX;
+    wire->orphan_wait_ms =
+        request->orphan_wait_ms < UINT32_MAX ? (uint32_t)request->orphan_wait_ms : UINT32_MAX;
     wire->start = facts->start;
     wire->master_addr = (char *)facts->master_addr;
     wire->master_port = facts->master_port;

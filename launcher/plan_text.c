@@ -183,6 +183,36 @@ static void ranks(const struct plan *plan, struct buf *out)
     strlist_done(&table.cells);
 }
 
+/* Without ranks on GPUs that are known, what each worker holds. */
+static void nics(const struct plan *plan, struct buf *out)
+{
+    static const char *const titles[] = {"WORKER", "NIC", "PCI", "NUMA", "RAIL"};
+    struct table table = {.columns = ARRAY_LEN(titles)};
+    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
+        strlist_add(&table.cells, titles[i]);
+    for (size_t w = 0; w < plan->worker_count; w++)
+        for (size_t n = 0; plan->workers[w].plugin_gpus > 0 && n < plan->workers[w].nic_count;
+             n++) {
+            const struct plan_nic *nic = &plan->workers[w].nics[n];
+            char pci[24] = "-";
+            if (nic->device.pci != PCI_NONE)
+                pci_format(nic->device.pci, pci, sizeof pci);
+            strlist_addf(&table.cells, "%zu", w);
+            strlist_add(&table.cells, nic->label);
+            strlist_add(&table.cells, pci);
+            if (nic->device.numa >= 0)
+                strlist_addf(&table.cells, "%d", nic->device.numa);
+            else
+                strlist_add(&table.cells, "-");
+            strlist_addf(&table.cells, "%d", nic->rail);
+        }
+    if (table.cells.count > ARRAY_LEN(titles)) {
+        buf_printf(out, "\nNICs, for %u ranks on GPUs by the device plugin:\n", plan->world_size);
+        table_write(&table, "  ", out);
+    }
+    strlist_done(&table.cells);
+}
+
 static void scores(const struct plan *plan, struct buf *out)
 {
     struct buf last = BUF_INIT;
@@ -251,6 +281,7 @@ static void plan_lines(const struct plan *plan, bool explain, struct buf *out)
         return;
     }
     ranks(plan, out);
+    nics(plan, out);
     scores(plan, out);
     if (plan->profile)
         buf_printf(out, "\nprofile %s: %s\n", plan->profile->name,
@@ -277,9 +308,8 @@ void preview_text(const struct preview_input *input, const struct preview *previ
         buf_printf(out, "\nNo room: %s\n", preview->prediction.shortage);
     else if (preview->planned)
         plan_lines(&preview->plan, explain, out);
-    else
-        buf_add_str(out, "\nWhich GPUs a device plugin gives is known in the pod alone; drarun env "
-                         "tells there.\n");
+    if (preview->advice)
+        buf_printf(out, "\nAdvice: %s.\n", preview->advice);
 }
 
 /* ---- JSON ---- */
@@ -315,6 +345,8 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
                              (int)input->spec->workers, "claim", preview->claim);
     if (preview->predicted)
         json_object_set_new(json, "prediction", prediction_json(&preview->prediction));
+    if (preview->advice)
+        json_object_set_new(json, "advice", json_string(preview->advice));
     if (preview->planned)
         json_object_set_new(json, "plan", plan_to_json(&preview->plan, explain));
     return json;

@@ -35,8 +35,9 @@ struct request_pods {
     uint32_t attempt;    /* from 1 */
     uint32_t generation; /* of the launcher: agents prefer a newer one */
     uint32_t workers;
-    const char *const *addresses; /* by worker: IP:PORT */
-    const char *const *names;     /* by worker: "NAME-w-3 on node-7", for messages */
+    const char *const *addresses;   /* by worker: IP:PORT */
+    const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
+    const char *const *names;       /* by worker: "NAME-w-3 on node-7", for messages */
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
      * (job_inspection, job_launch). A refusal ends the job. May be NULL. */
     int (*prepare)(void *arg, struct job *job, struct drarun_error *err);
@@ -69,6 +70,7 @@ struct job_request {
     int64_t timeout_ms; /* 0: none */
     int64_t kill_after_ms;
     int64_t start_timeout_ms; /* 0: not said */
+    int64_t orphan_wait_ms;   /* how long agents keep ranks without a launcher */
 
     uint32_t verbose; /* how often -v was given */
     bool quiet;

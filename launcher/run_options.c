@@ -285,6 +285,14 @@ static const struct option_spec specs[] = {
      .help = "for reaching the agents, and again for their\npreparation (default 10s; 30s for "
              "local agents)"},
 
+    {.name = "orphan-wait",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(orphan_wait_ms),
+     .help = "agents keep the ranks so long after losing us, for\nanother launcher to end them "
+             "in order (default: 0s)"},
+
     {.name = "help",
      .letter = 'h',
      .group = "Others",

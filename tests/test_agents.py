@@ -260,7 +260,7 @@ def test_second_launcher_is_turned_away(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "sleep 60")
     second = drarun(*some.options, "-n", 2, "true", timeout=30)
-    assert second.rc == 70 and "is it free?" in second.err
+    assert second.rc == 70 and "this agent has a launcher already" in second.err
     assert job.process.poll() is None
     job.signal(signal.SIGTERM)
     assert job.finish().rc == 143

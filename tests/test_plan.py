@@ -102,6 +102,56 @@ def test_with_a_sites_profile(drarun, machine, spec, tmp_path):
     assert result.rc == 65 and "expected one document, got 2" in result.err
 
 
+def hybrid(spec, workers, gpus, nics, more=""):
+    path = spec(workers, gpus, nics, more=more)
+    path.write_text(path.read_text().replace("class: gpu.nvidia.com", "resource: nvidia.com/gpu"))
+    return path
+
+
+def test_gpus_of_a_device_plugin(drarun, machine, spec):
+    """In no slice: what is known of the job is planned, and what is left to the pod is said."""
+    words = hybrid(spec, 2, 8, 8), *machine("a4-highgpu-8g", 2)
+    plan = json.loads(drarun("plan", "-o", "json", *words).ok().out)["plan"]
+    assert plan["refuse"] is None and plan["profile"] == "gke-a4" and plan["env"]["NCCL_NET"] == "gIB"
+    # MPI keeps to TCP: the job has GPUs
+    assert plan["env"]["UCX_TLS"] == "tcp,sm,self"
+    assert [worker["pluginGpus"] for worker in plan["workers"]] == [8, 8]
+    assert [len(worker["nics"]) for worker in plan["workers"]] == [8, 8]
+    assert all(worker["ranks"] == [] and worker["score"] is None for worker in plan["workers"])
+    codes = {warning["code"] for warning in plan["warnings"]}
+    assert "GPUS_BY_DEVICE_PLUGIN" in codes and not codes & {"FEWER_NICS_THAN_GPUS", "NO_GPU"}
+    text = drarun("plan", *words).ok().out
+    assert "NICs, for 16 ranks on GPUs by the device plugin:" in text
+    assert "WORKER  NIC        PCI           NUMA  RAIL" in text
+    assert "1       gpu7rdma0" in text
+
+
+def test_fewer_nics_than_plugin_gpus(drarun, machine, spec):
+    result = drarun("plan", hybrid(spec, 1, 8, 4), *machine("a4-highgpu-8g")).ok()
+    assert "FEWER_NICS_THAN_GPUS, worker 0: 4 NICs for 8 GPUs" in result.out
+    assert "8 GPUs by the device plugin, 4 NICs: paired in the pod" in result.out
+
+
+@pytest.mark.parametrize("workers,gpus,nics,more,advised", [
+    (1, 8, 8, "", True),
+    (1, 8, 8, "    align: required\n", True),
+    (3, 8, 8, "", True),  # without room it matters most
+    (1, 8, 8, "    align: none\n", False),
+    (1, 4, 4, "", False),
+    (1, 4, 8, "", False),  # four pairs are cheap
+], ids=str)
+def test_advice_for_whole_nodes(drarun, machine, spec, workers, gpus, nics, more, advised):
+    words = spec(workers, gpus, nics, more=more), *machine("a4-highgpu-8g")
+    assert ('Advice: the NICs of a worker are all that a node has: "nics: {count: all}"'
+            in drarun("plan", *words).out) == advised
+    assert ("advice" in json.loads(drarun("plan", "-o", "json", *words).out)) == advised
+
+
+def test_no_advice_where_nics_are_left(drarun, machine, spec):
+    """A machine with more NICs than the worker takes: the constraint chooses."""
+    assert "Advice" not in drarun("plan", spec(1, 8, 8, "true"), *machine("dgx-h100")).out
+
+
 def test_without_slices(drarun, spec):
     result = drarun("plan", spec(2, 8, 8)).ok()
     assert "2 workers, each with 8 GPUs of class gpu.nvidia.com and 8 NICs of class dranet" in result.out
@@ -140,9 +190,11 @@ def test_a_thousand_nodes(drarun, machine, spec):
 @pytest.mark.parametrize("name,where,nodes,shows", [
     ("two-by-two", "a4-highgpu-8g", 1, ["2 GPUs, 2 NICs: 2 PIX; 100 GB/s of 100", "NCCL_NET=gIB"]),
     ("half-nodes-aligned", "a4-highgpu-8g", 2, ["workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200"]),
-    ("whole-nodes", "a4-highgpu-8g", 2, ["8 GPUs from a device plugin", "drarun env tells there"]),
-    ("renamed-interface", "a3-ultragpu-8g", 1, ["1 NIC of class dranet", "worker 1  node-0"]),
-    ("ray-all-nic", "a4-highgpu-8g", 2, ["all NICs of class dranet", "worker 1  node-1"]),
+    ("whole-nodes", "a4-highgpu-8g", 2, ["8 GPUs from a device plugin", "drarun env tells there", "NCCL_NET=gIB",
+                                         "8 GPUs by the device plugin, 8 NICs: paired in the pod", "for 16 ranks"]),
+    ("renamed-interface", "a3-ultragpu-8g", 1, ["1 NIC of class dranet", "worker 1  node-0",
+                                                "1 GPUs by the device plugin, 1 NICs: paired in the pod"]),
+    ("ray-all-nic", "a4-highgpu-8g", 2, ["all NICs of class dranet", "worker 1  node-1", "paired in the pod"]),
     ("compute-domain", "a4x-highgpu-4g", 4, ["NCCL_MNNVL_ENABLE=1", "4 GPUs, 4 NICs: 4 P2C; 200 GB/s of 200"]),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_examples(drarun, machine, source, name, where, nodes, shows):

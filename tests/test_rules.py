@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every rule of the derivation on a machine made for it. The table of rules, with what each is held by, is
-docs/design/016-derivation-rules.md; test_table_of_rules holds it against this file."""
+docs/design/017-derivation-rules.md; test_table_of_rules holds it against this file."""
 import os
 import re
 
@@ -940,8 +940,8 @@ def test_every_code_has_a_test():
 
 
 def test_table_of_rules():
-    """docs/design/016 lists the rules of this file and no others."""
-    with open(os.path.join(ROOT, "docs", "design", "016-derivation-rules.md")) as file:
+    """docs/design/017 lists the rules of this file and no others."""
+    with open(os.path.join(ROOT, "docs", "design", "017-derivation-rules.md")) as file:
         listed = re.findall(r"^\| ([A-Z]\d+) \|", file.read(), re.M)
     assert listed and len(listed) == len(set(listed))
     assert set(listed) == {name for name in RULES if not name.startswith("W:")}

@@ -28,7 +28,7 @@ static void enter(struct agent *agent, enum agent_state state)
     agent->state = state;
 }
 
-static void leave(struct agent *agent, int status)
+void agent_leave(struct agent *agent, int status)
 {
     agent->status = status;
     event_base_loopbreak(agent->base);
@@ -64,8 +64,8 @@ void agent_on_all_ended(void *arg)
     agent_clean(agent);
     enter(agent, AGENT_DONE);
     agent_send_done(agent);
-    if (agent->control_lost)
-        leave(agent, 70);
+    if (agent->control_lost && !agent_is_orphan(agent))
+        agent_leave(agent, 70);
 }
 
 static void on_prepared(struct agent *agent)
@@ -118,20 +118,6 @@ static const struct peers_owner peers_owner = {
 
 /* ---- the launcher ---- */
 
-static void turn_away(struct channel *channel, const char *why)
-{
-    log_error("%s turned away: %s", channel_peer(channel), why);
-    channel_free(channel);
-}
-
-static void drop_parent(struct agent *agent, const char *why)
-{
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
-    if (agent->early.channel)
-        turn_away(TAKE_PTR(agent->early.channel), why);
-}
-
 static void prepare_take(struct agent *agent, Drarun__Wire__Launch *launch)
 {
     struct drarun_error err = {0};
@@ -152,14 +138,14 @@ static void prepare_take(struct agent *agent, Drarun__Wire__Launch *launch)
 }
 
 /* Puts together what the parent handed on and what the launcher assigned, once both are there. */
-static void join(struct agent *agent)
+void agent_join(struct agent *agent)
 {
     Drarun__Wire__Assignment *own = agent->assignment;
     Drarun__Wire__Launch *launch = agent->early.launch;
     if (!own || !launch || agent->state != AGENT_PREPARING || agent->peers)
         return;
     if (strcmp(launch->uid, own->uid) != 0 || launch->attempt != own->attempt) {
-        drop_parent(agent, "a neighbour of another job");
+        agent_drop_parent(agent, "a neighbour of another job");
         return;
     }
     event_del(agent->parent_due);
@@ -169,6 +155,9 @@ static void join(struct agent *agent)
     char *dir = launch->session_dir;
     launch->session_dir = own->session_dir;
     own->session_dir = dir;
+    Drarun__Wire__WorkerSetting *setting = launch->own;
+    launch->own = own->own;
+    own->own = setting;
     prepare_take(agent, launch);
 }
 
@@ -219,7 +208,7 @@ static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
         fail(agent, &err);
         return;
     }
-    join(agent);
+    agent_join(agent);
 }
 
 static void on_end(struct agent *agent, const Drarun__Wire__End *end)
@@ -263,7 +252,7 @@ static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *m
     }
 }
 
-static void control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
+void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
 {
     struct agent *agent = arg;
     struct drarun_error err = {0};
@@ -299,21 +288,38 @@ static void control_message(struct channel *channel, Drarun__Wire__Envelope *mes
     }
 }
 
-/* The launcher is gone. After the end that is how it dismisses us; before, nobody wants the job. */
-static void control_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+/* The launcher is gone. After the end that is how it dismisses us; before, another may come. */
+void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg)
 {
     struct agent *agent = arg;
+    const char *why = err->code ? err->text : "connection closed";
     (void)channel;
     agent->control_lost = true;
-    if (agent->state == AGENT_DONE || agent->state == AGENT_IDLE) {
-        leave(agent, agent->state == AGENT_DONE ? 0 : 70);
+    if (agent_wait_for_heir(agent)) {
+        log_note("the launcher is gone (%s): waiting for another", why);
         return;
     }
-    log_error("the launcher is gone (%s): ending its ranks",
-              err->code ? err->text : "connection closed");
+    if (agent->state == AGENT_DONE || agent->state == AGENT_IDLE) {
+        agent_leave(agent, agent->state == AGENT_DONE ? 0 : 70);
+        return;
+    }
+    log_error("the launcher is gone (%s): ending its ranks", why);
     agent_end_ranks(agent, true);
     if (agent->state == AGENT_DONE)
-        leave(agent, 70);
+        agent_leave(agent, 70);
+}
+
+/* The pod is being taken away: the launcher, who knows its grace period, ends all workers' ranks.
+ */
+static bool tell_evicted(struct agent *agent)
+{
+    Drarun__Wire__Evicted message = DRARUN__WIRE__EVICTED__INIT;
+    if (!agent->options.pod || !agent->control || agent->control_lost)
+        return false;
+    message.reason = (char *)"its pod was told to end (SIGTERM): evicted, preempted or deleted";
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(EVICTED, evicted, &message);
+    agent_send(agent, &envelope);
+    return true;
 }
 
 static void on_sigterm(evutil_socket_t fd, short what, void *arg)
@@ -321,89 +327,19 @@ static void on_sigterm(evutil_socket_t fd, short what, void *arg)
     struct agent *agent = arg;
     struct drarun_error err = {0};
     (void)fd, (void)what;
-    if (agent->state == AGENT_IDLE) {
-        leave(agent, 0);
+    agent->told_to_end = true;
+    bool evicted = tell_evicted(agent);
+    if (agent->state == AGENT_IDLE && !evicted) {
+        agent_leave(agent, 0);
         return;
     }
+    if (evicted)
+        return;
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent was told to end (SIGTERM)");
     agent_send_failure(agent, &err, -1);
     agent_end_ranks(agent, false);
-}
-
-/* ---- connections ---- */
-
-static void control_take(struct agent *agent, struct channel *channel)
-{
-    agent->control = channel;
-    channel_set_callbacks(channel, control_message, control_closed, agent);
-    agent_send_hello(agent);
-}
-
-/* What the parent hands on before we have become a part of the tree. */
-static void early_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
-{
-    struct agent *agent = arg;
-    (void)channel;
-    if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->early.launch) {
-        drop_parent(agent, "it does not speak as a neighbour does");
-        return;
-    }
-    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
-    agent->early.launch = TAKE_PTR(message->launch);
-    join(agent);
-}
-
-static void early_closed(struct channel *channel, const struct drarun_error *err, void *arg)
-{
-    (void)channel;
-    drop_parent(arg, err->code ? err->text : "it closed the connection");
-}
-
-static void parent_take(struct agent *agent, struct channel *channel,
-                        const Drarun__Wire__Hello *hello)
-{
-    bool waiting = agent->state == AGENT_IDLE || agent->state == AGENT_PREPARING;
-    if (!waiting || agent->peers || agent->early.channel ||
-        (agent->assignment && strcmp(hello->job, agent->assignment->uid) != 0)) {
-        turn_away(channel, "a neighbour of another job");
-        return;
-    }
-    agent->early.channel = channel;
-    agent->early.worker = hello->worker;
-    channel_set_callbacks(channel, early_message, early_closed, agent);
-}
-
-static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
-{
-    struct agent *agent = arg;
-    if (hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER && !agent->control)
-        control_take(agent, channel);
-    else if (hello->role == DRARUN__WIRE__ROLE__ROLE_PEER)
-        parent_take(agent, channel, hello);
-    else
-        turn_away(channel, "this agent has a launcher already");
-}
-
-static int open_connections(struct agent *agent, struct drarun_error *err)
-{
-    struct agent_options *o = &agent->options;
-    if (o->control_fd >= 0) {
-        struct channel *channel = channel_new_take(agent->base, take_fd(&o->control_fd),
-                                                   control_message, control_closed, agent);
-        if (!channel)
-            return error_set(err, ENOMEM, "out of memory");
-        control_take(agent, channel);
-    }
-    if (o->listen_fd >= 0) {
-        agent->dial_tls = tls_context_new(o->key, TLS_CLIENT, err);
-        if (!agent->dial_tls)
-            return -err->code;
-        agent->door =
-            listen_open_take(agent->base, take_fd(&o->listen_fd), o->key, on_hello, agent, err);
-        if (!agent->door)
-            return -err->code;
-    }
-    return 0;
+    if (agent->state == AGENT_DONE && agent->control_lost)
+        agent_leave(agent, 70);
 }
 
 struct agent *agent_new(struct event_base *base, const struct agent_options *options,
@@ -419,7 +355,7 @@ struct agent *agent_new(struct event_base *base, const struct agent_options *opt
     agent->state = AGENT_IDLE;
     agent->sigterm = evsignal_new(base, SIGTERM, on_sigterm, agent);
     int rc = agent->sigterm && evsignal_add(agent->sigterm, NULL) == 0
-                 ? open_connections(agent, err)
+                 ? agent_open_connections(agent, err)
                  : error_set(err, ENOMEM, "out of memory");
     if (rc < 0) {
         agent_free(agent);
@@ -453,6 +389,8 @@ void agent_free(struct agent *agent)
         drarun__wire__assignment__free_unpacked(agent->assignment, NULL);
     if (agent->parent_due)
         event_free(agent->parent_due);
+    if (agent->orphan_clock)
+        event_free(agent->orphan_clock);
     listen_close(agent->door);
     tls_context_free(agent->dial_tls);
     if (agent->sigterm)

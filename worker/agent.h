@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include "drarun/error.h"
 #include "lib/wire/tls.h"
+#include "worker/pod.h"
 
 struct agent;
 
@@ -14,6 +15,8 @@ struct agent_options {
     int control_fd; /* connected to the launcher, or -1 */
     int listen_fd;  /* where launcher and parent dial, or -1; needs a key */
     const struct tls_key *key;
+    const struct pod *pod; /* the agent is a pod's: it inspects it, and outlives a launcher; or NULL
+                            */
     /* Called when the session directory is known and (NULL) when it is gone; for a guard process
      * that cleans up after a killed agent. May be NULL. */
     void (*session)(const char *dir, void *arg);

@@ -28,8 +28,9 @@ static int check(const Drarun__Wire__Launch *wire, struct drarun_error *err)
     if (wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX &&
         wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV)
         return refuse(err, "unknown launch mode");
-    if (wire->session_dir[0] != '/')
-        return refuse(err, "the session directory is no absolute path");
+    const char *dir = wire->session_dir;
+    if (!dir[0] || (dir[0] != '/' && (strchr(dir, '/') || dir[0] == '.')))
+        return refuse(err, "the session directory is neither an absolute path nor a name");
     for (size_t i = 0; i < wire->n_apps; i++)
         if (wire->apps[i]->n_argv == 0 || !wire->apps[i]->argv[0][0])
             return refuse(err, "a program without a name");

@@ -195,14 +195,9 @@ static int check_programs(struct agent *agent, struct drarun_error *err)
 
 static int make_session(struct agent *agent, struct drarun_error *err)
 {
-    int rc = session_make(agent->job.wire->session_dir, err);
+    int rc = session_make(agent->job.wire->session_dir, &agent->session_dir, err);
     if (rc < 0)
         return rc;
-    agent->session_dir = strdup(agent->job.wire->session_dir);
-    if (!agent->session_dir) {
-        session_remove(agent->job.wire->session_dir);
-        return error_set(err, ENOMEM, "out of memory");
-    }
     if (agent->options.session)
         agent->options.session(agent->session_dir, agent->options.session_arg);
     shm_clean_dir(agent->session_dir, agent->shm_dir, sizeof agent->shm_dir);

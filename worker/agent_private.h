@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent share: agent.c (connections and life), agent_launch.c (from a launch
- * message to running ranks), agent_report.c (what the launcher is told). */
+/* What the files of the agent share: agent.c (life and messages), agent_door.c (who may speak to
+ * it), agent_launch.c (from a launch message to running ranks), agent_report.c (what the launcher
+ * is told). */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -57,6 +58,10 @@ struct agent {
     int status;
     struct channel *control;
     bool control_lost;
+    uint64_t generation; /* of the launcher: a newer one takes its place, an older one is refused */
+    bool heir;           /* the launcher found the job that another one had launched */
+    bool told_to_end;    /* by SIGTERM: no use in waiting for another launcher */
+    struct event *orphan_clock; /* runs while that is awaited */
     struct listen_door *door;
     struct tls_context *dial_tls;
     struct early_parent early;
@@ -85,8 +90,22 @@ struct agent {
 };
 
 /* agent.c */
+void agent_leave(struct agent *agent, int status);
+void agent_join(struct agent *agent); /* once parent and launcher have both spoken */
+void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg);
 void agent_end_ranks(struct agent *agent, bool at_once);
 void agent_on_all_ended(void *arg); /* for struct ranks_owner */
+
+/* agent_door.c */
+int agent_open_connections(struct agent *agent, struct drarun_error *err);
+/* hello: NULL on a socketpair, where it comes later. */
+void agent_control_take(struct agent *agent, struct channel *channel,
+                        const Drarun__Wire__Hello *hello);
+void agent_drop_parent(struct agent *agent, const char *why);
+/* Starts the clock; false when no other launcher is to be waited for. */
+bool agent_wait_for_heir(struct agent *agent);
+bool agent_is_orphan(const struct agent *agent);
 
 /* agent_launch.c */
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
@@ -98,6 +117,7 @@ void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
 void agent_send_note(struct agent *agent, const char *text);
 void agent_send_hello(struct agent *agent);
+void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello);
 void agent_send_ready(struct agent *agent);
 void agent_send_done(struct agent *agent);
 void agent_rank_connected(struct agent *agent, uint32_t rank, int api);

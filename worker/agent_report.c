@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +7,33 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+#include "worker/session.h"
 
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
+/* To a launcher that did not launch the job its ranks are strangers. */
+static bool is_for_an_heir(const Drarun__Wire__Envelope *message)
+{
+    switch (message->body_case) {
+    case DRARUN__WIRE__ENVELOPE__BODY_HELLO:
+    case DRARUN__WIRE__ENVELOPE__BODY_NOTE:
+    case DRARUN__WIRE__ENVELOPE__BODY_PONG:
+    case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
+    case DRARUN__WIRE__ENVELOPE__BODY_DONE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
-    if (!agent->control || agent->control_lost)
+    if (!agent->control || agent->control_lost || (agent->heir && !is_for_an_heir(message)))
         return;
     int rc = channel_send(agent->control, message);
     if (rc < 0)
@@ -48,9 +67,39 @@ void agent_send_hello(struct agent *agent)
     hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_host_version());
     gethostname(host, sizeof host - 1);
     message.host = host;
+    message.launched = agent->heir;
+    if (agent->options.pod)
+        message.job = (char *)agent->options.pod->job;
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
         message.cpus = (uint32_t)CPU_COUNT(&cpus);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);
+    agent_send(agent, &envelope);
+}
+
+void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello)
+{
+    const char *session = session_base();
+    struct strlist files = STRLIST_INIT;
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *document = NULL;
+    for (size_t i = 0; i < hello->n_look_for; i++)
+        strlist_add(&files, hello->look_for[i]);
+    struct inspect_options options = {.files = &files,
+                                      .session_dir = session,
+                                      .build = DRARUN_VERSION,
+                                      .pmix = pmix_host_version()};
+    int rc = files.failed ? error_set(&err, ENOMEM, "out of memory")
+                          : inspect(&options, &document, &err);
+    strlist_done(&files);
+    cleanup_free char *text = rc == 0 ? json_dumps(document, JSON_COMPACT) : NULL;
+    if (!text) {
+        error_prefix(&err, "inspection");
+        agent_send_failure(agent, &err, -1);
+        return;
+    }
+    Drarun__Wire__Inspection message = DRARUN__WIRE__INSPECTION__INIT;
+    message.document = text;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(INSPECTION, inspection, &message);
     agent_send(agent, &envelope);
 }
 
@@ -148,7 +197,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
     message.data.data = (uint8_t *)data;
     message.data.len = length;
     message.partial = partial;
-    if (agent->control_lost) { /* nobody will give the credit back */
+    if (agent->control_lost || agent->heir) { /* nobody will give the credit back */
         ranks_output_done(agent->ranks, length);
         return;
     }

@@ -120,7 +120,9 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != self)
             _exit(70);
-        sigprocmask(SIG_SETMASK, &guard->before, NULL);
+        sigset_t mask = guard->before;
+        sigaddset(&mask, SIGTERM); /* until the agent can take it */
+        sigprocmask(SIG_SETMASK, &mask, NULL);
         _exit(agent(guard, arg));
     }
     if (child < 0) {

@@ -48,17 +48,6 @@ static void guest_free(struct guest *guest)
     free(guest);
 }
 
-static void refuse(struct channel *channel, const char *text)
-{
-    Drarun__Wire__Failure failure = DRARUN__WIRE__FAILURE__INIT;
-    failure.kind = DRARUN_ERR_INFRASTRUCTURE;
-    failure.code = EPROTO;
-    failure.rank = -1;
-    failure.text = (char *)text;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &failure);
-    channel_send(channel, &envelope);
-}
-
 static void free_channel(void *arg)
 {
     channel_free(arg);
@@ -75,6 +64,19 @@ static void ignore_close(struct channel *channel, const struct drarun_error *err
     channel_free(channel);
 }
 
+void listen_refuse_take(struct channel *channel, const char *why, int code)
+{
+    Drarun__Wire__Failure failure = DRARUN__WIRE__FAILURE__INIT;
+    failure.kind = DRARUN_ERR_INFRASTRUCTURE;
+    failure.code = code;
+    failure.rank = -1;
+    failure.text = (char *)why;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &failure);
+    channel_send(channel, &envelope);
+    channel_set_callbacks(channel, ignore_message, ignore_close, NULL);
+    channel_on_drained(channel, free_channel, channel);
+}
+
 static void on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
 {
     struct guest *guest = arg;
@@ -89,9 +91,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
         rc = hello_check(message->hello, pmix_host_version(), &err);
     if (rc < 0) {
         log_error("%s refused: %s", channel_peer(channel), err.text);
-        refuse(channel, err.text);
-        channel_set_callbacks(channel, ignore_message, ignore_close, NULL);
-        channel_on_drained(channel, free_channel, channel);
+        listen_refuse_take(channel, err.text, err.code);
         return;
     }
     door->on_hello(channel, message->hello, door->arg);

@@ -19,6 +19,8 @@ typedef void (*listen_hello_fn)(struct channel *channel, const Drarun__Wire__Hel
  * more than 1,024 at once, are dropped with a line in the log. */
 struct listen_door *listen_open_take(struct event_base *base, int fd, const struct tls_key *key,
                                      listen_hello_fn on_hello, void *arg, struct drarun_error *err);
+/* Tells the peer why, with an errno value, and closes. Takes the channel. */
+void listen_refuse_take(struct channel *channel, const char *why, int code);
 void listen_close(struct listen_door *door);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <event2/event.h>
 
@@ -31,8 +32,11 @@
 struct settings {
     int control_fd;
     int listen_fd;
+    uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
     bool once;
+    bool in_pod;
+    struct pod pod;
     bool have_key;
     struct tls_key key;
     enum log_level level;
@@ -50,6 +54,9 @@ static const char help_text[] =
     "  --key-file FILE       the job's key: 64 hexadecimal digits, readable by the owner only\n"
     "                        (default: the variable DRARUN_KEY, which is wiped)\n"
     "  --once                serve one job, then end with 0 (70 when it was cut off)\n"
+    "  --pod                 this is a worker pod: tell the launcher what it holds; serve nobody\n"
+    "                        who wants another worker than DRARUN_JOB, DRARUN_ATTEMPT and\n"
+    "                        DRARUN_WORKER (or JOB_COMPLETION_INDEX) name\n"
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
@@ -81,8 +88,7 @@ static int listen_at(const char *text, struct settings *s, struct drarun_error *
     if (rc < 0)
         return error_prefix(err, "--listen %s", text);
     s->by_hand = true;
-    printf("drarun-worker: listening on port %u\n", port);
-    fflush(stdout);
+    s->port = port;
     return 0;
 }
 
@@ -103,6 +109,7 @@ enum {
     OPT_KEY_FILE,
     OPT_KEY_FD,
     OPT_ONCE,
+    OPT_POD,
     OPT_INSTALL,
     OPT_VERSION,
     OPT_HELP
@@ -115,6 +122,7 @@ static const struct option option_table[] = {
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"once", no_argument, NULL, OPT_ONCE},
+    {"pod", no_argument, NULL, OPT_POD},
     {"install", required_argument, NULL, OPT_INSTALL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -142,6 +150,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_ONCE:
         s->once = true;
         return 0;
+    case OPT_POD:
+        s->in_pod = true;
+        return pod_take(&s->pod, err);
     case OPT_INSTALL:
         rc = install_agent(value, err);
         return rc < 0 ? rc : 1;
@@ -189,13 +200,22 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     return 0;
 }
 
+/* Ranks run as our own user: they must read neither our memory nor /proc/PID/environ, where the
+ * job's key is or was. */
+static void hide(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+}
+
 static int run_agent(struct guard *guard, void *arg)
 {
     struct settings *s = arg;
     struct drarun_error err = {0};
-    sigset_t child;
+    sigset_t child, term;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &child, NULL); /* before any thread exists */
     signal(SIGPIPE, SIG_IGN);
     struct event_base *base = event_base_new();
@@ -203,16 +223,21 @@ static int run_agent(struct guard *guard, void *arg)
         .control_fd = s->control_fd,
         .listen_fd = s->listen_fd,
         .key = s->have_key ? &s->key : NULL,
+        .pod = s->in_pod ? &s->pod : NULL,
         .session = guard ? guard_note_session : NULL,
         .session_arg = guard,
     };
     struct agent *agent = base ? agent_new(base, &options, &err) : NULL;
+    explicit_bzero(&s->key, sizeof s->key);
     if (!agent) {
         log_error("%s", base ? err.text : "cannot make an event loop");
         return error_exit_status(err.kind);
     }
+    pthread_sigmask(SIG_UNBLOCK, &term,
+                    NULL); /* a guard leaves it blocked: now there is a handler */
     int status = agent_run(agent);
 #ifdef DRARUN_LEAK_CHECK
+    prctl(PR_SET_DUMPABLE, 1); /* its thread looks at this one */
     agent_free(agent);
     event_base_free(base);
     if (__lsan_do_recoverable_leak_check()) /* _exit does without it */
@@ -228,6 +253,8 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
+    printf("drarun-worker: listening on port %u\n", s->port);
+    fflush(stdout); /* from here on a signal ends us in order */
     do
         status = guard_run(guard, run_agent, s, &stop, err);
     while (!stop && !s->once && status >= 0);
@@ -244,6 +271,8 @@ int main(int argc, char **argv)
     if (rc > 0)
         return 0;
     log_setup("drarun-worker", s.level);
+    if (s.have_key)
+        hide();
     if (rc == 0)
         rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
     if (rc < 0) {

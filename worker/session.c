@@ -3,19 +3,86 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 
-int session_make(const char *path, struct drarun_error *err)
+/* libpmix and MPI libraries put sockets below the session directory: sun_path has 108 bytes. */
+#define BASE_MAX 40u
+
+/* The i-th place to try; NULL after the last, "" for one that is none. */
+static const char *place(size_t i)
 {
-    /* mkdir follows no link at its last component and fails on whatever is there, so the directory
-     * is ours; a umask can only take bits away */
-    if (mkdir(path, 0700) < 0)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno,
-                          "make the session directory %s: %s", path, strerror(errno));
+    static const char *const fixed[] = {"/tmp", "/dev/shm", "/run"};
+    const char *own = getenv("TMPDIR");
+    if (i > 0)
+        return i - 1 < ARRAY_LEN(fixed) ? fixed[i - 1] : NULL;
+    return own && own[0] == '/' && strlen(own) <= BASE_MAX ? own : "";
+}
+
+const char *session_base(void)
+{
+    const char *base;
+    for (size_t i = 0; (base = place(i)) != NULL; i++)
+        if (base[0] && faccessat(AT_FDCWD, base, W_OK | X_OK, AT_EACCESS) == 0)
+            return base;
+    return NULL;
+}
+
+/* mkdir follows no link at its last component and fails on whatever is there, so the directory is
+ * ours; a umask can only take bits away. */
+static int make(const char *path)
+{
+    return mkdir(path, 0700) < 0 ? -errno : 0;
+}
+
+static int make_somewhere(const char *name, char **ret_path, struct drarun_error *err)
+{
+    struct buf tried = BUF_INIT;
+    const char *base;
+    int rc = -ENOENT;
+    for (size_t i = 0; (base = place(i)) != NULL; i++) {
+        cleanup_free char *path = NULL;
+        if (!base[0])
+            continue;
+        if (asprintf(&path, "%s/%s", base, name) < 0) {
+            path = NULL;
+            rc = -ENOMEM;
+            break;
+        }
+        rc = make(path);
+        if (rc == 0) {
+            *ret_path = TAKE_PTR(path);
+            buf_done(&tried);
+            return 0;
+        }
+        buf_printf(&tried, "%s%s: %s", tried.len ? ", " : "", base, strerror(-rc));
+    }
+    error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc,
+               "no place for the session directory (%s): mount an emptyDir at /tmp, or set TMPDIR "
+               "to a directory that the container's user may write",
+               tried.data ? tried.data : "out of memory");
+    buf_done(&tried);
+    return rc;
+}
+
+int session_make(const char *name, char **ret_path, struct drarun_error *err)
+{
+    if (name[0] != '/')
+        return make_somewhere(name, ret_path, err);
+    cleanup_free char *path = strdup(name);
+    int rc = path ? make(path) : -ENOMEM;
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "make the session directory %s: %s",
+                          name, strerror(-rc));
+    *ret_path = TAKE_PTR(path);
     return 0;
 }
 

@@ -5,8 +5,12 @@
 
 #include "drarun/error.h"
 
-/* Makes the directory with mode 0700; it must not exist; its parent is not created. */
-int session_make(const char *path, struct drarun_error *err);
+/* Makes the directory with mode 0700; it must not exist; its parent is not created. A name without
+ * "/" goes below the first of $TMPDIR, /tmp, /dev/shm and /run where that succeeds, since an image
+ * may have none of them and a root file system may be read-only. *ret_path is malloc'ed. */
+int session_make(const char *name, char **ret_path, struct drarun_error *err);
+/* The directory where that would be; NULL: nowhere. Static, or of the environment. */
+const char *session_base(void);
 /* Removes it with all below. Missing is success. */
 int session_remove(const char *path);
 

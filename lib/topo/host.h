@@ -85,12 +85,16 @@ struct topo_netdev {
 struct topo_limits {
     enum topo_tri memlock_known;
     uint64_t memlock;          /* bytes, the soft limit; UINT64_MAX: unlimited */
+    enum topo_tri ipc_lock;    /* CAP_IPC_LOCK: memlock does not count */
+    int64_t uid;               /* effective; -1: not known */
     enum topo_tri shm_mounted; /* UNKNOWN: /dev/shm is no mount of its own, as in a captured tree */
     bool shm_memory;           /* it is a tmpfs */
-    uint64_t shm_bytes;
+    uint64_t shm_bytes, shm_free;
     char *cpuset; /* effective CPU list of our cgroup; NULL: not known */
     enum topo_tri memory_limited;
     uint64_t memory_max; /* bytes, of our cgroup */
+    enum topo_tri cpu_limited;
+    uint32_t cpu_millis; /* thousandths of a CPU, of our cgroup */
 };
 
 struct topo_host {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,34 @@ static void read_memlock(struct facts_reader *r)
     limits->memlock_known = unlimited || (end != line && *end == ' ') ? TOPO_YES : TOPO_UNKNOWN;
 }
 
+/* The value of a line "NAME:\tVALUE" of proc/self/status; NULL: no such line. */
+static const char *status_value(const char *text, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, len) == 0 && line[len] == ':')
+            return line + len + 1 + strspn(line + len + 1, " \t");
+    }
+    return NULL;
+}
+
+static void read_status(struct facts_reader *r)
+{
+    char text[ROOT_TEXT_MAX];
+    struct topo_limits *limits = &r->host->limits;
+    limits->uid = -1;
+    if (root_read(r->root, "proc/self/status", text, sizeof text) <= 0)
+        return;
+    const char *caps = status_value(text, "CapEff"), *uids = status_value(text, "Uid");
+    if (caps)
+        limits->ipc_lock =
+            strtoull(caps, NULL, 16) & (UINT64_C(1) << CAP_IPC_LOCK) ? TOPO_YES : TOPO_NO;
+    unsigned real, effective;
+    if (uids && sscanf(uids, "%u %u", &real, &effective) == 2)
+        limits->uid = effective;
+}
+
 /* Only where it is a mount of its own: the one of a captured tree would tell of this machine. */
 static void read_shm(struct facts_reader *r)
 {
@@ -45,6 +75,7 @@ static void read_shm(struct facts_reader *r)
     limits->shm_mounted = TOPO_YES;
     limits->shm_memory = fs.f_type == TMPFS_MAGIC;
     limits->shm_bytes = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+    limits->shm_free = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
 static bool parse_bytes(const char *text, uint64_t *ret_value)
@@ -69,10 +100,23 @@ static int read_cgroup_file(struct facts_reader *r, const char *cgroup, const ch
     return facts_text(r, path, ret_text);
 }
 
+/* "150000 100000": microseconds of CPU time in each period of so many; "max 100000". */
+static void parse_cpu_max(const char *text, struct topo_limits *limits)
+{
+    uint64_t quota, period;
+    if (strncmp(text, "max", 3) == 0) {
+        limits->cpu_limited = TOPO_NO;
+    } else if (sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0 &&
+               quota < UINT32_MAX) {
+        limits->cpu_limited = TOPO_YES;
+        limits->cpu_millis = (uint32_t)(quota * 1000 / period);
+    }
+}
+
 static int read_cgroup(struct facts_reader *r)
 {
     char text[ROOT_TEXT_MAX], cgroup[512] = "";
-    cleanup_free char *memory = NULL;
+    cleanup_free char *memory = NULL, *cpu = NULL;
     struct topo_limits *limits = &r->host->limits;
     if (root_read(r->root, "proc/self/cgroup", text, sizeof text) > 0) {
         const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
@@ -82,6 +126,10 @@ static int read_cgroup(struct facts_reader *r)
     int rc = read_cgroup_file(r, cgroup, "cpuset.cpus.effective", &limits->cpuset);
     if (rc == 0)
         rc = read_cgroup_file(r, cgroup, "memory.max", &memory);
+    if (rc == 0)
+        rc = read_cgroup_file(r, cgroup, "cpu.max", &cpu);
+    if (cpu)
+        parse_cpu_max(cpu, limits);
     if (memory && strcmp(memory, "max") == 0)
         limits->memory_limited = TOPO_NO;
     else if (memory && parse_bytes(memory, &limits->memory_max))
@@ -92,6 +140,7 @@ static int read_cgroup(struct facts_reader *r)
 int read_limits(struct facts_reader *r)
 {
     read_memlock(r);
+    read_status(r);
     read_shm(r);
     return read_cgroup(r);
 }

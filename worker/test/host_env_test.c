@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <pmix.h>
 #include <pmix_server.h>
 
@@ -84,7 +85,7 @@ static int set_up(void **state)
     struct drarun_error err = {0};
     struct pmix_host_owner owner = {.failed = on_failed};
     snprintf(f->session, sizeof f->session, "/tmp/host-env-test.%d", (int)getpid());
-    if (session_make(f->session, &err) < 0 ||
+    if (mkdir(f->session, 0700) < 0 ||
         agent_job_init_take(&f->job, make_launch(f->session), &err) < 0)
         fail_msg("%s", err.text);
     f->base = event_base_new();

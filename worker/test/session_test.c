@@ -33,12 +33,20 @@ static int tear_down(void **state)
     return rmdir(top);
 }
 
+static void make(void)
+{
+    char *made = NULL;
+    assert_int_equal(session_make(path, &made, NULL), 0);
+    assert_string_equal(made, path);
+    free(made);
+}
+
 static void only_ours_may_enter(void **state)
 {
     (void)state;
     struct stat st;
     mode_t before = umask(0);
-    assert_int_equal(session_make(path, NULL), 0);
+    make();
     umask(before);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
@@ -49,12 +57,13 @@ static void what_is_there_is_not_taken(void **state)
 {
     (void)state;
     struct drarun_error err = {0};
+    char *made = NULL;
     assert_int_equal(symlink(top, path), 0);
-    assert_int_equal(session_make(path, &err), -EEXIST);
+    assert_int_equal(session_make(path, &made, &err), -EEXIST);
     assert_non_null(strstr(err.text, path));
     assert_int_equal(session_remove(path), 0); /* the link, not what it points to */
     assert_int_equal(access(top, F_OK), 0);
-    assert_int_equal(session_make("/no/such/session", &err), -ENOENT);
+    assert_int_equal(session_make("/no/such/session", &made, &err), -ENOENT);
 }
 
 static void removed_with_all_below(void **state)
@@ -63,7 +72,7 @@ static void removed_with_all_below(void **state)
     char below[128], outside[64];
     snprintf(outside, sizeof outside, "%s/outside", top);
     close(open(outside, O_CREAT | O_WRONLY, 0600));
-    assert_int_equal(session_make(path, NULL), 0);
+    make();
     snprintf(below, sizeof below, "%s/a", path);
     assert_int_equal(mkdir(below, 0700), 0);
     snprintf(below, sizeof below, "%s/a/link", path);
@@ -75,12 +84,34 @@ static void removed_with_all_below(void **state)
     unlink(outside);
 }
 
+static void name_goes_where_there_is_a_place(void **state)
+{
+    (void)state;
+    char *made = NULL;
+    assert_int_equal(setenv("TMPDIR", top, 1), 0);
+    assert_string_equal(session_base(), top);
+    assert_int_equal(session_make("session", &made, NULL), 0);
+    assert_string_equal(made, path);
+    assert_int_equal(session_remove(made), 0);
+    free(made);
+    /* not a directory, then too long for the sockets below */
+    setenv("TMPDIR", "/proc/version", 1);
+    assert_string_equal(session_base(), "/tmp");
+    setenv("TMPDIR", "/tmp/a-name-that-leaves-no-room-for-the-sockets-of-mpi", 1);
+    assert_int_equal(session_make("drarun-session-test", &made, NULL), 0);
+    assert_string_equal(made, "/tmp/drarun-session-test");
+    assert_int_equal(session_remove(made), 0);
+    free(made);
+    unsetenv("TMPDIR");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_ours_may_enter),
         cmocka_unit_test(what_is_there_is_not_taken),
         cmocka_unit_test(removed_with_all_below),
+        cmocka_unit_test(name_goes_where_there_is_a_place),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

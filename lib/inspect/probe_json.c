@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/host_probe.h"
+#include "lib/inspect/probe_json.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
-#include "lib/topo/host.h"
+#include "lib/topo/root.h"
 
 static void set_text(json_t *object, const char *key, const char *text)
 {
@@ -161,80 +157,29 @@ static void add_inter_socket(json_t *probe, const struct topo_host *host)
     json_object_set_new(probe, "interSocketGBs", json_real(gbs));
 }
 
-static void look_for(json_t *files, int root, const char *path)
+static void add_files(json_t *probe, int root, const struct strlist *paths)
 {
-    struct stat st;
-    if (path[0] == '/' && !json_object_get(files, path))
-        json_object_set_new(files, path, json_boolean(fstatat(root, path + 1, &st, 0) == 0));
-}
-
-/* A path may begin with ${directory}: each of the profile's. */
-static void look_for_row(json_t *files, int root, const struct profile *profile, const char *path)
-{
-    static const char mark[] = "${directory}";
-    size_t i;
-    json_t *entry;
-    if (strncmp(path, mark, strlen(mark)) != 0) {
-        look_for(files, root, path);
-        return;
-    }
-    json_array_foreach((json_t *)profile->directories, i, entry)
-    {
-        char text[512];
-        snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
-        look_for(files, root, text);
-    }
-}
-
-static void add_files(json_t *probe, int root, const struct profiles *profiles)
-{
-    json_t *files = json_object(), *entry;
-    size_t i;
-    for (size_t p = 0; p < profiles->count; p++) {
-        const struct profile *profile = &profiles->list[p];
-        if (profile->script)
-            look_for(files, root, profile->script);
-        json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
-            look_for_row(files, root, profile, json_string_value(entry));
-        json_array_foreach((json_t *)profile->variables, i, entry)
-        {
-            if (json_is_true(json_object_get(entry, "file")))
-                look_for_row(files, root, profile,
-                             json_string_value(json_object_get(entry, "value")));
-        }
+    json_t *files = json_object();
+    for (size_t i = 0; i < paths->count; i++) {
+        cleanup_close int fd = root_open(root, paths->items[i], O_PATH, NULL);
+        json_object_set_new(files, paths->items[i], json_boolean(fd >= 0));
     }
     json_object_set_new(probe, "files", files);
 }
 
-int host_probe(const char *root, const struct profiles *profiles, json_t **ret_probe,
-               struct drarun_error *err)
+json_t *probe_json(const struct topo_host *host, int root, const struct strlist *files)
 {
-    struct topo_host host;
-    cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, errno, "%s: %s", root ? root : "/", strerror(errno));
-    int rc = host_read(fd, &host, err);
-    if (rc < 0)
-        return rc;
     json_t *probe = json_object(), *gdr = json_object();
-    if (!probe || !gdr) {
-        json_decref(probe);
-        json_decref(gdr);
-        host_done(&host);
-        return error_set(err, ENOMEM, "out of memory");
-    }
-    add_ibdevs(probe, &host);
-    add_gpus(probe, &host);
-    add_paths(probe, &host);
-    add_cpus(probe, &host);
-    add_inter_socket(probe, &host);
-    add_files(probe, fd, profiles);
-    set_flag(gdr, "peermem", host.peermem);
-    set_flag(gdr, "dmabuf", host.dmabuf);
+    add_ibdevs(probe, host);
+    add_gpus(probe, host);
+    add_paths(probe, host);
+    add_cpus(probe, host);
+    add_inter_socket(probe, host);
+    add_files(probe, root, files);
+    set_flag(gdr, "peermem", host->peermem);
+    set_flag(gdr, "dmabuf", host->dmabuf);
     json_object_set_new(probe, "gdr", gdr);
-    if (host.nvswitch_count > 0)
+    if (host->nvswitch_count > 0)
         json_object_set_new(probe, "nvlink", json_true());
-    host_done(&host);
-    *ret_probe = probe;
-    return 0;
+    return probe;
 }

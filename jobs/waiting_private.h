@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of waiting.c: what one worker waits for, and what devices are missing. */
+#ifndef DRARUN_JOBS_WAITING_PRIVATE_H
+#define DRARUN_JOBS_WAITING_PRIVATE_H
+
+#include "jobs/waiting.h"
+
+/* What one worker waits for; text stays empty when it waits for nothing. */
+struct worker_wait {
+    struct buf text;
+    const char *node; /* borrowed from the state */
+    int64_t since_ms;
+    bool stuck;
+};
+
+/* missing: what devices_missing gave, or NULL. */
+void worker_wait(const struct waiting_input *input, uint32_t worker, const char *missing,
+                 struct worker_wait *ret_wait);
+
+/* What the whole job waits for, before any worker can; false when nothing. */
+bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait);
+
+/* "no device of class dranet with rdma == true: ... rules out 32 of 32"; NULL when the prediction
+ * has room for all, or without memory. */
+char *devices_missing(const struct prediction *prediction);
+
+#endif

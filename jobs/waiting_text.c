@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of a wait, for people and as JSON. */
+#include "jobs/waiting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
+
+#define RANGES_MAX 8        /* in a line */
+#define REASONS_MAX 20      /* in a text or document */
+#define RANGES_JSON_MAX 100 /* in a document */
+
+void worker_ranges(const uint32_t *workers, uint32_t count, uint32_t max, struct buf *out)
+{
+    uint32_t ranges = 0;
+    for (uint32_t i = 0; i < count;) {
+        uint32_t n = 1;
+        while (i + n < count && workers[i + n] == workers[i] + n)
+            n++;
+        if (ranges == max) {
+            buf_add_str(out, ",...");
+            return;
+        }
+        buf_add_str(out, ranges++ ? "," : "");
+        buf_printf(out, "%u", workers[i]);
+        if (n > 1)
+            buf_printf(out, "-%u", workers[i + n - 1]);
+        i += n;
+    }
+}
+
+static void add_counts(const struct waiting *w, struct buf *out)
+{
+    if (w->claims > 0)
+        buf_printf(out, "claims %u/%u allocated, ", w->allocated, w->claims);
+    buf_printf(out, "pods %u/%u running", w->running, w->workers);
+}
+
+static void add_since(const struct waiting *w, const struct waiting_reason *reason, struct buf *out)
+{
+    char text[40];
+    if (!reason->since_ms || reason->since_ms > w->now_ms)
+        return;
+    duration_format(w->now_ms - reason->since_ms, text, sizeof text);
+    buf_printf(out, " %s", text);
+}
+
+/* "node-3" where one node is all there is to wait for, else the workers. */
+static void add_whom(const struct waiting_reason *reason, struct buf *out)
+{
+    if (reason->whole)
+        return;
+    buf_add_str(out, " for ");
+    if (reason->node) {
+        buf_add_str(out, reason->node);
+    } else if (reason->count == 1) {
+        buf_printf(out, "worker %u", reason->workers[0]);
+    } else {
+        buf_printf(out, "%u workers (", reason->count);
+        worker_ranges(reason->workers, reason->count, RANGES_MAX, out);
+        buf_add_str(out, ")");
+    }
+}
+
+/* Bytes of the longest beginning that has at most so many columns; a character is one column. */
+static size_t columns_fit(const char *text, size_t length, uint32_t columns)
+{
+    size_t i = 0;
+    while (i < length) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && columns-- == 0)
+            return i;
+        i++;
+    }
+    return length;
+}
+
+static void fit_line(struct buf *line, uint32_t width, struct buf *out)
+{
+    size_t whole = width ? columns_fit(line->data, line->len, width) : line->len;
+    if (whole == line->len) {
+        buf_add(out, line->data, line->len);
+        return;
+    }
+    buf_add(out, line->data, columns_fit(line->data, line->len, width > 3 ? width - 3 : 0));
+    buf_add_str(out, width > 3 ? "..." : "");
+}
+
+void waiting_line(const struct waiting *waiting, uint32_t width, struct buf *out)
+{
+    struct buf line = BUF_INIT;
+    add_counts(waiting, &line);
+    if (waiting->count > 0) {
+        const struct waiting_reason *reason = &waiting->reasons[0];
+        buf_add_str(&line, "; waiting");
+        add_since(waiting, reason, &line);
+        add_whom(reason, &line);
+        buf_printf(&line, ": %s", reason->text);
+        if (waiting->count > 1)
+            buf_printf(&line, " (and %u other reason%s)", waiting->count - 1,
+                       waiting->count > 2 ? "s" : "");
+    }
+    if (line.failed)
+        out->failed = true;
+    else
+        fit_line(&line, width, out);
+    buf_done(&line);
+}
+
+static void add_reason(const struct waiting *waiting, const struct waiting_reason *reason,
+                       struct buf *out)
+{
+    struct buf head = BUF_INIT;
+    if (!reason->whole) {
+        buf_printf(&head, "%s ", reason->count == 1 ? "worker" : "workers");
+        worker_ranges(reason->workers, reason->count, RANGES_MAX, &head);
+        if (reason->count > 2)
+            buf_printf(&head, " (%u)", reason->count);
+        if (reason->node)
+            buf_printf(&head, " on %s", reason->node);
+    } else {
+        buf_add_str(&head, "the job");
+    }
+    add_since(waiting, reason, &head);
+    buf_printf(out, "  %s: %s\n", head.data ? head.data : "", reason->text);
+    out->failed |= head.failed;
+    buf_done(&head);
+}
+
+void waiting_text(const struct waiting *waiting, struct buf *out)
+{
+    add_counts(waiting, out);
+    buf_add_str(out, waiting->count > 0 ? "; waiting:\n" : "\n");
+    for (uint32_t r = 0; r < waiting->count && r < REASONS_MAX; r++)
+        add_reason(waiting, &waiting->reasons[r], out);
+    if (waiting->count > REASONS_MAX)
+        buf_printf(out, "  and %u other reasons\n", waiting->count - REASONS_MAX);
+}
+
+/* ---- as JSON ---- */
+
+static int set_built(json_t *object, const char *key, struct buf *text)
+{
+    int rc = text->failed ? -1 : json_object_set_new(object, key, json_string(text->data));
+    buf_done(text);
+    return rc;
+}
+
+static json_t *reason_json(const struct waiting_reason *reason)
+{
+    char since[TIMESTAMP_SIZE];
+    struct buf ranges = BUF_INIT;
+    json_t *object = json_pack("{s:s, s:b}", "text", reason->text, "stuck", reason->stuck);
+    int rc = object ? 0 : -1;
+    if (rc == 0 && !reason->whole) {
+        worker_ranges(reason->workers, reason->count, RANGES_JSON_MAX, &ranges);
+        rc |= set_built(object, "workers", &ranges);
+        rc |= json_object_set_new(object, "count", json_integer(reason->count));
+    }
+    if (rc == 0 && reason->node)
+        rc |= json_object_set_new(object, "node", json_string(reason->node));
+    if (rc == 0 && reason->since_ms) {
+        timestamp_format(reason->since_ms, since, sizeof since);
+        rc |= json_object_set_new(object, "since", json_string(since));
+    }
+    if (rc == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+json_t *waiting_json(const struct waiting *waiting)
+{
+    struct buf line = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *object = json_object();
+    CLEANUP(json_decrefp) json_t *reasons = json_array();
+    waiting_line(waiting, 0, &line);
+    int rc = object && reasons ? set_built(object, "text", &line) : -1;
+    buf_done(&line);
+    for (uint32_t r = 0; rc == 0 && r < waiting->count && r < REASONS_MAX; r++)
+        rc = json_array_append_new(reasons, reason_json(&waiting->reasons[r]));
+    if (rc == 0)
+        rc = json_object_set(object, "reasons", reasons);
+    if (rc == 0 && waiting->count > REASONS_MAX)
+        rc = json_object_set_new(object, "more", json_integer(waiting->count - REASONS_MAX));
+    return rc < 0 ? NULL : TAKE_PTR(object);
+}

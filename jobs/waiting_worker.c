@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one worker waits for, and what the whole job waits for. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/waiting_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
+
+#define MESSAGE_MAX 300 /* bytes of a foreign message; a runtime's may be kilobytes */
+
+/* What wraps the cause in the messages of the kubelet, the controllers and the runtime. */
+static const char *const wrappers[] = {
+    "Failed to prepare dynamic resources: ",
+    "prepare dynamic resources: ",
+    "NodePrepareResources: ",
+    "Error: ",
+    "rpc error: code = Unknown desc = ",
+    "rpc error: code = NotFound desc = ",
+    "Error creating: ",
+    "PodResourceClaim devices: ",
+    "Failed to create pod sandbox: ",
+};
+
+static const char *unwrapped(const char *message)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrappers); i++)
+        if (strncmp(message, wrappers[i], strlen(wrappers[i])) == 0)
+            return unwrapped(message + strlen(wrappers[i]));
+    return message;
+}
+
+/* One line of it, without what wraps it, cut where it is too long (never inside a character). */
+static void add_message(const char *message, struct buf *out)
+{
+    const char *text = unwrapped(message ? message : "");
+    size_t length = strcspn(text, "\n");
+    bool cut = length > MESSAGE_MAX;
+    if (cut)
+        for (length = MESSAGE_MAX; length > 0 && (text[length] & 0xc0) == 0x80;)
+            length--;
+    buf_add(out, text, length);
+    buf_add_str(out, cut ? "..." : "");
+}
+
+__attribute__((format(printf, 4, 5))) static void say(struct worker_wait *wait, bool stuck,
+                                                      const char *message, const char *format, ...)
+{
+    char head[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(head, sizeof head, format, args);
+    va_end(args);
+    wait->stuck = stuck;
+    buf_add_str(&wait->text, head);
+    if (message && message[0]) {
+        buf_add_str(&wait->text, ": ");
+        add_message(message, &wait->text);
+    }
+}
+
+/* ---- the scheduler's message ---- */
+
+/* "0/4 nodes are available: 1 Insufficient cpu, 3 cannot allocate all claims. preemption: ..."
+ * (pkg/scheduler/framework/types.go, FitError): the part behind the counts is the same for all. */
+char *scheduler_words(const char *message)
+{
+    static const char *const ends[] = {" preemption: ", " still not schedulable",
+                                       " no new claims to", " Preemption is not"};
+    unsigned nodes;
+    int used = 0;
+    struct buf out = BUF_INIT;
+    if (!message || !message[0])
+        return NULL;
+    size_t length = strlen(message);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const char *end = strstr(message, ends[i]);
+        if (end && (size_t)(end - message) < length)
+            length = (size_t)(end - message);
+    }
+    while (length > 0 && strchr(". ,", message[length - 1]))
+        length--;
+    if (sscanf(message, "0/%u nodes are available: %n", &nodes, &used) == 1 && used > 0 &&
+        (size_t)used < length)
+        buf_printf(&out, "%u node%s: %.*s", nodes, nodes == 1 ? "" : "s", (int)length - used,
+                   message + used);
+    else
+        buf_add(&out, message, length);
+    char *words = out.failed ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
+/* ---- one worker ---- */
+
+static void wait_for_pod(const struct waiting_input *input, const struct pod_state *w,
+                         struct worker_wait *wait)
+{
+    const struct news_item *refused = news_get(input->job_news, NEWS_CREATE_FAILED);
+    if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
+        say(wait, true, w->claim_message, "its claim cannot be made");
+    else if (refused)
+        say(wait, true, refused->text, "its pod is refused");
+    else
+        say(wait, false, NULL, "its pod is not there yet");
+    if (!wait->since_ms && refused)
+        wait->since_ms = refused->from_ms;
+}
+
+static void wait_for_gate(const struct pod_state *w, struct worker_wait *wait)
+{
+    if (w->suspended) {
+        say(wait, false, NULL, "the job is suspended (spec.suspend)");
+        return;
+    }
+    const char *gate = json_string_value(json_object_get(json_array_get(w->gates, 0), "name"));
+    say(wait, false, NULL, "its scheduling gate %s is closed", gate ? gate : "?");
+}
+
+static void wait_for_node(const struct pod_state *w, const char *missing, struct worker_wait *wait)
+{
+    cleanup_free char *words = scheduler_words(w->message);
+    const struct news_item *scale_up = news_scale_up(w->news);
+    const struct news_item *no_scale_up = news_get(w->news, NEWS_NO_SCALE_UP);
+    bool claimed = w->claim == CLAIM_NONE || w->claim == CLAIM_ALLOCATED;
+    if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
+        say(wait, true, w->claim_message, "its claim cannot be made");
+    else if (w->claim == CLAIM_ABSENT)
+        say(wait, false, NULL, "its claim is not there yet");
+    else if (w->claim == CLAIM_DELETING)
+        say(wait, false, NULL, "its claim is being deleted");
+    else if (scale_up)
+        say(wait, false, scale_up->text, "a node is on its way");
+    else if (w->unschedulable && missing && !claimed)
+        buf_add_str(&wait->text, missing);
+    else if (w->reason)
+        say(wait, false, words, "%s", w->unschedulable ? "no node has room" : w->reason);
+    else
+        say(wait, false, NULL, "the scheduler has not looked at it yet");
+    if (w->unschedulable && !scale_up && no_scale_up)
+        buf_add_str(&wait->text, "; the autoscaler adds no node");
+}
+
+/* A driver that is gone is told by the kubelet's message alone. */
+static void wait_for_sandbox(const struct pod_state *w, struct worker_wait *wait)
+{
+    const struct news_item *prepare = news_get(w->news, NEWS_PREPARE_FAILED);
+    const struct news_item *mount = news_get(w->news, NEWS_MOUNT_FAILED);
+    const struct news_item *sandbox = news_get(w->news, NEWS_SANDBOX_FAILED);
+    if (prepare)
+        say(wait, false, prepare->text, "its devices cannot be prepared");
+    else if (mount)
+        say(wait, false, mount->text, "a volume cannot be mounted");
+    else if (sandbox)
+        say(wait, false, sandbox->text, "its sandbox cannot be made");
+    else
+        say(wait, false, NULL, "the kubelet prepares its devices, volumes and sandbox");
+}
+
+static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
+{
+    const char *image = w->image ? w->image : "?";
+    const struct news_item *failed = news_get(w->news, NEWS_PULL_FAILED);
+    if (!w->reason)
+        say(wait, false, NULL, "image %s is being pulled", image);
+    else
+        say(wait, w->failing,
+            failed && strcmp(w->reason, "ImagePullBackOff") == 0 ? failed->text : w->message,
+            "image %s cannot be pulled (%s)", image, w->reason);
+}
+
+static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)
+{
+    const char *container = w->container ? w->container : "?";
+    if (w->reason)
+        say(wait, w->failing, w->message, "container %s cannot be made (%s)", container, w->reason);
+    else
+        say(wait, false, NULL, "container %s is being made", container);
+}
+
+static void wait_for_agent(const struct waiting_input *input, uint32_t worker,
+                           struct worker_wait *wait)
+{
+    const struct pod_state *w = &input->workers[worker];
+    if (w->not_ready)
+        say(wait, false, NULL, "its node does not answer");
+    else if (input->inspected && !input->inspected[worker])
+        say(wait, false, NULL, "its agent has not reported yet");
+    if (!w->not_ready)
+        wait->node = NULL; /* how far an agent is has nothing to do with where */
+}
+
+void worker_wait(const struct waiting_input *input, uint32_t worker, const char *missing,
+                 struct worker_wait *ret_wait)
+{
+    const struct pod_state *w = &input->workers[worker];
+    struct worker_wait wait = {.text = BUF_INIT, .node = w->node, .since_ms = w->since_ms};
+    if (w->deleting && w->phase != POD_ENDED) {
+        wait.since_ms = w->deleting_since_ms;
+        say(&wait, false, w->disrupted ? w->message : NULL, "its pod is being deleted");
+        *ret_wait = wait;
+        return;
+    }
+    switch (w->phase) {
+    case POD_ABSENT:
+        wait_for_pod(input, w, &wait);
+        break;
+    case POD_GATED:
+        wait_for_gate(w, &wait);
+        break;
+    case POD_UNSCHEDULED:
+        wait_for_node(w, missing, &wait);
+        break;
+    case POD_BOUND:
+        wait_for_sandbox(w, &wait);
+        break;
+    case POD_PULLING:
+        wait_for_image(w, &wait);
+        break;
+    case POD_CREATING:
+        wait_for_container(w, &wait);
+        break;
+    case POD_INIT:
+        say(&wait, false, NULL, "init container %s runs", w->container ? w->container : "?");
+        break;
+    case POD_RUNNING:
+        wait_for_agent(input, worker, &wait);
+        break;
+    case POD_ENDED:
+        say(&wait, true, w->message, "its pod has ended (%s)",
+            w->reason ? w->reason : pod_end_name(w->end));
+        break;
+    }
+    *ret_wait = wait;
+}
+
+/* ---- the job ---- */
+
+static const json_t *condition_of(const json_t *object, const char *type)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(json_object_get(object, "status"), "conditions"), i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "type"));
+        if (name && strcmp(name, type) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Kueue says on its Workload why it does not admit: QuotaReserved, else Evicted or Inactive. */
+static bool queue_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    const json_t *metadata = json_object_get(input->worker_job, "metadata");
+    const char *queue = text_at(json_object_get(metadata, "labels"), "kueue.x-k8s.io/queue-name");
+    const json_t *reserved = condition_of(input->workload, "QuotaReserved");
+    const char *status = text_at(reserved, "status");
+    const struct news_item *pending = news_get(input->job_news, NEWS_QUEUED);
+    if (!queue)
+        return false;
+    const json_t *evicted = condition_of(input->workload, "Evicted");
+    const char *message = status && strcmp(status, "True") != 0 ? text_at(reserved, "message")
+                          : pending                             ? pending->text
+                                                                : NULL;
+    if (text_at(evicted, "status") && strcmp(text_at(evicted, "status"), "True") == 0 && !message)
+        message = text_at(evicted, "message");
+    timestamp_parse(text_at(reserved, "lastTransitionTime"), &wait->since_ms);
+    say(wait, false, message, "queue %s has not admitted it", queue);
+    return true;
+}
+
+static bool suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+static bool pause_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    const struct gang_decision *d = input->decision;
+    if (!d || d->phase != GANG_RELEASING)
+        return false;
+    char pause[40];
+    int64_t left =
+        d->next_ms > input->now_ms && d->clock == GANG_CLOCK_NONE ? d->next_ms - input->now_ms : 0;
+    duration_format(left, pause, sizeof pause);
+    if (left > 0)
+        say(wait, false, NULL,
+            "not all workers could be had: their devices were given back, next try in %s", pause);
+    else
+        say(wait, false, NULL, "not all workers could be had: their devices are being given back");
+    return true;
+}
+
+bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
+{
+    struct worker_wait wait = {.text = BUF_INIT};
+    bool waits = pause_wait(input, &wait);
+    if (!waits && suspended(input->worker_job)) {
+        timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
+                        &wait.since_ms);
+        waits = true;
+        if (!queue_wait(input, &wait))
+            say(&wait, false, NULL, "the job is suspended");
+    }
+    *ret_wait = wait;
+    return waits;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/inspect/inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/inspect/probe_json.h"
+#include "lib/topo/root.h"
+
+#define UNLIMITED (-1)
+
+/* Builds in which every failure is one of memory; an object that failed is NULL, and setting a
+ * member of NULL fails too. */
+static void set(json_t *object, const char *key, json_t *value_take)
+{
+    json_object_set_new(object, key, value_take);
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text && text[0])
+        set(object, key, json_string(text));
+}
+
+static void set_tri(json_t *object, const char *key, enum topo_tri tri)
+{
+    if (tri != TOPO_UNKNOWN)
+        set(object, key, json_boolean(tri == TOPO_YES));
+}
+
+static void set_bytes(json_t *object, const char *key, uint64_t bytes)
+{
+    set(object, key, json_integer(bytes > INT64_MAX ? UNLIMITED : (json_int_t)bytes));
+}
+
+/* ---- limits ---- */
+
+static json_t *limits_json(const struct topo_limits *limits)
+{
+    json_t *object = json_object();
+    if (limits->memlock_known == TOPO_YES)
+        set_bytes(object, "memlock", limits->memlock);
+    set_tri(object, "ipcLock", limits->ipc_lock);
+    if (limits->uid >= 0)
+        set(object, "uid", json_integer(limits->uid));
+    if (limits->shm_mounted == TOPO_YES) {
+        set_bytes(object, "shm", limits->shm_bytes);
+        set_bytes(object, "shmFree", limits->shm_free);
+        set(object, "shmInMemory", json_boolean(limits->shm_memory));
+    }
+    set_text(object, "cpuset", limits->cpuset);
+    if (limits->memory_limited != TOPO_UNKNOWN)
+        set_bytes(object, "memory",
+                  limits->memory_limited == TOPO_YES ? limits->memory_max : UINT64_MAX);
+    if (limits->cpu_limited != TOPO_UNKNOWN)
+        set(object, "cpuMillis",
+            json_integer(limits->cpu_limited == TOPO_YES ? (json_int_t)limits->cpu_millis
+                                                         : UNLIMITED));
+    return object;
+}
+
+/* ---- devices ---- */
+
+/* 0, or -errno: what a rank would be told that opens the node. Nothing but a device is opened, and
+ * never one that could make us wait. */
+static int try_open(int root, const char *path)
+{
+    struct stat st;
+    int rc = root_open(root, path, O_PATH, NULL);
+    if (rc < 0)
+        return rc;
+    cleanup_close int place = rc;
+    if (fstat(place, &st) < 0)
+        return -errno;
+    if (!S_ISCHR(st.st_mode))
+        return -ENODEV;
+    cleanup_close int fd = root_open(root, path, O_RDWR | O_NONBLOCK | O_NOCTTY, NULL);
+    return fd < 0 ? fd : 0;
+}
+
+/* Opening a GPU's node would wake the GPU, which takes seconds where nothing keeps it awake; the
+ * permission to do so is known without, the container's device rules included. */
+static int try_access(int root, const char *path)
+{
+    cleanup_close int place = root_open(root, path, O_PATH, NULL);
+    if (place < 0)
+        return place;
+    int rc = faccessat(place, "", R_OK | W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0 ? -errno : 0;
+    return rc == -ENOSYS || rc == -EINVAL ? 0 : rc; /* before Linux 5.8 the presence must do */
+}
+
+static void set_opens(json_t *object, const char *path, int rc)
+{
+    set_text(object, "path", path);
+    set(object, "opens", json_boolean(rc == 0));
+    if (rc < 0)
+        set_text(object, "why", strerror(-rc));
+}
+
+static json_t *port_json(const struct topo_port *port)
+{
+    json_t *object = json_object();
+    set(object, "number", json_integer(port->number));
+    set_text(object, "state", port->state);
+    set_tri(object, "active", port->active);
+    if (port->link != TOPO_LINK_UNKNOWN)
+        set_text(object, "linkLayer", topo_link_name(port->link));
+    set(object, "gids", json_integer((json_int_t)port->gid_count));
+    return object;
+}
+
+static json_t *verbs_json(const struct topo_rdma *rdma, int root)
+{
+    char path[128];
+    json_t *object = json_object(), *ports = json_array();
+    set_text(object, "device", rdma->name);
+    if (rdma->uverbs[0]) {
+        snprintf(path, sizeof path, "/dev/infiniband/%s", rdma->uverbs);
+        set_opens(object, path, try_open(root, path));
+    }
+    for (size_t i = 0; i < rdma->port_count; i++)
+        json_array_append_new(ports, port_json(&rdma->ports[i]));
+    set(object, "ports", ports);
+    return object;
+}
+
+/* Those alone whose node is here or not known to be missing: sysfs shows the whole node's devices
+ * in every pod that shares its network. */
+static json_t *all_verbs(const struct topo_host *host, int root)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < host->rdma_count; i++)
+        if (host->rdmas[i].usable != TOPO_NO)
+            json_array_append_new(list, verbs_json(&host->rdmas[i], root));
+    return list;
+}
+
+static json_t *gpu_nodes(const struct topo_host *host, int root)
+{
+    char path[64];
+    json_t *list = json_array();
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        const struct topo_gpu *gpu = &host->gpus[i];
+        if (gpu->minor < 0 || gpu->usable == TOPO_NO)
+            continue;
+        json_t *object = json_object();
+        snprintf(path, sizeof path, "/dev/nvidia%d", (int)gpu->minor);
+        set_opens(object, path, try_access(root, path));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static json_t *netdevs_json(const struct topo_host *host)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < host->netdev_count; i++) {
+        const struct topo_netdev *netdev = &host->netdevs[i];
+        json_t *object = json_object();
+        set_text(object, "name", netdev->name);
+        set_tri(object, "up", netdev->up);
+        set(object, "mtu", json_integer(netdev->mtu));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
+/* ---- the rest ---- */
+
+static json_t *session_json(const char *dir)
+{
+    struct statvfs fs;
+    json_t *object = json_object();
+    if (!dir)
+        return object;
+    set_text(object, "dir", dir);
+    if (statvfs(dir, &fs) == 0)
+        set_bytes(object, "free", (uint64_t)fs.f_bavail * fs.f_frsize);
+    return object;
+}
+
+static json_t *versions_json(const struct inspect_options *options, const struct topo_host *host)
+{
+    json_t *object = json_object();
+    set_text(object, "drarun", options->build);
+    set_text(object, "pmix", options->pmix);
+    set_text(object, "kernel", host->kernel);
+    set_text(object, "driver", host->driver);
+    return object;
+}
+
+static json_t *document(const struct inspect_options *options, const struct topo_host *host,
+                        int root)
+{
+    static const struct strlist none = STRLIST_INIT;
+    json_t *all = json_object();
+    set(all, "probe", probe_json(host, root, options->files ? options->files : &none));
+    set(all, "limits", limits_json(&host->limits));
+    set(all, "verbs", all_verbs(host, root));
+    set(all, "gpuNodes", gpu_nodes(host, root));
+    set(all, "netdevs", netdevs_json(host));
+    set(all, "session", session_json(options->session_dir));
+    set(all, "versions", versions_json(options, host));
+    set_text(all, "arch", host->arch);
+    return all;
+}
+
+static int read_root(const char *root, struct topo_host *ret_host, struct drarun_error *err)
+{
+    const char *path = root ? root : "/";
+    cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    int rc = host_read(fd, ret_host, err);
+    return rc < 0 ? rc : take_fd(&fd);
+}
+
+int inspect(const struct inspect_options *options, json_t **ret_document, struct drarun_error *err)
+{
+    struct topo_host host;
+    int rc = read_root(options->root, &host, err);
+    if (rc < 0)
+        return rc;
+    cleanup_close int root = rc;
+    json_t *all = document(options, &host, root);
+    host_done(&host);
+    if (!all)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_document = all;
+    return 0;
+}
+
+int inspect_probe(const char *root, const struct strlist *files, json_t **ret_probe,
+                  struct drarun_error *err)
+{
+    struct topo_host host;
+    int rc = read_root(root, &host, err);
+    if (rc < 0)
+        return rc;
+    cleanup_close int fd = rc;
+    json_t *probe = probe_json(&host, fd, files);
+    host_done(&host);
+    if (!probe)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_probe = probe;
+    return 0;
+}

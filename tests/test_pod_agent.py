@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent in a worker pod (--pod): what it tells of its worker, and whom it serves."""
+import json
+import os
+import secrets
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support.agents import Agents
+from support.build import SLOWER
+
+JOB = {"DRARUN_JOB": "0b6d3f0e", "DRARUN_ATTEMPT": "2", "DRARUN_WORKER": "1"}
+
+
+class Caller:
+    """A launcher by hand (programs/wire_caller.c)."""
+
+    def __init__(self, program, pod, words):
+        self.process = subprocess.Popen([program, pod.address, pod.key_file, *words],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.rest = ""
+
+    def line(self, timeout=10):
+        """The next message; fails when none comes in time."""
+        deadline = time.monotonic() + timeout * SLOWER
+        while "\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                pytest.fail(f"no message within {timeout} s; so far {self.rest!r}")
+            data = os.read(self.process.stdout.fileno(), 65536).decode()
+            if not data:
+                return "gone"
+            self.rest += data
+        line, self.rest = self.rest.split("\n", 1)
+        return line
+
+    def inspection(self):
+        word, document = self.line().split(" ", 1)
+        assert word == "inspection", document
+        return json.loads(document)
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+class Pod:
+    def __init__(self, drarun, build, key_file, env, under=()):
+        self.key_file, self.program = key_file, build / "tests" / "programs" / "wire_caller"
+        if not key_file.exists():
+            key_file.touch(mode=0o600)
+            key_file.write_text(secrets.token_hex(32))
+        self.key = key_file.read_text()
+        self.callers = []
+        self.agent = drarun.start("--listen", "127.0.0.1:0", "--pod", "--once", under=under,
+                                  program=build / "bin" / "drarun-worker",
+                                  env={"DRARUN_KEY": self.key, **env})
+        self.address = f"127.0.0.1:{Agents.port(self.agent)}"
+        self.options = ["--agents", self.address, "--key-file", str(key_file)]
+
+    def call(self, job="0b6d3f0e", attempt=2, worker=1, generation=1, files=()):
+        caller = Caller(self.program, self, [job, str(attempt), str(worker), str(generation), *files])
+        self.callers.append(caller)
+        return caller
+
+    def close(self):
+        for caller in self.callers:
+            caller.close()
+
+
+@pytest.fixture
+def pod(drarun, build, tmp_path):
+    """pod(NAME=value...): an agent as in a pod with that environment. All have one key."""
+    made = []
+
+    def make(under=(), **env):
+        made.append(Pod(drarun, build, tmp_path / "key", env, under))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+# ---- what it holds ----
+
+def test_inspection_follows_the_hello(pod, tmp_path):
+    (tmp_path / "there").touch()
+    caller = pod(**JOB).call(files=[str(tmp_path / "there"), "/no/such/file"])
+    assert caller.line() == "hello launched=0 job=0b6d3f0e"
+    document = caller.inspection()
+    assert document["probe"]["files"] == {str(tmp_path / "there"): True, "/no/such/file": False}
+    assert document["limits"]["uid"] == os.geteuid()
+    caps = int(next(line.split()[1] for line in open("/proc/self/status")
+                    if line.startswith("CapEff")), 16)
+    assert document["limits"]["ipcLock"] == bool(caps & 1 << 14)
+    assert document["versions"]["pmix"] and document["versions"]["drarun"]
+    assert document["session"]["dir"].startswith("/tmp/dt-") and document["session"]["free"] > 0
+    assert "lo" in [netdev["name"] for netdev in document["netdevs"]]
+
+
+def test_limits_are_the_pods(pod):
+    document = pod(under=["prlimit", "--memlock=65536:65536"]).call()
+    document.line()
+    assert document.inspection()["limits"]["memlock"] == 65536
+
+
+def test_a_job_runs_in_a_pod(drarun, pod):
+    some = pod()
+    result = drarun(*some.options, "-n", 2, "sh", "-c", "echo rank $RANK").ok()
+    assert sorted(result.out.splitlines()) == ["rank 0", "rank 1"] and result.err == ""
+    assert some.agent.finish(20).rc == 0
+
+
+# ---- whom it serves ----
+
+@pytest.mark.parametrize("wanted,words", [
+    ({"job": "another"}, "the caller wants worker 1 of job another, attempt 2"),
+    ({"attempt": 3}, "the caller wants worker 1 of job 0b6d3f0e, attempt 3"),
+    ({"worker": 0}, "the caller wants worker 0 of job 0b6d3f0e, attempt 2"),
+])
+def test_other_jobs_are_refused(pod, wanted, words):
+    some = pod(**JOB)
+    caller = some.call(**wanted)
+    line = caller.line()
+    assert line.startswith("failure 1 this is worker 1 of job 0b6d3f0e, attempt 2; ") and words in line
+    assert caller.line().startswith("closed")
+    assert some.call().line().startswith("hello")  # its own is served
+
+
+def test_index_of_an_indexed_job(pod):
+    some = pod(JOB_COMPLETION_INDEX="4")
+    assert "this is worker 4 of job" in some.call(worker=1).line()
+    assert some.call(worker=4).line().startswith("hello")
+
+
+@pytest.mark.parametrize("name", ["DRARUN_WORKER", "DRARUN_ATTEMPT", "JOB_COMPLETION_INDEX"])
+def test_bad_identity(build, name):
+    run = subprocess.run([build / "bin" / "drarun-worker", "--listen", "127.0.0.1:0", "--pod"],
+                         capture_output=True, text=True, timeout=20,
+                         env={**os.environ, "DRARUN_KEY": "0" * 64, name: "x1"})
+    assert run.returncode == 64 and f'{name}: expected a whole number' in run.stderr
+
+
+def test_newer_launcher_takes_over(pod):
+    some = pod(**JOB)
+    first = some.call(generation=3)
+    assert first.line().startswith("hello")
+    first.inspection()
+    older = some.call(generation=2)
+    assert older.line() == ("failure 116 this agent serves a newer launcher: generation 3, "
+                            "the caller's is 2")
+    same = some.call(generation=3)
+    assert same.line() == "failure 16 this agent has a launcher already"
+    newer = some.call(generation=4)
+    assert newer.line() == "hello launched=0 job=0b6d3f0e"
+    newer.inspection()
+    assert first.line() == ("failure 116 a newer launcher (generation 4, this one is 3) "
+                            "has taken over")
+    assert first.line().startswith("closed")
+    # the older one stays refused when the newer is gone, and an equal one may come back
+    newer.close()
+    again = some.call(generation=3)
+    assert again.line().startswith("failure 116")
+    assert some.call(generation=4).line() == "hello launched=0 job=0b6d3f0e"
+
+
+def wait_for_text(job, text):
+    line = job.process.stdout.readline()
+    assert line == text, job.process.stderr.read()
+
+
+def test_ranks_outlive_their_launcher(drarun, pod):
+    """Another launcher finds the job, and ends it in order."""
+    some = pod()
+    job = drarun.start(*some.options, "--orphan-wait", "30s", "--kill-after", "10s", "-n", 1, "sh", "-c",
+                       'trap "echo saved >$TMPDIR/saved; exit 0" TERM; echo up; '
+                       'while :; do sleep 0.05; done')
+    wait_for_text(job, "up\n")
+    job.signal(signal.SIGKILL)
+    heir = some.call(generation=5)
+    assert heir.line() == "hello launched=1 job="
+    assert "drarun-" in "".join(os.listdir(some.agent.tmp))
+    heir.say("end")
+    assert heir.line() == "done"
+    assert (some.agent.tmp / "saved").read_text() == "saved\n"
+    (some.agent.tmp / "saved").unlink()
+    heir.close()
+    assert some.agent.finish(20).rc == 0
+    job.finish(clean=False)
+
+
+def test_ranks_end_when_no_launcher_comes(drarun, pod):
+    some = pod()
+    job = drarun.start(*some.options, "--orphan-wait", "1s", "-n", 1, "sh", "-c", "echo up; sleep 60")
+    wait_for_text(job, "up\n")
+    started = time.monotonic()
+    job.signal(signal.SIGKILL)
+    agent = some.agent.finish(20)
+    assert agent.rc == 70 and time.monotonic() - started > 0.9
+    assert "no other launcher came in time: ending the ranks" in agent.err
+    job.finish(clean=False)
+
+
+def test_a_second_drarun_ends_what_the_first_left(drarun, pod):
+    some = pod()
+    job = drarun.start(*some.options, "--orphan-wait", "30s", "-n", 1, "sh", "-c", "echo up; sleep 60")
+    wait_for_text(job, "up\n")
+    job.signal(signal.SIGKILL)
+    job.finish(clean=False)
+    second = drarun(*some.options, "-n", 1, "true")
+    assert second.rc == 70 and "holds the job of a launcher that is gone" in second.err
+    assert some.agent.finish(20).rc == 0
+
+
+# ---- eviction ----
+
+def test_eviction_reaches_every_rank(drarun, pod):
+    """One pod is told to end: the ranks of both get SIGTERM and their time."""
+    pods = [pod(), pod()]
+    job = drarun.start("--agents", ",".join(each.address for each in pods), "--key-file",
+                       pods[0].key_file, "--kill-after", "10s", "-n", 2, "sh", "-c",
+                       'trap "echo saved $RANK; exit 0" TERM; echo up; while :; do sleep 0.05; done')
+    wait_for_text(job, "up\n")
+    wait_for_text(job, "up\n")
+    pods[1].agent.signal(signal.SIGTERM)
+    result = job.finish(30)
+    assert sorted(result.out.splitlines()) == ["saved 0", "saved 1"]
+    assert result.rc == 70 and "worker 1 (" in result.err and "is taken away: its pod was told to end" in result.err
+    for each in pods:
+        assert each.agent.finish(20).rc == 0
+
+
+def test_eviction_before_the_launch(pod):
+    some = pod()
+    caller = some.call()
+    assert caller.line().startswith("hello")
+    caller.inspection()
+    some.agent.signal(signal.SIGTERM)
+    assert caller.line().startswith("evicted its pod was told to end")
+    caller.close()
+    assert some.agent.finish(20).rc == 0
+
+
+def test_eviction_without_a_launcher(pod):
+    some = pod()
+    some.agent.signal(signal.SIGTERM)
+    assert some.agent.finish(20).rc == 0

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/pod.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/number.h"
+
+static int take_number(const char *name, int64_t *ret_value, struct drarun_error *err)
+{
+    const char *text = getenv(name);
+    return text ? number_parse(name, text, 0, UINT32_MAX, ret_value, err) : 0;
+}
+
+int pod_take(struct pod *ret_pod, struct drarun_error *err)
+{
+    struct pod pod = {.worker = -1, .attempt = -1};
+    const char *job = getenv("DRARUN_JOB");
+    if (job && strlen(job) >= sizeof pod.job)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "DRARUN_JOB: expected a uid of at most %zu characters, got %zu",
+                          sizeof pod.job - 1, strlen(job));
+    snprintf(pod.job, sizeof pod.job, "%s", job ? job : "");
+    int rc = take_number("DRARUN_ATTEMPT", &pod.attempt, err);
+    if (rc == 0)
+        rc = take_number(getenv("DRARUN_WORKER") ? "DRARUN_WORKER" : "JOB_COMPLETION_INDEX",
+                         &pod.worker, err);
+    if (rc < 0)
+        return rc;
+    unsetenv("DRARUN_JOB");
+    unsetenv("DRARUN_ATTEMPT");
+    unsetenv("DRARUN_WORKER");
+    *ret_pod = pod;
+    return 0;
+}
+
+static void describe(const char *job, int64_t attempt, int64_t worker, char *text, size_t size)
+{
+    char of_attempt[32] = "", who[32] = "a worker";
+    if (attempt >= 0)
+        snprintf(of_attempt, sizeof of_attempt, ", attempt %" PRId64, attempt);
+    if (worker >= 0)
+        snprintf(who, sizeof who, "worker %" PRId64, worker);
+    snprintf(text, size, "%s of job %.64s%s", who, job[0] ? job : "(unknown)", of_attempt);
+}
+
+int pod_check(const struct pod *pod, const Drarun__Wire__Hello *hello, struct drarun_error *err)
+{
+    bool launcher = hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER;
+    char own[160], wanted[160];
+    if ((!pod->job[0] || strcmp(pod->job, hello->job) == 0) &&
+        (pod->attempt < 0 || pod->attempt == hello->attempt) &&
+        (!launcher || pod->worker < 0 || pod->worker == hello->worker))
+        return 0;
+    describe(pod->job, pod->attempt, pod->worker, own, sizeof own);
+    describe(hello->job, hello->attempt, launcher ? (int64_t)hello->worker : -1, wanted,
+             sizeof wanted);
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EPERM, "this is %s; the caller wants %s", own,
+                      wanted);
+}
