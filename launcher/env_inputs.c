@@ -53,11 +53,9 @@ static bool is_derived(const char *entry)
 /* What the user has set for the libraries that we set variables for. */
 static void read_environment(struct strlist *user)
 {
-    static const char *const prefixes[] = {"NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_"};
     for (char **item = environ; item && *item; item++)
-        for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-            if (strncmp(*item, prefixes[i], strlen(prefixes[i])) == 0 && !is_derived(*item))
-                strlist_add(user, *item);
+        if (inspect_steers(*item) && !is_derived(*item))
+            strlist_add(user, *item);
 }
 
 /* ---- the pod among the claims ---- */

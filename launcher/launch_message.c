@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/launch_plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -23,7 +24,8 @@ struct launch_message {
     Drarun__Wire__Block *blocks;
     Drarun__Wire__Worker *workers;
     Drarun__Wire__Assignment assignment;
-    void **pointers; /* what the wire's arrays of pointers point into */
+    struct launch_plan *plan; /* NULL: nothing was derived */
+    void **pointers;          /* what the wire's arrays of pointers point into */
 };
 
 /* NAME=VALUE as it is; NAME with the value that we have. */
@@ -154,7 +156,19 @@ void launch_message_free(struct launch_message *m)
     free(m->blocks);
     free(m->workers);
     free(m->pointers);
+    launch_plan_free(m->plan);
     free(m);
+}
+
+int launch_message_plan(struct launch_message *m, const struct plan *plan, bool bind)
+{
+    struct launch_plan *made = launch_plan_new(plan, m->map, bind);
+    if (!made)
+        return -ENOMEM;
+    launch_plan_free(m->plan);
+    m->plan = made;
+    m->wire.derived = launch_plan_all(made);
+    return 0;
 }
 
 void launch_message_worker(struct launch_message *m, uint32_t worker, const char *host,
@@ -177,7 +191,9 @@ static uint32_t first_slot(const struct launch_message *m, uint32_t worker)
 void launch_message_for(struct launch_message *m, uint32_t worker, const char *session_dir,
                         Drarun__Wire__Envelope *ret_envelope)
 {
+    Drarun__Wire__WorkerSetting *own = m->plan ? launch_plan_worker(m->plan, worker) : NULL;
     if (worker == 0) {
+        m->wire.own = own;
         m->wire.session_dir = (char *)session_dir;
         *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(LAUNCH, launch, &m->wire);
         return;
@@ -186,6 +202,7 @@ void launch_message_for(struct launch_message *m, uint32_t worker, const char *s
     m->assignment.uid = m->wire.uid;
     m->assignment.attempt = m->wire.attempt;
     m->assignment.worker = worker;
+    m->assignment.own = own;
     m->assignment.session_dir = (char *)session_dir;
     m->assignment.local_first_slot = first_slot(m, worker);
     *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(ASSIGNMENT, assignment, &m->assignment);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "jobs/plan.h"
 #include "jobs/rankmap.h"
 #include "launcher/request.h"
 #include "lib/wire/wire.pb-c.h"
@@ -30,6 +31,11 @@ struct launch_message;
 struct launch_message *launch_message_new(const struct launch_facts *facts,
                                           struct drarun_error *err);
 void launch_message_free(struct launch_message *message);
+
+/* What the plan derived for the ranks goes along: its workers are the job's. bind: a rank is bound
+ * to the CPUs of its GPU, unless Launch.bind says otherwise. Nothing of the plan is kept. -ENOMEM.
+ */
+int launch_message_plan(struct launch_message *message, const struct plan *plan, bool bind);
 
 /* Where an agent is: for every worker, before launch_message_for. Both are borrowed. */
 void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,

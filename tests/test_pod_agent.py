@@ -99,7 +99,7 @@ def pod(drarun, build, tmp_path):
 
 def test_inspection_follows_the_hello(pod, tmp_path):
     (tmp_path / "there").touch()
-    caller = pod(**JOB).call(files=[str(tmp_path / "there"), "/no/such/file"])
+    caller = pod(NCCL_DEBUG="WARN", SECRET="x", **JOB).call(files=[str(tmp_path / "there"), "/no/such/file"])
     assert caller.line() == "hello launched=0 job=0b6d3f0e"
     document = caller.inspection()
     assert document["probe"]["files"] == {str(tmp_path / "there"): True, "/no/such/file": False}
@@ -107,6 +107,7 @@ def test_inspection_follows_the_hello(pod, tmp_path):
     caps = int(next(line.split()[1] for line in open("/proc/self/status")
                     if line.startswith("CapEff")), 16)
     assert document["limits"]["ipcLock"] == bool(caps & 1 << 14)
+    assert document["environment"] == {"NCCL_DEBUG": "WARN"}
     assert document["versions"]["pmix"] and document["versions"]["drarun"]
     assert document["session"]["dir"].startswith("/tmp/dt-") and document["session"]["free"] > 0
     assert "lo" in [netdev["name"] for netdev in document["netdevs"]]
@@ -123,6 +124,28 @@ def test_a_job_runs_in_a_pod(drarun, pod):
     result = drarun(*some.options, "-n", 2, "sh", "-c", "echo rank $RANK").ok()
     assert sorted(result.out.splitlines()) == ["rank 0", "rank 1"] and result.err == ""
     assert some.agent.finish(20).rc == 0
+
+
+def test_derived_environment(pod):
+    """What the plan says of job, worker and rank; the pod's own variables stay the user's."""
+    some = pod(OWN="pod's", FROM_SPEC="pod's", TEST_PATH="/image", **JOB)
+    caller = some.call(worker=1)
+    assert caller.line().startswith("hello")
+    caller.inspection()
+    caller.say("launch")
+    env, lines = {0: {}, 1: {}}, []
+    while (line := caller.line()) != "done":
+        lines.append(line)
+        if line.startswith("rank ") and "=" in line:
+            name, value = line[7:].split("=", 1)
+            env[int(line[5])][name] = value
+    for rank in range(2):
+        assert env[rank]["FROM_SPEC"] == "spec" and env[rank]["B"] == "all", lines
+        assert env[rank]["OWN"] == "pod's" and env[rank]["TEST_PATH"] == "/derived:/image"
+        assert "DRARUN_KEY" not in env[rank] and env[rank]["DRARUN_WORKER"] == "0"
+    assert (env[0]["A"], env[1]["A"]) == ("worker", "rank")
+    masks = [line.rsplit(" ", 1)[1] for line in lines if "affinity mask" in line]
+    assert len(masks) == 2 and "1" in masks
 
 
 # ---- whom it serves ----

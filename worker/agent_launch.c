@@ -18,6 +18,7 @@
 #include "lib/topo/cpus.h"
 #include "worker/agent_private.h"
 #include "worker/mpi_library.h"
+#include "worker/rank_setting.h"
 #include "worker/session.h"
 
 extern char **environ;
@@ -134,6 +135,7 @@ static void base_environment(const struct agent *agent, uint32_t app, struct str
     for (size_t i = 0; i < wire->n_env; i++)
         strlist_add(env, wire->env[i]);
     rankenv_clean(env);
+    rank_setting_base(wire, env);
     for (size_t i = 0; i < wire->apps[app]->n_env; i++) {
         char *entry = wire->apps[app]->env[i];
         char *equals = strchr(entry, '=');
@@ -167,6 +169,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         env_default(env, "OMPI_MCA_btl_vader_backing_directory", agent->shm_dir);
         env_default(env, "OMPI_MCA_btl_sm_backing_directory", agent->shm_dir);
     }
+    rank_setting_add(job->wire, place.local_rank, env);
 }
 
 /* ---- preparing ---- */
@@ -269,7 +272,10 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
     uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
-    int rc = bind_cpus(&job->bind, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
+    int rc =
+        job->bind.kind == BIND_NONE
+            ? rank_setting_cpus(job->wire, index, cpus, ret_ids, ret_count, err)
+            : bind_cpus(&job->bind, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
     if (rc < 0)
         return rc;
     if (agent->pmix && *ret_count > 0)
@@ -390,7 +396,7 @@ void agent_start(struct agent *agent)
     struct cpus cpus = {0};
     struct program program = {0};
     int rc = 0;
-    if (agent->job.bind.kind != BIND_NONE)
+    if (agent->job.bind.kind != BIND_NONE || rank_setting_binds(agent->job.wire))
         rc = read_own_cpus(&cpus, &err);
     uint32_t i = 0;
     for (; rc == 0 && i < agent->job.local_count; i++)

@@ -14,6 +14,8 @@
 #include "worker/agent_private.h"
 #include "worker/session.h"
 
+extern char **environ;
+
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */
@@ -87,7 +89,8 @@ void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello
     struct inspect_options options = {.files = &files,
                                       .session_dir = session,
                                       .build = DRARUN_VERSION,
-                                      .pmix = pmix_host_version()};
+                                      .pmix = pmix_host_version(),
+                                      .environ = environ};
     int rc = files.failed ? error_set(&err, ENOMEM, "out of memory")
                           : inspect(&options, &document, &err);
     strlist_done(&files);

@@ -186,6 +186,28 @@ static json_t *session_json(const char *dir)
     return object;
 }
 
+bool inspect_steers(const char *entry)
+{
+    static const char *const prefixes[] = {"NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_"};
+    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+        if (strncmp(entry, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The image's and the pod's: what stands there wins over what is derived, and nothing else of the
+ * environment is anybody's business. */
+static json_t *environment_json(char *const *environ)
+{
+    json_t *object = json_object();
+    for (char *const *item = environ; item && *item; item++) {
+        const char *equals = strchr(*item, '=');
+        if (equals && inspect_steers(*item))
+            json_object_setn_new(object, *item, (size_t)(equals - *item), json_string(equals + 1));
+    }
+    return object;
+}
+
 static json_t *versions_json(const struct inspect_options *options, const struct topo_host *host)
 {
     json_t *object = json_object();
@@ -208,6 +230,8 @@ static json_t *document(const struct inspect_options *options, const struct topo
     set(all, "netdevs", netdevs_json(host));
     set(all, "session", session_json(options->session_dir));
     set(all, "versions", versions_json(options, host));
+    if (options->environ)
+        set(all, "environment", environment_json(options->environ));
     set_text(all, "arch", host->arch);
     return all;
 }

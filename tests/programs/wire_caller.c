@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher by hand: wire_caller ADDR:PORT KEY-FILE JOB ATTEMPT WORKER GENERATION [PATH...]
  * says hello (asking for PATHs in the inspection), prints a line for each message, and sends what
- * lines on stdin say: "end". Leaves when the agent closes ("closed WHY"), or at the end of stdin.
+ * lines on stdin say: "end", "launch" (two ranks of `env`, with
+ * something derived on every level). Leaves when the agent closes ("closed WHY"), or at the end of
+ * stdin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +35,14 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
         printf("evicted %s\n", message->evicted->reason);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT:
+        for (size_t i = 0, start = 0; i < message->output->data.len; i++)
+            if (message->output->data.data[i] == '\n') {
+                printf("rank %u %.*s\n", message->output->rank, (int)(i - start),
+                       (const char *)message->output->data.data + start);
+                start = i + 1;
+            }
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         printf("done\n");
         break;
@@ -50,6 +60,42 @@ static void on_closed(struct channel *channel, const struct drarun_error *err, v
     event_base_loopbreak(arg);
 }
 
+static const char *job, *attempt;
+
+static void launch(struct channel *channel)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", (char *)"env; taskset -p $$"};
+    char *set[] = {(char *)"FROM_SPEC=spec"}, *prepend[] = {(char *)"TEST_PATH=/derived"};
+    char *defaults[] = {(char *)"A=all", (char *)"B=all", (char *)"OWN=derived"};
+    char *worker[] = {(char *)"A=worker"}, *rank[] = {(char *)"A=rank"};
+    Drarun__Wire__Launch wire = DRARUN__WIRE__LAUNCH__INIT;
+    Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    Drarun__Wire__Block block = DRARUN__WIRE__BLOCK__INIT, *blocks[] = {&block};
+    Drarun__Wire__Worker self = DRARUN__WIRE__WORKER__INIT, *workers[] = {&self};
+    Drarun__Wire__Environment all = DRARUN__WIRE__ENVIRONMENT__INIT, of_worker = all, of_rank = all;
+    Drarun__Wire__RankSetting setting = DRARUN__WIRE__RANK_SETTING__INIT, *settings[] = {&setting};
+    Drarun__Wire__WorkerSetting own = DRARUN__WIRE__WORKER_SETTING__INIT;
+    app.argv = argv, app.n_argv = 3;
+    block.count = 2;
+    all.set = set, all.n_set = 1;
+    all.defaults = defaults, all.n_defaults = 3;
+    all.prepend = prepend, all.n_prepend = 1;
+    of_worker.defaults = worker, of_worker.n_defaults = 1;
+    of_rank.defaults = rank, of_rank.n_defaults = 1;
+    setting.local_rank = 1, setting.env = &of_rank, setting.cpus = (char *)"0";
+    own.env = &of_worker, own.ranks = settings, own.n_ranks = 1;
+    wire.uid = (char *)job, wire.attempt = (uint32_t)strtoul(attempt, NULL, 10), wire.radix = 2;
+    wire.apps = apps, wire.n_apps = 1;
+    wire.blocks = blocks, wire.n_blocks = 1;
+    wire.workers = workers, wire.n_workers = 1;
+    wire.inherit_env = true, wire.start = true, wire.stdin_rank = -1;
+    wire.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV;
+    wire.session_dir = (char *)"drarun-by-hand";
+    wire.derived = &all, wire.own = &own;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(LAUNCH, launch, &wire);
+    channel_send(channel, &envelope);
+}
+
 static void on_stdin(evutil_socket_t fd, short what, void *arg)
 {
     struct channel *channel = arg;
@@ -59,6 +105,8 @@ static void on_stdin(evutil_socket_t fd, short what, void *arg)
     if (n <= 0)
         _exit(0);
     text[n] = '\0';
+    if (strncmp(text, "launch", 6) == 0)
+        launch(channel);
     if (strncmp(text, "end", 3) != 0)
         return;
     Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
@@ -90,6 +138,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "wire_caller: %s\n", argc < 7 ? "too few arguments" : err.text);
         return 64;
     }
+    job = argv[3], attempt = argv[4];
     alarm(TIME_LIMIT_S);
     struct event_base *base = event_base_new();
     struct tls_context *tls = tls_context_new(&key, TLS_CLIENT, &err);
