@@ -7,7 +7,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/nccl_topology.h"
 #include "jobs/profiles.h"
 
 static const char *detected_on(json_t *labels, const char *layer, const char *ibdev,
@@ -137,28 +136,13 @@ static void a_site_is_wrong(void **unused)
     }
 }
 
-static void versions_and_levels(void **unused)
-{
-    (void)unused;
-    assert_int_equal(nccl_version_parse("2.28.9"), NCCL_VERSION(2, 28, 9));
-    assert_int_equal(nccl_version_parse("2.27"), NCCL_VERSION(2, 27, 0));
-    assert_int_equal(nccl_version_parse("2.30.7-1"), NCCL_VERSION(2, 30, 7));
-    assert_int_equal(nccl_version_parse("2"), 0);
-    assert_int_equal(nccl_version_parse("2.x"), 0);
-    assert_int_equal(nccl_version_parse(""), 0);
-    assert_int_equal(nccl_level_parse("PIX", NCCL_VERSION_NEWEST), NCCL_PATH_PIX);
-    assert_int_equal(nccl_level_parse("3", NCCL_VERSION_NEWEST), NCCL_PATH_PHB);
-    assert_int_equal(nccl_level_parse("9", NCCL_VERSION_NEWEST), NCCL_PATH_SYS);
-    assert_int_equal(nccl_level_parse("pix", NCCL_VERSION_NEWEST),
-                     -1); /* NCCL compares exactly and is silent */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_types),       cmocka_unit_test(what_the_pod_shows),
-        cmocka_unit_test(a_site_adds_one),     cmocka_unit_test(a_site_is_wrong),
-        cmocka_unit_test(versions_and_levels),
+        cmocka_unit_test(machine_types),
+        cmocka_unit_test(what_the_pod_shows),
+        cmocka_unit_test(a_site_adds_one),
+        cmocka_unit_test(a_site_is_wrong),
     };
     return cmocka_run_group_tests_name("profiles", tests, NULL, NULL);
 }
