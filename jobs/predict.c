@@ -2,6 +2,7 @@
 #include "jobs/predict.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,123 +16,221 @@ struct tally {
     size_t nodes;
     size_t too_few[PREDICT_REQUESTS_MAX]; /* by request */
     size_t taken[PREDICT_REQUESTS_MAX];
-    size_t no_match, too_hard;
+    size_t no_match, used_up, broken, too_hard;
+    char pool[200]; /* what is wrong with the first broken one */
 };
 
-static const char *node_at(const struct slices *slices, size_t device)
+struct placing {
+    const struct predict_claim *claim;
+    struct predict_inventory *inventory;
+    struct predict_view view;
+    struct prediction *p;
+    struct tally tally;
+};
+
+static void note_broken(struct placing *placing)
 {
-    return slices->devices[device].node;
+    const struct predict_view *view = &placing->view;
+    for (size_t i = 0; i < view->pool_count && !placing->tally.pool[0]; i++) {
+        const struct predict_pool *pool = &view->inventory->pools[view->pools[i].pool];
+        if (view->pools[i].broken)
+            snprintf(placing->tally.pool, sizeof placing->tally.pool, "pool %.60s %.130s",
+                     view->inventory->slices->parts[pool->first].pool, view->pools[i].broken);
+    }
 }
 
-/* The end of the run of devices of one node. */
-static size_t node_end(const struct slices *slices, size_t first)
+static void note(struct placing *placing, enum predict_fit fit, size_t request)
 {
-    size_t end = first + 1;
-    while (end < slices->device_count && strcmp(node_at(slices, end), node_at(slices, first)) == 0)
-        end++;
-    return end;
-}
-
-static void note(struct tally *tally, enum predict_fit fit, size_t request)
-{
+    struct tally *tally = &placing->tally;
     tally->nodes++;
     tally->too_few[request] += fit == PREDICT_TOO_FEW;
     tally->taken[request] += fit == PREDICT_TAKEN;
     tally->no_match += fit == PREDICT_NO_MATCH;
+    tally->used_up += fit == PREDICT_USED_UP;
     tally->too_hard += fit == PREDICT_TOO_HARD;
+    tally->broken += fit == PREDICT_BROKEN;
+    if (fit == PREDICT_BROKEN)
+        note_broken(placing);
 }
 
-static char *describe(const struct tally *tally, const struct predict_claim *claim, uint32_t worker,
-                      uint32_t count)
+static void add_reason(struct buf *text, size_t *reasons, size_t nodes, const char *before,
+                       const char *what, const char *after)
 {
+    if (nodes)
+        buf_printf(text, "%s%s%s%s on %zu nodes", (*reasons)++ ? ", " : ": ", before, what, after,
+                   nodes);
+}
+
+static char *describe(const struct placing *placing)
+{
+    const struct tally *tally = &placing->tally;
+    const struct predict_claim *claim = placing->claim;
     struct buf text = BUF_INIT;
-    buf_printf(&text, "worker %u of %u has no node", worker, count);
+    size_t n = 0;
+    buf_printf(&text, "worker %u of %u has no node", placing->p->placed, placing->p->count);
     if (tally->nodes == 0)
         buf_add_str(&text, ": no node has devices");
-    const char *separator = ": ";
     for (size_t r = 0; r < claim->request_count; r++) {
         const char *name = claim->requests[r].name;
-        if (tally->too_few[r])
-            buf_printf(&text, "%stoo few devices for request %s on %zu nodes", separator, name,
-                       tally->too_few[r]);
-        separator = tally->too_few[r] ? ", " : separator;
-        if (tally->taken[r])
-            buf_printf(&text, "%sthose for request %s are taken by earlier workers on %zu nodes",
-                       separator, name, tally->taken[r]);
-        separator = tally->taken[r] ? ", " : separator;
+        add_reason(&text, &n, tally->too_few[r], "too few devices for request ", name, "");
+        add_reason(&text, &n, tally->taken[r], "those for request ", name,
+                   placing->inventory->claims ? " are taken by claims or earlier workers"
+                                              : " are taken by earlier workers");
     }
-    if (tally->no_match)
-        buf_printf(&text, "%sno free devices share %s as the constraints want on %zu nodes",
-                   separator, claim->constraint_count ? claim->attributes[0] : "a value",
-                   tally->no_match);
-    separator = tally->no_match ? ", " : separator;
-    if (tally->too_hard)
-        buf_printf(&text, "%sgave up on %zu nodes with too many combinations", separator,
-                   tally->too_hard);
+    const char *attribute = claim->constraint_count ? claim->constraints[0].attribute : "a value";
+    bool distinct = claim->constraint_count && claim->constraints[0].distinct;
+    add_reason(&text, &n, tally->no_match,
+               distinct ? "no free devices differ in " : "no free devices share ", attribute,
+               " as the constraints want");
+    add_reason(&text, &n, tally->used_up, "shared counters or capacity of the devices are used up",
+               "", "");
+    add_reason(&text, &n, tally->broken, tally->pool, ", and what is left is too little", "");
+    add_reason(&text, &n, tally->too_hard, "too many combinations to try", "", "");
     return buf_take(&text);
 }
 
-static json_t *results_json(const struct predict_claim *claim, const struct slices *slices,
-                            const struct predict_found *found)
+static json_t *result_json(const struct placing *placing, const struct predict_found *found,
+                           size_t i, struct drarun_error *err)
+{
+    const struct predict_request *request = &placing->claim->requests[found->results[i].request];
+    const struct predict_choice *choice = &request->choices[found->results[i].choice];
+    const struct predict_device *device = &placing->inventory->devices[found->results[i].device];
+    const char *sub = choice->subrequest;
+    json_t *result = json_pack("{s:o, s:s, s:s, s:s}", "request",
+                               json_sprintf(sub ? "%s/%s" : "%s", request->name, sub), "driver",
+                               device->slice.driver, "pool", device->slice.pool, "device",
+                               device->slice.name);
+    json_t *consumed = NULL;
+    if (choice->admin)
+        json_object_set_new(result, "adminAccess", json_true());
+    if (!device->multiple)
+        return result;
+    if (predict_capacity_consumed(device, choice->capacity, &consumed, err) < 0) {
+        json_decref(result);
+        return NULL;
+    }
+    /* the scheduler draws a random UID; that there is one tells a share from a whole device */
+    json_object_set_new(result, "shareID", json_string("predicted"));
+    if (json_object_size(consumed) > 0)
+        json_object_set(result, "consumedCapacity", consumed);
+    json_decref(consumed);
+    return result;
+}
+
+static json_t *results_json(const struct placing *placing, const struct predict_found *found,
+                            struct drarun_error *err)
 {
     json_t *results = json_array();
     for (size_t i = 0; i < found->count; i++) {
-        const struct predict_request *request = &claim->requests[found->results[i].request];
-        const char *sub = request->choices[found->results[i].choice].subrequest;
-        const struct slice_device *device = &slices->devices[found->results[i].device];
-        json_array_append_new(
-            results, json_pack("{s:o, s:s, s:s, s:s}", "request",
-                               json_sprintf(sub ? "%s/%s" : "%s", request->name, sub), "driver",
-                               device->driver, "pool", device->pool, "device", device->name));
+        json_t *result = result_json(placing, found, i, err);
+        if (!result) {
+            json_decref(results);
+            return NULL;
+        }
+        json_array_append_new(results, result);
+        const struct predict_device *device =
+            &placing->inventory->devices[found->results[i].device];
+        if (device->binds)
+            predict_note(placing->inventory,
+                         "device %s of pool %s has binding conditions: the pod waits until they "
+                         "are met",
+                         device->slice.name, device->slice.pool);
     }
     return results;
 }
 
-/* Node after node, each until it is full: what does not fit now never will, since devices are only
- * given away. */
-static int place(const struct predict_claim *claim, const struct slices *slices,
-                 struct prediction *p, struct drarun_error *err)
+/* One worker on the node of the view; 1, 0 or -errno. */
+static int place_one(struct placing *placing, struct drarun_error *err)
 {
-    cleanup_free uint8_t *taken = calloc(slices->device_count + 1, 1);
-    struct tally tally = {0};
-    if (!taken)
-        return error_set(err, ENOMEM, "out of memory");
-    size_t first = 0;
-    while (first < slices->device_count && !node_at(slices, first))
-        first++; /* devices of no one node: see slices.h for their order */
-    while (p->placed < p->count && first < slices->device_count) {
-        size_t end = node_end(slices, first), request = 0;
-        struct predict_found found;
-        enum predict_fit fit =
-            predict_search(claim, slices, first, end - first, taken, &found, &request);
-        if (fit != PREDICT_FITS) {
-            note(&tally, fit, request);
-            first = end;
-            continue;
-        }
-        for (size_t i = 0; i < found.count; i++)
-            taken[found.results[i].device] = 1;
-        p->workers[p->placed++] =
-            (struct predict_worker){node_at(slices, first), results_json(claim, slices, &found)};
+    struct predict_found found;
+    struct drarun_error why = {0};
+    size_t request = 0;
+    int fit = predict_search(placing->claim, &placing->view, &found, &request, &why);
+    if (fit < 0 || (fit == PREDICT_STOPS && why.kind != DRARUN_ERR_CAPACITY)) {
+        if (err)
+            *err = why;
+        return -why.code;
     }
-    if (p->placed < p->count)
-        p->shortage = describe(&tally, claim, p->placed, p->count);
-    return 0;
+    if (fit == PREDICT_STOPS && !placing->p->shortage) {
+        placing->p->shortage = strdup(why.text);
+        return placing->p->shortage ? 0 : error_set(err, ENOMEM, "out of memory");
+    }
+    if (fit != PREDICT_FITS) {
+        note(placing, (enum predict_fit)fit, request);
+        return 0;
+    }
+    if (placing->p->placed == placing->p->count)
+        return 0;
+    json_t *results = results_json(placing, &found, err);
+    if (!results)
+        return -EINVAL;
+    placing->p->workers[placing->p->placed++] =
+        (struct predict_worker){placing->view.node, results};
+    int rc = predict_take_results(placing->inventory, results, err);
+    return rc < 0 ? rc : 1;
 }
 
-static void count_of_nodes(struct predict_claim *claim, const struct slices *slices)
+/* A node that is not needed still ends it all when the scheduler stops there: it looks at many
+ * nodes at once. */
+static bool can_stop(const struct predict_claim *claim)
 {
+    for (size_t r = 0; r < claim->request_count; r++)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++)
+            if (claim->requests[r].choices[c].all ||
+                claim->kinds[claim->requests[r].choices[c].kind].failing)
+                return true;
+    return false;
+}
+
+/* Node after node, each until it is full: what does not fit now never will, since devices are only
+ * given away. */
+static int place(struct placing *placing, struct drarun_error *err)
+{
+    struct prediction *p = placing->p;
+    struct predict_inventory *inventory = placing->inventory;
+    bool to_the_end = can_stop(placing->claim);
+    int rc = 0;
+    for (size_t n = 0; rc >= 0 && n < inventory->node_count && !p->shortage; n++) {
+        if (p->placed == p->count && !to_the_end)
+            break;
+        do {
+            rc = predict_view_build(&placing->view, inventory, inventory->nodes[n], err);
+            if (rc == 0 && placing->view.pool_count > 0)
+                rc = place_one(placing, err);
+        } while (rc == 1 && p->placed < p->count);
+    }
+    if (rc >= 0 && p->placed < p->count && !p->shortage)
+        p->shortage = describe(placing);
+    return rc < 0 ? rc : 0;
+}
+
+/* The devices of one node that a kind admits, in one of the pools that it has slices in. */
+static size_t admitted_locally(const struct predict_kind *kind,
+                               const struct predict_inventory *inventory,
+                               const struct predict_local *local)
+{
+    const struct predict_pool *pool = &inventory->pools[local->pool];
+    size_t count = 0;
+    for (size_t d = inventory->part_first[pool->first]; d < inventory->part_first[pool->end]; d++) {
+        const struct predict_device *device = &inventory->devices[d];
+        count += device->current && kind->admits[d] == PREDICT_ADMITTED && device->slice.node &&
+                 strcmp(device->slice.node, local->node) == 0;
+    }
+    return count;
+}
+
+static void count_of_nodes(struct predict_claim *claim, const struct predict_inventory *inventory)
+{
+    const struct predict_local *list = inventory->locals;
     for (size_t k = 0; k < claim->kind_count; k++) {
-        struct predict_kind *kind = &claim->kinds[k];
-        const char *node = NULL;
+        struct predict_need *need = &claim->kinds[k].need;
         size_t count = 0;
-        for (size_t d = 0; d < slices->device_count; d++) {
-            const char *other = node_at(slices, d);
-            count = node && other && strcmp(node, other) == 0 ? count : 0;
-            node = other;
-            count += node && kind->admits[d];
-            kind->need.most_of_node =
-                count > kind->need.most_of_node ? count : kind->need.most_of_node;
+        for (size_t i = 0; i < inventory->local_count; i++) {
+            bool same_node = i > 0 && strcmp(list[i].node, list[i - 1].node) == 0;
+            count = same_node ? count : 0;
+            if (!same_node || list[i].pool != list[i - 1].pool)
+                count += admitted_locally(&claim->kinds[k], inventory, &list[i]);
+            need->most_of_node = count > need->most_of_node ? count : need->most_of_node;
         }
     }
 }
@@ -139,7 +238,7 @@ static void count_of_nodes(struct predict_claim *claim, const struct slices *sli
 static int take_needs(struct predict_claim *claim, struct prediction *p, struct drarun_error *err)
 {
     p->needs = calloc(claim->kind_count + 1, sizeof *p->needs);
-    if (!p->needs)
+    if (!p->needs) /* they stay with the claim */
         return error_set(err, ENOMEM, "out of memory");
     for (size_t k = 0; k < claim->kind_count; k++)
         p->needs[p->need_count++] = claim->kinds[k].need;
@@ -156,29 +255,43 @@ static void need_done(struct predict_need *need)
     free(need->requests);
 }
 
-int predict(const json_t *claim, uint32_t workers, const struct slices *slices,
-            const json_t *classes, struct prediction *ret_prediction, struct drarun_error *err)
+static int predict_in(const json_t *claim, const struct predict_cluster *cluster,
+                      struct predict_claim *read, struct predict_inventory *inventory,
+                      struct prediction *p, struct drarun_error *err)
+{
+    int rc = predict_claim_read(claim, read, err);
+    if (rc == 0)
+        rc = predict_inventory_build(cluster, inventory, err);
+    if (rc == 0)
+        rc = predict_admit(read, inventory, cluster->classes, err);
+    if (rc == 0)
+        count_of_nodes(read, inventory);
+    if (rc == 0) {
+        struct placing placing = {.claim = read, .inventory = inventory, .p = p};
+        rc = place(&placing, err);
+        predict_view_done(&placing.view);
+    }
+    p->notes = inventory->notes;
+    inventory->notes = (struct strlist)STRLIST_INIT;
+    return rc == 0 ? take_needs(read, p, err) : rc;
+}
+
+int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
+            struct prediction *ret_prediction, struct drarun_error *err)
 {
     cleanup_free struct predict_claim *read = calloc(1, sizeof *read);
+    struct predict_inventory inventory = {0};
     struct prediction p = {.count = workers};
     p.workers = calloc(workers + 1u, sizeof *p.workers);
     if (!read || !p.workers) {
         free(p.workers);
         return error_set(err, ENOMEM, "out of memory");
     }
-    int rc = predict_claim_read(claim, read, err);
-    if (rc == 0)
-        rc = predict_admit(read, slices, classes, err);
-    if (rc == 0)
-        count_of_nodes(read, slices);
-    if (rc == 0)
-        rc = take_needs(read, &p, err);
-    else
-        for (size_t k = 0; k < read->kind_count; k++)
-            need_done(&read->kinds[k].need);
-    if (rc == 0)
-        rc = place(read, slices, &p, err);
+    int rc = predict_in(claim, cluster, read, &inventory, &p, err);
+    for (size_t k = 0; rc < 0 && k < read->kind_count; k++)
+        need_done(&read->kinds[k].need);
     predict_claim_done(read);
+    predict_inventory_done(&inventory);
     if (rc < 0)
         prediction_done(&p);
     else
@@ -195,5 +308,6 @@ void prediction_done(struct prediction *prediction)
     free(prediction->workers);
     free(prediction->needs);
     free(prediction->shortage);
+    strlist_done(&prediction->notes);
     *prediction = (struct prediction){0};
 }

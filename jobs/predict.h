@@ -3,9 +3,9 @@
  * cluster, and for each request which term of which selector ruled out how many devices.
  *
  * Every worker has the same claim. Nodes are tried in the order of their names, one after the other
- * until it is full, requests in the order of the claim, devices in the order of their pool: the
- * first fit, as in k8s.io/dynamic-resource-allocation/structured. Which of several fitting nodes
- * the real scheduler scores best is not predicted. Pure. */
+ * until it is full; on a node the scheduler's own search is followed step by step, as in
+ * k8s.io/dynamic-resource-allocation/structured (docs/design/014-prediction.md). Which of several
+ * fitting nodes the real scheduler scores best is not predicted. Pure. */
 #ifndef DRARUN_JOBS_PREDICT_H
 #define DRARUN_JOBS_PREDICT_H
 
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "jobs/slices.h"
+#include "lib/base/strlist.h"
 
 struct predict_term {
     char *where; /* "class dranet" or "request nic-0" */
@@ -34,8 +35,8 @@ struct predict_need {
 };
 
 struct predict_worker {
-    const char *node; /* NULL: none has room; borrowed from the slices */
-    json_t *results;  /* as status.allocation.devices.results; NULL likewise */
+    const char *node; /* NULL: none has room; borrowed from the cluster */
+    json_t *results;  /* as status.allocation.devices.results, less shareID; NULL likewise */
 };
 
 struct prediction {
@@ -44,15 +45,23 @@ struct prediction {
     struct predict_need *needs;
     size_t need_count;
     char *shortage; /* why the first worker without a node has none; NULL when all have one */
+    struct strlist notes; /* what was left open: nothing in here was guessed */
 };
 
-/* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1. classes: an array of DeviceClass
- * objects, or NULL; well-known classes are known without. slices must outlive the prediction. A
- * worker without a node is a result and no error. -EINVAL, kind SPEC: a class that is not known, a
- * selector that is refused, or fails on a device (the scheduler gives up on such a claim), a
- * constraint or mode that is not modelled. */
-int predict(const json_t *claim, uint32_t workers, const struct slices *slices,
-            const json_t *classes, struct prediction *ret_prediction, struct drarun_error *err);
+struct predict_cluster {
+    const struct slices *slices;
+    const json_t *classes;     /* array of DeviceClass objects; NULL: well-known ones alone */
+    const json_t *node_labels; /* node name -> labels, or NULL */
+    const json_t *claims;      /* array of ResourceClaims, of which allocated ones hold devices */
+    const json_t *taint_rules; /* array of DeviceTaintRules */
+};
+
+/* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1. The cluster must outlive the
+ * prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class that is
+ * not known, a selector that is refused, or fails on a device that the scheduler would look at (it
+ * gives up on such a claim), a mode, constraint or quantity that is not modelled. */
+int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
+            struct prediction *ret_prediction, struct drarun_error *err);
 void prediction_done(struct prediction *prediction);
 
 #endif

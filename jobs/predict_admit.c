@@ -37,18 +37,19 @@ struct filter {
     size_t first; /* of its terms among the kind's */
 };
 
-struct filters {
+struct predict_filters {
     struct filter list[64];
     size_t count;
 };
 
-static void filters_done(struct filters *filters)
+void predict_filters_free(struct predict_filters *filters)
 {
-    for (size_t i = 0; i < filters->count; i++)
+    for (size_t i = 0; filters && i < filters->count; i++)
         cel_program_free(filters->list[i].program);
+    free(filters);
 }
 
-static int add_filter(struct predict_need *need, struct filters *filters, const char *where,
+static int add_filter(struct predict_need *need, struct predict_filters *filters, const char *where,
                       const char *expression, struct drarun_error *err)
 {
     if (filters->count == ARRAY_LEN(filters->list))
@@ -72,7 +73,7 @@ static int add_filter(struct predict_need *need, struct filters *filters, const 
     return 0;
 }
 
-static int add_selectors(struct predict_need *need, struct filters *filters, const char *where,
+static int add_selectors(struct predict_need *need, struct predict_filters *filters, const char *where,
                          const json_t *selectors, struct drarun_error *err)
 {
     int rc = 0;
@@ -98,7 +99,7 @@ static const json_t *find_class(const json_t *classes, const char *name)
     return NULL;
 }
 
-static int add_class(const char *name, struct predict_need *need, struct filters *filters,
+static int add_class(const char *name, struct predict_need *need, struct predict_filters *filters,
                      const json_t *classes, struct drarun_error *err)
 {
     char where[128];
@@ -133,7 +134,8 @@ static char *names_of(const struct predict_claim *claim, size_t kind)
 
 /* A term that fails makes the whole fail unless a later one is false, as && has it. */
 static int admit(struct predict_need *need, const struct filter *filter,
-                 const struct cel_device *device, bool *ret_match, struct drarun_error *err)
+                 const struct cel_device *device, bool counts, bool *ret_match,
+                 struct drarun_error *err)
 {
     struct drarun_error first = {0};
     bool match = true;
@@ -143,7 +145,7 @@ static int admit(struct predict_need *need, const struct filter *filter,
             first = first.code ? first : failure;
             match = true;
         } else if (!match) {
-            need->terms[filter->first + t].ruled_out++;
+            need->terms[filter->first + t].ruled_out += counts;
             *ret_match = false;
             return 0;
         }
@@ -154,14 +156,18 @@ static int admit(struct predict_need *need, const struct filter *filter,
     return -first.code;
 }
 
-static int admit_device(struct predict_kind *kind, const struct filters *filters,
-                        const struct slice_device *slice, const struct cel_device *device,
-                        bool *ret_match, struct drarun_error *err)
+static int admit_device(struct predict_kind *kind, const struct slice_device *slice,
+                        const struct cel_device *device, bool counts, bool *ret_match,
+                        struct drarun_error *err)
 {
+    const struct predict_filters *filters = kind->filters;
     *ret_match = true;
     for (size_t f = 0; f < filters->count && *ret_match; f++) {
         const char *where = kind->need.terms[filters->list[f].first].where;
-        if (admit(&kind->need, &filters->list[f], device, ret_match, err) < 0)
+        int rc = admit(&kind->need, &filters->list[f], device, counts, ret_match, err);
+        if (rc < 0 && !err)
+            return rc;
+        if (rc < 0)
             return error_prefix(err,
                                 "%s: device %s of pool %s: the scheduler gives up on such a "
                                 "claim",
@@ -191,11 +197,10 @@ static bool tolerates(const json_t *toleration, const json_t *taint)
            (exists || strcmp(text_or(toleration, "value", ""), text_or(taint, "value", "")) == 0);
 }
 
-/* The key of a taint that keeps the device from being allocated; NULL: there is none. */
-static const char *repelled(const struct slice_device *slice, const json_t *tolerations)
+static const char *repelling(const json_t *taints, const json_t *tolerations)
 {
-    for (size_t t = 0; t < json_array_size(slice->taints); t++) {
-        const json_t *taint = json_array_get(slice->taints, t);
+    for (size_t t = 0; t < json_array_size(taints); t++) {
+        const json_t *taint = json_array_get(taints, t);
         const char *effect = text_or(taint, "effect", "");
         bool tolerated = strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0;
         for (size_t i = 0; !tolerated && i < json_array_size(tolerations); i++)
@@ -206,9 +211,19 @@ static const char *repelled(const struct slice_device *slice, const json_t *tole
     return NULL;
 }
 
-static struct cel_device *device_new(const struct slice_device *slice, struct drarun_error *err)
+/* The key of a taint that keeps the device from being allocated; NULL: there is none. */
+static const char *repelled(const struct predict_device *device, const json_t *tolerations)
 {
+    const char *key = repelling(device->slice.taints, tolerations);
+    return key ? key : repelling(device->rules, tolerations);
+}
+
+static struct cel_device *device_new(const struct predict_device *from, struct drarun_error *err)
+{
+    const struct slice_device *slice = &from->slice;
     json_t *device = json_object();
+    if (from->multiple)
+        json_object_set_new(device, "allowMultipleAllocations", json_true());
     if (slice->attributes)
         json_object_set(device, "attributes", (json_t *)slice->attributes);
     if (slice->capacity)
@@ -218,43 +233,60 @@ static struct cel_device *device_new(const struct slice_device *slice, struct dr
     return made;
 }
 
-int predict_admit(struct predict_claim *claim, const struct slices *slices, const json_t *classes,
-                  struct drarun_error *err)
+static int make_filters(struct predict_claim *claim, size_t k, size_t devices,
+                        const json_t *classes, struct drarun_error *err)
 {
-    struct filters *filters = calloc(claim->kind_count, sizeof *filters);
-    int rc = filters ? 0 : error_set(err, ENOMEM, "out of memory");
-    for (size_t k = 0; rc == 0 && k < claim->kind_count; k++) {
-        struct predict_kind *kind = &claim->kinds[k];
-        char where[128];
-        kind->need.requests = names_of(claim, k);
-        kind->need.devices = slices->device_count;
-        kind->admits = calloc(slices->device_count + 1, 1);
-        if (!kind->admits || !kind->need.requests)
-            rc = error_set(err, ENOMEM, "out of memory");
-        if (rc == 0)
-            rc = add_class(kind->class, &kind->need, &filters[k], classes, err);
-        if (rc == 0) {
-            snprintf(where, sizeof where, "request %.100s", kind->need.requests);
-            rc = add_selectors(&kind->need, &filters[k], where, kind->selectors, err);
-        }
-    }
-    for (size_t d = 0; rc == 0 && d < slices->device_count; d++) {
-        struct cel_device *device = device_new(&slices->devices[d], err);
-        rc = device ? 0 : error_prefix(err, "device %s", slices->devices[d].name);
-        for (size_t k = 0; rc == 0 && k < claim->kind_count; k++) {
-            struct predict_kind *kind = &claim->kinds[k];
-            bool match = false;
-            rc = admit_device(kind, &filters[k], &slices->devices[d], device, &match, err);
-            const char *taint = match ? repelled(&slices->devices[d], kind->tolerations) : NULL;
-            kind->need.taint = taint ? taint : kind->need.taint;
-            kind->need.tainted += taint != NULL;
-            kind->admits[d] = match && !taint;
-            kind->need.admitted += kind->admits[d];
-        }
+    struct predict_kind *kind = &claim->kinds[k];
+    char where[128];
+    kind->need.requests = names_of(claim, k);
+    kind->admits = calloc(devices + 1, 1);
+    kind->filters = calloc(1, sizeof *kind->filters);
+    if (!kind->admits || !kind->need.requests || !kind->filters)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = add_class(kind->class, &kind->need, kind->filters, classes, err);
+    snprintf(where, sizeof where, "request %.100s", kind->need.requests);
+    return rc == 0 ? add_selectors(&kind->need, kind->filters, where, kind->selectors, err) : rc;
+}
+
+/* Outdated devices count as well where a node still sees them, but not in what people are told. */
+static void judge(struct predict_kind *kind, size_t at, const struct predict_device *from,
+                  const struct cel_device *device)
+{
+    bool match = false;
+    int rc = admit_device(kind, &from->slice, device, from->current, &match, NULL);
+    const char *taint = repelled(from, kind->tolerations);
+    kind->failing += rc < 0;
+    kind->admits[at] = (uint8_t)((rc < 0 ? PREDICT_FAILS : match ? PREDICT_ADMITTED : 0) |
+                                 (taint ? PREDICT_TAINTED : 0));
+    if (!from->current)
+        return;
+    kind->need.devices++;
+    kind->need.admitted += rc == 0 && match && !taint;
+    kind->need.tainted += rc == 0 && match && taint;
+    if (rc == 0 && match && taint)
+        kind->need.taint = taint;
+}
+
+int predict_admit(struct predict_claim *claim, struct predict_inventory *inventory,
+                  const json_t *classes, struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t k = 0; rc == 0 && k < claim->kind_count; k++)
+        rc = make_filters(claim, k, inventory->device_count, classes, err);
+    for (size_t d = 0; rc == 0 && d < inventory->device_count; d++) {
+        struct cel_device *device = device_new(&inventory->devices[d], err);
+        rc = device ? 0 : error_prefix(err, "device %s", inventory->devices[d].slice.name);
+        for (size_t k = 0; rc == 0 && k < claim->kind_count; k++)
+            judge(&claim->kinds[k], d, &inventory->devices[d], device);
         cel_device_free(device);
     }
-    for (size_t k = 0; filters && k < claim->kind_count; k++)
-        filters_done(&filters[k]);
-    free(filters);
     return rc;
+}
+
+int predict_admit_failure(struct predict_kind *kind, const struct predict_device *device,
+                          struct drarun_error *err)
+{
+    bool match = false;
+    CLEANUP(cel_device_freep) struct cel_device *made = device_new(device, err);
+    return made ? admit_device(kind, &device->slice, made, false, &match, err) : -err->code;
 }

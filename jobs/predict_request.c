@@ -46,10 +46,8 @@ static int read_choice(struct predict_claim *claim, struct predict_request *requ
     *choice = (struct predict_choice){.count = 1};
     if (!text_of(from, "deviceClassName")[0])
         return refuse(err, request->name, "no deviceClassName");
-    if (json_is_true(json_object_get(from, "adminAccess")))
-        return refuse(err, request->name, "adminAccess gives no device of its own");
-    if (json_object_get(from, "capacity"))
-        return refuse(err, request->name, "shares of a device's capacity are not modelled");
+    choice->admin = !alternative && json_is_true(json_object_get(from, "adminAccess"));
+    choice->capacity = json_object_get(json_object_get(from, "capacity"), "requests");
     if (alternative)
         choice->subrequest = text_of(from, "name");
     choice->all = strcmp(mode, "All") == 0;
@@ -83,28 +81,41 @@ static int read_request(struct predict_claim *claim, const json_t *from, struct 
     return rc;
 }
 
+/* "gpu" means every alternative of gpu, "gpu/big" that one. */
+static bool names_choice(const json_t *names, const struct predict_request *request,
+                         const struct predict_choice *choice)
+{
+    size_t length = strlen(request->name);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *text = json_string_value(json_array_get(names, i));
+        if (!text || strncmp(text, request->name, length) != 0)
+            continue;
+        if (!text[length] || (choice->subrequest && text[length] == '/' &&
+                              strcmp(text + length + 1, choice->subrequest) == 0))
+            return true;
+    }
+    return json_array_size(names) == 0;
+}
+
 static int read_constraint(struct predict_claim *claim, const json_t *from,
                            struct drarun_error *err)
 {
-    const json_t *names = json_object_get(from, "requests"), *name;
-    const char *attribute = text_of(from, "matchAttribute");
+    const json_t *names = json_object_get(from, "requests");
+    const char *match = text_of(from, "matchAttribute");
+    const char *distinct = text_of(from, "distinctAttribute");
     uint32_t bit = 1u << claim->constraint_count;
-    size_t at;
-    if (!attribute[0])
+    if (!match[0] && !distinct[0])
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "constraint %zu: only matchAttribute is modelled",
+                          "constraint %zu: only matchAttribute and distinctAttribute are modelled",
                           claim->constraint_count);
-    claim->attributes[claim->constraint_count++] = attribute;
-    for (size_t r = 0; r < claim->request_count; r++) {
-        bool named = json_array_size(names) == 0;
-        json_array_foreach((json_t *)names, at, name)
-        {
-            const char *text = json_string_value(name);
-            named = named || (text && strcmp(text, claim->requests[r].name) == 0);
+    claim->constraints[claim->constraint_count++] =
+        (struct predict_constraint){match[0] ? match : distinct, !match[0]};
+    for (size_t r = 0; r < claim->request_count; r++)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++) {
+            struct predict_choice *choice = &claim->requests[r].choices[c];
+            if (names_choice(names, &claim->requests[r], choice))
+                choice->constraints |= bit;
         }
-        if (named)
-            claim->requests[r].constraints |= bit;
-    }
     return 0;
 }
 
@@ -128,6 +139,8 @@ int predict_claim_read(const json_t *claim, struct predict_claim *ret_claim,
 
 void predict_claim_done(struct predict_claim *claim)
 {
-    for (size_t k = 0; k < claim->kind_count; k++)
+    for (size_t k = 0; k < claim->kind_count; k++) {
         free(claim->kinds[k].admits);
+        predict_filters_free(claim->kinds[k].filters);
+    }
 }

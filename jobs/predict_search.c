@@ -1,224 +1,463 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One claim on one node: the scheduler's exhaustive search, in its order, with its side effects
+ * (allocateOne and allocateDevice in structured/internal/experimental). */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/predict_private.h"
+#include "lib/base/error.h"
 
 /* Devices tried before giving up on a node. The scheduler has a deadline instead (10 s). */
 #define STEPS_MAX 200000
 
-struct slot {
-    size_t request, choice;
-    bool again; /* the same request's next device: only later ones, since their order is nothing */
+enum step {
+    STEP_ERROR = -1, /* err is filled */
+    STEP_NO = 0,
+    STEP_DONE,
+    STEP_TOO_MANY, /* more results than a claim may have: other alternatives may need fewer */
+    STEP_STOP,     /* the scheduler gives up; err is filled */
+    STEP_TOO_HARD,
+};
+
+struct picked {
+    size_t request, choice, candidate;
+};
+
+/* What allocationMode All comes to: the first of them, and how many there are. */
+struct everything {
+    size_t count;
+    size_t candidates[PREDICT_RESULTS_MAX];
 };
 
 struct search {
     const struct predict_claim *claim;
-    const struct slices *slices;
-    size_t first, count;
-    const uint8_t *taken;
-    uint8_t *used;   /* by index from first */
-    uint8_t *choice; /* of each request */
-    struct slot slots[PREDICT_RESULTS_MAX];
-    size_t slot_count;
-    const json_t *pins[PREDICT_CONSTRAINTS_MAX]; /* the value that a constraint's devices share */
-    size_t chosen[PREDICT_RESULTS_MAX];          /* index from first, by slot */
+    struct predict_view *view;
+    struct everything *all[PREDICT_REQUESTS_MAX][PREDICT_ALTERNATIVES_MAX];
+    uint8_t *used; /* by candidate */
+    struct predict_shares taking;
+    struct predict_constraint_state constraints[PREDICT_CONSTRAINTS_MAX];
+    struct picked picked[PREDICT_RESULTS_MAX];
+    size_t picked_count;
     size_t steps;
+    bool no_room; /* a device was passed over for its counters or capacity */
+    bool no_match; /* or for a constraint */
+    struct drarun_error *err;
 };
 
-static bool is_domain(const char *name, const char *slash, const char *driver)
+static struct predict_device *device_at(const struct search *s, size_t candidate)
 {
-    size_t length = (size_t)(slash - name);
-    return strlen(driver) == length && memcmp(name, driver, length) == 0;
+    return &s->view->inventory->devices[s->view->candidates[candidate].device];
 }
 
-/* By its full name, or by its own when the domain is the driver's (lookupAttribute in
- * structured/internal/experimental/constraint.go). */
-static const json_t *attribute(const struct slice_device *device, const char *name)
+static uint8_t verdict(const struct search *s, const struct predict_choice *choice,
+                       size_t candidate)
 {
-    const json_t *value = json_object_get(device->attributes, name);
-    const char *slash = strchr(name, '/');
-    if (!value && slash && is_domain(name, slash, device->driver))
-        value = json_object_get(device->attributes, slash + 1);
-    return value;
+    const struct predict_kind *kind = &s->claim->kinds[choice->kind];
+    return kind->admits[s->view->candidates[candidate].device];
 }
 
-static const struct predict_choice *choice_of(const struct search *s, size_t request)
+static enum step stop(struct search *s, const char *request, const char *why)
 {
-    return &s->claim->requests[request].choices[s->choice[request]];
+    error_kind(s->err, DRARUN_ERR_CAPACITY, EAGAIN,
+               "node %s: request %s: %s: the scheduler gives up on the claim while that is so",
+               s->view->node, request, why);
+    return STEP_STOP;
 }
 
-static bool is_free(const struct search *s, const struct predict_kind *kind, size_t at)
+/* STEP_DONE: the device may be chosen for what it is; STEP_NO: it may not. */
+static enum step selectable(struct search *s, const struct predict_choice *choice, size_t candidate)
 {
-    return kind->admits[s->first + at] && !s->taken[s->first + at] && !s->used[at];
-}
-
-/* Sets the pins that this device is the first to set; returns them, or false in *ret_fits. */
-static uint32_t pin(struct search *s, uint32_t constraints, const struct slice_device *device,
-                    bool *ret_fits)
-{
-    uint32_t set = 0;
-    *ret_fits = true;
-    for (size_t c = 0; c < s->claim->constraint_count && *ret_fits; c++) {
-        if (!(constraints >> c & 1))
-            continue;
-        const json_t *value = attribute(device, s->claim->attributes[c]);
-        if (!value || (s->pins[c] && !json_equal(s->pins[c], value)))
-            *ret_fits = false;
-        else if (!s->pins[c]) {
-            s->pins[c] = value;
-            set |= 1u << c;
-        }
+    uint8_t says = verdict(s, choice, candidate);
+    if (says & PREDICT_FAILS) {
+        predict_admit_failure((struct predict_kind *)&s->claim->kinds[choice->kind],
+                              device_at(s, candidate), s->err);
+        return STEP_STOP;
     }
-    return set;
+    return (says & PREDICT_ADMITTED) && s->view->candidates[candidate].here ? STEP_DONE : STEP_NO;
 }
 
-static void unpin(struct search *s, uint32_t set)
+static enum step has_capacity(struct search *s, const struct predict_choice *choice,
+                              size_t candidate)
 {
-    for (size_t c = 0; set >> c && c < s->claim->constraint_count; c++)
-        if (set >> c & 1)
-            s->pins[c] = NULL;
+    int rc = predict_capacity_fits(device_at(s, candidate), choice->capacity,
+                                   &s->view->inventory->shares,
+                                   s->view->candidates[candidate].device, &s->taking, candidate,
+                                   s->err);
+    s->no_room = s->no_room || rc == 0;
+    return rc < 0 ? STEP_ERROR : rc ? STEP_DONE : STEP_NO;
 }
 
-static bool fill(struct search *s, size_t slot)
+static bool in_use(const struct search *s, const struct predict_choice *choice, size_t candidate)
 {
-    if (slot == s->slot_count)
+    if (s->used[candidate])
         return true;
-    const struct slot *here = &s->slots[slot];
-    const struct predict_request *request = &s->claim->requests[here->request];
-    const struct predict_kind *kind = &s->claim->kinds[choice_of(s, here->request)->kind];
-    for (size_t at = here->again ? s->chosen[slot - 1] + 1 : 0; at < s->count; at++) {
-        if (!is_free(s, kind, at))
-            continue;
-        if (++s->steps > STEPS_MAX)
-            return false;
-        bool fits;
-        uint32_t set = pin(s, request->constraints, &s->slices->devices[s->first + at], &fits);
-        if (fits) {
-            s->used[at] = 1;
-            s->chosen[slot] = at;
-            if (fill(s, slot + 1))
-                return true;
-            s->used[at] = 0;
-        }
-        unpin(s, set);
-    }
-    return false;
+    return !choice->admin && (device_at(s, candidate)->taken & PREDICT_TAKEN_WHOLE);
 }
 
-/* A request's devices, then those that share a constraint with it, so that a wrong beginning is
- * found out at once and not after all others were chosen. */
-static void add_request(struct search *s, size_t request, uint8_t *added, const uint32_t *counts)
+/* Capacity of the device is in use by this claim or another. */
+static bool shared_already(const struct search *s, size_t candidate)
 {
-    const struct predict_claim *claim = s->claim;
-    added[request] = 1;
-    for (uint32_t i = 0; i < counts[request]; i++)
-        s->slots[s->slot_count++] = (struct slot){request, s->choice[request], i > 0};
-    for (size_t other = 0; other < claim->request_count; other++)
-        if (!added[other] &&
-            (claim->requests[other].constraints & claim->requests[request].constraints))
-            add_request(s, other, added, counts);
+    bool found = device_at(s, candidate)->taken & PREDICT_TAKEN_CAPACITY;
+    for (size_t i = 0; !found && i < s->picked_count; i++)
+        found = s->picked[i].candidate == candidate;
+    return found;
 }
 
-static size_t admitted(const struct search *s, const struct predict_kind *kind, bool only_free)
+/* ---- taking a device, and taking that back ---- */
+
+struct undo {
+    bool counters, marked;
+    size_t constraints; /* of the claim's: those before this one were added */
+    size_t shares;      /* how many there were before */
+};
+
+static void give_back(struct search *s, size_t request, const struct predict_choice *choice,
+                      size_t candidate, const struct undo *undo)
+{
+    s->taking.count = undo->shares;
+    if (undo->marked)
+        s->used[candidate] = 0;
+    for (size_t c = undo->constraints; c-- > 0;)
+        if (choice->constraints >> c & 1)
+            predict_constraint_remove(&s->claim->constraints[c], &s->constraints[c], request);
+    if (undo->counters)
+        predict_counters_return(s->view, candidate);
+}
+
+static bool add_constraints(struct search *s, size_t request, const struct predict_choice *choice,
+                            size_t candidate, struct undo *undo)
+{
+    for (size_t c = 0; c < s->claim->constraint_count; c++) {
+        if ((choice->constraints >> c & 1) &&
+            !predict_constraint_add(&s->claim->constraints[c], &s->constraints[c], request,
+                                    &device_at(s, candidate)->slice))
+            return false;
+        undo->constraints = c + 1;
+    }
+    return true;
+}
+
+static enum step share_capacity(struct search *s, const struct predict_choice *choice,
+                                size_t candidate)
+{
+    json_t *consumed = NULL, *value;
+    const char *name;
+    if (predict_capacity_consumed(device_at(s, candidate), choice->capacity, &consumed, s->err) < 0)
+        return STEP_ERROR;
+    enum step step = STEP_DONE;
+    json_object_foreach(consumed, name, value)
+    {
+        struct cel_quantity quantity;
+        /* the name in the device's own capacity outlives the search */
+        const char *own = json_object_iter_key(
+            json_object_iter_at((json_t *)device_at(s, candidate)->slice.capacity, name));
+        if (predict_quantity(value, name, &quantity, s->err) < 0 ||
+            predict_shares_add(&s->taking, candidate, own, &quantity) < 0)
+            step = STEP_ERROR;
+    }
+    json_decref(consumed);
+    return step;
+}
+
+/* allocateDevice; must: allocationMode All, where a constraint that fails ends everything. */
+static enum step take(struct search *s, size_t request, size_t choice_index, size_t candidate,
+                      bool must, struct undo *undo)
+{
+    const struct predict_choice *choice = &s->claim->requests[request].choices[choice_index];
+    bool multiple = device_at(s, candidate)->multiple;
+    *undo = (struct undo){.shares = s->taking.count};
+    if (in_use(s, choice, candidate))
+        return STEP_NO;
+    if (!(multiple && shared_already(s, candidate))) {
+        int rc = predict_counters_take(s->view, candidate);
+        s->no_room = s->no_room || rc == 0;
+        if (rc < 0)
+            error_kind(s->err, DRARUN_ERR_SPEC, ERANGE, "shared counters of more than 38 digits");
+        if (rc <= 0)
+            return rc < 0 ? STEP_ERROR : STEP_NO;
+        undo->counters = true;
+    }
+    enum step step = verdict(s, choice, candidate) & PREDICT_TAINTED ? STEP_NO : STEP_DONE;
+    if (step == STEP_DONE && !add_constraints(s, request, choice, candidate, undo)) {
+        s->no_match = true;
+        step = must ? stop(s, s->claim->requests[request].name,
+                           "asks for all devices, of which a constraint excludes one")
+                    : STEP_NO;
+    }
+    if (step == STEP_DONE)
+        step = has_capacity(s, choice, candidate);
+    if (step == STEP_DONE && multiple)
+        step = share_capacity(s, choice, candidate);
+    if (step != STEP_DONE) {
+        give_back(s, request, choice, candidate, undo);
+        return step;
+    }
+    undo->marked = !multiple;
+    s->used[candidate] = !multiple;
+    s->picked[s->picked_count++] = (struct picked){request, choice_index, candidate};
+    return STEP_DONE;
+}
+
+/* ---- the search ---- */
+
+static enum step next_request(struct search *s, size_t request);
+static enum step fill(struct search *s, size_t request, size_t choice, size_t number, size_t from);
+
+/* Takes a candidate and goes on with the rest. */
+static enum step take_and_go_on(struct search *s, size_t request, size_t choice, size_t number,
+                                size_t candidate, bool must)
+{
+    struct undo undo;
+    enum step step = take(s, request, choice, candidate, must, &undo);
+    if (step != STEP_DONE)
+        return step;
+    step = fill(s, request, choice, number + 1, candidate + 1);
+    if (step == STEP_DONE)
+        return step;
+    s->picked_count--;
+    give_back(s, request, &s->claim->requests[request].choices[choice], candidate, &undo);
+    return step;
+}
+
+/* The number-th device of a request, at from or after it. */
+static enum step fill(struct search *s, size_t request, size_t choice_index, size_t number,
+                      size_t from)
+{
+    const struct predict_choice *choice = &s->claim->requests[request].choices[choice_index];
+    const struct everything *all = s->all[request][choice_index];
+    size_t wanted = all ? all->count : choice->count;
+    if (all && all->count == 0)
+        return STEP_NO;
+    if (number >= wanted)
+        return next_request(s, request + 1);
+    if (s->picked_count + wanted - number > PREDICT_RESULTS_MAX)
+        return STEP_TOO_MANY;
+    if (all)
+        return take_and_go_on(s, request, choice_index, number, all->candidates[number], true);
+    for (size_t at = from; at < s->view->count; at++) {
+        if (in_use(s, choice, at))
+            continue;
+        enum step step = selectable(s, choice, at);
+        if (step == STEP_DONE)
+            step = has_capacity(s, choice, at);
+        if (step == STEP_NO)
+            continue;
+        if (step == STEP_DONE && ++s->steps > STEPS_MAX)
+            return STEP_TOO_HARD;
+        if (step == STEP_DONE)
+            step = take_and_go_on(s, request, choice_index, number, at, false);
+        if (step != STEP_NO)
+            return step;
+    }
+    return STEP_NO;
+}
+
+static enum step next_request(struct search *s, size_t request)
+{
+    if (request == s->claim->request_count)
+        return STEP_DONE;
+    const struct predict_request *here = &s->claim->requests[request];
+    if (!here->choices[0].subrequest)
+        return fill(s, request, 0, 0, 0);
+    bool only_too_many = true;
+    for (size_t c = 0; c < here->choice_count; c++) {
+        enum step step = fill(s, request, c, 0, 0);
+        if (step != STEP_TOO_MANY && step != STEP_NO)
+            return step;
+        only_too_many = only_too_many && step == STEP_TOO_MANY;
+    }
+    return only_too_many ? STEP_TOO_MANY : STEP_NO;
+}
+
+/* ---- before the search ---- */
+
+static enum step list_all(struct search *s, size_t request, size_t choice_index)
+{
+    const struct predict_request *asks = &s->claim->requests[request];
+    const struct predict_choice *choice = &asks->choices[choice_index];
+    char why[256];
+    for (size_t p = 0; p < s->view->pool_count; p++) {
+        const struct predict_view_pool *pool = &s->view->pools[p];
+        const struct predict_pool *own = &s->view->inventory->pools[pool->pool];
+        if (!pool->broken)
+            continue;
+        snprintf(why, sizeof why, "asks for all devices, and pool %.100s %s",
+                 s->view->inventory->slices->parts[own->first].pool, pool->broken);
+        return stop(s, asks->name, why);
+    }
+    struct everything *all = s->all[request][choice_index] = calloc(1, sizeof *all);
+    if (!all) {
+        error_set(s->err, ENOMEM, "out of memory");
+        return STEP_ERROR;
+    }
+    for (size_t at = 0; at < s->view->count; at++) {
+        enum step step = selectable(s, choice, at);
+        if (step == STEP_DONE)
+            step = has_capacity(s, choice, at);
+        if (step != STEP_DONE && step != STEP_NO)
+            return step;
+        if (step == STEP_DONE && all->count < PREDICT_RESULTS_MAX)
+            all->candidates[all->count] = at;
+        all->count += step == STEP_DONE;
+    }
+    return STEP_DONE;
+}
+
+/* validateDeviceRequest of every request, and the least number of results. */
+static enum step prepare(struct search *s)
+{
+    size_t total = 0;
+    for (size_t r = 0; r < s->claim->request_count; r++) {
+        const struct predict_request *request = &s->claim->requests[r];
+        size_t least = SIZE_MAX;
+        for (size_t c = 0; c < request->choice_count; c++) {
+            const struct predict_choice *choice = &request->choices[c];
+            enum step step = choice->all ? list_all(s, r, c) : STEP_DONE;
+            if (step != STEP_DONE)
+                return step;
+            size_t count = choice->all ? s->all[r][c]->count : choice->count;
+            least = count < least ? count : least;
+        }
+        total += least;
+    }
+    if (total > PREDICT_RESULTS_MAX)
+        return stop(s, s->claim->requests[0].name,
+                    "the claim would get more than 32 devices, the most that it can hold");
+    return STEP_DONE;
+}
+
+/* ---- why not ---- */
+
+static size_t count_admitted(const struct search *s, const struct predict_choice *choice,
+                             bool only_free)
 {
     size_t n = 0;
-    for (size_t at = 0; at < s->count; at++)
-        n += kind->admits[s->first + at] && !(only_free && s->taken[s->first + at]);
+    for (size_t at = 0; at < s->view->count; at++)
+        n += verdict(s, choice, at) == PREDICT_ADMITTED && s->view->candidates[at].here &&
+             !(only_free && (device_at(s, at)->taken & PREDICT_TAKEN_WHOLE));
     return n;
 }
 
-/* How many devices each request takes here, and whether there can be enough. */
-static enum predict_fit count_devices(const struct search *s, uint32_t *counts, size_t *ret_request)
+static bool any_shared(const struct search *s, const struct predict_choice *choice)
 {
-    const struct predict_claim *claim = s->claim;
-    size_t total = 0, wanted[PREDICT_REQUESTS_MAX * PREDICT_ALTERNATIVES_MAX] = {0};
-    for (size_t r = 0; r < claim->request_count; r++) {
-        const struct predict_choice *choice = choice_of(s, r);
-        const struct predict_kind *kind = &claim->kinds[choice->kind];
-        size_t there = admitted(s, kind, false), left = admitted(s, kind, true);
-        size_t count = choice->all ? there : choice->count;
-        wanted[choice->kind] += count;
+    for (size_t at = 0; at < s->view->count; at++)
+        if (verdict(s, choice, at) == PREDICT_ADMITTED && device_at(s, at)->multiple)
+            return true;
+    return false;
+}
+
+/* What can be told by counting the devices of each kind, without a search. PREDICT_FITS: nothing
+ * speaks against it. Of an alternative only the first is looked at, so for those it is no proof. */
+static enum predict_fit count_devices(const struct search *s, size_t *ret_request)
+{
+    size_t wanted[PREDICT_REQUESTS_MAX * PREDICT_ALTERNATIVES_MAX] = {0};
+    for (size_t r = 0; r < s->claim->request_count; r++) {
+        const struct predict_choice *choice = &s->claim->requests[r].choices[0];
+        size_t there = count_admitted(s, choice, false), left = count_admitted(s, choice, true);
+        wanted[choice->kind] += choice->all ? there : choice->count;
         *ret_request = r;
-        if (count == 0 || there < wanted[choice->kind])
+        if (there == 0)
+            return PREDICT_TOO_FEW;
+        if (choice->admin || any_shared(s, choice))
+            continue;
+        if (there < wanted[choice->kind])
             return PREDICT_TOO_FEW;
         if (left < wanted[choice->kind])
             return PREDICT_TAKEN;
-        if ((total += count) > PREDICT_RESULTS_MAX)
-            return PREDICT_TOO_FEW;
-        counts[r] = (uint32_t)count;
     }
     return PREDICT_FITS;
+}
+
+/* Counting is proof where every request has one way to be met, no selector fails and nothing that
+ * the scheduler would stop at comes before. */
+static bool counting_is_proof(const struct search *s)
+{
+    for (size_t r = 0; r < s->claim->request_count; r++) {
+        const struct predict_choice *choice = &s->claim->requests[r].choices[0];
+        if (choice->subrequest || choice->all || s->claim->kinds[choice->kind].failing)
+            return false;
+    }
+    return true;
+}
+
+static bool any_broken(const struct predict_view *view)
+{
+    for (size_t p = 0; p < view->pool_count; p++)
+        if (view->pools[p].broken)
+            return true;
+    return false;
+}
+
+static enum predict_fit explain(const struct search *s, enum predict_fit counted)
+{
+    if (counted != PREDICT_FITS)
+        return counted;
+    if (any_broken(s->view))
+        return PREDICT_BROKEN;
+    return s->no_room && !s->no_match ? PREDICT_USED_UP : PREDICT_NO_MATCH;
 }
 
 static void report(const struct search *s, struct predict_found *found)
 {
-    found->count = 0;
-    for (size_t r = 0; r < s->claim->request_count; r++) /* in the order of the claim */
-        for (size_t i = 0; i < s->slot_count; i++)
-            if (s->slots[i].request == r) {
-                found->results[found->count].request = r;
-                found->results[found->count].choice = s->slots[i].choice;
-                found->results[found->count++].device = s->first + s->chosen[i];
-            }
-}
-
-static enum predict_fit try_choices(struct search *s, struct predict_found *ret_found,
-                                    size_t *ret_request)
-{
-    uint32_t counts[PREDICT_REQUESTS_MAX];
-    uint8_t added[PREDICT_REQUESTS_MAX] = {0};
-    enum predict_fit fit = count_devices(s, counts, ret_request);
-    if (fit != PREDICT_FITS)
-        return fit;
-    s->slot_count = 0;
-    s->steps = 0;
-    memset(s->pins, 0, sizeof s->pins);
-    memset(s->used, 0, s->count);
-    for (size_t r = 0; r < s->claim->request_count; r++)
-        if (!added[r])
-            add_request(s, r, added, counts);
-    if (!fill(s, 0))
-        return s->steps > STEPS_MAX ? PREDICT_TOO_HARD : PREDICT_NO_MATCH;
-    report(s, ret_found);
-    return PREDICT_FITS;
-}
-
-/* The next combination of alternatives, the last request's changing first; false after the last. */
-static bool next_choices(struct search *s)
-{
-    for (size_t r = s->claim->request_count; r-- > 0;) {
-        if (++s->choice[r] < s->claim->requests[r].choice_count)
-            return true;
-        s->choice[r] = 0;
+    found->count = s->picked_count;
+    for (size_t i = 0; i < s->picked_count; i++) {
+        found->results[i].request = s->picked[i].request;
+        found->results[i].choice = s->picked[i].choice;
+        found->results[i].device = s->view->candidates[s->picked[i].candidate].device;
     }
-    return false;
 }
 
-enum predict_fit predict_search(const struct predict_claim *claim, const struct slices *slices,
-                                size_t first, size_t count, const uint8_t *taken,
-                                struct predict_found *ret_found, size_t *ret_request)
+static int run(struct search *s, struct predict_found *ret_found, size_t *ret_request)
 {
-    uint8_t choice[PREDICT_REQUESTS_MAX] = {0};
-    uint8_t *used = calloc(count + 1, 1);
-    struct search s = {.claim = claim,
-                       .slices = slices,
-                       .first = first,
-                       .count = count,
-                       .taken = taken,
-                       .used = used,
-                       .choice = choice};
-    enum predict_fit best = PREDICT_TOO_HARD;
-    bool more = used != NULL;
-    for (size_t tries = 0; more && tries < 4096; tries++) {
-        size_t request = 0;
-        enum predict_fit fit = try_choices(&s, ret_found, &request);
-        if (tries == 0 || fit == PREDICT_FITS) {
-            best = fit;
-            *ret_request = request;
-        }
-        more = fit != PREDICT_FITS && next_choices(&s);
+    enum step step = prepare(s);
+    if (step == STEP_STOP || step == STEP_ERROR)
+        return step == STEP_STOP ? PREDICT_STOPS : -s->err->code;
+    enum predict_fit counted = count_devices(s, ret_request);
+    if (counted != PREDICT_FITS && counting_is_proof(s))
+        return any_broken(s->view) ? PREDICT_BROKEN : counted;
+    step = next_request(s, 0);
+    switch (step) {
+    case STEP_DONE:
+        report(s, ret_found);
+        return PREDICT_FITS;
+    case STEP_TOO_MANY:
+        stop(s, s->claim->requests[0].name, "every alternative needs more than 32 devices");
+        return PREDICT_STOPS;
+    case STEP_STOP:
+        return PREDICT_STOPS;
+    case STEP_TOO_HARD:
+        return PREDICT_TOO_HARD;
+    case STEP_ERROR:
+        return -s->err->code;
+    default:
+        return explain(s, counted);
     }
-    free(used);
-    return best;
+}
+
+int predict_search(const struct predict_claim *claim, struct predict_view *view,
+                   struct predict_found *ret_found, size_t *ret_request, struct drarun_error *err)
+{
+    struct search *s = calloc(1, sizeof *s);
+    int rc = -ENOMEM;
+    *ret_request = 0;
+    if (s)
+        s->used = calloc(view->count + 1, 1);
+    if (s && s->used) {
+        s->claim = claim;
+        s->view = view;
+        s->err = err;
+        rc = run(s, ret_found, ret_request);
+    } else {
+        error_set(err, ENOMEM, "out of memory");
+    }
+    for (size_t r = 0; s && r < claim->request_count; r++)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++)
+            free(s->all[r][c]);
+    if (s) {
+        free(s->used);
+        free(s->taking.list);
+    }
+    free(s);
+    return rc;
 }

@@ -39,7 +39,12 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     int rc = claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err);
     if (rc < 0 || !in->slices)
         return rc;
-    rc = predict(p->claim, in->spec->workers, in->slices, in->classes, &p->prediction, err);
+    const struct predict_cluster cluster = {.slices = in->slices,
+                                            .classes = in->classes,
+                                            .node_labels = in->node_labels,
+                                            .claims = in->claims,
+                                            .taint_rules = in->taint_rules};
+    rc = predict(p->claim, in->spec->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
     if (p->predicted && p->step == 0)
         p->advice = advise(in->spec, &p->prediction);

@@ -16,6 +16,8 @@ struct preview_input {
     const struct slices *slices; /* NULL: no prediction */
     const json_t *classes;       /* array of DeviceClasses, or NULL */
     const json_t *node_labels;   /* node name -> labels, or NULL */
+    const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
+    const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
     const struct profiles *profiles;
     const char *nccl_version; /* NULL: the spec's, else the newest that is known */
 };

@@ -10,16 +10,8 @@
 
 #define SLICES_MAX 1000000u /* slices in one reading */
 
-/* One slice of the input before generations are compared. */
-struct raw_slice {
-    const char *name, *driver, *pool, *node;
-    int64_t generation, expected;
-    const json_t *devices;
-    size_t pool_index;
-};
-
 struct reading {
-    struct raw_slice *list;
+    struct slice_part *list;
     size_t count, cap;
 };
 
@@ -27,6 +19,7 @@ void slices_done(struct slices *slices)
 {
     free(slices->devices);
     free(slices->pools);
+    free(slices->parts);
     free(slices->table);
     json_decref(slices->documents);
     *slices = (struct slices){0};
@@ -45,13 +38,14 @@ static int add_slice(struct reading *r, const json_t *item, struct drarun_error 
 {
     const json_t *spec = json_object_get(item, "spec"), *pool = json_object_get(spec, "pool");
     const char *name = text_at(json_object_get(item, "metadata"), "name");
-    struct raw_slice raw = {.name = name ? name : "(no name)",
+    struct slice_part raw = {.name = name ? name : "(no name)",
                             .driver = text_at(spec, "driver"),
                             .pool = text_at(pool, "name"),
                             .node = text_at(spec, "nodeName"),
                             .generation = json_integer_value(json_object_get(pool, "generation")),
                             .expected =
                                 json_integer_value(json_object_get(pool, "resourceSliceCount")),
+                            .spec = spec,
                             .devices = json_object_get(spec, "devices")};
     if (!raw.driver || !raw.pool)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "ResourceSlice %s: no spec.%s", raw.name,
@@ -63,7 +57,7 @@ static int add_slice(struct reading *r, const json_t *item, struct drarun_error 
         return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "more than %u ResourceSlices", SLICES_MAX);
     if (r->count == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 64;
-        struct raw_slice *list = reallocarray(r->list, cap, sizeof *list);
+        struct slice_part *list = reallocarray(r->list, cap, sizeof *list);
         if (!list)
             return error_set(err, ENOMEM, "slices: out of memory");
         r->list = list;
@@ -108,7 +102,7 @@ static int collect(struct reading *r, const json_t *document, int depth, struct 
 
 static int by_pool(const void *a, const void *b)
 {
-    const struct raw_slice *x = a, *y = b;
+    const struct slice_part *x = a, *y = b;
     int order = strcmp(x->driver, y->driver);
     if (order == 0)
         order = strcmp(x->pool, y->pool);
@@ -117,7 +111,19 @@ static int by_pool(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-static bool same_pool(const struct raw_slice *a, const struct raw_slice *b)
+/* All slices, one that was read twice once. */
+static int keep_parts(struct slices *slices, const struct reading *r, struct drarun_error *err)
+{
+    slices->parts = calloc(r->count + 1, sizeof *slices->parts);
+    if (!slices->parts)
+        return error_set(err, ENOMEM, "slices: out of memory");
+    for (size_t i = 0; i < r->count; i++)
+        if (i == 0 || by_pool(&r->list[i - 1], &r->list[i]) != 0 || r->list[i].name[0] == '(')
+            slices->parts[slices->part_count++] = r->list[i];
+    return 0;
+}
+
+static bool same_pool(const struct slice_part *a, const struct slice_part *b)
 {
     return strcmp(a->driver, b->driver) == 0 && strcmp(a->pool, b->pool) == 0;
 }
@@ -127,7 +133,7 @@ static void keep_newest(struct slices *slices, struct reading *r)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->count; i++) {
-        struct raw_slice *raw = &r->list[i];
+        struct slice_part *raw = &r->list[i];
         bool first = slices->pool_count == 0 || !same_pool(&r->list[i - 1], raw);
         if (first)
             slices->pools[slices->pool_count++] =
@@ -139,7 +145,6 @@ static void keep_newest(struct slices *slices, struct reading *r)
         }
         if (first || strcmp(r->list[i - 1].name, raw->name) != 0)
             pool->seen++;
-        raw->pool_index = slices->pool_count - 1;
         /* what is compared with its predecessor stays in place: moving down keeps the order */
         r->list[kept++] = *raw;
     }
@@ -187,16 +192,20 @@ static int by_node(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-static int add_devices(struct slices *slices, const struct raw_slice *raw, struct drarun_error *err)
+const json_t *slice_device_body(const json_t *device)
+{
+    const json_t *basic = json_object_get(device, "basic");
+    return json_is_object(basic) ? basic : device;
+}
+
+static int add_devices(struct slices *slices, const struct slice_part *raw, struct drarun_error *err)
 {
     size_t i;
     json_t *item;
     json_array_foreach(raw->devices, i, item)
     {
         const char *name = text_at(item, "name"), *node = text_at(item, "nodeName");
-        const json_t *body = json_object_get(item, "basic"); /* v1beta1 */
-        if (!json_is_object(body))
-            body = item;
+        const json_t *body = slice_device_body(item);
         if (!name)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "ResourceSlice %s: spec.devices[%zu]: no name", raw->name, i);
@@ -270,7 +279,7 @@ int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error
     struct slices slices = {.documents = json_incref(document)};
     CLEANUP(slices_donep) struct slices *undo = &slices;
     int rc = collect(&r, document, 0, err);
-    cleanup_free struct raw_slice *list = r.list;
+    cleanup_free struct slice_part *list = r.list;
     if (rc < 0)
         return rc;
     slices.pools = calloc(r.count + 1, sizeof *slices.pools);
@@ -278,6 +287,9 @@ int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error
         return error_set(err, ENOMEM, "slices: out of memory");
     if (r.count > 0)
         qsort(list, r.count, sizeof *list, by_pool);
+    rc = keep_parts(&slices, &r, err);
+    if (rc < 0)
+        return rc;
     keep_newest(&slices, &r);
     rc = index_devices(&slices, &r, err);
     if (rc < 0)

@@ -27,7 +27,17 @@ struct slice_pool {
     size_t outdated;    /* slices of older generations, left out */
 };
 
+/* One slice as it is, of whatever generation. */
+struct slice_part {
+    const char *name, *driver, *pool; /* name: "(no name)" for one without */
+    const char *node;                 /* spec.nodeName, or NULL */
+    int64_t generation, expected;     /* expected: spec.pool.resourceSliceCount */
+    const json_t *spec, *devices;     /* devices: an array, or NULL */
+};
+
 struct slices {
+    struct slice_part *parts; /* by driver, pool, the newest generation first, then name */
+    size_t part_count;
     struct slice_device *devices; /* by node, the ones without a node first; then as read */
     size_t device_count;
     struct slice_pool *pools;
@@ -43,6 +53,9 @@ struct slices {
  * pool, and one device twice with different content. */
 int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error *err);
 void slices_done(struct slices *slices);
+
+/* What a slice says of a device: its own fields, those under `basic` in v1beta1. */
+const json_t *slice_device_body(const json_t *device);
 
 /* NULL when no current slice has it. */
 const struct slice_device *slices_find(const struct slices *slices, const char *driver,

@@ -91,7 +91,7 @@ static void run(json_t *documents, json_t *claim, uint32_t workers, struct slice
 {
     struct drarun_error err = {0};
     if (slices_read(documents, slices, &err) < 0 ||
-        predict(claim, workers, slices, NULL, p, &err) < 0)
+        predict(claim, workers, &(struct predict_cluster){.slices = slices}, p, &err) < 0)
         fail_msg("%s", err.text);
     json_decref(documents);
     json_decref(claim);
@@ -280,7 +280,7 @@ static void refused(const char *claim, const char *wanted)
     json_t *all = json_array(), *spec = parse(claim);
     add_node(all, "a", 1, 1, false);
     assert_int_equal(slices_read(all, &slices, &err), 0);
-    assert_true(predict(spec, 1, &slices, NULL, &p, &err) < 0);
+    assert_true(predict(spec, 1, &(struct predict_cluster){.slices = &slices}, &p, &err) < 0);
     if (!strstr(err.text, wanted))
         fail_msg("\"%s\" does not say \"%s\"", err.text, wanted);
     assert_int_equal(err.kind, DRARUN_ERR_SPEC);

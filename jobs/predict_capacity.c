@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request consumes of a device's capacity, after
+ * structured/internal/experimental/consumable_capacity.go: what it asks for, rounded up as the
+ * capacity's requestPolicy says; else the policy's default; else all. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/predict_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* A quantity together with how to write it. */
+struct amount {
+    struct cel_quantity value;
+    char text[64];
+};
+
+static int amount_of(const json_t *from, struct amount *ret, struct drarun_error *err)
+{
+    if (json_is_integer(from))
+        snprintf(ret->text, sizeof ret->text, "%" JSON_INTEGER_FORMAT, json_integer_value(from));
+    else
+        snprintf(ret->text, sizeof ret->text, "%.60s",
+                 json_is_string(from) ? json_string_value(from) : "");
+    return predict_quantity(from, "a device's capacity", &ret->value, err);
+}
+
+/* resource.NewQuantity(number, BinarySI). */
+static int amount_of_number(int64_t number, struct amount *ret)
+{
+    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    size_t unit = 0;
+    for (; number != 0 && number % 1024 == 0 && unit + 1 < ARRAY_LEN(units); number /= 1024)
+        unit++;
+    snprintf(ret->text, sizeof ret->text, "%lld%s", (long long)number, units[unit]);
+    return cel_quantity_parse(ret->text, strlen(ret->text), &ret->value);
+}
+
+/* Quantity.Value(): rounded up to a whole number. */
+static int whole(const struct cel_quantity *quantity, int64_t *ret_number)
+{
+    __int128 digits = quantity->digits;
+    int64_t scale = quantity->scale;
+    bool rest = false;
+    for (; scale < 0 && digits != 0; scale++) {
+        rest = rest || digits % 10 != 0;
+        digits /= 10;
+    }
+    for (; scale > 0 && digits != 0; scale--) {
+        if (digits > INT64_MAX)
+            return -ERANGE;
+        digits *= 10;
+    }
+    digits += rest && quantity->digits > 0;
+    if (digits > INT64_MAX || digits < INT64_MIN)
+        return -ERANGE;
+    *ret_number = (int64_t)digits;
+    return 0;
+}
+
+/* By how much value is beyond a multiple of the range's step from its least. */
+static int beyond_step(const json_t *range, const struct cel_quantity *value, int64_t *ret_least,
+                       int64_t *ret_step, int64_t *ret_value, struct drarun_error *err)
+{
+    struct amount least, step;
+    int rc = amount_of(json_object_get(range, "min"), &least, err);
+    if (rc == 0)
+        rc = amount_of(json_object_get(range, "step"), &step, err);
+    if (rc < 0)
+        return rc;
+    if (whole(&least.value, ret_least) < 0 || whole(&step.value, ret_step) < 0 ||
+        whole(value, ret_value) < 0 || *ret_step == 0)
+        return error_kind(err, DRARUN_ERR_SPEC, ERANGE,
+                          "a device's capacity: the range of its request policy is not one that is "
+                          "modelled (64 bits, step above 0)");
+    return 0;
+}
+
+static int round_to_range(const json_t *range, struct amount *amount, struct drarun_error *err)
+{
+    struct amount least;
+    int64_t from, step, value;
+    int rc = amount_of(json_object_get(range, "min"), &least, err);
+    if (rc < 0)
+        return rc;
+    if (cel_quantity_compare(&amount->value, &least.value) < 0) {
+        *amount = least;
+        return 0;
+    }
+    if (!json_object_get(range, "step"))
+        return 0;
+    rc = beyond_step(range, &amount->value, &from, &step, &value, err);
+    if (rc < 0)
+        return rc;
+    int64_t steps = (value - from) / step + ((value - from) % step != 0);
+    return amount_of_number(from + step * steps, amount) < 0
+               ? error_kind(err, DRARUN_ERR_SPEC, ERANGE, "a device's capacity: too large")
+               : 0;
+}
+
+static int round_to_values(const json_t *values, struct amount *amount, struct drarun_error *err)
+{
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        struct amount valid;
+        int rc = amount_of(json_array_get(values, i), &valid, err);
+        if (rc < 0)
+            return rc;
+        if (cel_quantity_compare(&amount->value, &valid.value) <= 0) {
+            *amount = valid;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int consumed(const json_t *capacity, const json_t *requested, struct amount *ret,
+                    struct drarun_error *err)
+{
+    const json_t *policy = json_object_get(capacity, "requestPolicy");
+    const json_t *otherwise = json_object_get(policy, "default");
+    const json_t *range = json_object_get(policy, "validRange");
+    const json_t *values = json_object_get(policy, "validValues");
+    if (!requested)
+        return amount_of(otherwise ? otherwise : json_object_get(capacity, "value"), ret, err);
+    int rc = amount_of(requested, ret, err);
+    if (rc == 0 && json_object_get(range, "min"))
+        return round_to_range(range, ret, err);
+    return rc == 0 && values ? round_to_values(values, ret, err) : rc;
+}
+
+/* 1: it may be consumed; 0: the policy forbids it. */
+static int permitted(const json_t *policy, const struct amount *amount, struct drarun_error *err)
+{
+    const json_t *range = json_object_get(policy, "validRange");
+    const json_t *values = json_object_get(policy, "validValues");
+    struct amount limit;
+    int64_t from, step, value;
+    if (json_is_object(range)) {
+        const json_t *most = json_object_get(range, "max");
+        if (most && amount_of(most, &limit, err) < 0)
+            return -EINVAL;
+        if (most && cel_quantity_compare(&amount->value, &limit.value) > 0)
+            return 0;
+        if (!json_object_get(range, "step"))
+            return 1;
+        int rc = beyond_step(range, &amount->value, &from, &step, &value, err);
+        return rc < 0 ? rc : (value - from) % step == 0;
+    }
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        if (amount_of(json_array_get(values, i), &limit, err) < 0)
+            return -EINVAL;
+        if (cel_quantity_compare(&amount->value, &limit.value) == 0)
+            return 1;
+    }
+    return json_array_size(values) == 0;
+}
+
+static int add_shares(const struct predict_shares *shares, size_t device, const char *capacity,
+                      struct cel_quantity *sum)
+{
+    for (size_t i = 0; i < shares->count; i++)
+        if (shares->list[i].device == device && strcmp(shares->list[i].capacity, capacity) == 0 &&
+            cel_quantity_add(sum, &shares->list[i].quantity, sum) < 0)
+            return -ERANGE;
+    return 0;
+}
+
+static bool plain(const struct predict_device *device, const json_t *requests)
+{
+    const char *name;
+    json_t *capacity;
+    if (device->multiple || json_object_size(requests) > 0)
+        return false;
+    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    {
+        if (json_object_get(capacity, "requestPolicy"))
+            return false;
+    }
+    return true;
+}
+
+int predict_capacity_fits(const struct predict_device *device, const json_t *requests,
+                          const struct predict_shares *taken, size_t taken_device,
+                          const struct predict_shares *taking, size_t taking_device,
+                          struct drarun_error *err)
+{
+    const char *name;
+    json_t *capacity;
+    if (plain(device, requests)) /* all of it, and there is all of it */
+        return 1;
+    json_object_foreach((json_t *)requests, name, capacity)
+    {
+        if (!json_object_get(device->slice.capacity, name))
+            return 0;
+    }
+    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    {
+        const json_t *policy = json_object_get(capacity, "requestPolicy");
+        const json_t *requested = json_object_get(requests, name);
+        struct amount wanted, whole_of;
+        int rc = consumed(capacity, requested, &wanted, err);
+        if (rc == 0)
+            rc = amount_of(json_object_get(capacity, "value"), &whole_of, err);
+        if (rc < 0)
+            return rc;
+        bool is_default = !requested && json_object_get(policy, "default");
+        rc = is_default ? 1 : permitted(policy, &wanted, err);
+        if (rc <= 0)
+            return rc;
+        if (add_shares(taken, taken_device, name, &wanted.value) < 0 ||
+            add_shares(taking, taking_device, name, &wanted.value) < 0)
+            return error_kind(err, DRARUN_ERR_SPEC, ERANGE,
+                              "a device's capacity: more than 38 digits");
+        if (cel_quantity_compare(&wanted.value, &whole_of.value) > 0)
+            return 0;
+    }
+    return 1;
+}
+
+int predict_capacity_consumed(const struct predict_device *device, const json_t *requests,
+                              json_t **ret_consumed, struct drarun_error *err)
+{
+    const char *name;
+    json_t *capacity, *amounts = json_object();
+    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    {
+        struct amount amount;
+        int rc = consumed(capacity, json_object_get(requests, name), &amount, err);
+        if (rc < 0) {
+            json_decref(amounts);
+            return rc;
+        }
+        json_object_set_new(amounts, name, json_string(amount.text));
+    }
+    if (!amounts)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_consumed = amounts;
+    return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matchAttribute and distinctAttribute, after structured/internal/experimental/constraint.go. A
+ * list attribute (gate DRAListTypeAttributes) is the set of its elements, any other the set of its
+ * value: devices match while their sets have elements in common, and are distinct while they have
+ * none. Slices hold lists only where the gate is on, so no option says whether it is. */
+#include <string.h>
+
+#include "jobs/predict_private.h"
+
+static bool is_domain(const char *name, const char *slash, const char *driver)
+{
+    size_t length = (size_t)(slash - name);
+    return strlen(driver) == length && memcmp(name, driver, length) == 0;
+}
+
+/* By its full name, or by its own when the domain is the driver's. */
+static const json_t *lookup(const struct slice_device *device, const char *name)
+{
+    const json_t *value = json_object_get(device->attributes, name);
+    const char *slash = strchr(name, '/');
+    if (!value && slash && is_domain(name, slash, device->driver))
+        value = json_object_get(device->attributes, slash + 1);
+    return value;
+}
+
+/* The type as an index, lists and single values alike, and the value; -1: none that is known. */
+static int typed(const json_t *attribute, const json_t **ret_value)
+{
+    static const char *const lists[] = {"ints", "bools", "strings", "versions"};
+    static const char *const singles[] = {"int", "bool", "string", "version"};
+    for (int t = 0; t < 4; t++) {
+        *ret_value = json_object_get(attribute, lists[t]);
+        if (json_array_size(*ret_value) > 0)
+            return t;
+    }
+    for (int t = 0; t < 4; t++) {
+        *ret_value = json_object_get(attribute, singles[t]);
+        if (*ret_value && !json_is_null(*ret_value))
+            return t;
+    }
+    return -1;
+}
+
+static size_t size_of(const json_t *value)
+{
+    return json_is_array(value) ? json_array_size(value) : 1;
+}
+
+static const json_t *element(const json_t *value, size_t i)
+{
+    return json_is_array(value) ? json_array_get(value, i) : value;
+}
+
+/* A bit for each element of a that b has, too; the API allows 48 values in a list. */
+static uint64_t in_common(const json_t *a, const json_t *b)
+{
+    const json_t *left, *right;
+    int type = typed(a, &left);
+    uint64_t bits = 0;
+    if (type < 0 || typed(b, &right) != type)
+        return 0;
+    for (size_t i = 0; i < size_of(left) && i < 64; i++)
+        for (size_t j = 0; j < size_of(right); j++)
+            if (json_equal(element(left, i), element(right, j)))
+                bits |= UINT64_C(1) << i;
+    return bits;
+}
+
+static bool add_match(struct predict_constraint_state *state, const json_t *attribute)
+{
+    const json_t *value;
+    if (typed(attribute, &value) < 0)
+        return false;
+    if (state->devices == 0) {
+        state->attribute = attribute;
+        state->common = UINT64_MAX;
+    } else {
+        uint64_t common = state->common & in_common(state->attribute, attribute);
+        if (!common)
+            return false;
+        state->common = common;
+    }
+    state->devices++;
+    return true;
+}
+
+static bool add_distinct(struct predict_constraint_state *state, size_t request,
+                         const json_t *attribute)
+{
+    const json_t *value;
+    if (state->devices > 0) {
+        if (typed(attribute, &value) < 0)
+            return false;
+        for (size_t r = 0; r < PREDICT_REQUESTS_MAX; r++)
+            if (state->of_request[r] && in_common(attribute, state->of_request[r]))
+                return false;
+    }
+    state->of_request[request] = attribute;
+    state->devices++;
+    return true;
+}
+
+bool predict_constraint_add(const struct predict_constraint *constraint,
+                            struct predict_constraint_state *state, size_t request,
+                            const struct slice_device *device)
+{
+    const json_t *attribute = lookup(device, constraint->attribute);
+    if (!attribute)
+        return false;
+    return constraint->distinct ? add_distinct(state, request, attribute)
+                                : add_match(state, attribute);
+}
+
+void predict_constraint_remove(const struct predict_constraint *constraint,
+                               struct predict_constraint_state *state, size_t request)
+{
+    state->devices--;
+    if (constraint->distinct)
+        state->of_request[request] = NULL;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/predict_private.h"
+#include "lib/base/error.h"
+
+static int no_memory(struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "out of memory");
+}
+
+void predict_note(struct predict_inventory *inventory, const char *format, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!inventory->notes.items || !strlist_has(&inventory->notes, text))
+        strlist_add(&inventory->notes, text);
+}
+
+int predict_quantity(const json_t *value, const char *where, struct cel_quantity *ret_quantity,
+                     struct drarun_error *err)
+{
+    char number[32];
+    const char *text = json_string_value(value);
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        text = number;
+    }
+    if (!text || cel_quantity_parse(text, strlen(text), ret_quantity) < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: expected a quantity of at most 38 digits, as 80Gi, got %.40s", where,
+                          text ? text : "something else");
+    return 0;
+}
+
+int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
+                       const struct cel_quantity *quantity)
+{
+    if (shares->count == shares->cap) {
+        size_t cap = shares->cap ? 2 * shares->cap : 32;
+        struct predict_share *list = reallocarray(shares->list, cap, sizeof *list);
+        if (!list)
+            return -ENOMEM;
+        shares->list = list;
+        shares->cap = cap;
+    }
+    shares->list[shares->count++] = (struct predict_share){device, capacity, *quantity};
+    return 0;
+}
+
+/* ---- pools and devices ---- */
+
+static bool has_counters(const struct slice_part *part)
+{
+    return json_array_size(json_object_get(part->spec, "sharedCounters")) > 0;
+}
+
+static bool same_pool(const struct slice_part *a, const struct slice_part *b)
+{
+    return strcmp(a->driver, b->driver) == 0 && strcmp(a->pool, b->pool) == 0;
+}
+
+static void add_devices(struct predict_inventory *inv, size_t part, bool current)
+{
+    const struct slice_part *from = &inv->slices->parts[part];
+    for (size_t i = 0; i < json_array_size(from->devices); i++) {
+        const json_t *item = json_array_get(from->devices, i);
+        const json_t *body = slice_device_body(item);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        const json_t *attributes = json_object_get(body, "attributes");
+        inv->devices[inv->device_count++] = (struct predict_device){
+            .slice = {.driver = from->driver,
+                      .pool = from->pool,
+                      .name = name ? name : "(no name)",
+                      .node = from->node,
+                      .attributes = json_is_object(attributes) ? attributes : NULL,
+                      .capacity = json_object_get(body, "capacity"),
+                      .taints = json_object_get(body, "taints")},
+            .body = body,
+            .part = part,
+            .current = current,
+            .multiple = json_is_true(json_object_get(body, "allowMultipleAllocations")),
+            .binds = json_is_array(json_object_get(body, "bindingConditions")),
+        };
+        inv->binding = inv->binding || inv->devices[inv->device_count - 1].binds;
+    }
+}
+
+static void add_part(struct predict_inventory *inv, size_t part)
+{
+    const struct slice_part *list = inv->slices->parts;
+    bool first = part == 0 || !same_pool(&list[part - 1], &list[part]);
+    if (first)
+        inv->pools[inv->pool_count++] = (struct predict_pool){.first = part};
+    struct predict_pool *pool = &inv->pools[inv->pool_count - 1];
+    pool->end = part + 1;
+    inv->part_first[part] = inv->device_count;
+    add_devices(inv, part, list[part].generation == list[pool->first].generation);
+    if (has_counters(&list[part]))
+        pool->counters = true;
+    else if (!list[part].node)
+        pool->spread = true;
+    else
+        inv->locals[inv->local_count++] =
+            (struct predict_local){list[part].node, inv->pool_count - 1};
+}
+
+static int collect(struct predict_inventory *inv, struct drarun_error *err)
+{
+    size_t parts = inv->slices->part_count, devices = 0;
+    for (size_t p = 0; p < parts; p++)
+        devices += json_array_size(inv->slices->parts[p].devices);
+    inv->devices = calloc(devices + 1, sizeof *inv->devices);
+    inv->part_first = calloc(parts + 1, sizeof *inv->part_first);
+    inv->pools = calloc(parts + 1, sizeof *inv->pools);
+    inv->locals = calloc(parts + 1, sizeof *inv->locals);
+    if (!inv->devices || !inv->part_first || !inv->pools || !inv->locals)
+        return no_memory(err);
+    for (size_t p = 0; p < parts; p++)
+        add_part(inv, p);
+    inv->part_first[parts] = inv->device_count;
+    return 0;
+}
+
+/* ---- nodes ---- */
+
+static int by_node(const void *a, const void *b)
+{
+    const struct predict_local *x = a, *y = b;
+    int order = strcmp(x->node, y->node);
+    return order ? order : (x->pool > y->pool) - (x->pool < y->pool);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool any_spread(const struct predict_inventory *inv)
+{
+    for (size_t p = 0; p < inv->pool_count; p++)
+        if (inv->pools[p].spread)
+            return true;
+    return false;
+}
+
+/* Those that slices name and, where devices are for several nodes, all that are known. */
+static int name_nodes(struct predict_inventory *inv, struct drarun_error *err)
+{
+    bool spread = any_spread(inv);
+    size_t known = spread ? json_object_size(inv->node_labels) : 0, kept = 0;
+    size_t devices = spread ? inv->device_count : 0;
+    inv->nodes = calloc(inv->local_count + known + devices + 1, sizeof *inv->nodes);
+    if (!inv->nodes)
+        return no_memory(err);
+    for (size_t i = 0; i < inv->local_count; i++)
+        inv->nodes[inv->node_count++] = inv->locals[i].node;
+    for (size_t d = 0; d < devices; d++) {
+        const char *own = json_string_value(json_object_get(inv->devices[d].body, "nodeName"));
+        if (own)
+            inv->nodes[inv->node_count++] = own;
+    }
+    const char *name;
+    json_t *labels;
+    if (known)
+        json_object_foreach((json_t *)inv->node_labels, name, labels)
+            inv->nodes[inv->node_count++] = name;
+    qsort(inv->nodes, inv->node_count, sizeof *inv->nodes, by_name);
+    for (size_t i = 0; i < inv->node_count; i++)
+        if (i == 0 || strcmp(inv->nodes[i], inv->nodes[i - 1]) != 0)
+            inv->nodes[kept++] = inv->nodes[i];
+    inv->node_count = kept;
+    if (spread && !known)
+        predict_note(inv, "some devices are for several nodes, of which only those that slices "
+                          "name are known: give the Nodes");
+    return 0;
+}
+
+int predict_inventory_build(const struct predict_cluster *cluster,
+                            struct predict_inventory *ret_inventory, struct drarun_error *err)
+{
+    struct predict_inventory inv = {.slices = cluster->slices,
+                                    .node_labels = cluster->node_labels,
+                                    .claims = json_array_size(cluster->claims) > 0};
+    int rc = collect(&inv, err);
+    if (rc == 0 && inv.local_count > 0)
+        qsort(inv.locals, inv.local_count, sizeof *inv.locals, by_node);
+    if (rc == 0)
+        rc = name_nodes(&inv, err);
+    if (rc == 0)
+        rc = predict_take_claims(&inv, cluster->claims, err);
+    if (rc == 0)
+        rc = predict_apply_rules(&inv, cluster->taint_rules, err);
+    if (rc < 0)
+        predict_inventory_done(&inv);
+    else
+        *ret_inventory = inv;
+    return rc;
+}
+
+void predict_inventory_done(struct predict_inventory *inventory)
+{
+    for (size_t d = 0; d < inventory->device_count; d++)
+        json_decref(inventory->devices[d].rules);
+    free(inventory->devices);
+    free(inventory->part_first);
+    free(inventory->pools);
+    free(inventory->locals);
+    free(inventory->nodes);
+    free(inventory->shares.list);
+    strlist_done(&inventory->notes);
+    *inventory = (struct predict_inventory){0};
+}
