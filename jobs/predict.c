@@ -96,10 +96,9 @@ static json_t *result_json(const struct placing *placing, const struct predict_f
     const struct predict_choice *choice = &request->choices[found->results[i].choice];
     const struct predict_device *device = &placing->inventory->devices[found->results[i].device];
     const char *sub = choice->subrequest;
-    json_t *result = json_pack("{s:o, s:s, s:s, s:s}", "request",
-                               json_sprintf(sub ? "%s/%s" : "%s", request->name, sub), "driver",
-                               device->slice.driver, "pool", device->slice.pool, "device",
-                               device->slice.name);
+    json_t *result = json_pack(
+        "{s:o, s:s, s:s, s:s}", "request", json_sprintf(sub ? "%s/%s" : "%s", request->name, sub),
+        "driver", device->slice.driver, "pool", device->slice.pool, "device", device->slice.name);
     json_t *consumed = NULL;
     if (choice->admin)
         json_object_set_new(result, "adminAccess", json_true());

@@ -36,7 +36,7 @@ struct predict_need {
 
 struct predict_worker {
     const char *node; /* NULL: none has room; borrowed from the cluster */
-    json_t *results;  /* as status.allocation.devices.results, less shareID; NULL likewise */
+    json_t *results;  /* as status.allocation.devices.results; NULL likewise */
 };
 
 struct prediction {
@@ -44,7 +44,7 @@ struct prediction {
     uint32_t count, placed; /* the workers up to placed have a node */
     struct predict_need *needs;
     size_t need_count;
-    char *shortage; /* why the first worker without a node has none; NULL when all have one */
+    char *shortage;       /* why the first worker without a node has none; NULL when all have one */
     struct strlist notes; /* what was left open: nothing in here was guessed */
 };
 

@@ -73,8 +73,8 @@ static int add_filter(struct predict_need *need, struct predict_filters *filters
     return 0;
 }
 
-static int add_selectors(struct predict_need *need, struct predict_filters *filters, const char *where,
-                         const json_t *selectors, struct drarun_error *err)
+static int add_selectors(struct predict_need *need, struct predict_filters *filters,
+                         const char *where, const json_t *selectors, struct drarun_error *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < json_array_size(selectors); i++) {
@@ -256,7 +256,9 @@ static void judge(struct predict_kind *kind, size_t at, const struct predict_dev
     int rc = admit_device(kind, &from->slice, device, from->current, &match, NULL);
     const char *taint = repelled(from, kind->tolerations);
     kind->failing += rc < 0;
-    kind->admits[at] = (uint8_t)((rc < 0 ? PREDICT_FAILS : match ? PREDICT_ADMITTED : 0) |
+    kind->admits[at] = (uint8_t)((rc < 0  ? PREDICT_FAILS
+                                  : match ? PREDICT_ADMITTED
+                                          : 0) |
                                  (taint ? PREDICT_TAINTED : 0));
     if (!from->current)
         return;

@@ -44,8 +44,8 @@ static int add_counter(struct predict_view *view, struct predict_view_pool *pool
     int rc = predict_quantity(json_object_get(counter, "value"), name, &value, err);
     if (rc < 0)
         return rc;
-    void *list = grown(view->counters, view->counter_count, &view->counter_cap,
-                       sizeof *view->counters);
+    void *list =
+        grown(view->counters, view->counter_count, &view->counter_cap, sizeof *view->counters);
     if (!list)
         return error_set(err, ENOMEM, "out of memory");
     view->counters = list;

@@ -74,9 +74,9 @@ void predict_claim_done(struct predict_claim *claim);
 
 /* ---- predict_inventory.c ---- */
 enum { /* how an allocated claim holds a device */
-    PREDICT_TAKEN_WHOLE = 1,
-    PREDICT_TAKEN_SHARE = 2,
-    PREDICT_TAKEN_CAPACITY = 4, /* a share that says how much of which capacity */
+       PREDICT_TAKEN_WHOLE = 1,
+       PREDICT_TAKEN_SHARE = 2,
+       PREDICT_TAKEN_CAPACITY = 4, /* a share that says how much of which capacity */
 };
 
 struct predict_device {
@@ -115,10 +115,10 @@ struct predict_local { /* a pool with a slice of a node's own */
 
 struct predict_inventory {
     const struct slices *slices;
-    const json_t *node_labels; /* name -> labels, or NULL */
+    const json_t *node_labels;      /* name -> labels, or NULL */
     struct predict_device *devices; /* in the order of the slices and of each */
     size_t device_count;
-    size_t *part_first; /* by part: its first device; one more at the end */
+    size_t *part_first;         /* by part: its first device; one more at the end */
     struct predict_pool *pools; /* by driver and name, as the scheduler goes through them */
     size_t pool_count;
     struct predict_local *locals; /* by node, then pool */
@@ -168,8 +168,8 @@ int predict_node_matches(const json_t *selector, const char *node, const json_t 
 
 /* ---- predict_view.c ---- */
 struct predict_candidate {
-    size_t device; /* index into the inventory's devices */
-    bool here;     /* false: its slice chooses nodes per device, and not this one */
+    size_t device;               /* index into the inventory's devices */
+    bool here;                   /* false: its slice chooses nodes per device, and not this one */
     size_t first_use, use_count; /* of counters */
 };
 

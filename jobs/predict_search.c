@@ -40,7 +40,7 @@ struct search {
     struct picked picked[PREDICT_RESULTS_MAX];
     size_t picked_count;
     size_t steps;
-    bool no_room; /* a device was passed over for its counters or capacity */
+    bool no_room;  /* a device was passed over for its counters or capacity */
     bool no_match; /* or for a constraint */
     struct drarun_error *err;
 };
@@ -80,10 +80,9 @@ static enum step selectable(struct search *s, const struct predict_choice *choic
 static enum step has_capacity(struct search *s, const struct predict_choice *choice,
                               size_t candidate)
 {
-    int rc = predict_capacity_fits(device_at(s, candidate), choice->capacity,
-                                   &s->view->inventory->shares,
-                                   s->view->candidates[candidate].device, &s->taking, candidate,
-                                   s->err);
+    int rc = predict_capacity_fits(
+        device_at(s, candidate), choice->capacity, &s->view->inventory->shares,
+        s->view->candidates[candidate].device, &s->taking, candidate, s->err);
     s->no_room = s->no_room || rc == 0;
     return rc < 0 ? STEP_ERROR : rc ? STEP_DONE : STEP_NO;
 }
@@ -355,12 +354,12 @@ static enum predict_fit count_devices(const struct search *s, size_t *ret_reques
     for (size_t r = 0; r < s->claim->request_count; r++) {
         const struct predict_choice *choice = &s->claim->requests[r].choices[0];
         size_t there = count_admitted(s, choice, false), left = count_admitted(s, choice, true);
-        wanted[choice->kind] += choice->all ? there : choice->count;
         *ret_request = r;
         if (there == 0)
             return PREDICT_TOO_FEW;
-        if (choice->admin || any_shared(s, choice))
+        if (choice->admin || any_shared(s, choice)) /* these need no device of their own */
             continue;
+        wanted[choice->kind] += choice->all ? there : choice->count;
         if (there < wanted[choice->kind])
             return PREDICT_TOO_FEW;
         if (left < wanted[choice->kind])

@@ -52,7 +52,8 @@ static int take_capacity(struct predict_inventory *inv, size_t device, const jso
 }
 
 /* The device in every generation of its pool that has it. */
-static int take_result(struct predict_inventory *inv, const json_t *result, struct drarun_error *err)
+static int take_result(struct predict_inventory *inv, const json_t *result,
+                       struct drarun_error *err)
 {
     const char *name = text_at(result, "device");
     const json_t *consumed = json_object_get(result, "consumedCapacity");

@@ -10,8 +10,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-/* What chooses nodes, a slice or one of its devices, and whether it chooses this one; < 0: an error.
- * Labels that are not known are noted and match nothing. */
+/* What chooses nodes, a slice or one of its devices, and whether it chooses this one; < 0: an
+ * error. Labels that are not known are noted and match nothing. */
 static int chosen(struct predict_view *view, const json_t *from, const char *pool,
                   struct drarun_error *err)
 {
@@ -144,8 +144,8 @@ static int completeness(const struct predict_inventory *inv, const struct predic
     return there == first->expected;
 }
 
-static int fill_pool(struct predict_view *view, struct predict_view_pool *pool,
-                     const size_t *parts, size_t count, struct drarun_error *err)
+static int fill_pool(struct predict_view *view, struct predict_view_pool *pool, const size_t *parts,
+                     size_t count, struct drarun_error *err)
 {
     size_t first = view->count, first_use = view->use_count;
     int rc = 0;
@@ -177,8 +177,8 @@ static int add_pool(struct predict_view *view, size_t at, bool only_binding,
     int whole = completeness(inv, pool, parts, (size_t)count, &all);
     for (int i = 0; whole == 1 && i < count; i++)
         for (size_t d = inv->part_first[parts[i]]; d < inv->part_first[parts[i] + 1]; d++)
-            binding = binding ||
-                      (!has_counters(&inv->slices->parts[parts[i]]) && inv->devices[d].binds);
+            binding =
+                binding || (!has_counters(&inv->slices->parts[parts[i]]) && inv->devices[d].binds);
     if (whole < 0 || binding != only_binding)
         return 0;
     if (view->pool_count == view->pool_cap) {

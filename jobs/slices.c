@@ -39,14 +39,14 @@ static int add_slice(struct reading *r, const json_t *item, struct drarun_error 
     const json_t *spec = json_object_get(item, "spec"), *pool = json_object_get(spec, "pool");
     const char *name = text_at(json_object_get(item, "metadata"), "name");
     struct slice_part raw = {.name = name ? name : "(no name)",
-                            .driver = text_at(spec, "driver"),
-                            .pool = text_at(pool, "name"),
-                            .node = text_at(spec, "nodeName"),
-                            .generation = json_integer_value(json_object_get(pool, "generation")),
-                            .expected =
-                                json_integer_value(json_object_get(pool, "resourceSliceCount")),
-                            .spec = spec,
-                            .devices = json_object_get(spec, "devices")};
+                             .driver = text_at(spec, "driver"),
+                             .pool = text_at(pool, "name"),
+                             .node = text_at(spec, "nodeName"),
+                             .generation = json_integer_value(json_object_get(pool, "generation")),
+                             .expected =
+                                 json_integer_value(json_object_get(pool, "resourceSliceCount")),
+                             .spec = spec,
+                             .devices = json_object_get(spec, "devices")};
     if (!raw.driver || !raw.pool)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "ResourceSlice %s: no spec.%s", raw.name,
                           raw.driver ? "pool.name" : "driver");
@@ -198,7 +198,8 @@ const json_t *slice_device_body(const json_t *device)
     return json_is_object(basic) ? basic : device;
 }
 
-static int add_devices(struct slices *slices, const struct slice_part *raw, struct drarun_error *err)
+static int add_devices(struct slices *slices, const struct slice_part *raw,
+                       struct drarun_error *err)
 {
     size_t i;
     json_t *item;

@@ -102,6 +102,8 @@ json_t *cluster_node_labels(const json_t *nodes)
         json_t *labels = json_object_get(meta, "labels");
         if (name && labels)
             json_object_set(all, name, labels);
+        else if (name)
+            json_object_set_new(all, name, json_object());
     }
     return all;
 }

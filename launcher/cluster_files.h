@@ -19,7 +19,7 @@ struct cluster_kind {
 int cluster_files_read(const struct strlist *files, const struct cluster_kind *kinds, size_t count,
                        struct drarun_error *err);
 
-/* Node objects as name -> labels; the caller's. NULL without memory. */
+/* Node objects as name -> labels, empty ones too; the caller's. NULL without memory. */
 json_t *cluster_node_labels(const json_t *nodes);
 
 #endif

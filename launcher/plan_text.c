@@ -304,6 +304,8 @@ void preview_text(const struct preview_input *input, const struct preview *previ
     needs(&preview->prediction, out);
     if (preview->prediction.placed > 0)
         placed(preview, out);
+    for (size_t i = 0; i < preview->prediction.notes.count; i++)
+        buf_printf(out, "\nNot predicted: %s\n", preview->prediction.notes.items[i]);
     if (preview->prediction.shortage)
         buf_printf(out, "\nNo room: %s\n", preview->prediction.shortage);
     else if (preview->planned)
@@ -328,15 +330,17 @@ static json_t *need_json(const struct predict_need *need)
 
 static json_t *prediction_json(const struct prediction *prediction)
 {
-    json_t *needs_list = json_array(), *workers = json_array();
+    json_t *needs_list = json_array(), *workers = json_array(), *notes = json_array();
+    for (size_t i = 0; i < prediction->notes.count; i++)
+        json_array_append_new(notes, json_string(prediction->notes.items[i]));
     for (size_t i = 0; i < prediction->need_count; i++)
         json_array_append_new(needs_list, need_json(&prediction->needs[i]));
     for (uint32_t i = 0; i < prediction->placed; i++)
         json_array_append_new(workers, json_pack("{s:i, s:s, s:O}", "worker", (int)i, "node",
                                                  prediction->workers[i].node, "results",
                                                  prediction->workers[i].results));
-    return json_pack("{s:o, s:o, s:s?}", "requests", needs_list, "workers", workers, "shortage",
-                     prediction->shortage);
+    return json_pack("{s:o, s:o, s:s?, s:o}", "requests", needs_list, "workers", workers,
+                     "shortage", prediction->shortage, "notPredicted", notes);
 }
 
 json_t *preview_json(const struct preview_input *input, const struct preview *preview, bool explain)

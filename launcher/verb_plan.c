@@ -15,7 +15,7 @@
 #include "lib/base/log.h"
 
 struct options {
-    struct strlist slices, nodes, classes;
+    struct strlist slices, nodes, classes, claims;
     const char *output, *nccl_version, *profiles;
     uint32_t workers;
     bool explain, help;
@@ -34,7 +34,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(slices),
      .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
-             "Nodes and DeviceClasses too"},
+             "Nodes, DeviceClasses, ResourceClaims\nand DeviceTaintRules too"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
@@ -49,6 +49,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(classes),
      .help = "DeviceClasses, beyond those that drivers install"},
+    {.name = "claims",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = cluster,
+     .kind = OPTION_LIST,
+     .offset = FIELD(claims),
+     .help = "ResourceClaims that are there already: what they hold is\ntaken"},
     {.name = "workers",
      .value = "N",
      .group = cluster,
@@ -126,16 +133,25 @@ static int show_plan(const struct options *options, const struct preview_input *
     return status;
 }
 
-/* A file of slices may hold the others too: kubectl get nodes,resourceslices. */
-static int read_cluster(const struct options *options, json_t *slices, json_t *nodes,
-                        json_t *classes, struct drarun_error *err)
+struct objects { /* arrays */
+    json_t *slices, *nodes, *classes, *claims, *rules;
+};
+
+/* A file of slices may hold the others too: kubectl get nodes,resourceslices,resourceclaims. */
+static int read_cluster(const struct options *options, const struct objects *objects,
+                        struct drarun_error *err)
 {
-    const struct cluster_kind kinds[] = {
-        {"ResourceSlice", slices}, {"Node", nodes}, {"DeviceClass", classes}};
+    const struct cluster_kind kinds[] = {{"ResourceSlice", objects->slices},
+                                         {"Node", objects->nodes},
+                                         {"DeviceClass", objects->classes},
+                                         {"ResourceClaim", objects->claims},
+                                         {"DeviceTaintRule", objects->rules}};
     int rc = cluster_files_read(&options->slices, kinds, ARRAY_LEN(kinds), err);
     if (rc == 0)
         rc = cluster_files_read(&options->nodes, &kinds[1], 1, err);
-    return rc == 0 ? cluster_files_read(&options->classes, &kinds[2], 1, err) : rc;
+    if (rc == 0)
+        rc = cluster_files_read(&options->classes, &kinds[2], 1, err);
+    return rc == 0 ? cluster_files_read(&options->claims, &kinds[3], 1, err) : rc;
 }
 
 /* The exit status, or -errno. */
@@ -144,10 +160,13 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
     CLEANUP(json_decrefp) json_t *documents = json_array();
     CLEANUP(json_decrefp) json_t *nodes = json_array();
     CLEANUP(json_decrefp) json_t *classes = json_array();
+    CLEANUP(json_decrefp) json_t *claims = json_array();
+    CLEANUP(json_decrefp) json_t *rules = json_array();
     CLEANUP(json_decrefp) json_t *labels = NULL;
     struct slices slices = {0};
     struct profiles profiles = {0};
-    int rc = read_cluster(options, documents, nodes, classes, err);
+    const struct objects objects = {documents, nodes, classes, claims, rules};
+    int rc = read_cluster(options, &objects, err);
     if (rc == 0)
         rc = profile_file_load(options->profiles, &profiles, err);
     if (rc == 0)
@@ -160,6 +179,8 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
         .slices = options->slices.count > 0 ? &slices : NULL,
         .classes = classes,
         .node_labels = labels,
+        .claims = claims,
+        .taint_rules = rules,
         .profiles = &profiles,
         .nccl_version = options->nccl_version,
     };
@@ -207,6 +228,7 @@ static int run(int argc, char *const argv[])
     strlist_done(&options.slices);
     strlist_done(&options.nodes);
     strlist_done(&options.classes);
+    strlist_done(&options.claims);
     return status;
 }
 

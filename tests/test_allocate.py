@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's own allocator on captured machines: what our claims get there (tests/cluster)."""
+"""The scheduler's own allocator: what our claims get from it on captured machines, and whether we predict what it
+does with random claims on random clusters (tests/cluster)."""
 import json
+import os
+import re
 import subprocess
 
 import pytest
 
-from support.build import SOURCE
+from support.build import SLOWER, SOURCE
 from support.cluster import fetched
+from support.random_claims import questions
+
+SEED = 1
+COUNT = int(os.environ.get("DRARUN_CLUSTERS", 600))
 
 ROOT = "resource.kubernetes.io/pcieRoot"
 RDMA = 'device.attributes["dra.net"].rdma == true'
@@ -126,3 +133,56 @@ def test_plan_predicts_it(drarun, tmp_path, machine, workers, gpus, nics, align)
     placed = [[(one["request"], node.roots[one["driver"], one["device"]]) for one in worker["results"]]
               for worker in answer["prediction"]["workers"]]
     assert placed + [None] * (workers - len(placed)) == real
+
+
+# ---- random clusters and claims
+
+UNITS = {"": 1, "k": 1000, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def quantity(text):
+    number, unit = re.fullmatch(r"([0-9]+)([A-Za-z]*)", text).groups()
+    return int(number) * UNITS[unit]
+
+
+def device(result):
+    """What is compared of a result; a shareID is random."""
+    consumed = {name: quantity(value) for name, value in result.get("consumedCapacity", {}).items()}
+    return (*(result.get(key) for key in ("request", "driver", "pool", "device", "adminAccess")), "shareID" in result,
+            tuple(sorted(consumed.items())))
+
+
+def workers(answer):
+    return [(worker["node"], [device(result) for result in worker["results"]]) for worker in answer["workers"]]
+
+
+def differ(theirs, ours):
+    """We don't tell who was placed before a selector failed: there is an error alone."""
+    if bool(theirs.get("stop")) != bool(ours.get("stop")):
+        return True
+    return workers(theirs) != workers(ours) and not (theirs.get("stop") and not ours["workers"])
+
+
+def answers(command, asked):
+    lines = "".join(json.dumps(each) + "\n" for each in asked)
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=300 * SLOWER)
+    assert run.returncode == 0, run.stderr[-2000:]
+    result = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(result) == len(asked)
+    return result
+
+
+def test_predictions_agree(build):
+    """Feasible or not, the devices, what they consume of shared ones, and where the scheduler gives up."""
+    programs, reason = fetched()
+    if not programs:
+        pytest.skip(reason)
+    asked = list(questions(SEED, COUNT))
+    theirs = answers([programs / "allocate-batch"], asked)
+    ours = answers([build / "tests" / "programs" / "predict_claim"], asked)
+    assert sum(bool(each["workers"]) for each in theirs) > COUNT / 5
+    assert sum(bool(each.get("stop")) for each in theirs) > COUNT / 20
+    wrong = [f"{json.dumps(question)}\n  theirs: {a}\n  ours: {b}"
+             for question, a, b in zip(asked, theirs, ours) if differ(a, b)]
+    wrong.sort(key=len)
+    assert not wrong, f"{len(wrong)} of {COUNT}:\n" + "\n".join(wrong[:3])

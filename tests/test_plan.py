@@ -169,6 +169,35 @@ def test_usage(drarun, words, rc, said):
     assert result.rc == rc and said in result.err
 
 
+def test_what_is_taken_or_tainted(drarun, machine, spec, tmp_path):
+    """Devices that claims hold and that DeviceTaintRules taint are not predicted."""
+    options = machine("a4-highgpu-8g")
+    before = json.loads(drarun("plan", "-o", "json", spec(1, 1, 1), *options).ok().out)
+    gpu, nic = before["prediction"]["workers"][0]["results"]
+    claim = {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "held"}, "spec": {},
+             "status": {"allocation": {"devices": {"results": [gpu]}}}}
+    claims = tmp_path / "claims.json"
+    claims.write_text(json.dumps({"kind": "List", "items": [claim]}))
+    after = json.loads(drarun("plan", "-o", "json", spec(1, 1, 1), *options, "--claims", claims).ok().out)
+    assert gpu not in after["prediction"]["workers"][0]["results"]
+    rule = {"kind": "DeviceTaintRule", "apiVersion": "resource.k8s.io/v1beta2", "metadata": {"name": "bad"}, "spec": {
+        "deviceSelector": {key: nic[key] for key in ("driver", "pool", "device")},
+        "taint": {"key": "example.com/bad", "effect": "NoSchedule"}}}
+    slices = json.loads(open(options[options.index("--slices") + 1], encoding="utf-8").read())
+    slices["items"] += [claim, rule]
+    together = tmp_path / "together.json"
+    together.write_text(json.dumps(slices))
+    both = json.loads(drarun("plan", "-o", "json", spec(1, 1, 1), "--slices", together).ok().out)
+    assert both["prediction"]["notPredicted"] == []
+    assert gpu not in both["prediction"]["workers"][0]["results"]
+    assert nic not in both["prediction"]["workers"][0]["results"]
+    assert both["prediction"]["requests"][1]["tainted"] == 1
+    rule["spec"]["deviceSelector"] = {"selectors": [{"cel": {"expression": "true"}}]}
+    together.write_text(json.dumps(slices))
+    result = drarun("plan", spec(1, 1, 1), "--slices", together).ok()
+    assert "Not predicted: DeviceTaintRule bad selects by more than driver, pool and device" in result.out
+
+
 def test_files_of_the_wrong_kind(drarun, machine, spec):
     words = machine("a4-highgpu-8g")
     result = drarun("plan", spec(1, 1, 1), "--slices", words[3])

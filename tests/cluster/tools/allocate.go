@@ -48,14 +48,22 @@ func (in *input) Get(name string) (*resourceapi.DeviceClass, error) {
 func setDefaults(claim *resourceapi.ResourceClaim) {
 	for i := range claim.Spec.Devices.Requests {
 		request := &claim.Spec.Devices.Requests[i]
-		if exactly := request.Exactly; exactly != nil && exactly.AllocationMode == "" {
-			exactly.AllocationMode = resourceapi.DeviceAllocationModeExactCount
+		if exactly := request.Exactly; exactly != nil {
+			setDefaultMode(&exactly.AllocationMode, &exactly.Count)
 		}
 		for j := range request.FirstAvailable {
-			if request.FirstAvailable[j].AllocationMode == "" {
-				request.FirstAvailable[j].AllocationMode = resourceapi.DeviceAllocationModeExactCount
-			}
+			alternative := &request.FirstAvailable[j]
+			setDefaultMode(&alternative.AllocationMode, &alternative.Count)
 		}
+	}
+}
+
+func setDefaultMode(mode *resourceapi.DeviceAllocationMode, count *int64) {
+	if *mode == "" {
+		*mode = resourceapi.DeviceAllocationModeExactCount
+	}
+	if *mode == resourceapi.DeviceAllocationModeExactCount && *count == 0 {
+		*count = 1
 	}
 }
 

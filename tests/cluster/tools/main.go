@@ -11,7 +11,8 @@ import (
 
 func main() {
 	commands := map[string]func() error{
-		"allocate": allocate,
+		"allocate":       allocate,
+		"allocate-batch": allocateBatch,
 	}
 	name := filepath.Base(os.Args[0])
 	command := commands[name]
