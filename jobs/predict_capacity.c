@@ -166,20 +166,6 @@ static int add_shares(const struct predict_shares *shares, size_t device, const 
     return 0;
 }
 
-static bool plain(const struct predict_device *device, const json_t *requests)
-{
-    const char *name;
-    json_t *capacity;
-    if (device->multiple || json_object_size(requests) > 0)
-        return false;
-    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
-    {
-        if (json_object_get(capacity, "requestPolicy"))
-            return false;
-    }
-    return true;
-}
-
 int predict_capacity_fits(const struct predict_device *device, const json_t *requests,
                           const struct predict_shares *taken, size_t taken_device,
                           const struct predict_shares *taking, size_t taking_device,
@@ -187,8 +173,8 @@ int predict_capacity_fits(const struct predict_device *device, const json_t *req
 {
     const char *name;
     json_t *capacity;
-    if (plain(device, requests)) /* all of it, and there is all of it */
-        return 1;
+    if (!device->multiple && !device->policy && json_object_size(requests) == 0)
+        return 1; /* all of it, and there is all of it */
     json_object_foreach((json_t *)requests, name, capacity)
     {
         if (!json_object_get(device->slice.capacity, name))

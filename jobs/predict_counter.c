@@ -83,9 +83,8 @@ static int each_use(struct predict_view *view, struct predict_view_pool *pool,
                                 const struct cel_quantity *quantity),
                     struct drarun_error *err)
 {
-    const json_t *consumes = json_object_get(device->body, "consumesCounters");
-    for (size_t i = 0; i < json_array_size(consumes); i++) {
-        const json_t *set = json_array_get(consumes, i);
+    for (size_t i = 0; i < json_array_size(device->consumes); i++) {
+        const json_t *set = json_array_get(device->consumes, i);
         const char *name;
         json_t *counter;
         json_object_foreach(json_object_get(set, "counters"), name, counter)
@@ -136,11 +135,6 @@ static int add_use(struct predict_view *view, struct predict_counter *counter,
     return 0;
 }
 
-static bool has_sets(const struct slice_part *part)
-{
-    return json_array_size(json_object_get(part->spec, "sharedCounters")) > 0;
-}
-
 int predict_counters_build(struct predict_view *view, struct predict_view_pool *pool,
                            const size_t *parts, size_t part_count, size_t first_candidate,
                            struct drarun_error *err)
@@ -149,6 +143,8 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
     const struct predict_pool *own = &inv->pools[pool->pool];
     int rc = 0;
     pool->first_counter = view->counter_count;
+    if (!own->counters && !own->consumes)
+        return 0;
     for (size_t i = 0; rc == 0 && own->counters && i < part_count; i++)
         rc = add_sets(view, pool, &inv->slices->parts[parts[i]], err);
     for (size_t p = own->first; rc == 0 && !pool->broken && p < own->end; p++) {
@@ -159,7 +155,7 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
         for (size_t d = inv->part_first[p];
              seen && rc == 0 && part->generation == pool->generation && d < inv->part_first[p + 1];
              d++) {
-            bool counts = inv->devices[d].taken && !has_sets(part);
+            bool counts = inv->devices[d].taken && !(inv->part_is[p] & PREDICT_PART_COUNTERS);
             rc = each_use(view, pool, &inv->devices[d], counts ? subtract : check_only, err);
         }
     }

@@ -57,9 +57,24 @@ int predict_shares_add(struct predict_shares *shares, size_t device, const char 
 
 /* ---- pools and devices ---- */
 
-static bool has_counters(const struct slice_part *part)
+static uint8_t what_is(const struct slice_part *part)
 {
-    return json_array_size(json_object_get(part->spec, "sharedCounters")) > 0;
+    bool counters = json_array_size(json_object_get(part->spec, "sharedCounters")) > 0;
+    bool per_device = json_is_true(json_object_get(part->spec, "perDeviceNodeSelection"));
+    return (uint8_t)((counters ? PREDICT_PART_COUNTERS : 0) |
+                     (per_device ? PREDICT_PART_PER_DEVICE : 0));
+}
+
+static bool any_policy(const json_t *capacities)
+{
+    const char *name;
+    json_t *capacity;
+    json_object_foreach((json_t *)capacities, name, capacity)
+    {
+        if (json_object_get(capacity, "requestPolicy"))
+            return true;
+    }
+    return false;
 }
 
 static bool same_pool(const struct slice_part *a, const struct slice_part *b)
@@ -67,29 +82,39 @@ static bool same_pool(const struct slice_part *a, const struct slice_part *b)
     return strcmp(a->driver, b->driver) == 0 && strcmp(a->pool, b->pool) == 0;
 }
 
-static void add_devices(struct predict_inventory *inv, size_t part, bool current)
+static struct predict_device read_device(const struct slice_part *from, const json_t *item)
+{
+    const json_t *body = slice_device_body(item);
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const json_t *attributes = json_object_get(body, "attributes");
+    const json_t *consumes = json_object_get(body, "consumesCounters");
+    const json_t *capacity = json_object_get(body, "capacity");
+    return (struct predict_device){
+        .slice = {.driver = from->driver,
+                  .pool = from->pool,
+                  .name = name ? name : "(no name)",
+                  .node = from->node,
+                  .attributes = json_is_object(attributes) ? attributes : NULL,
+                  .capacity = capacity,
+                  .taints = json_object_get(body, "taints")},
+        .body = body,
+        .multiple = json_is_true(json_object_get(body, "allowMultipleAllocations")),
+        .binds = json_is_array(json_object_get(body, "bindingConditions")),
+        .policy = any_policy(capacity),
+        .consumes = json_array_size(consumes) > 0 ? consumes : NULL,
+    };
+}
+
+static void add_devices(struct predict_inventory *inv, size_t part, struct predict_pool *pool)
 {
     const struct slice_part *from = &inv->slices->parts[part];
     for (size_t i = 0; i < json_array_size(from->devices); i++) {
-        const json_t *item = json_array_get(from->devices, i);
-        const json_t *body = slice_device_body(item);
-        const char *name = json_string_value(json_object_get(item, "name"));
-        const json_t *attributes = json_object_get(body, "attributes");
-        inv->devices[inv->device_count++] = (struct predict_device){
-            .slice = {.driver = from->driver,
-                      .pool = from->pool,
-                      .name = name ? name : "(no name)",
-                      .node = from->node,
-                      .attributes = json_is_object(attributes) ? attributes : NULL,
-                      .capacity = json_object_get(body, "capacity"),
-                      .taints = json_object_get(body, "taints")},
-            .body = body,
-            .part = part,
-            .current = current,
-            .multiple = json_is_true(json_object_get(body, "allowMultipleAllocations")),
-            .binds = json_is_array(json_object_get(body, "bindingConditions")),
-        };
-        inv->binding = inv->binding || inv->devices[inv->device_count - 1].binds;
+        struct predict_device *device = &inv->devices[inv->device_count++];
+        *device = read_device(from, json_array_get(from->devices, i));
+        device->part = part;
+        device->current = from->generation == inv->slices->parts[pool->first].generation;
+        pool->consumes = pool->consumes || device->consumes;
+        inv->binding = inv->binding || device->binds;
     }
 }
 
@@ -102,8 +127,9 @@ static void add_part(struct predict_inventory *inv, size_t part)
     struct predict_pool *pool = &inv->pools[inv->pool_count - 1];
     pool->end = part + 1;
     inv->part_first[part] = inv->device_count;
-    add_devices(inv, part, list[part].generation == list[pool->first].generation);
-    if (has_counters(&list[part]))
+    inv->part_is[part] = what_is(&list[part]);
+    add_devices(inv, part, pool);
+    if (inv->part_is[part] & PREDICT_PART_COUNTERS)
         pool->counters = true;
     else if (!list[part].node)
         pool->spread = true;
@@ -119,9 +145,10 @@ static int collect(struct predict_inventory *inv, struct drarun_error *err)
         devices += json_array_size(inv->slices->parts[p].devices);
     inv->devices = calloc(devices + 1, sizeof *inv->devices);
     inv->part_first = calloc(parts + 1, sizeof *inv->part_first);
+    inv->part_is = calloc(parts + 1, sizeof *inv->part_is);
     inv->pools = calloc(parts + 1, sizeof *inv->pools);
     inv->locals = calloc(parts + 1, sizeof *inv->locals);
-    if (!inv->devices || !inv->part_first || !inv->pools || !inv->locals)
+    if (!inv->devices || !inv->part_first || !inv->part_is || !inv->pools || !inv->locals)
         return no_memory(err);
     for (size_t p = 0; p < parts; p++)
         add_part(inv, p);
@@ -211,6 +238,7 @@ void predict_inventory_done(struct predict_inventory *inventory)
         json_decref(inventory->devices[d].rules);
     free(inventory->devices);
     free(inventory->part_first);
+    free(inventory->part_is);
     free(inventory->pools);
     free(inventory->locals);
     free(inventory->nodes);

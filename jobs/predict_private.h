@@ -82,10 +82,12 @@ enum { /* how an allocated claim holds a device */
 struct predict_device {
     struct slice_device slice;
     const json_t *body;
-    size_t part;   /* index into slices->parts */
-    bool current;  /* of its pool's newest generation */
-    bool multiple; /* allowMultipleAllocations */
-    bool binds;    /* has bindingConditions, so that its pool comes after those without */
+    size_t part;            /* index into slices->parts */
+    bool current;           /* of its pool's newest generation */
+    bool multiple;          /* allowMultipleAllocations */
+    bool binds;             /* has bindingConditions, so that its pool comes after those without */
+    bool policy;            /* some of its capacity has a requestPolicy */
+    const json_t *consumes; /* consumesCounters, NULL where there is nothing in it */
     uint8_t taken;
     json_t *rules; /* taints that DeviceTaintRules add, owned; NULL */
 };
@@ -106,11 +108,17 @@ struct predict_pool {
     size_t first, end; /* of its slices in slices->parts */
     bool spread;       /* a slice with devices is for several nodes */
     bool counters;     /* a slice has shared counters */
+    bool consumes;     /* a device consumes counters */
 };
 
 struct predict_local { /* a pool with a slice of a node's own */
     const char *node;
     size_t pool;
+};
+
+enum {
+    PREDICT_PART_COUNTERS = 1,   /* has shared counters, and so no devices that count */
+    PREDICT_PART_PER_DEVICE = 2, /* its devices choose nodes each for itself */
 };
 
 struct predict_inventory {
@@ -119,6 +127,7 @@ struct predict_inventory {
     struct predict_device *devices; /* in the order of the slices and of each */
     size_t device_count;
     size_t *part_first;         /* by part: its first device; one more at the end */
+    uint8_t *part_is;           /* by part: PREDICT_PART_... */
     struct predict_pool *pools; /* by driver and name, as the scheduler goes through them */
     size_t pool_count;
     struct predict_local *locals; /* by node, then pool */

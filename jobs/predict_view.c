@@ -39,25 +39,20 @@ static int chosen(struct predict_view *view, const json_t *from, const char *poo
                   : rc;
 }
 
-static bool has_counters(const struct slice_part *part)
+static bool is(const struct predict_view *view, size_t part, uint8_t what)
 {
-    return json_array_size(json_object_get(part->spec, "sharedCounters")) > 0;
-}
-
-static bool per_device(const struct slice_part *part)
-{
-    return json_is_true(json_object_get(part->spec, "perDeviceNodeSelection"));
+    return view->inventory->part_is[part] & what;
 }
 
 static int relevant(struct predict_view *view, size_t at, struct drarun_error *err)
 {
     const struct predict_inventory *inv = view->inventory;
     const struct slice_part *part = &inv->slices->parts[at];
-    if (has_counters(part))
+    if (is(view, at, PREDICT_PART_COUNTERS))
         return 1;
     int rc = part->node ? strcmp(part->node, view->node) == 0
                         : chosen(view, part->spec, part->pool, err);
-    if (rc != 0 || !per_device(part))
+    if (rc != 0 || !is(view, at, PREDICT_PART_PER_DEVICE))
         return rc;
     for (size_t d = inv->part_first[at]; rc == 0 && d < inv->part_first[at + 1]; d++)
         rc = chosen(view, inv->devices[d].body, part->pool, err);
@@ -89,10 +84,12 @@ static int add_candidates(struct predict_view *view, size_t at, struct drarun_er
 {
     const struct predict_inventory *inv = view->inventory;
     const struct slice_part *part = &inv->slices->parts[at];
-    if (has_counters(part))
+    if (is(view, at, PREDICT_PART_COUNTERS))
         return 0;
     for (size_t d = inv->part_first[at]; d < inv->part_first[at + 1]; d++) {
-        int here = per_device(part) ? chosen(view, inv->devices[d].body, part->pool, err) : 1;
+        int here = is(view, at, PREDICT_PART_PER_DEVICE)
+                       ? chosen(view, inv->devices[d].body, part->pool, err)
+                       : 1;
         if (here < 0)
             return here;
         if (view->count == view->candidate_cap) {
@@ -167,18 +164,23 @@ static int add_pool(struct predict_view *view, size_t at, bool only_binding,
 {
     const struct predict_inventory *inv = view->inventory;
     const struct predict_pool *pool = &inv->pools[at];
-    cleanup_free size_t *parts = calloc(pool->end - pool->first, sizeof *parts);
-    if (!parts)
-        return error_set(err, ENOMEM, "out of memory");
+    size_t few[16];
+    cleanup_free size_t *many = NULL;
+    size_t *parts = few;
+    if (pool->end - pool->first > ARRAY_LEN(few)) {
+        parts = many = calloc(pool->end - pool->first, sizeof *parts);
+        if (!many)
+            return error_set(err, ENOMEM, "out of memory");
+    }
     int count = select_parts(view, pool, parts, err);
     if (count <= 0)
         return count;
     bool all, binding = false;
     int whole = completeness(inv, pool, parts, (size_t)count, &all);
-    for (int i = 0; whole == 1 && i < count; i++)
+    for (int i = 0; inv->binding && whole == 1 && i < count; i++)
         for (size_t d = inv->part_first[parts[i]]; d < inv->part_first[parts[i] + 1]; d++)
             binding =
-                binding || (!has_counters(&inv->slices->parts[parts[i]]) && inv->devices[d].binds);
+                binding || (!is(view, parts[i], PREDICT_PART_COUNTERS) && inv->devices[d].binds);
     if (whole < 0 || binding != only_binding)
         return 0;
     if (view->pool_count == view->pool_cap) {
