@@ -117,6 +117,13 @@ static bool add_headers(struct attempt *a, const struct identity *identity)
     return ok && add_header(a, "Expect", "") && add_identity(a, identity);
 }
 
+static void on_head(void *arg)
+{
+    struct attempt *a = arg;
+    if (a->events->head)
+        a->events->head(a->arg);
+}
+
 static void on_data(const char *bytes, size_t length, void *arg)
 {
     struct attempt *a = arg;
@@ -139,7 +146,8 @@ static void on_done(const struct exchange_result *result, void *arg)
 static int start_exchange(struct attempt *a, const struct identity *identity,
                           struct drarun_error *err)
 {
-    static const struct exchange_events events = {.data = on_data, .done = on_done};
+    static const struct exchange_events events = {
+        .head = on_head, .data = on_data, .done = on_done};
     struct kube_client *client = a->client;
     const struct attempt_request *r = &a->request;
     struct buf url = BUF_INIT;

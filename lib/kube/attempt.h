@@ -16,6 +16,7 @@ struct attempt_request { /* the texts are borrowed until done */
 };
 
 struct attempt_events { /* as those of an exchange */
+    void (*head)(void *arg);
     void (*data)(const char *bytes, size_t length, void *arg);
     /* err: there was no exchange (no credentials, no memory), and result is NULL. */
     void (*done)(const struct exchange_result *result, const struct drarun_error *err, void *arg);

@@ -24,7 +24,6 @@ struct kube_call {
     int64_t end_ms; /* on clock_ms() */
     unsigned tries;
     bool repeatable, lost;
-    struct drarun_error last; /* of the last try, when it failed */
 };
 
 static void call_free(struct kube_call *call)
@@ -75,7 +74,7 @@ static int parse_body(const struct buf *text, json_t **ret_body, struct drarun_e
 /* False when there is no time left for another try. */
 static bool try_later(struct kube_call *call, int64_t retry_after_ms)
 {
-    int64_t pause = retry_pause_ms(call->tries + 1, retry_after_ms, drand48());
+    int64_t pause = retry_pause_ms(call->tries + 1, RETRY_MAX_MS, retry_after_ms, drand48());
     struct timeval after = timeval_from_ms(pause);
     if (clock_ms() + pause >= call->end_ms)
         return false;

@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/kube/call.h"
 #include "lib/kube/client_private.h"
+#include "lib/kube/served.h"
 
 /* With tls-server-name the URL carries that name, which is what libcurl verifies and asks for by
  * SNI, while CONNECT_TO and the Host header keep the server's own. */
@@ -71,6 +72,7 @@ void kube_client_free(struct kube_client *client)
         kube_call_cancel(TAILQ_FIRST(&client->calls));
     transport_free(client->transport);
     credentials_free(client->credentials);
+    served_free(client->served);
     free(client->url);
     free(client->connect_to);
     free(client->host_header);

@@ -10,6 +10,7 @@
 #include "lib/kube/transport.h"
 
 struct kube_call;
+struct kube_served;
 struct attempt;
 
 struct kube_client {
@@ -21,6 +22,8 @@ struct kube_client {
     char *url;                      /* the server's, with the name that TLS verifies */
     char *proxy;
     struct kube_client_counts counts;
+    bool pages_only;            /* the server does not stream its lists */
+    struct kube_served *served; /* NULL: never asked */
     unsigned under_way;         /* attempts, but for streams */
     TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */
     TAILQ_HEAD(, kube_call) calls;

@@ -16,6 +16,7 @@ struct kube_listing {
     void *arg;
     struct kube_call *call;
     json_t *items; /* of the pages so far */
+    bool pages;    /* fn is called with each */
     bool again;
 };
 
@@ -37,11 +38,14 @@ void kube_list_cancel(struct kube_listing *listing)
         listing_free(listing);
 }
 
+/* The listing is gone before fn is called: nothing looks at it then. */
 static void listing_end(struct kube_listing *l, const struct kube_answer *answer,
                         const struct drarun_error *err)
 {
-    l->fn(answer, err, l->arg);
+    kube_call_fn fn = l->fn;
+    void *arg = l->arg;
     listing_free(l);
+    fn(answer, err, arg);
 }
 
 static void listing_fail(struct kube_listing *l, const struct drarun_error *err)
@@ -50,46 +54,83 @@ static void listing_fail(struct kube_listing *l, const struct drarun_error *err)
     listing_end(l, &none, err);
 }
 
-/* The first page is the list that grows, so that a list of one page is not copied. */
-static bool add_page(struct kube_listing *l, const json_t *page)
+static const char *token_of(const json_t *page)
+{
+    return json_string_value(json_object_get(json_object_get(page, "metadata"), "continue"));
+}
+
+bool kube_list_has_more(const json_t *page)
+{
+    const char *token = token_of(page);
+    return token && *token;
+}
+
+/* The first page's items are the list that grows, so that a list of one page is not copied. */
+static int add_page(struct kube_listing *l, const json_t *page, struct drarun_error *err)
 {
     json_t *items = json_object_get(page, "items");
-    if (l->items)
-        return json_array_extend(l->items, items) == 0;
-    l->items = json_is_array(items) ? json_incref(items) : json_array();
-    return l->items != NULL;
+    if (!l->items)
+        l->items = json_is_array(items) ? json_incref(items) : json_array();
+    else if (json_array_extend(l->items, items) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    return l->items ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static void restart(struct kube_listing *l)
+{
+    struct drarun_error why = {0};
+    l->again = true;
+    json_decref(l->items);
+    l->items = NULL;
+    if (next_page(l, NULL, &why) < 0)
+        listing_fail(l, &why);
+}
+
+/* The next page is asked for before this one is handed on. */
+static void hand_on(struct kube_listing *l, const struct kube_answer *answer)
+{
+    struct drarun_error why = {0};
+    if (!kube_list_has_more(answer->body))
+        listing_end(l, answer, NULL);
+    else if (next_page(l, token_of(answer->body), &why) < 0)
+        listing_fail(l, &why);
+    else
+        l->fn(answer, NULL, l->arg);
+}
+
+static void gather(struct kube_listing *l, const struct kube_answer *answer)
+{
+    struct drarun_error why = {0};
+    int rc = add_page(l, answer->body, &why);
+    if (rc == 0 && kube_list_has_more(answer->body)) {
+        rc = next_page(l, token_of(answer->body), &why);
+    } else if (rc == 0) {
+        json_t *whole = json_copy((json_t *)answer->body);
+        struct kube_answer all = *answer;
+        all.body = whole;
+        rc = whole && json_object_set(whole, "items", l->items) == 0
+                 ? 0
+                 : error_set(&why, ENOMEM, "out of memory");
+        if (rc == 0)
+            listing_end(l, &all, NULL);
+        json_decref(whole);
+    }
+    if (rc < 0)
+        listing_fail(l, &why);
 }
 
 static void on_page(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct kube_listing *l = arg;
-    struct drarun_error why = {0};
     l->call = NULL;
-    if (err && err->code == ESTALE && l->items && !l->again) {
-        l->again = true;
-        json_decref(l->items);
-        l->items = NULL;
-        if (next_page(l, NULL, &why) < 0)
-            listing_fail(l, &why);
-        return;
-    }
-    if (err) {
+    if (err && err->code == ESTALE && l->items && !l->again)
+        restart(l);
+    else if (err)
         listing_end(l, answer, err);
-        return;
-    }
-    const json_t *metadata = json_object_get(answer->body, "metadata");
-    const char *token = json_string_value(json_object_get(metadata, "continue"));
-    if (!add_page(l, answer->body)) {
-        error_set(&why, ENOMEM, "out of memory");
-        listing_fail(l, &why);
-    } else if (token && *token) {
-        if (next_page(l, token, &why) < 0)
-            listing_fail(l, &why);
-    } else {
-        /* the body is ours as long as nobody else holds it */
-        json_object_set((json_t *)answer->body, "items", l->items);
-        listing_end(l, answer, NULL);
-    }
+    else if (l->pages)
+        hand_on(l, answer);
+    else
+        gather(l, answer);
 }
 
 static int next_page(struct kube_listing *l, const char *token, struct drarun_error *err)
@@ -109,9 +150,9 @@ static int next_page(struct kube_listing *l, const char *token, struct drarun_er
     return rc;
 }
 
-int kube_list(struct kube_client *client, const struct kube_target *target,
-              const struct kube_select *select, kube_call_fn fn, void *arg,
-              struct kube_listing **ret_listing, struct drarun_error *err)
+static int listing_start(struct kube_client *client, const struct kube_target *target,
+                         const struct kube_select *select, kube_call_fn fn, void *arg, bool pages,
+                         struct kube_listing **ret_listing, struct drarun_error *err)
 {
     struct kube_listing *l = calloc(1, sizeof *l);
     if (!l)
@@ -119,6 +160,7 @@ int kube_list(struct kube_client *client, const struct kube_target *target,
     l->client = client;
     l->fn = fn;
     l->arg = arg;
+    l->pages = pages;
     kube_path(target, &l->path);
     kube_target_describe("list", target, &l->what);
     if (select) {
@@ -133,4 +175,18 @@ int kube_list(struct kube_client *client, const struct kube_target *target,
     else if (ret_listing)
         *ret_listing = l;
     return rc;
+}
+
+int kube_list(struct kube_client *client, const struct kube_target *target,
+              const struct kube_select *select, kube_call_fn fn, void *arg,
+              struct kube_listing **ret_listing, struct drarun_error *err)
+{
+    return listing_start(client, target, select, fn, arg, false, ret_listing, err);
+}
+
+int kube_list_pages(struct kube_client *client, const struct kube_target *target,
+                    const struct kube_select *select, kube_call_fn fn, void *arg,
+                    struct kube_listing **ret_listing, struct drarun_error *err)
+{
+    return listing_start(client, target, select, fn, arg, true, ret_listing, err);
 }

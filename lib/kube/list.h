@@ -15,6 +15,12 @@ struct kube_listing; /* under way */
 int kube_list(struct kube_client *client, const struct kube_target *target,
               const struct kube_select *select, kube_call_fn fn, void *arg,
               struct kube_listing **ret_listing, struct drarun_error *err);
+/* The same, but fn is called with each page: more follow while its metadata.continue is not empty
+ * (kube_list_has_more). A token that expired is an ESTALE for fn. */
+int kube_list_pages(struct kube_client *client, const struct kube_target *target,
+                    const struct kube_select *select, kube_call_fn fn, void *arg,
+                    struct kube_listing **ret_listing, struct drarun_error *err);
+bool kube_list_has_more(const json_t *page);
 void kube_list_cancel(struct kube_listing *listing);
 
 #endif

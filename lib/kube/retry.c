@@ -23,13 +23,13 @@ bool retry_wanted(const struct retry_facts *facts)
     return facts->retry_after_ms >= 0 || facts->repeatable;
 }
 
-int64_t retry_pause_ms(unsigned next, int64_t retry_after_ms, double chance)
+int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, double chance)
 {
     int64_t pause = RETRY_FIRST_MS;
-    for (unsigned i = 2; i < next && pause < RETRY_MAX_MS; i++)
+    for (unsigned i = 2; i < next && pause < max_ms; i++)
         pause *= 2;
-    if (pause > RETRY_MAX_MS)
-        pause = RETRY_MAX_MS;
+    if (pause > max_ms)
+        pause = max_ms;
     pause = pause / 2 + (int64_t)((double)pause * chance);
     if (retry_after_ms > 0 && pause < retry_after_ms)
         pause = retry_after_ms + (int64_t)((double)RETRY_FIRST_MS * chance);

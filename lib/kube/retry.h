@@ -21,7 +21,7 @@ struct retry_facts {
 bool retry_wanted(const struct retry_facts *facts);
 /* Was it perhaps processed? */
 bool retry_in_doubt(const struct retry_facts *facts);
-/* The pause before try number `next` (from 2); chance in [0, 1). */
-int64_t retry_pause_ms(unsigned next, int64_t retry_after_ms, double chance);
+/* The pause before try number `next` (from 2), doubling up to max_ms; chance in [0, 1). */
+int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, double chance);
 
 #endif

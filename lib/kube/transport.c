@@ -31,7 +31,7 @@ struct exchange {
     CURL *easy;
     struct curl_slist *connect_to;
     struct buf body; /* kept, or not yet handed on */
-    bool stream, is_ready, paused, ended, too_large;
+    bool stream, is_ready, paused, has_head, ended, too_large;
     CURLcode code;
     char text[CURL_ERROR_SIZE];
 };
@@ -110,11 +110,15 @@ static void deliver(struct transport *t)
     struct exchange *x;
     while ((x = TAILQ_FIRST(&t->ready))) {
         unset_ready(x);
-        if (x->stream && x->body.len > 0 && has_success(x->easy)) {
+        if (x->has_head) {
+            x->has_head = false;
+            set_ready(x); /* before the call: it may free x */
+            x->events.head(x->arg);
+        } else if (x->stream && x->body.len > 0 && has_success(x->easy)) {
             struct buf part = x->body;
             x->body = (struct buf)BUF_INIT;
             if (x->ended)
-                set_ready(x); /* first: data() may free it */
+                set_ready(x);
             x->events.data(part.data, part.len, x->arg);
             buf_done(&part);
         } else if (x->ended) {
@@ -209,6 +213,20 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
     return x->body.failed ? 0 : length;
 }
 
+/* Called with each line of a head; the last one is empty. Of several heads (100, a proxy's) only
+ * that of the answer is a 2xx, but for CONNECT's, which SUPPRESS_CONNECT_HEADERS keeps away. */
+static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct exchange *x = arg;
+    size_t length = size * count;
+    if (x->stream && length > 0 && (bytes[0] == '\r' || bytes[0] == '\n') && has_success(x->easy) &&
+        x->events.head) {
+        x->has_head = true;
+        set_ready(x);
+    }
+    return length;
+}
+
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transport *t = arg;
@@ -282,6 +300,9 @@ static void set_request(struct exchange *x, const struct exchange_request *reque
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
     }
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->text);

@@ -40,7 +40,9 @@ struct exchange_result {
     const struct buf *body; /* of what was kept */
 };
 
-struct exchange_events { /* borrowed until done */
+struct exchange_events { /* any but done may be NULL */
+    /* A stream's head has come, a 2xx; before all data. */
+    void (*head)(void *arg);
     void (*data)(const char *bytes, size_t length, void *arg);
     /* The exchange is gone when it returns. */
     void (*done)(const struct exchange_result *result, void *arg);

@@ -12,18 +12,29 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/kube/discover.h"
 #include "lib/kube/list.h"
 #include "lib/kube/object.h"
+#include "lib/kube/stream.h"
+#include "lib/kube/watch.h"
+
+#define WATCHES_MAX 4096
 
 struct probe {
     struct event_base *base;
     struct kube_client *client;
     struct evbuffer *input;
+    struct task *open[WATCHES_MAX]; /* watches and streams by id */
 };
 
 struct task { /* of one line; owned by what it started */
     json_int_t id;
     struct probe *probe;
+    struct kube_watch *watch;
+    struct kube_stream *stream;
+    struct kube_call *call;
+    bool whole;      /* events show the whole object */
+    bool free_first; /* the watch is freed in its first callback */
 };
 
 static void say(const struct task *task, const char *event, json_t *more)
@@ -154,6 +165,165 @@ static int do_delete(struct probe *p, const json_t *line, struct drarun_error *e
     return kube_delete(p->client, &target, &options, on_answer, task_new(p, line), NULL, err);
 }
 
+static void task_close(struct task *task)
+{
+    task->probe->open[task->id % WATCHES_MAX] = NULL;
+    kube_watch_free(task->watch);
+    kube_stream_free(task->stream);
+    kube_call_cancel(task->call);
+    free(task);
+}
+
+static void say_object(struct task *task, const char *event, const json_t *object)
+{
+    say(task, event,
+        json_pack("{s:s, s:s, s:s, s:O?}", "namespace", kube_namespace(object), "name",
+                  kube_name(object), "version", kube_resource_version(object), "object",
+                  task->whole ? object : NULL));
+    if (task->free_first)
+        task_close(task);
+}
+
+static void on_added(const json_t *object, void *arg)
+{
+    say_object(arg, "added", object);
+}
+
+static void on_changed(const json_t *object, const json_t *before, void *arg)
+{
+    (void)before;
+    say_object(arg, "changed", object);
+}
+
+static void on_deleted(const json_t *object, void *arg)
+{
+    say_object(arg, "deleted", object);
+}
+
+static void on_synced(void *arg)
+{
+    struct task *task = arg;
+    say(task, "synced", json_pack("{s:I}", "count", (json_int_t)kube_watch_count(task->watch)));
+}
+
+static void on_trouble(const struct drarun_error *err, void *arg)
+{
+    say(arg, "trouble", json_pack("{s:o}", "err", error_json(err)));
+}
+
+static void trim(json_t *object, void *arg)
+{
+    (void)arg;
+    json_object_del(object, "spec");
+}
+
+static int do_watch(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    static const struct kube_watch_events events = {.added = on_added,
+                                                    .changed = on_changed,
+                                                    .deleted = on_deleted,
+                                                    .synced = on_synced,
+                                                    .trouble = on_trouble};
+    static const struct kube_watch_events trimmed = {.added = on_added,
+                                                     .changed = on_changed,
+                                                     .deleted = on_deleted,
+                                                     .synced = on_synced,
+                                                     .trouble = on_trouble,
+                                                     .trim = trim};
+    struct task *task = task_new(p, line);
+    struct kube_watch_options options = {
+        .target = target_of(line),
+        .select = {text(line, "labels"), text(line, "fields")},
+        .forget = json_is_true(json_object_get(line, "forget")),
+    };
+    task->whole = json_is_true(json_object_get(line, "whole"));
+    task->free_first = json_is_true(json_object_get(line, "freeFirst"));
+    p->open[task->id % WATCHES_MAX] = task;
+    return kube_watch_new(p->client, &options,
+                          json_is_true(json_object_get(line, "trim")) ? &trimmed : &events, task,
+                          &task->watch, err);
+}
+
+static void on_stream_data(const char *bytes, size_t length, void *arg)
+{
+    say(arg, "data", json_pack("{s:s%}", "bytes", bytes, length));
+}
+
+static void on_stream_ended(const struct drarun_error *err, void *arg)
+{
+    struct task *task = arg;
+    say(task, "ended", json_pack("{s:o}", "err", error_json(err)));
+    task->stream = NULL;
+    task_close(task);
+}
+
+static int do_stream(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    static const struct kube_stream_events events = {.data = on_stream_data,
+                                                     .ended = on_stream_ended};
+    struct task *task = task_new(p, line);
+    struct kube_request request = {.method = "GET",
+                                   .path = text(line, "path"),
+                                   .query = text(line, "query"),
+                                   .timeout_ms =
+                                       json_integer_value(json_object_get(line, "timeout_ms"))};
+    p->open[task->id % WATCHES_MAX] = task;
+    return kube_stream_open(p->client, &request, &events, task, &task->stream, err);
+}
+
+static int do_log(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    static const struct kube_stream_events events = {.data = on_stream_data,
+                                                     .ended = on_stream_ended};
+    struct task *task = task_new(p, line);
+    struct kube_log log = {.namespace_ = text(line, "namespace"),
+                           .pod = text(line, "name"),
+                           .follow = json_is_true(json_object_get(line, "follow")),
+                           .tail = -1};
+    p->open[task->id % WATCHES_MAX] = task;
+    return kube_log_open(p->client, &log, &events, task, &task->stream, err);
+}
+
+/* {"do": "close", "which": ID}, {"do": "pause", "which": ID, "pause": true} */
+static int do_close(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % WATCHES_MAX];
+    (void)err;
+    if (task)
+        task_close(task);
+    return 0;
+}
+
+static int do_pause(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % WATCHES_MAX];
+    (void)err;
+    if (task)
+        kube_stream_pause(task->stream, json_is_true(json_object_get(line, "pause")));
+    return 0;
+}
+
+static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
+{
+    struct task *task = arg;
+    size_t length = 0;
+    const char *one = err ? NULL
+                          : kube_serves_one_of(served, "resource.k8s.io", "v9 v1 v1beta2",
+                                               "resourceclaims", &length);
+    say(task, "served",
+        json_pack("{s:o, s:b, s:b, s:b, s:s%}", "err", error_json(err), "pods",
+                  !err && kube_serves(served, "", "v1", "pods"), "log",
+                  !err && kube_serves(served, "", "v1", "pods/log"), "nonsense",
+                  !err && kube_serves(served, "batch", "v1", "nonsense"), "one", one ? one : "",
+                  length));
+    free(task);
+}
+
+static int do_discover(struct probe *p, const json_t *line, struct drarun_error *err)
+{
+    return kube_discover(p->client, on_served, task_new(p, line), NULL, err);
+}
+
 static int do_counts(struct probe *p, const json_t *line, struct drarun_error *err)
 {
     struct task *task = task_new(p, line);
@@ -176,7 +346,9 @@ static void run_line(struct probe *p, const char *bytes)
     } verbs[] = {{"request", do_request},   {"get", do_get},          {"list", do_list},
                  {"create", do_write},      {"apply", do_write},      {"replace", do_write},
                  {"merge_patch", do_write}, {"json_patch", do_write}, {"delete", do_delete},
-                 {"counts", do_counts}};
+                 {"counts", do_counts},     {"watch", do_watch},      {"stream", do_stream},
+                 {"log", do_log},           {"close", do_close},      {"pause", do_pause},
+                 {"discover", do_discover}};
     struct drarun_error err = {0};
     json_t *line = json_loads(bytes, 0, NULL);
     for (size_t i = 0; line && i < ARRAY_LEN(verbs); i++)
@@ -206,6 +378,9 @@ static int run(struct probe *p, const struct kube_config *config, struct drarun_
         event_add(input, NULL);
         event_base_dispatch(p->base);
     }
+    for (size_t i = 0; i < WATCHES_MAX; i++)
+        if (p->open[i])
+            task_close(p->open[i]);
     kube_client_free(p->client);
     event_free(input);
     return rc;
