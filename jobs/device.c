@@ -234,3 +234,30 @@ int device_read(const struct slice_device *slice, struct device *ret_device,
     *ret_device = device;
     return 0;
 }
+
+static const char *either(const char *first, const char *second)
+{
+    return first ? first : second;
+}
+
+void device_fill(struct device *device, const struct device *other)
+{
+    if (device->kind == DEVICE_OTHER)
+        device->kind = other->kind;
+    if (device->pci == PCI_NONE)
+        device->pci = other->pci;
+    if (device->numa < 0)
+        device->numa = other->numa;
+    if (device->index < 0)
+        device->index = other->index;
+    device->root = either(device->root, other->root);
+    device->uuid = either(device->uuid, other->uuid);
+    device->parent = either(device->parent, other->parent);
+    device->product = either(device->product, other->product);
+    device->ibdev = either(device->ibdev, other->ibdev);
+    device->ifname = either(device->ifname, other->ifname);
+    device->pod_name = either(device->pod_name, other->pod_name);
+    device->ats |= other->ats;
+    device->rdma |= other->rdma;
+    device->encap_ib |= other->encap_ib;
+}

@@ -41,6 +41,9 @@ struct device {
 int device_read(const struct slice_device *slice, struct device *ret_device,
                 struct drarun_error *err);
 
+/* Takes from other what device does not know. */
+void device_fill(struct device *device, const struct device *other);
+
 /* The attribute `domain/name`, which a driver may also write as `name` when the domain is its own;
  * NULL when absent. */
 const char *device_text(const struct slice_device *slice, const char *domain, const char *name);

@@ -101,6 +101,7 @@ static void worker_done(struct plan_worker *worker)
     free(worker->node_devices);
     free(worker->model);
     free(worker->result);
+    metadata_done(&worker->metadata);
     probe_done(&worker->probe);
 }
 

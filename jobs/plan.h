@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "jobs/device.h"
+#include "jobs/metadata.h"
 #include "jobs/nccl_topology.h"
 #include "jobs/probe.h"
 #include "jobs/profiles.h"
@@ -89,6 +90,7 @@ struct plan_gpu {
 struct plan_worker {
     const char *pod, *node;
     struct probe probe;
+    struct metadata metadata;
     struct plan_gpu *gpus; /* in PCI order */
     size_t gpu_count;
     uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */

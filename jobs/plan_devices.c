@@ -21,8 +21,8 @@ static int grow(void *list, size_t count, size_t size, struct drarun_error *err)
     return 0;
 }
 
-static int add_device(struct planning *p, uint32_t w, const struct device *device,
-                      struct drarun_error *err)
+int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
+                    struct drarun_error *err)
 {
     struct plan_worker *worker = &p->plan->workers[w];
     int rc = 0;
@@ -73,16 +73,22 @@ static int add_allocation(struct planning *p, uint32_t w, const struct allocatio
         const struct allocation_result *r = &a->results[i];
         const struct slice_device *slice =
             p->in->slices ? slices_find(p->in->slices, r->driver, r->pool, r->device) : NULL;
-        struct device device;
-        if (!slice)
+        struct device device, told;
+        bool known = plan_metadata_device(p, w, r, &told);
+        if (!slice && !known)
             return missing_device(p, w, r);
-        int rc = device_read(slice, &device, err);
+        int rc = slice ? device_read(slice, &device, err) : 0;
         if (rc < 0)
             return rc;
-        device.pod_name = r->pod_name;
-        if (!worker->node)
+        if (!slice)
+            device = told;
+        if (r->pod_name)
+            device.pod_name = r->pod_name;
+        if (slice && known)
+            plan_metadata_fill(p, w, &device, &told);
+        if (!worker->node && slice)
             worker->node = slice->node;
-        rc = add_device(p, w, &device, err);
+        rc = plan_add_device(p, w, &device, err);
         if (rc < 0)
             return rc;
     }
@@ -129,7 +135,7 @@ static int add_seen_gpus(struct planning *p, uint32_t w, struct drarun_error *er
                           : "gpu",
             .product = json_string_value(json_object_get(entry, "product")),
         };
-        int rc = add_device(p, w, &device, err);
+        int rc = plan_add_device(p, w, &device, err);
         if (rc < 0)
             return rc;
     }
@@ -153,7 +159,7 @@ static int add_seen_nics(struct planning *p, uint32_t w, struct drarun_error *er
             .ibdev = ib->name,
             .ifname = ib->netdev,
         };
-        int rc = add_device(p, w, &device, err);
+        int rc = plan_add_device(p, w, &device, err);
         if (rc < 0)
             return rc;
     }
@@ -246,11 +252,15 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
     worker->score = -1;
     int rc = probe_read(in->probe, &worker->probe, err);
     if (rc == 0)
+        rc = plan_read_metadata(p, w, err);
+    if (rc == 0)
         rc = read_claims(p, w, err);
     if (rc == 0 && worker->gpu_count == 0)
         rc = add_seen_gpus(p, w, err);
     if (rc == 0 && !in->claims)
         rc = add_seen_nics(p, w, err);
+    if (rc == 0 && !in->claims)
+        rc = plan_join_metadata(p, w, err);
     if (rc == 0)
         rc = read_node_devices(p, w, err);
     if (rc < 0)

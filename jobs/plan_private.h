@@ -3,6 +3,7 @@
 #ifndef DRARUN_JOBS_PLAN_PRIVATE_H
 #define DRARUN_JOBS_PLAN_PRIVATE_H
 
+#include "jobs/allocation.h"
 #include "jobs/plan.h"
 
 struct planning {
@@ -24,6 +25,20 @@ void plan_vars_drop(struct plan_vars *vars, const char *name);
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err);
 int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t size,
                       const struct profile **ret_profile, struct drarun_error *err);
+int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
+                    struct drarun_error *err);
+
+/* plan_metadata.c */
+int plan_read_metadata(struct planning *p, uint32_t w, struct drarun_error *err);
+/* What a file says of an allocated device; false: nothing that can be used. */
+bool plan_metadata_device(struct planning *p, uint32_t w, const struct allocation_result *r,
+                          struct device *ret_device);
+/* Adds what its slice does not say. */
+void plan_metadata_fill(struct planning *p, uint32_t w, struct device *device,
+                        const struct device *told);
+/* Without claims: adds it to the devices that the pod shows. */
+int plan_join_metadata(struct planning *p, uint32_t w, struct drarun_error *err);
+
 /* After the profile is known: which NICs carry data, names, rails, NUMA nodes. 1: refused. */
 int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err);
 

@@ -147,6 +147,25 @@ static int read_numa_cpus(const json_t *document, struct probe *p, struct drarun
     return 0;
 }
 
+static int read_metadata(const json_t *document, struct probe *p, struct drarun_error *err)
+{
+    size_t i;
+    json_t *entry;
+    int rc =
+        member(document, "metadata", JSON_ARRAY, "an array of DeviceMetadata", &p->metadata, err);
+    if (rc == 0)
+        rc = member(document, "metadataErrors", JSON_ARRAY, "an array of texts",
+                    &p->metadata_errors, err);
+    if (rc < 0)
+        return rc;
+    json_array_foreach((json_t *)p->metadata_errors, i, entry)
+    {
+        if (!json_is_string(entry))
+            return wrong(err, "metadataErrors", "an array of texts");
+    }
+    return 0;
+}
+
 /* They end up in what a shell evaluates. */
 static bool are_names(const json_t *env)
 {
@@ -223,6 +242,8 @@ int probe_read(const json_t *document, struct probe *ret_probe, struct drarun_er
             rc = read_pairs(document, &p, err);
         if (rc == 0)
             rc = read_numa_cpus(document, &p, err);
+        if (rc == 0)
+            rc = read_metadata(document, &p, err);
         if (rc == 0)
             rc = read_script(document, &p, err);
         if (rc < 0)

@@ -35,6 +35,7 @@
     X(VENDOR_SCRIPT_DIFFERS)                                                                       \
     X(VENDOR_SCRIPT_NOT_USED)                                                                      \
     X(GPUS_BY_DEVICE_PLUGIN)                                                                       \
+    X(METADATA_NOT_USED)                                                                           \
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \
     X(IMEX_CLIQUE_MISMATCH)                                                                        \

@@ -9,6 +9,7 @@
 
 #include "jobs/allocation.h"
 #include "launcher/cluster_files.h"
+#include "launcher/device_metadata.h"
 #include "launcher/env_print.h"
 #include "launcher/profile_file.h"
 #include "launcher/vendor_script.h"
@@ -206,7 +207,7 @@ static int look(const struct env_sources *s, struct env_inputs *in, struct draru
     int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
                           : inspect_probe(s->root, &files, &in->probe, err);
     strlist_done(&files);
-    return rc;
+    return rc == 0 ? device_metadata_probe(s->root, in->claims, in->probe, err) : rc;
 }
 
 bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile)
