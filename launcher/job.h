@@ -42,7 +42,7 @@ void job_interrupt(struct job *job, int signo);
  * ended in order. */
 void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why);
 
-/* For request_pods.prepare: what a worker says that it holds (docs/design/016-inspection.md;
+/* For request_pods.prepare: what a worker says that it holds (docs/design/018-inspection.md;
  * borrowed), and the message that takes what is derived of it; NULL without memory. */
 const json_t *job_inspection(const struct job *job, uint32_t worker);
 struct launch_message *job_launch(struct job *job, struct drarun_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker really holds, in one JSON document: the probe that plans are made of, and what the
- * preflight checks (docs/design/016-inspection.md has its shape). Reads sysfs, procfs and /dev and
+ * preflight checks (docs/design/018-inspection.md has its shape). Reads sysfs, procfs and /dev and
  * opens device nodes without waiting; no thread of its own, nothing kept. */
 #ifndef DRARUN_INSPECT_INSPECT_H
 #define DRARUN_INSPECT_INSPECT_H

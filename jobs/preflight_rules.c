@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with a worker, and when: docs/design/018-inspection.md has the table. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/claims.h"
+#include "jobs/preflight_private.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+
+#define MIB (INT64_C(1) << 20)
+#define GIB (INT64_C(1) << 30)
+#define UNLIMITED (-1)
+
+/* A container's usual limits (64 KiB, 8 MiB) are too small for any NIC's queues; NCCL's and MPI's
+ * buffers come on top. */
+#define MEMLOCK_LEAST (64 * MIB)
+#define MEMLOCK_ENOUGH (1 * GIB)
+/* A container's own /dev/shm has 64 MiB. */
+#define SHM_LEAST (128 * MIB)
+#define SHM_ENOUGH (1 * GIB)
+#define SESSION_LEAST (1 * MIB)
+
+/* One worker under inspection. */
+struct look {
+    struct preflight_run *run;
+    const struct job_spec *spec;
+    const struct plan_worker *planned; /* NULL: no plan */
+    const json_t *document, *verbs;
+    uint32_t index;
+    bool rdma; /* it is to move data by verbs */
+};
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool is_false(const json_t *object, const char *key)
+{
+    return json_is_false(json_object_get(object, key));
+}
+
+/* False where it is not known. */
+static bool number_at(const json_t *object, const char *key, int64_t *ret_value)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value))
+        return false;
+    *ret_value = json_integer_value(value);
+    return true;
+}
+
+/* "64 KiB", "8 MiB", "1.5 GiB". */
+static const char *bytes_text(int64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
+        value /= 1024;
+    snprintf(text, size, "%.*f %s", value < 10 && value != (double)(int64_t)value, value,
+             units[unit]);
+    return text;
+}
+
+#define refuse(look, code, cure, ...)                                                              \
+    preflight_add((look)->run, code, true, (look)->index, cure, __VA_ARGS__)
+#define warn(look, code, cure, ...)                                                                \
+    preflight_add((look)->run, code, false, (look)->index, cure, __VA_ARGS__)
+
+/* ---- NICs ---- */
+
+static const json_t *find_named(const json_t *list, const char *key, const char *name)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)list, i, item)
+    {
+        if (strcmp(text_at(item, key), name) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+#define NIC_CURE                                                                                   \
+    "does the container list its claim, and does the NIC's driver put the device into the pod "    \
+    "(kubectl describe resourceclaim, the driver's log on the node)?"
+
+static void check_port(const struct look *look, const char *device, const json_t *port)
+{
+    int64_t number = 1, gids = 0;
+    number_at(port, "number", &number);
+    if (is_false(port, "active"))
+        refuse(look, PREFLIGHT_LINK_DOWN,
+               "look at the node's cable and switch port and, with InfiniBand, at the subnet "
+               "manager; until then keep the job from the node (a taint on the device does)",
+               "the link of its NIC %s, port %" PRId64 ", is %s", device, number,
+               text_at(port, "state")[0] ? text_at(port, "state") : "not active");
+    else if (number_at(port, "gids", &gids) && gids == 0)
+        refuse(look, PREFLIGHT_NO_GID,
+               "RoCE takes its address from the NIC's interface: has the driver given it one, and "
+               "is the interface in the pod?",
+               "its NIC %s, port %" PRId64 ", has no GID", device, number);
+}
+
+static void check_device(const struct look *look, const json_t *verbs)
+{
+    size_t i;
+    json_t *port;
+    if (is_false(verbs, "opens"))
+        refuse(look, PREFLIGHT_VERBS_CLOSED,
+               "the driver must allow the container to read and write that node (deviceNodes of "
+               "its CDI specification), for the container's user too",
+               "it cannot open %s of its NIC %s: %s", text_at(verbs, "path"),
+               text_at(verbs, "device"), text_at(verbs, "why"));
+    json_array_foreach(json_object_get(verbs, "ports"), i, port)
+    {
+        check_port(look, text_at(verbs, "device"), port);
+    }
+}
+
+static void check_planned_nic(const struct look *look, const struct plan_nic *nic)
+{
+    const struct device *device = &nic->device;
+    const json_t *netdevs = json_object_get(look->document, "netdevs");
+    const json_t *found = nic->ibdev ? find_named(look->verbs, "device", nic->ibdev) : NULL;
+    if (look->rdma && found)
+        check_device(look, found);
+    else if (look->rdma)
+        refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
+               "its claimed NIC %s has no RDMA device in the pod", nic->label);
+    else if (device->pod_name && netdevs && !find_named(netdevs, "name", device->pod_name))
+        refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
+               "its claimed NIC %s has no interface %s in the pod", nic->label, device->pod_name);
+}
+
+static void check_nics(const struct look *look)
+{
+    size_t i, count = json_array_size(look->verbs);
+    json_t *verbs;
+    if (look->planned) {
+        for (i = 0; i < look->planned->nic_count; i++)
+            check_planned_nic(look, &look->planned->nics[i]);
+        return;
+    }
+    if (!look->rdma)
+        return;
+    if (count < look->spec->nics.count)
+        refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs", count,
+               look->spec->nics.count);
+    json_array_foreach((json_t *)look->verbs, i, verbs)
+    {
+        check_device(look, verbs);
+    }
+}
+
+/* ---- limits ---- */
+
+static void check_memlock(const struct look *look)
+{
+    const json_t *limits = json_object_get(look->document, "limits");
+    char text[32];
+    int64_t memlock = 0, uid = 0;
+    if (!look->rdma || !is_false(limits, "ipcLock") || !number_at(limits, "memlock", &memlock) ||
+        memlock == UNLIMITED || memlock >= MEMLOCK_ENOUGH)
+        return;
+    bytes_text(memlock, text, sizeof text);
+    /* a capability of a container reaches only processes of root */
+    bool user = number_at(limits, "uid", &uid) && uid != 0;
+    const char *cure =
+        user
+            ? "the container's user is not root, whom the capability IPC_LOCK does not reach: run "
+              "it as root, or raise the container runtime's LimitMEMLOCK on the nodes to infinity"
+            : "add the capability IPC_LOCK to the container (securityContext.capabilities.add), or "
+              "raise the container runtime's LimitMEMLOCK on the nodes to infinity";
+    if (memlock < MEMLOCK_LEAST)
+        refuse(look, PREFLIGHT_MEMLOCK, cure,
+               "it may lock %s of memory, and RDMA locks what it moves", text);
+    else
+        warn(look, PREFLIGHT_MEMLOCK, cure, "it may lock no more than %s of memory for RDMA", text);
+}
+
+static uint32_t ranks_of(const struct look *look)
+{
+    if (look->spec->ranks_per_worker)
+        return look->spec->ranks_per_worker;
+    return look->planned && look->planned->gpu_count > 0 ? (uint32_t)look->planned->gpu_count
+           : look->spec->gpus.count                      ? look->spec->gpus.count
+                                                         : 1;
+}
+
+#define SHM_CURE                                                                                   \
+    "mount an emptyDir with medium Memory at /dev/shm (drarun does where the template mounts "     \
+    "nothing there), and leave it room in the memory limit"
+
+static void check_shm(const struct look *look)
+{
+    const json_t *limits = json_object_get(look->document, "limits");
+    char text[32];
+    int64_t size = 0;
+    if (ranks_of(look) < 2 || !number_at(limits, "shm", &size) || size == UNLIMITED)
+        return;
+    bytes_text(size, text, sizeof text);
+    if (size < SHM_LEAST)
+        refuse(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm has %s, for %u ranks", text,
+               ranks_of(look));
+    else if (size < SHM_ENOUGH && look->spec->gpus.count > 0)
+        warn(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm has only %s, for %u ranks", text,
+             ranks_of(look));
+    if (is_false(limits, "shmInMemory"))
+        warn(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm is not in memory");
+}
+
+static void check_session(const struct look *look)
+{
+    const json_t *session = json_object_get(look->document, "session");
+    const char *dir = text_at(session, "dir");
+    char text[32];
+    int64_t room = 0;
+    if (!session)
+        return;
+    if (!dir[0])
+        refuse(look, PREFLIGHT_SESSION,
+               "mount an emptyDir at /tmp, or set TMPDIR to a directory that the user may write",
+               "it can write neither $TMPDIR, /tmp, /dev/shm nor /run");
+    else if (number_at(session, "free", &room) && room != UNLIMITED && room < SESSION_LEAST)
+        refuse(look, PREFLIGHT_SESSION, "make room there, or set TMPDIR to another directory",
+               "%s has %s left", dir, bytes_text(room, text, sizeof text));
+}
+
+/* ---- GPUs ---- */
+
+static bool any_mig(const struct plan_worker *worker)
+{
+    for (size_t i = 0; worker && i < worker->gpu_count; i++)
+        if (worker->gpus[i].device.kind == DEVICE_MIG)
+            return true;
+    return false;
+}
+
+static void check_gpus(const struct look *look)
+{
+    const json_t *probe = json_object_get(look->document, "probe");
+    int64_t seen = 0;
+    int64_t wanted = look->planned ? (int64_t)look->planned->gpu_count : look->spec->gpus.count;
+    size_t i;
+    json_t *node;
+    if (wanted > 0 && !any_mig(look->planned) && number_at(probe, "visibleGpus", &seen) &&
+        seen < wanted)
+        refuse(look, PREFLIGHT_GPU_MISSING,
+               "does the container list its claim, and does the node have NVIDIA's container "
+               "toolkit with CDI?",
+               "it sees %" PRId64 " of %" PRId64 " GPUs", seen, wanted);
+    json_array_foreach(json_object_get(look->document, "gpuNodes"), i, node)
+    {
+        if (wanted > 0 && is_false(node, "opens"))
+            refuse(look, PREFLIGHT_GPU_CLOSED,
+                   "the driver must allow the container's user to read and write that node",
+                   "it may not open %s: %s", text_at(node, "path"), text_at(node, "why"));
+    }
+}
+
+/* ---- alignment ---- */
+
+static void check_alignment(const struct look *look)
+{
+    const struct plan *plan = look->run->in->plan;
+    if (!plan || look->spec->align != SPEC_ALIGN_REQUIRED ||
+        claims_alignment(look->spec) != CLAIMS_ALIGNED_IN_POD)
+        return;
+    for (size_t i = 0; i < plan->warnings.count; i++) {
+        const struct warning *warning = &plan->warnings.list[i];
+        if (warning->worker == (int32_t)look->index &&
+            (warning->code == WARN_MISALIGNED_SYS || warning->code == WARN_MISALIGNED_PHB))
+            refuse(look, PREFLIGHT_NOT_ALIGNED,
+                   "claim the GPUs, too, so that a constraint can pair them, take whole nodes, or "
+                   "say align: preferred",
+                   "align: required, but %s", warning->detail);
+    }
+}
+
+/* ---- workers against each other ---- */
+
+static const json_t *versions_of(const struct preflight_input *in, uint32_t worker)
+{
+    return json_object_get(in->workers[worker].inspection, "versions");
+}
+
+static void check_versions(const struct look *look)
+{
+    const struct preflight_input *in = look->run->in;
+    static const char *const keys[] = {"pmix", "drarun"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *own = text_at(versions_of(in, look->index), keys[i]);
+        const char *first = text_at(versions_of(in, 0), keys[i]);
+        if (!own[0] || !first[0] || strcmp(own, first) == 0)
+            continue;
+        preflight_add(look->run, PREFLIGHT_VERSIONS, i == 0, look->index,
+                      "use one image of drarun for all workers: their data do not mix",
+                      "its agent carries %s %s, worker 0's %s", i == 0 ? "libpmix" : "drarun", own,
+                      first);
+    }
+}
+
+static size_t hca_count(const struct preflight_input *in, uint32_t worker)
+{
+    return json_array_size(json_object_get(in->workers[worker].inspection, "verbs"));
+}
+
+/* "8 on workers 0-2, 7 on worker 3": every group, in the order of their first workers. */
+static void add_groups(const struct preflight_input *in, struct buf *out)
+{
+    for (uint32_t w = 0; w < in->count; w++) {
+        size_t count = hca_count(in, w);
+        uint32_t seen = 0, more = 0;
+        while (seen < w && hca_count(in, seen) != count)
+            seen++;
+        if (seen < w || !in->workers[w].inspection)
+            continue;
+        for (uint32_t other = w + 1; other < in->count; other++)
+            more += in->workers[other].inspection && hca_count(in, other) == count;
+        buf_printf(out, "%s%zu on worker %u", out->len ? ", " : "", count, w);
+        if (more > 0)
+            buf_printf(out, " and %u more", more);
+    }
+}
+
+static void check_hca_counts(struct preflight_run *run)
+{
+    const struct preflight_input *in = run->in;
+    bool reported = false;
+    for (uint32_t w = 1; w < in->count && !reported; w++) {
+        struct buf groups = BUF_INIT;
+        if (!in->workers[0].inspection || !in->workers[w].inspection ||
+            hca_count(in, w) == hca_count(in, 0))
+            continue;
+        add_groups(in, &groups);
+        preflight_add(
+            run, PREFLIGHT_HCA_COUNT, true, w,
+            "NCCL and MPI pair the NICs of two workers by their number: give every worker "
+            "the same claim, on nodes of one kind",
+            "the workers hold different numbers of RDMA devices: %s",
+            groups.data ? groups.data : "");
+        run->failed |= groups.failed;
+        buf_done(&groups);
+        reported = true;
+    }
+}
+
+/* ---- all ---- */
+
+static bool moves_by_verbs(const struct preflight_input *in, const struct plan_worker *planned)
+{
+    if (planned)
+        return planned->nic_count > 0 && planned->profile && planned->profile->data == PROFILE_RDMA;
+    return in->spec->nics.count > 0 && in->spec->network == SPEC_NETWORK_RDMA;
+}
+
+static void check_worker(struct preflight_run *run, uint32_t worker)
+{
+    static void (*const checks[])(const struct look *) = {
+        check_nics, check_memlock,   check_shm,      check_session,
+        check_gpus, check_alignment, check_versions,
+    };
+    const struct preflight_input *in = run->in;
+    const json_t *document = in->workers[worker].inspection;
+    const struct plan_worker *planned =
+        in->plan && worker < in->plan->worker_count ? &in->plan->workers[worker] : NULL;
+    struct look look = {.run = run,
+                        .spec = in->spec,
+                        .planned = planned,
+                        .document = document,
+                        .verbs = json_object_get(document, "verbs"),
+                        .index = worker,
+                        .rdma = moves_by_verbs(in, planned)};
+    if (!document) {
+        refuse(&look, PREFLIGHT_NOT_INSPECTED,
+               "use the same release of drarun in the launcher and in the workers",
+               "its agent did not say what it holds");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++)
+        checks[i](&look);
+}
+
+void preflight_rules(struct preflight_run *run)
+{
+    bool rdma = false;
+    for (uint32_t w = 0; w < run->in->count; w++) {
+        check_worker(run, w);
+        rdma |= moves_by_verbs(run->in, run->in->plan && w < run->in->plan->worker_count
+                                            ? &run->in->plan->workers[w]
+                                            : NULL);
+    }
+    if (rdma)
+        check_hca_counts(run);
+}
