@@ -567,6 +567,62 @@ def test_the_vendors_file_confirms(derive):
     assert plan["env"]["NCCL_NET"] == "gIB" and codes(plan) == ["PROFILE_FILE_MISSING"]
 
 
+GIB = "/usr/local/gib/scripts/set_nccl_env.sh"
+
+
+@rule("D10", "W:VENDOR_SCRIPT_DIFFERS")
+@pytest.mark.parametrize("script,user,expected", [
+    ({"NCCL_IB_TC": "60"}, {}, {"NCCL_IB_TC": "60", "NCCL_NET": "gIB", "NCCL_CROSS_NIC": None}),
+    ({"NCCL_NEW": "1"}, {}, {"NCCL_NEW": "1", "NCCL_IB_TC": None}),
+    ({"NCCL_NET": "other"}, {}, {"NCCL_NET": "other"}),
+    ({"NCCL_SOCKET_IFNAME": "eth9"}, {}, {"NCCL_SOCKET_IFNAME": "eth0"}),
+    ({"NCCL_IB_TC": "60"}, {"NCCL_IB_TC": "7"}, {"NCCL_IB_TC": "7"}),
+], ids=str)
+def test_the_vendors_script_knows_better(derive, script, user, expected):
+    world = World([gpu(0)], [nic(0)], {INSTANCE: "a4-highgpu-8g"}, userEnv=user)
+    world.workers[0]["probe"]["script"] = {"path": GIB, "env": script}
+    plan = derive(world)
+    assert {name: plan["env"].get(name) for name in expected} == expected
+    assert "VENDOR_SCRIPT_DIFFERS" in codes(plan)
+
+
+@rule("D10", "W:VENDOR_SCRIPT_NOT_USED")
+def test_a_script_in_vain_leaves_the_table(derive):
+    world = World([gpu(0)], [nic(0)], {INSTANCE: "a4-highgpu-8g"})
+    world.workers[0]["probe"]["script"] = {"path": GIB, "reason": "ended with status 1"}
+    plan = derive(world)
+    assert plan["env"]["NCCL_IB_TC"] == "52" and codes(plan) == ["VENDOR_SCRIPT_NOT_USED"]
+
+
+@rule("D11")
+@pytest.mark.parametrize("product,there,profile", [
+    ("NVIDIA B200", True, "gke-a4"), ("NVIDIA H200", True, "gke-a3u"), ("NVIDIA GB200", True, "gke-a4x"),
+    ("NVIDIA B200", False, "generic-roce"), ("NVIDIA H100 80GB HBM3", True, "generic-roce"), (None, True, "generic-roce"),
+])
+def test_the_vendors_file_and_the_gpu_tell(derive, product, there, profile):
+    world = World([gpu(0)], [nic(0, ib=dict(ROCE, name="mlx5_0"))])
+    world.workers[0]["probe"].update(files={GIB: there}, gpus=[{"pci": "0000:11:00.0", "product": product}])
+    assert derive(world)["profile"] == profile
+
+
+@rule("A6", "W:METADATA_NOT_USED")
+@pytest.mark.parametrize("told,rails,warned", [
+    ({"ifName": "gpu7rdma0"}, [7], []),
+    ({"ifName": "gpu7rdma0", "resource.kubernetes.io/pciBusID": "0000:99:00.0"}, [0], ["METADATA_NOT_USED"]),
+    ({}, [0], []),
+], ids=str)
+def test_device_metadata_comes_last(derive, told, rails, warned):
+    """The interface's name on the host, which tells the rail, stands nowhere else; a slice is not contradicted."""
+    world = World([gpu(0)], [nic(0)])
+    device = {"driver": "dra.net", "pool": "node-0", "name": world.nics[0]["name"],
+              "attributes": {name: {"string": text} for name, text in told.items()}}
+    world.workers[0]["probe"]["metadata"] = [{
+        "kind": "DeviceMetadata", "apiVersion": "metadata.resource.k8s.io/v1beta1",
+        "metadata": {"name": "nics"}, "requests": [{"name": "nic", "devices": [device]}]}]
+    plan = derive(world)
+    assert uses(plan, "rails") == [rails] and codes(plan) == warned
+
+
 # ---- H: NCCL_IB_HCA, NCCL_IB_GID_INDEX ----
 
 @rule("H1")
