@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test bed's own Kubernetes (support/cluster): each thing that other tests lean on, seen to work."""
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.build import SOURCE
-from support.cluster import Cluster, missing, state
+from support.cluster import Cluster, devices, missing, state
 
 READER = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
           "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}
@@ -186,3 +187,121 @@ def test_lost_nodes_are_noticed():
         third.wait_ready()
         folder, groups = cluster.folder, (cluster.folder / "cgroups").read_text().split()
     assert not folder.exists() and groups and not any(Path(each).exists() for each in groups)
+
+
+ROOT = "resource.kubernetes.io/pcieRoot"
+
+
+def job_manifests(drarun, folder, workers, gpus, nics, **spec):
+    path = folder / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+        "workers": workers, "image": "localhost/busybox:1", "command": ["true"], "devices": {
+            "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
+            "nics": {"count": nics, "class": "dranet", "selector": 'device.attributes["dra.net"].rdma == true'},
+            "align": "required"}, **spec}}))
+    items = json.loads(drarun("render", "--format", "json", path).ok().out)["items"]
+    return [each for each in items if each["kind"] in ("ResourceClaim", "Pod")]
+
+
+def results(claim):
+    return claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+
+
+def test_scheduler_aligns_all(drarun, control_plane, tmp_path):
+    """32 workers with a GPU and a NIC each on 4 captured machines of 8: each pair on one PCIe root."""
+    control_plane.fake_nodes(4, "a4-highgpu-8g")
+    api = control_plane.api
+    api.make(*job_manifests(drarun, tmp_path, 32, 1, 1))
+    pods = control_plane.wait(lambda: control_plane.kubectl("describe", "pods"), lambda: (
+        found := api.get("v1", "Pod", namespace="default"),
+        all(each["status"].get("phase") == "Running" for each in found) and found)[1], 60)
+    assert len(pods) == 32 and len({each["status"]["podIP"] for each in pods}) == 32
+    roots = {(each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"]):
+             device["attributes"].get(ROOT, {}).get("string")
+             for each in api.get("resource.k8s.io/v1", "ResourceSlice") for device in each["spec"]["devices"]}
+    claims = api.get("resource.k8s.io/v1", "ResourceClaim", namespace="default")
+    pairs = [[roots[one["driver"], one["pool"], one["device"]] for one in results(claim)] for claim in claims]
+    assert len(pairs) == 32 and all(len(pair) == 2 and pair[0] == pair[1] for pair in pairs), pairs
+    for pod in pods:
+        api.delete("v1", "Pod", pod["metadata"]["name"], "default")
+    control_plane.wait("deleted pods stay", lambda: not api.get("v1", "Pod", namespace="default"), 30)
+
+
+@pytest.fixture(scope="session")
+def drivers(cluster):
+    cluster.device_classes()
+    started = [cluster.driver(i, name, found).start() for i in range(2)
+               for name, found in (("gpu.nvidia.com", devices.gpus(2)), ("dra.net", devices.nics(2, i)))]
+    return [each.wait() for each in started]
+
+
+def claim(name, *requests):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default"},
+            "spec": {"devices": {"requests": [{"name": kind, "exactly": {"deviceClassName": kind_of}}
+                                              for kind, kind_of in requests],
+                                 "constraints": [{"requests": [each[0] for each in requests], "matchAttribute": ROOT}]}}}
+
+
+def claiming(cluster, name, script, node, claim_name=None):
+    return cluster.pod(name, ["sh", "-c", script], node=None, nodeSelector={"kubernetes.io/hostname": node},
+                       container={"resources": {"claims": [{"name": "devices"}]}},
+                       resourceClaims=[{"name": "devices", "resourceClaimName": claim_name or name}])
+
+
+def test_claims_are_prepared_on_two_nodes(cluster, drivers):
+    """The devices are in the containers, and the pods hear each other over them."""
+    script = ('env | grep ^DEVICE_ | sort; ls -l /dev/nvidia? | cut -c1; ip -o -4 addr show up | grep -o "gpu.*/16"; '
+              'while :; do nc -l -p 5000 -e hostname; done')
+    pods = []
+    for i in range(2):
+        cluster.api.make(claim(f"prepared-{i}", ("gpu", "gpu.nvidia.com"), ("nic", "dranet")))
+        pods.append(claiming(cluster, f"prepared-{i}", script, f"n{i}").make())
+    for i, pod in enumerate(pods):
+        pod.wait_phase("Running")
+        log = cluster.wait("no log", lambda: pod.log().count("\n") == 4 and pod.log(), 10).splitlines()
+        k = log[0][len("DEVICE_GPU_")]
+        assert log == [f"DEVICE_GPU_{k}=gpu", f"DEVICE_NIC_{k}=nic", "c", f"gpu{k}rdma0    inet 10.97.{i}.{int(k) + 1}/16"]
+        status = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", pod.name, "default")["status"]
+        assert status["devices"][0]["networkData"] == {
+            "interfaceName": f"gpu{k}rdma0", "ips": [f"10.97.{i}.{int(k) + 1}/16"]}
+    heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
+                             "10.97.1.1", "5000"], input="")
+    assert heard == "prepared-1\n"
+    for pod in pods:
+        pod.delete()
+        cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", pod.name, "default")
+    assert "w" not in [line.split()[1][0] for line in cluster.node(0).ok(["ip", "-o", "link"]).splitlines()]
+
+
+def test_driver_faults(cluster, drivers):
+    """Prepare hangs, then works; it refuses, and the pod's events say why."""
+    first = drivers[0]
+    for name in ("hangs", "refused"):
+        cluster.api.make(claim(name, ("gpu", "gpu.nvidia.com")))
+    first.fault(hang=True)
+    pod = claiming(cluster, "hangs", "env | grep ^DEVICE_", "n0").make()
+    cluster.wait("Prepare is not called", lambda: results(
+        cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "hangs", "default")), 20)
+    assert pod.get()["status"]["phase"] == "Pending"
+    first.fault()
+    assert pod.ended().startswith("DEVICE_GPU_")
+    first.fault(refuse="no power on slot 7")
+    refused = claiming(cluster, "refused", "true", "n0").make()
+    cluster.wait(refused.describe, lambda: "no power on slot 7" in refused.describe(), 20)
+    first.fault()
+    for each in (pod, refused):
+        each.delete()
+        cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", each.name, "default")
+
+
+def test_driver_not_registered(cluster):
+    """Its slices are there, so that the scheduler allocates, and the kubelet does not know it."""
+    cluster.device_classes()
+    other = cluster.driver(1, "other.example.com", devices.gpus(1)).start(register=False).wait()
+    assert other.published() == ["gpu-0"] and not other.registered()
+    cluster.api.make(devices.device_class("other", "other.example.com"), claim("unknown", ("gpu", "other")))
+    pod = claiming(cluster, "unknown", "true", "n1").make()
+    cluster.wait(pod.describe, lambda: "other.example.com is not registered" in pod.describe() or
+                 "not registered" in pod.describe(), 20)
+    pod.delete()
+    other.stop()

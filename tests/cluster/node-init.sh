@@ -12,6 +12,9 @@ ip link set lo up
 ip addr add "$address/24" dev eth0
 ip link set eth0 up
 ip route add default via "$gateway"
+ip link add rails type bridge forward_delay 0 # NICs of the test driver, see tools/netdev.go
+ip link set rail0 master rails up
+ip link set rails up
 echo 1 >/proc/sys/net/ipv4/ip_forward
 
 # The machine's sysctls are not this node's to set, but for its network's. The kubelet insists on six
@@ -50,7 +53,8 @@ else
     mount -t cgroup2 cgroup2 /sys/fs/cgroup
     mkdir /sys/fs/cgroup/init
     echo $$ >/sys/fs/cgroup/init/cgroup.procs
-    for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
+    read -ra controllers </sys/fs/cgroup/cgroup.controllers
+    for controller in "${controllers[@]}"; do
         echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control
     done
 fi

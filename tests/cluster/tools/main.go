@@ -4,15 +4,25 @@
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 func main() {
 	commands := map[string]func() error{
 		"allocate":       allocate,
 		"allocate-batch": allocateBatch,
+		"dra-driver":     draDriver,
+		"dra-netdev":     draNetdev,
+		"fake-kubelet":   fakeKubelet,
 	}
 	name := filepath.Base(os.Args[0])
 	command := commands[name]
@@ -24,4 +34,21 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
+}
+
+// untilSignal ends with SIGTERM or SIGINT.
+func untilSignal() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+}
+
+// connect parses the command line and speaks to the server that -kubeconfig names, as fast as it likes.
+func connect() (*kubernetes.Clientset, error) {
+	path := flag.String("kubeconfig", "", "the API server and who we are there")
+	flag.Parse()
+	config, err := clientcmd.BuildConfigFromFlags("", *path)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 1000, 2000
+	return kubernetes.NewForConfig(config)
 }

@@ -12,6 +12,8 @@ from ..build import SOURCE
 from .api import wait
 from . import image as images
 from .audit import Audit
+from .daemon import Daemon
+from .devices import CLASSES, Driver, fake_machine
 from .keys import Authority
 from .network import Bridge, Loopback
 from .node import Node
@@ -55,7 +57,7 @@ class Cluster:
             pytest.skip(reason)
         self.programs = fetched()[0]
         self.state, self.network, self.plane = None, None, None
-        self.nodes = []
+        self.nodes, self.fake_kubelet = [], None
         try:
             self._start(nodes, gang, images)
         except BaseException:
@@ -75,9 +77,7 @@ class Cluster:
         self.plane.start_servers()
         self.nodes = [Node(self, i) for i in range(nodes)]
         for node in self.nodes:
-            node.start(nodes)
-        for name in ("pause", *wanted) if nodes else ():
-            self.image(name)
+            node.start(nodes, self.store(wanted))
         self.plane.wait_ready()
         self.plane.start_others()
         for node in self.nodes:
@@ -86,6 +86,10 @@ class Cluster:
         for node in self.nodes:
             node.wait_ready()
 
+    def store(self, wanted):
+        """A containerd directory with the images that every node has from its start."""
+        return images.store(self.programs, [images.image(name, self.programs) for name in ("pause", *wanted)])
+
     def node(self, index):
         return self.nodes[index]
 
@@ -93,8 +97,10 @@ class Cluster:
         """Imports an image into every node; its full name. name: one that image.py knows, or with root,
         a directory, any name: localhost/NAME:1 holds that directory."""
         packed = images.pack(f"localhost/{name}:1", root, config) if root else images.image(name, self.programs)
-        for node in self.nodes:
-            node.import_image(packed)
+        imports = [node.start_import(packed) for node in self.nodes]
+        for each in imports:
+            assert each.wait(images.IMPORT_S) == 0, f"{packed} is not imported: {each.stderr.read()}"
+            each.stderr.close()
         return f"localhost/{name}:1"
 
     def kubeconfig(self, user="admin", groups=(), namespace="default"):
@@ -130,6 +136,28 @@ class Cluster:
         """with cluster.clean_namespace("x") as namespace: fails when anything is left in it at the end."""
         return held_to_be_clean(self, name, seconds)
 
+    def device_classes(self):
+        """Makes the classes gpu.nvidia.com and dranet, once."""
+        for each in CLASSES:
+            if not self.api.get("resource.k8s.io/v1", "DeviceClass", each["metadata"]["name"]):
+                self.api.make(each)
+
+    def driver(self, index, name, devices):
+        """A Driver for real node index, not yet started: devices.gpus(8), devices.nics(8, index)."""
+        return Driver(self.nodes[index], name, devices)
+
+    def fake_nodes(self, count, machine, resources=None, prefix="fake"):
+        """Adds nodes that are objects: a captured machine's slices and labels. Pods bound to them run, in
+        what the API says, until they are deleted or the seconds of their annotation
+        test.drarun.dev/ends have passed."""
+        assert not self.nodes, "nodes that nobody speaks for are lost beside real ones"
+        self.device_classes()
+        if self.fake_kubelet is None:
+            self.fake_kubelet = Daemon("fake-kubelet", [self.programs / "fake-kubelet", "-kubeconfig",
+                                                        self.kubeconfig()], self.folder / "fake-kubelet.log").start()
+        for i in range(count):
+            self.api.make(*fake_machine(machine, f"{prefix}{i}", resources))
+
     def pod(self, name, command=None, **how):
         """A Pod, not yet made: image=, node="n0", namespace=, container={...}, and fields of its spec."""
         return Pod(self, name, command, **how)
@@ -150,6 +178,8 @@ class Cluster:
             node.end()
         for node in self.nodes:
             node.wait_end()
+        if self.fake_kubelet:
+            self.fake_kubelet.kill()
         for part in (self.plane, self.network, self.state):
             if part:
                 part.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images for pods, packed from directories into the cache and imported into each node's containerd. There
 is no registry: a name begins with localhost/, and a pod's pull policy is IfNotPresent or Never."""
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -15,10 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from .api import wait
+from .daemon import Daemon
 from ..build import BUILD, SOURCE
 
+IMPORT = ["-n", "k8s.io", "images", "import", "--local"]  # of ctr
+IMPORT_S = 120
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-KEPT = 40  # packed images that the cache keeps
+KEPT = 16  # packed images, and stores, that the cache keeps: the last ones used
 
 
 def cache():
@@ -36,8 +41,9 @@ def _signature(root):
         for name in sorted(folders + files):
             path = os.path.join(folder, name)
             at = os.lstat(path)
-            link = os.readlink(path) if os.path.islink(path) else ""
-            seen.update(f"{os.path.relpath(path, root)} {at.st_mode} {at.st_size} {at.st_mtime_ns} {link}\n".encode())
+            what = (os.readlink(path) if os.path.islink(path) else
+                    "" if os.path.isdir(path) else f"{at.st_size} {at.st_mtime_ns}")
+            seen.update(f"{os.path.relpath(path, root)} {at.st_mode} {what}\n".encode())
     return seen.hexdigest()
 
 
@@ -46,24 +52,89 @@ def pack(name, root, config=None):
     {"Entrypoint": ..., "Env": ..., "User": ...}."""
     config = {"Env": [f"PATH={PATH}"], **(config or {})}
     key = hashlib.sha256(json.dumps([1, name, _signature(root), config]).encode()).hexdigest()[:16]
-    folder = cache()
-    packed = folder / f"{name.replace('/', '-').replace(':', '-')}-{key}.tar"
-    with open(folder / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    packed = cache() / f"{name.replace('/', '-').replace(':', '-')}-{key}.tar"
+    with _locked():
         if packed.exists():
             os.utime(packed)
         else:
             _pack(name, root, config, packed)
-            for old in sorted(folder.glob("*.tar"), key=os.path.getmtime)[:-KEPT]:
+            for old in _oldest("*.tar"):
                 old.unlink()
     return packed
+
+
+@contextlib.contextmanager
+def _locked():
+    with open(cache() / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _oldest(pattern):
+    return sorted(cache().glob(pattern), key=os.path.getmtime)[:-KEPT]
+
+
+def store(programs, packed):
+    """The root directory of a containerd, in the cache, that has these archives imported and unpacked. Each
+    one is made of the one without the last archive, so those that change most often stand last."""
+    with _locked():
+        made = None
+        for count in range(1, len(packed) + 1):
+            key = hashlib.sha256("\n".join(each.name for each in packed[:count]).encode()).hexdigest()[:16]
+            found = cache() / f"store-{key}"
+            if found.exists():
+                os.utime(found)
+            else:
+                _import(programs, made, packed[count - 1], found)
+                for old in _oldest("store-*"):
+                    shutil.rmtree(old)
+            made = found
+        return made
+
+
+def copy_store(source, target):
+    """Files are shared as hard links, as nothing writes to an image's; databases are copied."""
+    run = subprocess.run(["cp", "-al", source, target], capture_output=True, text=True)
+    if run.returncode != 0:  # another file system
+        shutil.rmtree(target, ignore_errors=True)
+        subprocess.run(["cp", "-a", source, target], check=True)
+        return
+    for path in target.rglob("*.db"):
+        path.unlink()
+        shutil.copy2(source / path.relative_to(target), path)
+
+
+def _import(programs, base, packed, made):
+    """Runs a containerd of its own for a moment."""
+    with tempfile.TemporaryDirectory(prefix="dt-store-", dir=made.parent) as work:
+        root, state = Path(work) / "root", Path(work) / "state"
+        copy_store(base, root) if base else root.mkdir()
+        settings, socket = Path(work) / "settings.toml", Path(work) / "socket"
+        settings.write_text(f"version = 3\nroot = '{root}'\nstate = '{state}'\n"
+                            "disabled_plugins = ['io.containerd.grpc.v1.cri', 'io.containerd.internal.v1.tracing',"
+                            "'io.containerd.snapshotter.v1.blockfile', 'io.containerd.snapshotter.v1.erofs']\n"
+                            f"[grpc]\naddress = '{socket}'\n")
+        log = Path(work) / "log"
+        daemon = Daemon("containerd", [programs / "containerd", "--config", settings], log).start()
+        try:
+            ctr = [programs / "ctr", "--address", socket]
+            wait(lambda: f"containerd does not start:\n{daemon.tail()}",
+                 lambda: daemon.check() or subprocess.run([*ctr, "version"], capture_output=True).returncode == 0,
+                 IMPORT_S, 0.02)
+            run = subprocess.run([*ctr, *IMPORT, packed], capture_output=True, text=True, timeout=IMPORT_S)
+            assert run.returncode == 0, f"{packed} is not imported: {run.stderr}"
+            daemon.process.terminate()
+            daemon.process.wait(20)
+        finally:
+            daemon.kill()
+        root.rename(made)
 
 
 def _pack(name, root, config, packed):
     with tempfile.TemporaryDirectory(dir=packed.parent) as work:
         layer = Path(work) / "layer"
-        subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-cf", layer,
-                        "."], check=True)
+        subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
+                        "--mtime=@0", "-cf", layer, "."], check=True)
         with open(layer, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         blobs = {}

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from .api import wait
+from .image import IMPORT, copy_store
 from .network import API, NOWHERE, node_address, pod_network
 from ..build import SOURCE
 
@@ -53,10 +54,12 @@ class Node:
             made.append(path)
         return made
 
-    def start(self, count):
-        """One of count nodes. Makes the namespaces and starts containerd; the kubelet as soon as the API server is there."""
-        for name in ("kubelet", "containerd", "log", "cni", "bin"):
+    def start(self, count, store):
+        """One of count nodes, with the images of this store. Makes the namespaces and starts containerd; the
+        kubelet is started once the API server is there."""
+        for name in ("kubelet", "log", "cni", "bin"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        copy_store(store, self.folder / "containerd")
         shutil.copy(self.cluster.programs / "pause", self.folder / "bin" / "pause")
         self._write_settings()
         init = [SOURCE / "tests/cluster/node-init.sh", self.folder, self.name, self.address, API]
@@ -99,6 +102,8 @@ class Node:
         run = self.cluster.network.run
         run("ip", "link", "add", f"v{self.name}", "type", "veth", "peer", "name", "eth0", "netns", self.pid)
         run("ip", "link", "set", f"v{self.name}", "master", "br0", "up")
+        run("ip", "link", "add", f"r{self.name}", "type", "veth", "peer", "name", "rail0", "netns", self.pid)
+        run("ip", "link", "set", f"r{self.name}", "master", "br1", "up")
         run("ip", "route", "add", pod_network(self.index), "via", self.address)
 
     def _write_settings(self):
@@ -167,9 +172,11 @@ class Node:
     def wait_containerd(self):
         wait(self._tail, lambda: self.run(["ctr", "version"]).returncode == 0, READY_S, 0.03)
 
-    def import_image(self, packed):
+    def start_import(self, packed):
+        """The process that imports an image."""
         self.wait_containerd()
-        self.ok(["ctr", "-n", "k8s.io", "images", "import", "--local", packed])
+        return subprocess.Popen([*self.under, self.cluster.programs / "ctr", *IMPORT, packed], text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def start_kubelet(self):
         self.daemon("kubelet", [

@@ -57,8 +57,8 @@ class Pod:
         assert status["phase"] == "Succeeded", f"{self.describe()}\n{self.log()}"
         return self.log()
 
-    def delete(self, grace=0, seconds=PHASE_S):
-        """Deletes it and waits until it is gone."""
+    def delete(self, grace=None, seconds=PHASE_S):
+        """Deletes it and waits until it is gone. grace: seconds; with 0 nobody waits for its node."""
         self.cluster.api.delete("v1", "Pod", self.name, self.namespace, grace)
         self.cluster.wait(lambda: f"pod {self.name} does not go:\n{self.describe()}", lambda: self.get() is None,
                           seconds)
