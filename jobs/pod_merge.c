@@ -165,6 +165,26 @@ static int merge_port(struct merge *m, json_int_t port)
                     json_pack("{s:s, s:I}", "name", "drarun-agent", "containerPort", port), false);
 }
 
+static int add_variable(struct merge *m, const char *name, json_t *value_take)
+{
+    return add_take(m, m->first, FIRST_PATH, "env", "name",
+                    json_pack("{s:s, s:o}", "name", name, "value", value_take), false);
+}
+
+/* Which worker of which job it is: the agent serves nobody who wants another one. An Indexed Job
+ * tells the index itself. */
+static int merge_identity(struct merge *m)
+{
+    int rc = 0;
+    if (m->options->owner_uid)
+        rc = add_variable(m, "DRARUN_JOB", json_string(m->options->owner_uid));
+    if (rc == 0)
+        rc = add_variable(m, "DRARUN_ATTEMPT", json_sprintf("%u", m->options->attempt));
+    if (rc == 0 && m->worker != POD_MERGE_INDEXED)
+        rc = add_variable(m, "DRARUN_WORKER", json_sprintf("%" PRId64, m->worker));
+    return rc;
+}
+
 /* The first container runs the agent; its command and args are what the ranks run, and the launcher
  * reads them from the spec. */
 static int merge_agent(struct merge *m)
@@ -178,9 +198,12 @@ static int merge_agent(struct merge *m)
         rc = add_take(m, m->first, FIRST_PATH, "env", "name", object_key_variable(m->spec), false);
     if (rc < 0)
         return rc;
+    rc = merge_identity(m);
+    if (rc < 0)
+        return rc;
     json_object_del(m->first, "args");
-    json_t *command =
-        json_pack("[s, s, o]", AGENT, "--listen", json_sprintf(":%" JSON_INTEGER_FORMAT, port));
+    json_t *command = json_pack("[s, s, o, s, s]", AGENT, "--listen",
+                                json_sprintf(":%" JSON_INTEGER_FORMAT, port), "--pod", "--once");
     return json_object_set_new(m->first, "command", command) < 0 ? no_memory(m) : 0;
 }
 

@@ -15,22 +15,23 @@
 #include "lib/base/file.h"
 
 /* libpmix and MPI libraries put sockets below the session directory: sun_path has 108 bytes. */
-#define BASE_MAX 40u
+#define LENGTH_MAX 70u
+#define NAME_USUAL 30u
 
-/* The i-th place to try; NULL after the last, "" for one that is none. */
-static const char *place(size_t i)
+/* The i-th place to try for a name of that length; NULL after the last, "" for one that is none. */
+static const char *place(size_t i, size_t length)
 {
     static const char *const fixed[] = {"/tmp", "/dev/shm", "/run"};
     const char *own = getenv("TMPDIR");
     if (i > 0)
         return i - 1 < ARRAY_LEN(fixed) ? fixed[i - 1] : NULL;
-    return own && own[0] == '/' && strlen(own) <= BASE_MAX ? own : "";
+    return own && own[0] == '/' && strlen(own) + 1 + length <= LENGTH_MAX ? own : "";
 }
 
 const char *session_base(void)
 {
     const char *base;
-    for (size_t i = 0; (base = place(i)) != NULL; i++)
+    for (size_t i = 0; (base = place(i, NAME_USUAL)) != NULL; i++)
         if (base[0] && faccessat(AT_FDCWD, base, W_OK | X_OK, AT_EACCESS) == 0)
             return base;
     return NULL;
@@ -48,7 +49,7 @@ static int make_somewhere(const char *name, char **ret_path, struct drarun_error
     struct buf tried = BUF_INIT;
     const char *base;
     int rc = -ENOENT;
-    for (size_t i = 0; (base = place(i)) != NULL; i++) {
+    for (size_t i = 0; (base = place(i, strlen(name))) != NULL; i++) {
         cleanup_free char *path = NULL;
         if (!base[0])
             continue;

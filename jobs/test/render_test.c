@@ -94,7 +94,7 @@ static void test_user_fields_stay(void **state)
     expect_json(pod, "spec.volumes.1", "{\"name\":\"drarun\",\"emptyDir\":{}}");
     expect_json(pod, "spec.volumes.2", "(missing)"); /* /dev/shm was there */
     expect_json(pod, "spec.containers.0.command",
-                "[\"/.drarun/bin/drarun-worker\",\"--listen\",\":7173\"]");
+                "[\"/.drarun/bin/drarun-worker\",\"--listen\",\":7173\",\"--pod\",\"--once\"]");
     expect_json(pod, "spec.containers.0.args", "(missing)");
     expect_json(pod, "spec.containers.0.env.0.name", "\"X\"");
     expect_json(pod, "spec.containers.0.securityContext.capabilities.add",

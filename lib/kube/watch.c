@@ -15,11 +15,12 @@
 #include "lib/kube/watch_event.h"
 #include "lib/kube/watch_store.h"
 
-#define SERVER_ENDS_S 300      /* and up to as much more by chance, as client-go has it */
-#define GRACE_MS 60000         /* for the server to end it */
-#define INITIAL_STALL_MS 20000 /* a streamed list that brings nothing for so long: in pages then   \
-                                */
-#define BRIEF_MS 1000          /* a watch that ends sooner counts as a failure */
+#define SERVER_ENDS_S 300 /* and up to as much more by chance, as client-go has it */
+#define GRACE_MS 60000    /* for the server to end it */
+#define INITIAL_STALL_MS                                                                           \
+    20000             /* a streamed list that brings nothing for so long: in pages then            \
+                       */
+#define BRIEF_MS 1000 /* a watch that ends sooner counts as a failure */
 #define REFUSED_MAX_MS 30000
 
 enum watch_phase {

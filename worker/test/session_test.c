@@ -97,7 +97,7 @@ static void name_goes_where_there_is_a_place(void **state)
     /* not a directory, then too long for the sockets below */
     setenv("TMPDIR", "/proc/version", 1);
     assert_string_equal(session_base(), "/tmp");
-    setenv("TMPDIR", "/tmp/a-name-that-leaves-no-room-for-the-sockets-of-mpi", 1);
+    setenv("TMPDIR", "/tmp/a-name-that-leaves-no-room-for-the-sockets-of-mpi-libraries", 1);
     assert_int_equal(session_make("drarun-session-test", &made, NULL), 0);
     assert_string_equal(made, "/tmp/drarun-session-test");
     assert_int_equal(session_remove(made), 0);
