@@ -10,6 +10,7 @@ from support.build import BUILD, SANITIZE, SOURCE
 from support.cluster import Cluster
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
+from support.pods import Pod
 from support.run import Runner
 
 
@@ -122,3 +123,18 @@ def machine(source, tmp_path):
             words += [option, path]
         return words
     return make
+
+
+@pytest.fixture
+def pod(drarun, tmp_path):
+    """pod(NAME=value...): an agent as in a pod with that environment; under, program as for
+    support.pods.Pod. All have one key."""
+    made = []
+
+    def make(under=(), program=BUILD / "bin" / "drarun-worker", **env):
+        made.append(Pod(drarun, tmp_path / "key", env, under, program))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()

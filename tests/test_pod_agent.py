@@ -1,98 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent in a worker pod (--pod): what it tells of its worker, and whom it serves."""
-import json
 import os
-import secrets
-import select
 import signal
 import subprocess
 import time
 
 import pytest
 
-from support.agents import Agents
-from support.build import SLOWER
-
 JOB = {"DRARUN_JOB": "0b6d3f0e", "DRARUN_ATTEMPT": "2", "DRARUN_WORKER": "1"}
-
-
-class Caller:
-    """A launcher by hand (programs/wire_caller.c)."""
-
-    def __init__(self, program, pod, words):
-        self.process = subprocess.Popen([program, pod.address, pod.key_file, *words],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.rest = ""
-
-    def line(self, timeout=10):
-        """The next message; fails when none comes in time."""
-        deadline = time.monotonic() + timeout * SLOWER
-        while "\n" not in self.rest:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                pytest.fail(f"no message within {timeout} s; so far {self.rest!r}")
-            data = os.read(self.process.stdout.fileno(), 65536).decode()
-            if not data:
-                return "gone"
-            self.rest += data
-        line, self.rest = self.rest.split("\n", 1)
-        return line
-
-    def inspection(self):
-        word, document = self.line().split(" ", 1)
-        assert word == "inspection", document
-        return json.loads(document)
-
-    def say(self, text):
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-
-    def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-
-
-class Pod:
-    def __init__(self, drarun, build, key_file, env, under=()):
-        self.key_file, self.program = key_file, build / "tests" / "programs" / "wire_caller"
-        if not key_file.exists():
-            key_file.touch(mode=0o600)
-            key_file.write_text(secrets.token_hex(32))
-        self.key = key_file.read_text()
-        self.callers = []
-        self.agent = drarun.start("--listen", "127.0.0.1:0", "--pod", "--once", under=under,
-                                  program=build / "bin" / "drarun-worker",
-                                  env={"DRARUN_KEY": self.key, **env})
-        self.address = f"127.0.0.1:{Agents.port(self.agent)}"
-        self.options = ["--agents", self.address, "--key-file", str(key_file)]
-
-    def call(self, job="0b6d3f0e", attempt=2, worker=1, generation=1, files=()):
-        caller = Caller(self.program, self, [job, str(attempt), str(worker), str(generation), *files])
-        self.callers.append(caller)
-        return caller
-
-    def close(self):
-        for caller in self.callers:
-            caller.close()
-
-
-@pytest.fixture
-def pod(drarun, build, tmp_path):
-    """pod(NAME=value...): an agent as in a pod with that environment. All have one key."""
-    made = []
-
-    def make(under=(), **env):
-        made.append(Pod(drarun, build, tmp_path / "key", env, under))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 # ---- what it holds ----
