@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/pairing.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -78,59 +79,73 @@ static uint32_t fastest(const struct topo_view *view)
     return mbps;
 }
 
-/* A NIC of the fastest kind that this GPU may use by this path. */
-static bool candidate(const struct topo_view *view, size_t gpu, size_t nic, enum topo_path path)
+/* Those that may be paired: usable GPUs, and NICs of the fastest kind. Slower NICs, as of storage,
+ * belong to nobody. */
+struct candidates {
+    size_t gpus[PAIRING_MAX], nics[PAIRING_MAX];
+    uint32_t gpu_count, nic_count;
+};
+
+static void find_candidates(const struct topo_view *view, struct candidates *c)
 {
-    return view->nics[nic].mbps == fastest(view) && joins(view, gpu, nic) &&
-           view_path(view, gpu, nic) == path;
+    uint32_t mbps = fastest(view);
+    c->gpu_count = c->nic_count = 0;
+    for (size_t g = 0; g < view->host->gpu_count && c->gpu_count < PAIRING_MAX; g++)
+        if (view->host->gpus[g].usable != TOPO_NO)
+            c->gpus[c->gpu_count++] = g;
+    for (size_t n = 0; n < view->nic_count && c->nic_count < PAIRING_MAX; n++)
+        if (view->nics[n].usable != TOPO_NO && view->nics[n].mbps == mbps)
+            c->nics[c->nic_count++] = n;
 }
 
-/* One NIC a GPU and one GPU a NIC, nearest class first. In a tree of bridges this is also the best
- * assignment: whoever is near one of a group is as near to all of it. Slower NICs, as of storage,
- * stay for the next rounds. */
-static void pair_one_to_one(struct pairing *p, enum topo_path path)
+static uint8_t class_of(enum topo_path path)
 {
-    struct topo_view *view = p->view;
-    size_t gpus = view->host->gpu_count;
-    for (size_t g = 0; g < gpus; g++)
-        for (size_t n = 0; n < view->nic_count && p->loads[g] == 0; n++)
-            if (p->loads[gpus + n] == 0 && candidate(view, g, n, path))
-                link_up(p, g, n, path);
-}
-
-/* The class of a GPU's nearest candidates; ret_first is the first of ret_count NICs. */
-static enum topo_path nearest(const struct topo_view *view, size_t gpu, size_t *ret_first,
-                              size_t *ret_count)
-{
-    *ret_count = 0;
-    for (enum topo_path path = TOPO_PATH_PIX; path <= TOPO_PATH_SYS; path++) {
-        for (size_t n = 0; n < view->nic_count; n++)
-            if (candidate(view, gpu, n, path) && (*ret_count)++ == 0)
-                *ret_first = n;
-        if (*ret_count > 0)
-            return path;
+    switch (path) {
+    case TOPO_PATH_PIX:
+        return 0;
+    case TOPO_PATH_PXB:
+    case TOPO_PATH_ROOT: /* slices tell no more */
+        return 1;
+    case TOPO_PATH_P2C:
+    case TOPO_PATH_PHB:
+        return 2;
+    case TOPO_PATH_NODE:
+        return 3;
+    case TOPO_PATH_SYS:
+        return 4;
+    default:
+        return 5;
     }
-    return TOPO_PATH_UNKNOWN;
 }
 
-/* Where a group has more NICs than GPUs, each GPU takes as many neighbours as NCCL does
- * (ncclTopoGetLocalNet): the k-th GPU the k-th block. */
-static void pair_block(struct pairing *p, size_t gpu)
+/* The best assignment (jobs/pairing.h). Where there are several times as many NICs as GPUs, each
+ * GPU is several rows, which gives it neighbours, as NCCL does (ncclTopoGetLocalNet). What is
+ * farther than the GPU's nearest is left for others. */
+static void pair_best(struct pairing *p)
 {
-    struct topo_view *view = p->view;
-    size_t nics, gpus = 0, rank = 0, first = 0, seen = 0;
-    enum topo_path path = nearest(view, gpu, &first, &nics);
-    for (size_t g = 0; nics > 0 && g < view->host->gpu_count; g++)
-        if (candidate(view, g, first, path)) {
-            rank += g < gpu;
-            gpus++;
-        }
-    if (gpus == 0 || nics < 2 * gpus || path == TOPO_PATH_SYS)
+    struct candidates c;
+    uint8_t classes[PAIRING_MAX][PAIRING_MAX];
+    uint32_t columns[PAIRING_MAX];
+    find_candidates(p->view, &c);
+    if (c.gpu_count == 0 || c.nic_count == 0)
         return;
-    for (size_t n = first; n < view->nic_count; n++)
-        if (candidate(view, gpu, n, path) && seen++ / (nics / gpus) == rank &&
-            p->loads[view->host->gpu_count + n] == 0)
-            link_up(p, gpu, n, path);
+    uint32_t each = c.nic_count > c.gpu_count ? c.nic_count / c.gpu_count : 1;
+    uint32_t rows = c.gpu_count * each;
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t n = 0; n < c.nic_count; n++)
+            classes[r][n] = class_of(view_path(p->view, c.gpus[r / each], c.nics[n]));
+    pairing_assign(rows, c.nic_count, classes, columns);
+    for (uint32_t g = 0; g < c.gpu_count; g++) {
+        uint8_t best = class_of(TOPO_PATH_UNKNOWN);
+        for (uint32_t r = g * each; r < (g + 1) * each; r++)
+            if (columns[r] != PAIRING_NONE && classes[r][columns[r]] < best)
+                best = classes[r][columns[r]];
+        for (uint32_t r = g * each; r < (g + 1) * each; r++)
+            if (columns[r] != PAIRING_NONE && classes[r][columns[r]] == best &&
+                best < class_of(TOPO_PATH_UNKNOWN))
+                link_up(p, c.gpus[g], c.nics[columns[r]],
+                        view_path(p->view, c.gpus[g], c.nics[columns[r]]));
+    }
 }
 
 /* A GPU that got none shares the nearest NIC with the fewest GPUs. */
@@ -178,10 +193,7 @@ static void pair(struct pairing *p)
 {
     struct topo_view *view = p->view;
     size_t gpus = view->host->gpu_count;
-    for (size_t g = 0; g < gpus; g++)
-        pair_block(p, g);
-    for (enum topo_path path = TOPO_PATH_PIX; path <= TOPO_PATH_SYS; path++)
-        pair_one_to_one(p, path);
+    pair_best(p);
     for (size_t g = 0; g < gpus; g++)
         if (p->loads[g] == 0)
             share_nic(p, g);

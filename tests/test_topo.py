@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun topo on the machines of tests/data/fixtures, on broken trees, and on this machine."""
+import itertools
 import json
 import os
 import re
@@ -110,6 +111,38 @@ def test_matrix_says_the_same(drarun, tmp_path, name):
 def test_pairing(drarun, tmp_path, name, pairs):
     machine = facts(drarun, make_tree(FIXTURES[name], tmp_path))
     assert [gpu["nics"] for gpu in machine["gpus"]] == pairs
+
+
+@pytest.mark.parametrize("gpus,nics", [((0, 1, 4, 5), (1, 2, 4, 7)), ((2, 3, 6), (0, 3, 6)), ((0, 4), (0, 1, 4, 5)),
+                                       ((1, 3, 5, 7), (0, 2)), ((5,), (0, 1))])
+def test_pairing_is_the_best_there_is(drarun, tmp_path, gpus, nics):
+    """Of a part of the machine too: as few far pairs as any assignment has, tried one by one."""
+    whole = facts(drarun, make_tree(FIXTURES["a4-highgpu-8g"], tmp_path / "whole"))
+    given = [whole["gpus"][g]["pciBusID"] for g in gpus] + [whole["nics"][n]["pciBusID"] for n in nics]
+    pod = facts(drarun, make_tree(FIXTURES["a4-highgpu-8g"], tmp_path / "pod", given))
+    order = ["PIX", "PXB", "PHB", "NODE", "SYS"]
+    held = [g for g in pod["gpus"] if g["pciBusID"] in given]
+    names = [whole["nics"][n]["name"] for n in nics]
+    assert all(g["nics"] and set(g["nics"]) <= set(names) for g in held)
+
+    def cost(assignment):
+        far = [order.index(g["paths"][name]) for g, name in assignment]
+        return [far.count(i) for i in reversed(range(len(order)))]
+
+    if len(gpus) <= len(nics) < 2 * len(gpus):
+        best = min(cost(zip(held, chosen)) for chosen in itertools.permutations(names, len(held)))
+        assert cost((g, g["nics"][0]) for g in held) == best
+
+
+@pytest.mark.parametrize("name", ["a4-highgpu-8g", "oke-gb200-v3-4", "dgx-h100"])
+def test_pairing_of_slices_is_that_of_the_machine(drarun, tmp_path, name):
+    machine = facts(drarun, make_tree(FIXTURES[name], tmp_path / "tree"))
+    slices = from_slices(drarun, slice_file(tmp_path, name))
+    address = {nic["name"]: nic["pciBusID"] for nic in machine["nics"] + slices["nics"]}
+    pairs = [[[address[n] for n in g["nics"]][:1] for g in each["gpus"]] for each in (machine, slices)]
+    if name != "dgx-h100":  # slices tell no speed: storage NICs count there
+        assert pairs[0] == pairs[1]
+    assert all(pairs[1])
 
 
 def test_pod_sees_what_it_was_given(drarun, tmp_path):
