@@ -57,6 +57,30 @@ static void add_leaf(struct xml *xml, size_t pci_index, size_t gpu, size_t nic)
     xml->leaves[xml->count++] = leaf;
 }
 
+static bool same_switch(const struct leaf *a, const struct leaf *b, size_t level)
+{
+    return level < a->switch_count && level < b->switch_count &&
+           pci_addr_compare(a->switches[level], b->switches[level]) == 0;
+}
+
+/* What is below one switch is below one CPU, whatever its functions say: as NCCL sees it, that of
+ * the switch at the top. */
+static void agree_on_numa(struct xml *xml)
+{
+    const struct topo_host *host = xml->view->host;
+    for (size_t i = 0; i < xml->count; i++) {
+        struct leaf *leaf = &xml->leaves[i];
+        if (leaf->switch_count == 0)
+            continue;
+        size_t top = host_find_pci(host, leaf->switches[0]);
+        int32_t numa = top != TOPO_NONE ? host_numa_of(host, top) : -1;
+        for (size_t k = 0; numa < 0 && k < xml->count; k++)
+            if (same_switch(&xml->leaves[k], leaf, 0))
+                numa = xml->leaves[k].numa;
+        leaf->numa = numa;
+    }
+}
+
 static int order(const void *a, const void *b)
 {
     const struct leaf *x = a, *y = b;
@@ -157,12 +181,6 @@ static size_t add_device(struct xml *xml, size_t depth, size_t first)
     return end - first;
 }
 
-static bool same_switch(const struct leaf *a, const struct leaf *b, size_t level)
-{
-    return level < a->switch_count && level < b->switch_count &&
-           pci_addr_compare(a->switches[level], b->switches[level]) == 0;
-}
-
 /* Closes the switches that the next leaf is not below, opens its own. */
 static void change_switches(struct xml *xml, const struct leaf *from, const struct leaf *to)
 {
@@ -231,6 +249,7 @@ void topo_nccl_xml(const struct topo_view *view, struct buf *out)
     for (size_t i = 0; i < view->nic_count; i++)
         if (view->nics[i].usable != TOPO_NO)
             add_leaf(&xml, view->nics[i].pci, TOPO_NONE, i);
+    agree_on_numa(&xml);
     qsort(leaves, xml.count, sizeof *leaves, order);
     buf_add_str(out, "<system version=\"1\">\n");
     add_cpus(&xml);

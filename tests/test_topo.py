@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from support import nccl_xml
 from support.build import SANITIZE, SOURCE
 from support.sysfs_tree import leaves, make_tree
 
@@ -159,6 +160,36 @@ def test_pod_sees_what_it_was_given(drarun, tmp_path):
 
 
 # ---- XML for NCCL
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_nccl_takes_the_xml(drarun, tmp_path, name):
+    """By its reader's own rules, which are fewer than XML's; and nothing of it is passed over."""
+    text = topo(drarun, make_tree(FIXTURES[name], tmp_path), "--format", "nccl-xml").out
+    parsed = ElementTree.fromstring(text)
+
+    def same(element):
+        return (element.tag, dict(element.attrib), [same(child) for child in element])
+
+    assert nccl_xml.read(text) == same(parsed)
+
+
+@pytest.mark.parametrize("text,says", [
+    ("<system version=\"2\"></system>", 'system: version="2"'),
+    ("<system version=\"1\"><cpu numaid=\"0\">x</cpu></system>", "expected <"),
+    ("<system version=\"1\"><cpu  numaid=\"0\"/></system>", "attribute"),
+    ("<system version=\"1\"><cpu numaid=\"0\"/>", "system is not closed"),
+    ("<system version=\"1\"><cpu numaid=\"0\"></system></cpu>", "closed within cpu"),
+    ("<system version=\"1\"><gpu dev=\"0\"/></system>", "gpu within system"),
+    ("<system version=\"1\"><cpu arch=\"x86_64\"/></system>", "cpu lacks numaid"),
+    ("<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:8F:00.0\"/></cpu></system>", "busid"),
+    ("<system version=\"1\"><cpu numaid=\"0\"/><cpu numaid=\"0\"/></system>", "numaid comes twice"),
+    ("<system version=\"1\"><cpu numaid=\"0\" name=\"" + "x" * 300 + "\"/></system>", "too long"),
+])
+def test_nccls_rules(text, says):
+    """The rules do refuse."""
+    with pytest.raises(nccl_xml.Wrong, match=re.escape(says)):
+        nccl_xml.read(text)
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -423,7 +454,7 @@ def test_hostile_tree(drarun, tmp_path):
     assert "PXB" in rows["GPU0"]
     svg = ElementTree.fromstring(topo(drarun, root, "--format", "svg").out)
     assert "<b>&\"" in "".join(svg.itertext())
-    ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)
+    nccl_xml.read(topo(drarun, root, "--format", "nccl-xml").out)
     assert facts(drarun, root)["warnings"]
 
 
