@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
@@ -172,6 +173,34 @@ def test_nccl_takes_the_xml(drarun, tmp_path, name):
         return (element.tag, dict(element.attrib), [same(child) for child in element])
 
     assert nccl_xml.read(text) == same(parsed)
+
+
+NCCL = os.environ.get("DRARUN_NCCL_SOURCE")
+
+
+@pytest.mark.skipif(not NCCL, reason="DRARUN_NCCL_SOURCE names no source tree of NCCL")
+def test_nccls_own_reader_takes_the_xml(drarun, tmp_path):
+    """The part of src/graph/xml.cc before autodetection, compiled without CUDA: what it read is all that we wrote."""
+    ours = SOURCE / "tests" / "nccl"
+    source = (Path(NCCL) / "src" / "graph" / "xml.cc").read_text()
+    reading = source[:source.index("/* XML creation")].rsplit("/***", 1)[0]
+    program = tmp_path / "reader"
+    (tmp_path / "reader.cc").write_text(reading + (ours / "read_and_dump.cc").read_text())
+    for name in ("core", "nccl", "debug", "checks", "alloc", "os", "nvmlwrap"):
+        (tmp_path / f"{name}.h").write_text(f'#include "{ours / "shim.hpp"}"\n')
+    subprocess.run(["g++", "-std=c++17", "-w", "-fpermissive", f"-I{tmp_path}", f"-I{NCCL}/src/graph",
+                    tmp_path / "reader.cc", "-o", program], check=True, timeout=120)
+
+    def same(element):
+        return (element.tag, dict(element.attrib), [same(child) for child in element])
+
+    for name in FIXTURES:
+        text = topo(drarun, make_tree(FIXTURES[name], tmp_path / name), "--format", "nccl-xml").out
+        (tmp_path / "in.xml").write_text(text)
+        done = subprocess.run([program, tmp_path / "in.xml", tmp_path / "out.xml"], capture_output=True, text=True,
+                              timeout=30)
+        assert done.returncode == 0 and "WARN" not in done.stderr and "gnoring" not in done.stderr, done.stderr
+        assert same(ElementTree.parse(tmp_path / "out.xml").getroot()) == same(ElementTree.fromstring(text))
 
 
 @pytest.mark.parametrize("text,says", [
