@@ -59,6 +59,13 @@ def test_audit_counts_requests(control_plane):
     assert control_plane.audit.count(("verb",), mark, agent="kubectl/") == {("list",): 3}
 
 
+def test_what_the_server_serves(control_plane):
+    for version, kinds in (("resource.k8s.io/v1", "ResourceClaim"), ("resource.k8s.io/v1beta2", "DeviceTaintRule"),
+                           ("resource.k8s.io/v1beta1", "ResourceSlice"), ("v1", "Pod")):
+        assert control_plane.api.plural(version, kinds)
+    assert not control_plane.api.plural("scheduling.k8s.io/v1alpha2", "PodGroup")
+
+
 def test_api_server_restarts_on_its_data(control_plane):
     control_plane.api.make(config_map("default", "kept"))
     control_plane.apiserver.kill()
@@ -86,25 +93,28 @@ sys.path.insert(0, sys.argv[1])
 from support.cluster import Cluster
 cluster = Cluster(nodes=int(sys.argv[2]))
 pids = [each.process.pid for each in cluster.plane.daemons()]
+pids += [pid for node in cluster.nodes for pid in (node.pid, node.process.pid)]
 print(cluster.folder, *pids, flush=True)
 sys.stdin.read()
 """
 
 
 def test_nothing_outlives_a_killed_test():
-    if missing(0):
-        pytest.skip(missing(0))
-    child = subprocess.Popen([sys.executable, "-B", "-c", KILLED, SOURCE / "tests", "0"], stdin=subprocess.PIPE,
+    nodes = 0 if missing(1) else 1
+    if missing(nodes):
+        pytest.skip(missing(nodes))
+    child = subprocess.Popen([sys.executable, "-B", "-c", KILLED, SOURCE / "tests", str(nodes)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     folder, *pids = child.stdout.readline().split()
-    assert len(pids) == 4 and Path(folder).is_dir()
+    cgroups = Path(folder, "cgroups").read_text().split() if nodes else []
+    assert len(pids) == 4 + 3 * nodes and Path(folder).is_dir()
     child.kill()
     child.communicate()
     Cluster.wait(lambda: f"{pids} of a killed test still run",
                  lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 5)
     os.utime(folder, (0, 0))  # not the fresh one of a run beside this one
     state.clean_stale()
-    assert not Path(folder).exists()
+    assert not Path(folder).exists() and not any(Path(each).exists() for each in cgroups)
 
 
 def test_pod_runs_on_each_node(cluster):
@@ -126,34 +136,45 @@ def test_pod_reaches_the_api(cluster):
     assert log.startswith("default") and "10.96.0.1" in log and log.endswith("open\n")
 
 
-def test_image_volume(cluster):
+def test_images(cluster, tmp_path):
+    """A volume of one image in a container of another, which lies on a third."""
     cluster.image("distroless")
-    pod = cluster.pod("volume", ["/brought/busybox", "ls", "/brought"], container={"volumeMounts": [
+    script = tmp_path / "hello"
+    script.write_text("#!/bin/sh\n/brought/busybox ls /brought; cat /etc/hello\n")
+    script.chmod(0o755)
+    name = cluster.image("hello", files={"/usr/bin/hello": script, "/etc/hello": script}, base="busybox")
+    pod = cluster.pod("volume", ["hello"], image=name, container={"volumeMounts": [
         {"name": "tools", "mountPath": "/brought"}]}, volumes=[
             {"name": "tools", "image": {"reference": "localhost/distroless:1", "pullPolicy": "IfNotPresent"}}]).make()
-    assert pod.ended() == "busybox\n"
+    assert pod.ended() == f"busybox\n{script.read_text()}"
 
 
-def listening(cluster, name, node):
-    return cluster.pod(name, ["sh", "-c", "while nc -l -p 5000 -e echo hello; do :; done"], node=node).make()
-
-
-@pytest.mark.parametrize("places", [("n0", "n1"), ("n0", "n0")], ids=["two-nodes", "one-node"])
-def test_network_between_two_pods_is_cut(cluster, places):
-    pods = [listening(cluster, f"{name}-{places[1]}", node) for name, node in zip("ab", places)]
-    for pod in pods:
+def test_network_between_two_pods_is_cut(cluster):
+    """On two nodes and on one; a third pod hears both all the time."""
+    pods = {name: cluster.pod(name, ["sh", "-c", "while nc -l -p 5000 -e echo hello; do :; done"], node=node).make()
+            for name, node in (("a", "n0"), ("b", "n1"), ("c", "n0"))}
+    for pod in pods.values():
         pod.wait_phase("Running")
 
-    def heard(here, there):
-        argv = ["ip", "netns", "exec", here.network_namespace(), "busybox", "nc", "-w", "2", there.ip, "5000"]
-        return here.node.run(argv, input="").stdout
-    assert heard(*pods) == heard(*reversed(pods)) == "hello\n"
-    cluster.cut(*pods)
-    assert heard(*pods) == heard(*reversed(pods)) == ""
-    cluster.cut(*pods, mend=True)
-    assert heard(*pods) == heard(*reversed(pods)) == "hello\n"
-    for pod in pods:
-        pod.delete()
+    def hear():
+        """The pairs (who asks, who answers) that work."""
+        return {first + second for first, here in pods.items() for second, there in pods.items() if here is not there and
+                here.node.run(["ip", "netns", "exec", here.network_namespace(), "busybox", "nc", "-w", "1", there.ip,
+                               "5000"], input="").stdout == "hello\n"}
+    everyone = {"ab", "ba", "ac", "ca", "bc", "cb"}
+    assert hear() == everyone
+    cluster.cut(pods["a"], pods["b"])
+    cluster.cut(pods["a"], pods["c"])
+    assert hear() == {"bc", "cb"}
+    cluster.cut(pods["a"], pods["b"], mend=True)
+    cluster.cut(pods["a"], pods["c"], mend=True)
+    assert hear() == everyone
+    cluster.node(0).cut()
+    assert hear() == {"ac", "ca"}
+    cluster.node(0).mend()
+    assert hear() == everyone
+    for pod in pods.values():
+        pod.delete(grace=0)
 
 
 def test_kubelet_and_containerd_restart(cluster):
@@ -169,24 +190,23 @@ def test_kubelet_and_containerd_restart(cluster):
     after = cluster.pod("after", ["echo", "again"], node="n0").make()
     assert after.ended() == "again\n"
     assert pod.get()["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] == started
-    pod.delete()
+    pod.delete(grace=0)
 
 
-def test_lost_nodes_are_noticed():
-    """Power, cable, and the way to the API: the node controller tells each, and the last two come back."""
-    with Cluster(nodes=3) as cluster:
-        first, second, third = cluster.nodes
-        first.kill()
-        second.cut()
-        third.cut_api()
-        for node in cluster.nodes:
-            cluster.wait(f"the API server still calls {node.name} ready", lambda: node.condition() == "Unknown", 30)
-        second.mend()
-        third.cut_api(mend=True)
-        second.wait_ready()
-        third.wait_ready()
-        folder, groups = cluster.folder, (cluster.folder / "cgroups").read_text().split()
-    assert not folder.exists() and groups and not any(Path(each).exists() for each in groups)
+def test_lost_nodes_are_noticed(cluster):
+    """Power, and the way to the API: the node controller tells, and both come back."""
+    first, second = cluster.nodes
+    first.kill()
+    second.cut_api()
+    for node in cluster.nodes:
+        cluster.wait(f"the API server still calls {node.name} ready", lambda: node.condition() == "Unknown", 30)
+    first.boot()
+    second.cut_api(mend=True)
+    first.wait_ready()
+    second.wait_ready()
+    pods = [cluster.pod(f"back-{i}", ["true"], node=f"n{i}").make() for i in range(2)]
+    for pod in pods:
+        pod.ended()
 
 
 ROOT = "resource.kubernetes.io/pcieRoot"
@@ -227,6 +247,31 @@ def test_scheduler_aligns_all(drarun, control_plane, tmp_path):
     control_plane.wait("deleted pods stay", lambda: not api.get("v1", "Pod", namespace="default"), 30)
 
 
+def test_gang_is_an_option(tmp_path):
+    """With the alpha gates: of three pods for two devices none is bound, of two both are."""
+    with Cluster(gang=True) as cluster:
+        cluster.fake_nodes(1, "small-l4-2gpu")
+        for count in (3, 2):
+            cluster.api.make({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {
+                "name": f"g{count}"}, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}})
+            pods = []
+            for i in range(count):
+                cluster.api.make(claim(f"g{count}-{i}", ("gpu", "gpu.nvidia.com")))
+                pods.append(claiming(cluster, f"g{count}-{i}", "true", "fake0",
+                                     schedulingGroup={"podGroupName": f"g{count}"}).make())
+
+            def verdict():
+                group = cluster.api.get("scheduling.k8s.io/v1alpha2", "PodGroup", f"g{count}", "default")
+                return next((each["status"] for each in group.get("status", {}).get("conditions", ())
+                             if each["type"] == "PodGroupScheduled"), None)
+            wanted = str(count == 2)
+            cluster.wait(lambda: f"gang of {count}: {verdict()}", lambda: verdict() == wanted, 20)
+            cluster.wait(lambda: f"gang of {count} is {verdict()}, but its pods are not bound",
+                         lambda: {"nodeName" in pod.get()["spec"] for pod in pods} == {count == 2}, 10)
+            for pod in pods:
+                pod.delete(grace=0)
+
+
 @pytest.fixture(scope="session")
 def drivers(cluster):
     cluster.device_classes()
@@ -242,10 +287,11 @@ def claim(name, *requests):
                                  "constraints": [{"requests": [each[0] for each in requests], "matchAttribute": ROOT}]}}}
 
 
-def claiming(cluster, name, script, node, claim_name=None):
-    return cluster.pod(name, ["sh", "-c", script], node=None, nodeSelector={"kubernetes.io/hostname": node},
+def claiming(cluster, name, script, node, **spec):
+    """A pod with the claim of its name."""
+    return cluster.pod(name, ["sh", "-c", script], nodeSelector={"kubernetes.io/hostname": node},
                        container={"resources": {"claims": [{"name": "devices"}]}},
-                       resourceClaims=[{"name": "devices", "resourceClaimName": claim_name or name}])
+                       resourceClaims=[{"name": "devices", "resourceClaimName": name}], **spec)
 
 
 def test_claims_are_prepared_on_two_nodes(cluster, drivers):

@@ -10,7 +10,7 @@ import pytest
 
 from ..build import SOURCE
 from .api import wait
-from . import image as images
+from . import image as packing
 from .audit import Audit
 from .daemon import Daemon
 from .devices import CLASSES, Driver, fake_machine
@@ -57,7 +57,7 @@ class Cluster:
             pytest.skip(reason)
         self.programs = fetched()[0]
         self.state, self.network, self.plane = None, None, None
-        self.nodes, self.fake_kubelet = [], None
+        self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
             self._start(nodes, gang, images)
         except BaseException:
@@ -76,8 +76,9 @@ class Cluster:
         self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler
         self.plane.start_servers()
         self.nodes = [Node(self, i) for i in range(nodes)]
+        store = self._store(wanted) if nodes else None
         for node in self.nodes:
-            node.start(nodes, self.store(wanted))
+            node.start(store)
         self.plane.wait_ready()
         self.plane.start_others()
         for node in self.nodes:
@@ -86,21 +87,34 @@ class Cluster:
         for node in self.nodes:
             node.wait_ready()
 
-    def store(self, wanted):
+    def _store(self, wanted):
         """A containerd directory with the images that every node has from its start."""
-        return images.store(self.programs, [images.image(name, self.programs) for name in ("pause", *wanted)])
+        return packing.store(self.programs, [packing.image(name, self.programs) for name in ("pause", *wanted)])
 
     def node(self, index):
         return self.nodes[index]
 
-    def image(self, name, root=None, config=None):
-        """Imports an image into every node; its full name. name: one that image.py knows, or with root,
-        a directory, any name: localhost/NAME:1 holds that directory."""
-        packed = images.pack(f"localhost/{name}:1", root, config) if root else images.image(name, self.programs)
+    def image(self, name, root=None, files=None, base=None, config=None):
+        """Imports an image into every node; its full name. name: one that image.py knows; or any other, for
+        what the directory root holds, or files, {path in the image: file}, on top of the image base."""
+        if not root and not files:
+            return self._import(packing.image(name, self.programs), name)
+        below = packing.image(base, self.programs) if base else None
+        if base and base not in self.imported:
+            self._import(below, base)
+        made = None if root else packing.copied(files)
+        try:
+            return self._import(packing.pack(f"localhost/{name}:1", root or made, config, below), name)
+        finally:
+            if made:
+                shutil.rmtree(made)
+
+    def _import(self, packed, name):
         imports = [node.start_import(packed) for node in self.nodes]
         for each in imports:
-            assert each.wait(images.IMPORT_S) == 0, f"{packed} is not imported: {each.stderr.read()}"
+            assert each.wait(packing.IMPORT_S) == 0, f"{packed} is not imported: {each.stderr.read()}"
             each.stderr.close()
+        self.imported.add(name)
         return f"localhost/{name}:1"
 
     def kubeconfig(self, user="admin", groups=(), namespace="default"):

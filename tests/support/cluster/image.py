@@ -47,17 +47,19 @@ def _signature(root):
     return seen.hexdigest()
 
 
-def pack(name, root, config=None):
+def pack(name, root, config=None, base=None):
     """The OCI archive, in the cache, of an image called name that holds the directory root. config:
-    {"Entrypoint": ..., "Env": ..., "User": ...}."""
+    {"Entrypoint": ..., "Env": ..., "User": ...}. base: an archive that lies below root; what it holds is
+    not in this one again, so it must be imported before."""
     config = {"Env": [f"PATH={PATH}"], **(config or {})}
-    key = hashlib.sha256(json.dumps([1, name, _signature(root), config]).encode()).hexdigest()[:16]
+    below = base.name if base else ""
+    key = hashlib.sha256(json.dumps([2, name, _signature(root), config, below]).encode()).hexdigest()[:16]
     packed = cache() / f"{name.replace('/', '-').replace(':', '-')}-{key}.tar"
     with _locked():
         if packed.exists():
             os.utime(packed)
         else:
-            _pack(name, root, config, packed)
+            _pack(name, root, config, packed, _layers(base) if base else [])
             for old in _oldest("*.tar"):
                 old.unlink()
     return packed
@@ -130,13 +132,24 @@ def _import(programs, base, packed, made):
         root.rename(made)
 
 
-def _pack(name, root, config, packed):
+def _layers(packed):
+    """The layers of an archive as its manifest names them."""
+    with tarfile.open(packed) as tar:
+        def read(digest):
+            return json.load(tar.extractfile(f"blobs/{digest.replace(':', '/')}"))
+        index = json.load(tar.extractfile("index.json"))
+        return read(index["manifests"][0]["digest"])["layers"]
+
+
+def _pack(name, root, config, packed, below):
     with tempfile.TemporaryDirectory(dir=packed.parent) as work:
         layer = Path(work) / "layer"
         subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
                         "--mtime=@0", "-cf", layer, "."], check=True)
         with open(layer, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
+        layers = [*below, {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{digest}",
+                           "size": layer.stat().st_size}]
         blobs = {}
 
         def put(content):
@@ -146,12 +159,10 @@ def _pack(name, root, config, packed):
         oci = "application/vnd.oci.image"
         machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
         about = put(json.dumps({"architecture": machine, "os": "linux", "config": config, "rootfs": {
-            "type": "layers", "diff_ids": [f"sha256:{digest}"]}}).encode())
+            "type": "layers", "diff_ids": [each["digest"] for each in layers]}}).encode())
         manifest = put(json.dumps({
             "schemaVersion": 2, "mediaType": f"{oci}.manifest.v1+json",
-            "config": {"mediaType": f"{oci}.config.v1+json", **about},
-            "layers": [{"mediaType": f"{oci}.layer.v1.tar", "digest": f"sha256:{digest}",
-                        "size": layer.stat().st_size}]}).encode())
+            "config": {"mediaType": f"{oci}.config.v1+json", **about}, "layers": layers}).encode())
         index = {"schemaVersion": 2, "manifests": [{
             "mediaType": f"{oci}.manifest.v1+json", **manifest, "annotations": {
                 "io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}]}
@@ -180,7 +191,7 @@ def fetched_root(name):
     return Path(run.stdout.split()[1])
 
 
-def _copied(files):
+def copied(files):
     """A directory that holds {path: file}, with the libraries that the files need; the caller removes it."""
     root = Path(tempfile.mkdtemp(prefix="dt-image-", dir="/tmp"))
     root.chmod(0o755)
@@ -207,13 +218,13 @@ def image(name, programs):
     """The packed archive of one of the images that every test may ask for: localhost/NAME:1."""
     full, config, root = f"localhost/{name}:1", {}, None
     if name == "pause":
-        root, config = _copied({"/pause": programs / "pause"}), {"Entrypoint": ["/pause"]}
+        root, config = copied({"/pause": programs / "pause"}), {"Entrypoint": ["/pause"]}
     elif name == "distroless":  # one static program and nothing else, no shell, no /etc
-        root, config = _copied({"/busybox": shutil.which("busybox")}), {"Entrypoint": ["/busybox"]}
+        root, config = copied({"/busybox": shutil.which("busybox")}), {"Entrypoint": ["/busybox"]}
     elif name == "drarun":  # what an image volume or an init container brings, and the launcher
         ours = {f"/{path.relative_to(BUILD)}": path for path in (
             BUILD / "bin/drarun", BUILD / "bin/drarun-worker", *(BUILD / "libexec/drarun").glob("*")) if path.is_file()}
-        root = _copied({**libraries(ours.values()), **ours})
+        root = copied({**libraries(ours.values()), **ours})
         (root / "tmp").mkdir(mode=0o1777)
         config = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
     elif name in ("busybox", "bookworm", "trixie", "sid", "mpi"):

@@ -54,31 +54,40 @@ class Node:
             made.append(path)
         return made
 
-    def start(self, count, store):
-        """One of count nodes, with the images of this store. Makes the namespaces and starts containerd; the
-        kubelet is started once the API server is there."""
+    def start(self, store):
+        """With the images of this store; the kubelet is started once the API server is there."""
         for name in ("kubelet", "log", "cni", "bin"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            (self.folder / name).mkdir(parents=True)
         copy_store(store, self.folder / "containerd")
         shutil.copy(self.cluster.programs / "pause", self.folder / "bin" / "pause")
         self._write_settings()
+        self._boot()
+
+    def boot(self):
+        """Power is back after kill(): the disk is as it was, /run is empty."""
+        self._boot()
+        self.start_kubelet()
+
+    def _boot(self):
+        """Makes the namespaces and starts containerd."""
+        go = self.folder / "go"
+        go.unlink(missing_ok=True)
         init = [SOURCE / "tests/cluster/node-init.sh", self.folder, self.name, self.address, API]
         enter = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
         with open(self.folder / "init.log", "ab") as log:
             self.process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *self.cluster.under, "sh", "-c", enter, "sh",
-                 *map(str, self.cgroups), "--", "unshare", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "--kill-child",
-                 "--mount-proc", *map(str, init)],
+                 *map(str, self.cgroups), "--", "unshare", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid",
+                 "--fork", "--kill-child", "--mount-proc", *map(str, init)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.pid = wait(self._tail, self._find_init, 20, 0.01)
         self._cable()
-        (self.folder / "go").touch()
+        go.touch()
         wait(self._tail, self._settled, 20, 0.01)
-        for other in range(count):
-            if other != self.index:
-                self.ok(["ip", "route", "add", pod_network(other), "via", node_address(other)])
+        for other in self.cluster.nodes:
+            if other is not self:
+                self.ok(["ip", "route", "add", pod_network(other.index), "via", other.address])
         self.start_containerd()
-        return self
 
     def _find_init(self):
         """The pid, seen from here, of process 1 once it is in a network of its own."""
@@ -99,12 +108,14 @@ class Node:
             f"-- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in self.folder.glob("*.log"))
 
     def _cable(self):
+        """eth0 to the API server and the other nodes, rail0 to the rails of the other nodes."""
         run = self.cluster.network.run
-        run("ip", "link", "add", f"v{self.name}", "type", "veth", "peer", "name", "eth0", "netns", self.pid)
-        run("ip", "link", "set", f"v{self.name}", "master", "br0", "up")
-        run("ip", "link", "add", f"r{self.name}", "type", "veth", "peer", "name", "rail0", "netns", self.pid)
-        run("ip", "link", "set", f"r{self.name}", "master", "br1", "up")
-        run("ip", "route", "add", pod_network(self.index), "via", self.address)
+        for end, name, bridge in ((f"v{self.name}", "eth0", "br0"), (f"r{self.name}", "rail0", "br1")):
+            # after a power loss the old one goes when the kernel gets to it
+            subprocess.run([*self.cluster.under, "ip", "link", "del", end], capture_output=True)
+            run("ip", "link", "add", end, "type", "veth", "peer", "name", name, "netns", self.pid)
+            run("ip", "link", "set", end, "master", bridge, "up")
+        run("ip", "route", "replace", pod_network(self.index), "via", self.address)
 
     def _write_settings(self):
         programs, folder, keys = self.cluster.programs, self.folder, self.cluster.keys

@@ -74,13 +74,10 @@ class Pod:
 
 def cut(first, second, mend=False):
     """Packets between two pods get lost in silence in both directions, as on a broken link; mend: no more.
-    Between nodes, their routes drop them; on one node they share a bridge, so each is told a wrong
-    hardware address of the other."""
+    Each believes that the other is on its own wire, at an address that nobody has."""
     change = "del" if mend else "replace"
-    ips = {pod: pod.ip for pod in (first, second)}
     for here, there in ((first, second), (second, first)):
-        if first.node is second.node:
-            address = [] if mend else ["lladdr", NOWHERE, "nud", "permanent"]
-            here.node.ok(["ip", "-n", here.network_namespace(), "neigh", change, ips[there], *address, "dev", "eth0"])
-        else:
-            here.node.ok(["ip", "route", change, "blackhole", f"{ips[there]}/32"])
+        ip = ["ip", "-n", here.network_namespace()]
+        here.node.ok([*ip, "route", change, f"{there.ip}/32", "dev", "eth0"])
+        address = [] if mend else ["lladdr", NOWHERE, "nud", "permanent"]
+        here.node.ok([*ip, "neigh", change, there.ip, *address, "dev", "eth0"])
