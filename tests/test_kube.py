@@ -1,53 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """lib/kube against a real API server: its verbs, its watches, its credentials."""
-import base64
-import json
-import os
-import stat
-import time
-
 import pytest
 
-from support.api_proxy import kubeconfig
 from support.build import SLOWER
-from support.cluster import Cluster
-from support.kube_probe import Probe
+from support.kube_fixtures import cluster, probe, probe_of, space  # noqa: F401
 
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with Cluster() as made:
-        yield made
-
-
-@pytest.fixture
-def space(cluster, request):
-    """A namespace of the test's own."""
-    name = request.node.name.split("[")[0].replace("_", "-")[:60]
-    made = cluster.namespace(name)
-    yield made
-    cluster.api.delete("v1", "Namespace", name)
-
-
-@pytest.fixture
-def probe_of(tmp_path):
-    """probe_of("--kubeconfig", ..., env=) gives a Probe that is held to end well."""
-    probes = []
-
-    def start(*args, env=None):
-        probes.append(Probe(*args, env=env))
-        return probes[-1]
-    yield start
-    for each in probes:
-        rc, err = each.close()
-        assert rc == 0, err
-
-
-@pytest.fixture
-def probe(cluster, space, probe_of):
-    return probe_of("--kubeconfig", cluster.kubeconfig())
 
 
 def config_map(name, **data):
@@ -104,10 +62,9 @@ def test_propagation(probe, space, cluster):
     assert cluster.api.get("v1", "ConfigMap", "child", space.name)["metadata"].get("ownerReferences") is None
 
 
-def test_pages_and_collection(probe, space, cluster):
-    for i in range(1203):
-        cluster.api.make({**config_map(f"m{i}"), "metadata": {"name": f"m{i}", "namespace": space.name,
-                                                             "labels": {"odd": str(i % 2)}}})
+def test_pages_and_collection(probe, space):
+    probe.all(dict(do="create", **MAPS, namespace=space.name,
+                   body={**MAPS, "metadata": {"name": f"m{i}", "labels": {"odd": str(i % 2)}}}) for i in range(1203))
     before = probe.counts()["reads"]
     listed = probe.ask(do="list", **MAPS, namespace=space.name)
     names = [each["metadata"]["name"] for each in listed["body"]["items"]]
@@ -227,8 +184,9 @@ def pod(name, namespace):
 
 @pytest.mark.plain("memory of the plain build is the limit")
 def test_memory_of_a_thousand_pods(space, cluster, probe_of):
-    for i in range(1000):
-        cluster.api.make(pod(f"p{i}", space.name))
+    probe_of("--kubeconfig", cluster.kubeconfig()).all(
+        dict(do="create", apiVersion="v1", kind="Pod", namespace=space.name, body=pod(f"p{i}", space.name))
+        for i in range(1000))
     for trim in (False, True):
         probe = probe_of("--kubeconfig", cluster.kubeconfig())
         watch = probe.start(do="watch", apiVersion="v1", kind="Pod", namespace=space.name, trim=trim)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 
 struct attempt {
@@ -134,6 +135,8 @@ static void on_done(const struct exchange_result *result, void *arg)
 {
     struct attempt *a = arg;
     a->exchange = NULL;
+    if (result->code != CURLE_OK && !result->sent)
+        a->client->unreachable_ms = clock_ms();
     if (result->status == 401 && !a->renewed &&
         credentials_refused(a->client->credentials, a->generation)) {
         a->renewed = true;

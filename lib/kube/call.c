@@ -52,6 +52,9 @@ static void call_end(struct kube_call *call, int status, const json_t *body,
                                  .reason = problem_reason(body),
                                  .tries = call->tries,
                                  .lost = call->lost};
+    size_t length = err ? strlen(err->text) : 0;
+    if (err && call->tries > 1)
+        snprintf(err->text + length, sizeof err->text - length, " (%u tries)", call->tries);
     if (err && call->what)
         error_prefix(err, "%s", call->what);
     else if (err)
@@ -97,6 +100,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
                                 .retry_after_ms = result->retry_after_ms,
                                 .sent = result->sent,
                                 .repeatable = call->repeatable,
+                                .unsettled = client_is_unsettled(call->client),
                                 .hopeless =
                                     result->code != CURLE_OK && problem_is_hopeless(result->code)};
     int rc = facts.status ? parse_body(result->body, &body, &err)

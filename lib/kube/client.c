@@ -5,10 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/call.h"
 #include "lib/kube/client_private.h"
 #include "lib/kube/served.h"
+
+#define UNSETTLED_MS 10000 /* after the last connection that failed */
+
+bool client_is_unsettled(const struct kube_client *client)
+{
+    return client->unreachable_ms && clock_ms() - client->unreachable_ms < UNSETTLED_MS;
+}
 
 /* With tls-server-name the URL carries that name, which is what libcurl verifies and asks for by
  * SNI, while CONNECT_TO and the Host header keep the server's own. */

@@ -3,6 +3,7 @@
 #ifndef DRARUN_KUBE_CLIENT_PRIVATE_H
 #define DRARUN_KUBE_CLIENT_PRIVATE_H
 
+#include <stdbool.h>
 #include <sys/queue.h>
 #include "lib/kube/client.h"
 #include "lib/kube/config_private.h"
@@ -22,11 +23,16 @@ struct kube_client {
     char *url;                      /* the server's, with the name that TLS verifies */
     char *proxy;
     struct kube_client_counts counts;
+    int64_t unreachable_ms;     /* when a connection failed last, on clock_ms(); 0: never */
     bool pages_only;            /* the server does not stream its lists */
     struct kube_served *served; /* NULL: never asked */
     unsigned under_way;         /* attempts, but for streams */
     TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */
     TAILQ_HEAD(, kube_call) calls;
 };
+
+/* Has the server just come back? For a moment it then refuses (401, 403) what it allows, as it has
+ * not read its roles yet. */
+bool client_is_unsettled(const struct kube_client *client);
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef DRARUN_KUBE_CONFIG_H
 #define DRARUN_KUBE_CONFIG_H
 
+#include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/cleanup.h"
 
@@ -19,6 +20,7 @@ struct kube_config_choice {    /* all borrowed for the call; NULL: as kubectl wi
     const char *context;       /* --context; else current-context */
     const char *namespace_;    /* --namespace; else the context's, else "default" */
     const char *in_cluster_in; /* for tests: instead of KUBE_SERVICE_ACCOUNT */
+    int64_t exec_ms;           /* deadline of a credential plugin; 0: 60 s, at a terminal 300 s */
 };
 
 #define KUBE_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"

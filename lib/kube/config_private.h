@@ -31,6 +31,7 @@ struct kube_config {
     char *as, *as_uid;
     struct strlist as_groups;
     struct exec_spec *exec; /* NULL: none */
+    int64_t exec_ms;        /* its deadline; 0: the usual one */
 };
 
 void exec_spec_free(struct exec_spec *spec);

@@ -5,14 +5,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/kube/exec_plugin.h"
+
+#define RENEW_S 30 /* before it expires; a tenth of its time when that is less */
 
 struct credentials {
     struct event_base *base;
     struct kube_config *config; /* its files are refreshed in place */
     char *token;                /* of config->token without white space */
     unsigned token_version;
+    TAILQ_HEAD(, credential_waiter) waiters; /* for the plugin */
+    struct exec_plugin *plugin;              /* that runs */
+    struct exec_credential given;            /* by it, when has_given */
+    bool has_given;
+    unsigned given_count, round;
+    int64_t renew_s; /* since 1970; 0: never */
 };
 
 int credentials_new(struct event_base *base, const struct kube_config *config,
@@ -24,6 +34,7 @@ int credentials_new(struct event_base *base, const struct kube_config *config,
     c->base = base;
     c->config = (struct kube_config *)config;
     c->token_version = UINT32_MAX;
+    TAILQ_INIT(&c->waiters);
     *ret_credentials = c;
     return 0;
 }
@@ -41,6 +52,8 @@ void credentials_free(struct credentials *c)
     if (!c)
         return;
     wipe(&c->token);
+    exec_plugin_free(c->plugin);
+    exec_credential_done(&c->given);
     free(c);
 }
 
@@ -80,31 +93,96 @@ static const struct buf *content(const struct kept_file *file)
     return file->content.len ? &file->content : NULL;
 }
 
+/* Each that waits now asks again or hears err. Any of them may withdraw others or begin to wait,
+ * which is for the next round then. */
+static void wake(struct credentials *c, const struct drarun_error *err)
+{
+    unsigned round = c->round++;
+    struct credential_waiter *waiter;
+    while ((waiter = TAILQ_FIRST(&c->waiters)) && waiter->round == round) {
+        credentials_withdraw(c, waiter);
+        waiter->fn(err, waiter->arg);
+    }
+}
+
+static void on_given(struct exec_credential *credential, const struct drarun_error *err, void *arg)
+{
+    struct credentials *c = arg;
+    struct drarun_error late = {0};
+    int64_t now = (int64_t)time(NULL);
+    c->plugin = NULL;
+    if (credential) {
+        exec_credential_done(&c->given);
+        c->given = *credential;
+        c->given_count++;
+        int64_t left = c->given.expires_s - now;
+        c->renew_s =
+            c->given.expires_s ? now + left - (left / 10 < RENEW_S ? left / 10 : RENEW_S) : 0;
+        c->has_given = !c->given.expires_s || left > 0;
+        if (!c->has_given)
+            error_kind(&late, DRARUN_ERR_CLUSTER, EACCES,
+                       "credential plugin %.200s of %.150s: what it gave has expired already; is "
+                       "this machine's clock right?",
+                       c->config->exec->command, c->config->name);
+    }
+    wake(c, err ? err : late.code ? &late : NULL);
+}
+
+static int ask_plugin(struct credentials *c, struct credential_waiter *waiter,
+                      struct drarun_error *err)
+{
+    if (!c->plugin) {
+        int rc = exec_plugin_start(c->base, c->config, on_given, c, &c->plugin, err);
+        if (rc < 0)
+            return rc;
+    }
+    waiter->waiting = true;
+    waiter->round = c->round;
+    TAILQ_INSERT_TAIL(&c->waiters, waiter, link);
+    return -EINPROGRESS;
+}
+
+static void add_given(const struct credentials *c, struct identity *identity)
+{
+    identity->token = c->given.token;
+    if (c->given.certificate.len) {
+        identity->certificate = &c->given.certificate;
+        identity->key = &c->given.key;
+    }
+}
+
 int credentials_get(struct credentials *c, struct identity *ret_identity,
                     struct credential_waiter *waiter, struct drarun_error *err)
 {
-    (void)waiter;
     int rc = refresh_files(c->config, err);
     if (rc == 0 && c->config->token.content.len)
         rc = trim_token(c, err);
     if (rc < 0)
         return error_prefix(err, "credentials of %s", c->config->name);
-    *ret_identity = (struct identity){.token = c->token,
-                                      .ca = content(&c->config->ca),
-                                      .certificate = content(&c->config->certificate),
-                                      .key = content(&c->config->key),
-                                      .generation = c->config->token.version};
+    if (c->config->exec && (!c->has_given || (c->renew_s && (int64_t)time(NULL) >= c->renew_s)))
+        return ask_plugin(c, waiter, err);
+    struct identity identity = {.token = c->token,
+                                .ca = content(&c->config->ca),
+                                .certificate = content(&c->config->certificate),
+                                .key = content(&c->config->key),
+                                .generation = c->config->token.version + c->given_count};
+    if (c->config->exec)
+        add_given(c, &identity);
+    *ret_identity = identity;
     return 0;
 }
 
 void credentials_withdraw(struct credentials *c, struct credential_waiter *waiter)
 {
-    (void)c;
+    if (waiter->waiting)
+        TAILQ_REMOVE(&c->waiters, waiter, link);
     waiter->waiting = false;
 }
 
 bool credentials_refused(struct credentials *c, unsigned generation)
 {
     kept_file_refresh(&c->config->token, NULL);
-    return c->config->token.version != generation;
+    if (c->config->exec && c->given_count == generation)
+        c->has_given = false;
+    return c->config->exec || c->config->token.version + c->given_count != generation;
 }

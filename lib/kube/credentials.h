@@ -22,6 +22,7 @@ struct credential_waiter { /* the caller's, until fn was called or it was withdr
     void (*fn)(const struct drarun_error *err, void *arg);
     void *arg;
     bool waiting;
+    unsigned round; /* credentials.c's */
 };
 
 int credentials_new(struct event_base *base, const struct kube_config *config,

@@ -2,12 +2,12 @@
 #include "lib/kube/kubeconfig.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/doc/load.h"
+#include "lib/kube/base64.h"
 #include "lib/kube/config_private.h"
 
 #define NO_MEMORY(err) error_set(err, ENOMEM, "out of memory")
@@ -171,29 +171,6 @@ static char *resolve(const struct part *part, const char *path)
     return asprintf(&whole, "%s/%s", part->dir, path) < 0 ? NULL : whole;
 }
 
-static void decode_base64(const struct reader_node *at, const char *text, struct buf *out)
-{
-    cleanup_free char *packed = malloc(strlen(text) + 1);
-    size_t n = 0;
-    for (const char *c = text; packed && *c; c++)
-        if (!strchr("\r\n", *c)) /* what encoding/base64 skips */
-            packed[n++] = *c;
-    if (!packed || !buf_reserve(out, n / 4 * 3 + 1)) {
-        reader_fail(at, "out of memory");
-        return;
-    }
-    int length =
-        n % 4 ? -1 : EVP_DecodeBlock((unsigned char *)out->data, (unsigned char *)packed, (int)n);
-    if (length < 0) {
-        reader_fail(at, "expected base64");
-        return;
-    }
-    for (size_t pad = 0; pad < 2 && n > pad && packed[n - 1 - pad] == '='; pad++)
-        length--;
-    out->len = (size_t)length;
-    out->data[out->len] = '\0';
-}
-
 /* KEY-data in base64, else KEY, a file: as client-go has it, data wins. */
 static void field_file(const struct part *part, const char *key, struct kept_file *file)
 {
@@ -203,7 +180,9 @@ static void field_file(const struct part *part, const char *key, struct kept_fil
     snprintf(data_key, sizeof data_key, "%s-data", key);
     cleanup_free char *data = field_text(&part->body, data_key);
     if (data && reader_get(&part->body, data_key, &at)) {
-        decode_base64(&at, data, &file->content);
+        int rc = base64_decode(data, &file->content);
+        if (rc < 0)
+            reader_fail(&at, "%s", rc == -EINVAL ? "expected base64" : "out of memory");
         return;
     }
     cleanup_free char *path = field_text(&part->body, key);
@@ -213,6 +192,23 @@ static void field_file(const struct part *part, const char *key, struct kept_fil
         reader_fail(&at, "out of memory");
     else if (kept_file_refresh(file, &why) < 0)
         reader_fail(&at, "%s", why.text);
+}
+
+/* What a plugin is given as spec.cluster.config. */
+static void read_extension(const struct part *part, struct kube_config *config)
+{
+    struct reader_node list, item, name, extension;
+    if (!reader_get(&part->body, "extensions", &list) || reader_list(&list, 0) < 0)
+        return;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        item = reader_item(&list, i);
+        if (json_is_object(item.value) && reader_get(&item, "name", &name) &&
+            reader_get(&item, "extension", &extension) && json_is_string(name.value) &&
+            strcmp(json_string_value(name.value), "client.authentication.k8s.io/exec") == 0) {
+            json_decref(config->cluster_extension);
+            config->cluster_extension = json_incref(extension.value);
+        }
+    }
 }
 
 static void check_server(const struct part *part, struct kube_config *config)
@@ -237,6 +233,7 @@ static void read_cluster(const struct part *part, struct kube_config *config)
     config->insecure = field_bool(&part->body, "insecure-skip-tls-verify");
     field_file(part, "certificate-authority", &config->ca);
     check_server(part, config);
+    read_extension(part, config);
     if (config->insecure && kept_file_is_set(&config->ca))
         reader_fail_key(&part->body, "insecure-skip-tls-verify",
                         "expected it without a certificate authority");
@@ -269,6 +266,95 @@ static void refuse_old(const struct part *part)
         reader_fail(&at, "auth-provider was removed from Kubernetes in 1.26; use an exec plugin");
 }
 
+static void read_env(const struct reader_node *list, struct strlist *env)
+{
+    if (reader_list(list, 0) < 0)
+        return;
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        struct reader_node item = reader_item(list, i), at;
+        const char *name = NULL;
+        cleanup_free char *value = NULL;
+        if (reader_object(&item) < 0)
+            continue;
+        if (!reader_get(&item, "name", &at))
+            reader_fail(&item, "expected a name");
+        else if (reader_text(&at, &name) == 0 && strchr(name, '='))
+            reader_fail(&at, "expected a name without \"=\"");
+        else if (name) {
+            value = field_text(&item, "value");
+            strlist_addf(env, "%s=%s", name, value ? value : "");
+        }
+    }
+}
+
+static void check_version(const struct reader_node *exec, struct exec_spec *spec)
+{
+    static const char group[] = "client.authentication.k8s.io/";
+    struct reader_node at;
+    if (!spec->api_version) {
+        reader_fail_key(exec, "command", "expected apiVersion beside it: %sv1", group);
+        return;
+    }
+    reader_get(exec, "apiVersion", &at);
+    const char *version = spec->api_version + sizeof group - 1;
+    if (strncmp(spec->api_version, group, sizeof group - 1) != 0 ||
+        (strcmp(version, "v1") != 0 && strcmp(version, "v1beta1") != 0))
+        reader_fail(&at,
+                    "expected %sv1 or v1beta1; write this user anew with a current version of "
+                    "the program that made it",
+                    group);
+    else if (!spec->interactive && strcmp(version, "v1") == 0)
+        reader_fail(&at, "v1 expects interactiveMode: Never, IfAvailable or Always");
+    if (!spec->interactive)
+        spec->interactive = EXEC_IF_AVAILABLE;
+}
+
+/* With a slash it is a path, beside the file when it is relative. */
+static void resolve_command(const struct part *part, const struct reader_node *exec,
+                            struct exec_spec *spec)
+{
+    if (!spec->command) {
+        reader_fail_key(exec, "apiVersion", "expected a command beside it");
+        return;
+    }
+    if (!strchr(spec->command, '/'))
+        return;
+    char *whole = resolve(part, spec->command);
+    free(spec->command);
+    spec->command = whole;
+    if (!whole)
+        reader_fail(exec, "out of memory");
+}
+
+static void read_exec(const struct part *part, const struct reader_node *exec,
+                      struct kube_config *config)
+{
+    struct reader_node at;
+    int mode = -1;
+    struct exec_spec *spec = calloc(1, sizeof *spec);
+    if (!spec || reader_object(exec) < 0) {
+        free(spec);
+        reader_fail(exec, "cannot be read");
+        return;
+    }
+    config->exec = spec;
+    spec->api_version = field_text(exec, "apiVersion");
+    spec->command = field_text(exec, "command");
+    spec->install_hint = field_text(exec, "installHint");
+    spec->provide_cluster = field_bool(exec, "provideClusterInfo");
+    if (reader_get(exec, "interactiveMode", &at) &&
+        reader_choice(&at, "Never IfAvailable Always", &mode) == 0)
+        spec->interactive = (enum exec_interactive)(mode + 1);
+    if (reader_get(exec, "args", &at))
+        reader_texts(&at, &spec->args);
+    if (reader_get(exec, "env", &at))
+        read_env(&at, &spec->env);
+    check_version(exec, spec);
+    resolve_command(part, exec, spec);
+    if (spec->args.failed || spec->env.failed)
+        reader_fail(exec, "out of memory");
+}
+
 static void read_user(const struct part *part, struct kube_config *config)
 {
     struct reader_node at;
@@ -278,6 +364,9 @@ static void read_user(const struct part *part, struct kube_config *config)
     if (kept_file_is_set(&config->certificate) != kept_file_is_set(&config->key))
         reader_fail_key(&part->item, "name", "expected client-certificate and client-key together");
     read_token(part, config);
+    /* a token has the say, as in client-go */
+    if (!kept_file_is_set(&config->token) && reader_get(&part->body, "exec", &at))
+        read_exec(part, &at, config);
     config->as = field_text(&part->body, "as");
     config->as_uid = field_text(&part->body, "as-uid");
     if (reader_get(&part->body, "as-groups", &at))
@@ -346,6 +435,7 @@ static int fill(const struct kubeconfig *files, const struct kube_config_choice 
     if (rc < 0)
         return error_prefix(err, "context \"%s\"", name);
     const char *namespace_ = choice->namespace_ ? choice->namespace_ : context.namespace_;
+    config->exec_ms = choice->exec_ms;
     config->namespace_ = strdup(namespace_ ? namespace_ : "default");
     if (asprintf(&config->name, "context \"%s\" of %s", name, files->searched) < 0)
         config->name = NULL;

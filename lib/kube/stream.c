@@ -71,6 +71,7 @@ static bool try_later(struct kube_stream *s, const struct exchange_result *resul
                                 .retry_after_ms = result->retry_after_ms,
                                 .repeatable = !s->began,
                                 .sent = true,
+                                .unsettled = client_is_unsettled(s->client),
                                 .hopeless =
                                     result->code != CURLE_OK && problem_is_hopeless(result->code)};
     int64_t pause = retry_pause_ms(s->tries + 1, RETRY_MAX_MS, facts.retry_after_ms, drand48());

@@ -32,6 +32,8 @@ struct exchange {
     struct curl_slist *connect_to;
     struct buf body; /* kept, or not yet handed on */
     bool stream, is_ready, paused, has_head, ended, too_large;
+    bool sent;  /* the request has gone out, or part of it */
+    bool again; /* libcurl would have sent it a second time */
     CURLcode code;
     char text[CURL_ERROR_SIZE];
 };
@@ -70,26 +72,26 @@ static int64_t retry_after(CURL *easy)
     return (int64_t)seconds * 1000;
 }
 
-static bool was_sent(CURL *easy)
+static const char *text_of(const struct exchange *x, CURLcode code)
 {
-    curl_off_t before_send = 0;
-    /* the moment when all negotiation was over; 0 when it never came to that */
-    curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &before_send);
-    return before_send > 0;
+    if (x->too_large)
+        return "the answer is larger than " KUBE_ANSWER_MAX_TEXT;
+    if (x->again)
+        return "the connection was lost";
+    return x->text[0] ? x->text : curl_easy_strerror(code);
 }
 
 static void finish(struct exchange *x)
 {
     long status = 0;
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->code;
-    struct exchange_result result = {
-        .code = code,
-        .text = x->text[0] && code == x->code ? x->text : curl_easy_strerror(code),
-        .status = (int)status,
-        .retry_after_ms = retry_after(x->easy),
-        .sent = was_sent(x->easy),
-        .body = &x->body};
+    CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->again ? CURLE_RECV_ERROR : x->code;
+    struct exchange_result result = {.code = code,
+                                     .text = text_of(x, code),
+                                     .status = (int)status,
+                                     .retry_after_ms = retry_after(x->easy),
+                                     .sent = x->sent,
+                                     .body = &x->body};
     /* libcurl shall not look at what the owner lent it once done() is called */
     curl_multi_remove_handle(x->transport->multi, x->easy);
     x->events.done(&result, x->arg);
@@ -199,10 +201,27 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *s
     return event && event_add(event, NULL) == 0 ? 0 : -1;
 }
 
+/* Called before the request goes out. When a connection that was used before ends without an
+ * answer, libcurl would send the request again by itself, also one that must not be repeated. */
+static int on_request(void *arg, char *there, char *here, int there_port, int here_port)
+{
+    struct exchange *x = arg;
+    (void)there;
+    (void)here;
+    (void)there_port;
+    (void)here_port;
+    if (x->sent)
+        x->again = true;
+    x->sent = true;
+    return x->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 {
     struct exchange *x = arg;
     size_t length = size * count;
+    if (x->paused)
+        return CURL_WRITEFUNC_PAUSE; /* they come again when it goes on */
     if (length > KUBE_ANSWER_MAX - x->body.len) {
         x->too_large = true;
         return 0;
@@ -242,7 +261,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
 static struct curl_blob blob(const struct buf *pem)
 {
-    return (struct curl_blob){.data = pem->data, .len = pem->len, .flags = CURL_BLOB_NOCOPY};
+    return (struct curl_blob){.data = pem->data, .len = pem->len, .flags = CURL_BLOB_COPY};
 }
 
 static void set_tls(CURL *easy, const struct exchange_request *request)
@@ -303,6 +322,8 @@ static void set_request(struct exchange *x, const struct exchange_request *reque
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, x);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, x->text);
@@ -346,7 +367,8 @@ void exchange_pause(struct exchange *x, bool pause)
     if (x->paused == pause)
         return;
     x->paused = pause;
-    curl_easy_pause(x->easy, pause ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+    if (!pause)
+        curl_easy_pause(x->easy, CURLPAUSE_CONT);
     if (!TAILQ_EMPTY(&x->transport->ready)) /* continuing may have brought something at once */
         event_active(x->transport->deliver, 0, 0);
 }

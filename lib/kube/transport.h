@@ -36,7 +36,7 @@ struct exchange_result {
     const char *text;       /* libcurl's, for people; never empty */
     int status;             /* 0: no answer's head came */
     int64_t retry_after_ms; /* negative: not said */
-    bool sent;              /* some of the request may have reached the server */
+    bool sent;              /* the request, or some of it, may have reached the server */
     const struct buf *body; /* of what was kept */
 };
 

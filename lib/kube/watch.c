@@ -38,6 +38,7 @@ struct kube_watch {
     struct kube_watch_events events;
     void *arg;
     bool forget, synced, in_trouble;
+    bool refused; /* by the last answer */
     enum watch_phase phase;
     struct watch_store store;
     struct watch_decoder decoder;
@@ -245,13 +246,18 @@ static void pause_then_go(struct kube_watch *w, int64_t retry_after_ms, bool ref
     event_add(w->timer, &after);
 }
 
-/* One lost connection is no news: what follows it may be. */
+/* One lost connection is no news: what follows it may be. Nor is a refusal by a server that has
+ * just come back. */
 static void fail(struct kube_watch *w, struct drarun_error *err, int64_t retry_after_ms)
 {
-    bool refused = is_refusal(err->code);
+    bool passing = err->code == EACCES && client_is_unsettled(w->client);
+    bool refused = is_refusal(err->code) && !passing;
     stop(w);
     if (err->code == ESTALE)
         set_version(w, "");
+    if (refused != w->refused || passing)
+        w->failures = 0; /* one kind's long pauses are not the other's */
+    w->refused = refused;
     w->failures++;
     if (refused || w->failures > 1)
         tell_trouble(w, err);

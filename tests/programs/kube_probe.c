@@ -388,11 +388,10 @@ static int run(struct probe *p, const struct kube_config *config, struct drarun_
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"kubeconfig", required_argument, NULL, 'k'},
-                                          {"context", required_argument, NULL, 'c'},
-                                          {"namespace", required_argument, NULL, 'n'},
-                                          {"in-cluster", required_argument, NULL, 'i'},
-                                          {0}};
+    static const struct option known[] = {
+        {"kubeconfig", required_argument, NULL, 'k'}, {"context", required_argument, NULL, 'c'},
+        {"namespace", required_argument, NULL, 'n'},  {"exec-ms", required_argument, NULL, 'e'},
+        {"in-cluster", required_argument, NULL, 'i'}, {0}};
     struct kube_config_choice choice = {0};
     CLEANUP(kube_config_freep) struct kube_config *config = NULL;
     struct probe probe = {.base = event_base_new(), .input = evbuffer_new()};
@@ -404,6 +403,8 @@ int main(int argc, char **argv)
             choice.context = optarg;
         else if (c == 'n')
             choice.namespace_ = optarg;
+        else if (c == 'e')
+            choice.exec_ms = strtol(optarg, NULL, 10);
         else if (c == 'i')
             choice.in_cluster_in = optarg;
         else

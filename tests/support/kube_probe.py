@@ -71,6 +71,12 @@ class Probe:
     def ask(self, timeout=20, **line):
         return self.next(self.start(**line), timeout)
 
+    def all(self, lines, timeout=60):
+        """The answers to all of them, asked side by side; none may be an error."""
+        answers = [self.next(number, timeout) for number in [self.start(**line) for line in lines]]
+        assert all(each["err"] is None for each in answers), next(each["err"] for each in answers if each["err"])
+        return answers
+
     def counts(self):
         return self.ask(do="counts")
 
