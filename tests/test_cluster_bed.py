@@ -11,6 +11,7 @@ import pytest
 from support.build import SOURCE
 from support.cluster import Cluster, devices, missing, state
 
+pytestmark = pytest.mark.plain("the bed is the same in every build")
 READER = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
           "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}
 
