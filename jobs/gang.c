@@ -136,11 +136,10 @@ static void tick(struct gang *gang, enum gang_clock clock, int64_t now_ms)
 }
 
 /* Time in the queue is not the job's, as activeDeadlineSeconds does not count suspension. */
-static int64_t total_deadline(const struct gang *gang, int64_t limit, int64_t now_ms)
+static int64_t total_deadline(const struct gang *gang, int64_t limit)
 {
-    if (limit == 0 || gang->phase == GANG_QUEUED)
+    if (limit == 0 || gang->phase == GANG_QUEUED || gang->phase == GANG_ENDED)
         return INT64_MAX;
-    (void)now_ms;
     return gang->since_ms + gang->timings_ms[GANG_QUEUED] + limit;
 }
 
@@ -150,7 +149,7 @@ static int64_t clock_deadline(const struct gang *gang, const struct gang_input *
     int64_t limit = limit_of(input->timeouts, gang->ticking);
     int64_t deadline =
         limit ? gang->ticking_since_ms + limit - gang->spent_ms[gang->ticking] : INT64_MAX;
-    int64_t total = total_deadline(gang, input->timeouts->total, input->now_ms);
+    int64_t total = total_deadline(gang, input->timeouts->total);
     *ret_clock = total < deadline ? GANG_CLOCK_TOTAL : gang->ticking;
     return total < deadline ? total : deadline;
 }
@@ -392,8 +391,9 @@ static void enter(struct gang *gang, enum gang_phase phase, int64_t now_ms)
 }
 
 /* Admitted anew: what was spent before is another try's. */
-static void forget_clocks(struct gang *gang)
+static void forget_clocks(struct gang *gang, int64_t now_ms)
 {
+    gang->ticking_since_ms = now_ms;
     gang->spent_ms[GANG_CLOCK_NODES] = 0;
     gang->spent_ms[GANG_CLOCK_ALLOCATION] = 0;
     gang->spent_ms[GANG_CLOCK_IMAGE_PULL] = 0;
@@ -410,7 +410,7 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
         say_deadline(input, facts, clock, decision);
     }
     if (event == GANG_EVENT_SUSPENDED)
-        forget_clocks(gang);
+        forget_clocks(gang, input->now_ms);
     if (event == GANG_EVENT_LOST)
         decision->worker = facts->lost;
     if (event == GANG_EVENT_BLOCKED)

@@ -23,7 +23,7 @@ static json_t *time_json(int64_t ms)
         return json_null();
     timestamp_format(ms, text, sizeof text);
     /* the objects have whole seconds */
-    strcpy(strchr(text, '.'), "Z");
+    memcpy(strchr(text, '.'), "Z", sizeof "Z");
     return json_string(text);
 }
 
