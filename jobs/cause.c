@@ -56,7 +56,7 @@ static char *clean_copy(const char *text, size_t length)
     return copy;
 }
 
-static char *clean_text(const char *text)
+char *cause_clean_text(const char *text)
 {
     return text && text[0] ? clean_copy(text, strlen(text)) : NULL;
 }
@@ -68,9 +68,10 @@ bool cause_has_rank(enum cause_kind kind)
     return kind >= CAUSE_EXIT && kind <= CAUSE_NO_INIT;
 }
 
-static void story_done(struct cause_story *story)
+void cause_story_done(struct cause_story *story)
 {
     free(story->host);
+    free(story->pod);
     free(story->text);
     free(story->tail);
     *story = (struct cause_story){0};
@@ -87,17 +88,16 @@ static struct cause_story story_of_end(const struct cause_end *end, enum cause_k
         .core = end->core,
         .oom = end->oom,
         .ran_us = end->ran_us,
-        .host = clean_text(end->host),
+        .host = cause_clean_text(end->host),
         .tail = end->stderr_tail_length > 0 ? clean_copy(end->stderr_tail, end->stderr_tail_length)
                                             : NULL,
     };
 }
 
-/* Makes it the first cause when there is none yet; takes its strings either way. */
-static bool tell_take(struct cause *cause, struct cause_story *story)
+bool cause_tell_take(struct cause *cause, struct cause_story *story)
 {
     if (cause->first.kind != CAUSE_NONE) {
-        story_done(story);
+        cause_story_done(story);
         return false;
     }
     cause->first = *story;
@@ -128,9 +128,9 @@ void cause_free(struct cause *cause)
     if (!cause)
         return;
     for (uint32_t a = 0; cause->apps && a < cause->map->apps; a++)
-        story_done(&cause->apps[a].idle);
-    story_done(&cause->first);
-    story_done(&cause->crash);
+        cause_story_done(&cause->apps[a].idle);
+    cause_story_done(&cause->first);
+    cause_story_done(&cause->crash);
     free(cause->apps);
     free(cause->ended);
     free(cause->aborted);
@@ -152,7 +152,7 @@ bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api)
     if (app->api != CAUSE_API_NONE)
         return false;
     app->api = api;
-    return app->idle.kind != CAUSE_NONE && tell_take(cause, &app->idle);
+    return app->idle.kind != CAUSE_NONE && cause_tell_take(cause, &app->idle);
 }
 
 /* What this end would be as a first cause. */
@@ -196,7 +196,7 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
         first->ran_us = own.ran_us;
         if (!first->tail)
             first->tail = TAKE_PTR(own.tail);
-        story_done(&own);
+        cause_story_done(&own);
     }
     bool echo = first->kind == CAUSE_EXIT || first->kind == CAUSE_ABORT;
     if (cause->aborted[end->rank])
@@ -208,8 +208,10 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
 bool cause_may_change(const struct cause *cause)
 {
     enum cause_kind kind = cause->first.kind;
-    return !cause->settled &&
-           (kind == CAUSE_EXIT || kind == CAUSE_ABORT || kind == CAUSE_NO_FINALIZE);
+    if (cause->settled)
+        return false;
+    return kind == CAUSE_EXIT || kind == CAUSE_ABORT || kind == CAUSE_NO_FINALIZE ||
+           cause_pod_may_follow(cause);
 }
 
 void cause_settle(struct cause *cause)
@@ -217,12 +219,14 @@ void cause_settle(struct cause *cause)
     cause->settled = true;
 }
 
-/* Whether this end rather than the first cause began it all. */
+/* Whether this end rather than the first cause began it all. A lost agent's rank says nothing new.
+ */
 static bool is_stronger(const struct cause *cause, enum cause_kind kind,
                         const struct cause_end *end)
 {
     /* a rank that has aborted gave its reason; how it then ends, MPICH even by a crash, is none */
-    if (!cause_may_change(cause) || end->rank == cause->first.rank || cause->aborted[end->rank])
+    if (!cause_may_change(cause) || cause_pod_may_follow(cause) || end->rank == cause->first.rank ||
+        cause->aborted[end->rank])
         return false;
     /* an MPI library whose peer has vanished aborts before it exits, unlike one who leaves of
      * itself */
@@ -234,7 +238,7 @@ static bool is_stronger(const struct cause *cause, enum cause_kind kind,
 
 static void replace_first(struct cause *cause, const struct cause_end *end, enum cause_kind kind)
 {
-    story_done(&cause->first);
+    cause_story_done(&cause->first);
     cause->first = story_of_end(end, kind);
 }
 
@@ -261,7 +265,7 @@ bool cause_rank_end(struct cause *cause, const struct cause_end *end)
         return false;
     }
     struct cause_story story = story_of_end(end, kind);
-    return tell_take(cause, &story);
+    return cause_tell_take(cause, &story);
 }
 
 bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char *host, int status,
@@ -273,29 +277,29 @@ bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char
                                 .rank = rank,
                                 .worker = worker,
                                 .code = status,
-                                .host = clean_text(host),
-                                .text = clean_text(text)};
+                                .host = cause_clean_text(host),
+                                .text = cause_clean_text(text)};
     cause->aborted[rank] = true;
-    return tell_take(cause, &story);
+    return cause_tell_take(cause, &story);
 }
 
 bool cause_failure(struct cause *cause, const struct drarun_error *err)
 {
     struct cause_story story = {
-        .kind = CAUSE_FAILURE, .error = err->kind, .text = clean_text(err->text)};
-    return tell_take(cause, &story);
+        .kind = CAUSE_FAILURE, .error = err->kind, .text = cause_clean_text(err->text)};
+    return cause_tell_take(cause, &story);
 }
 
 bool cause_timeout(struct cause *cause, int64_t limit_ms)
 {
     struct cause_story story = {.kind = CAUSE_TIMEOUT, .limit_ms = limit_ms};
-    return tell_take(cause, &story);
+    return cause_tell_take(cause, &story);
 }
 
 bool cause_interrupted(struct cause *cause, int signo)
 {
     struct cause_story story = {.kind = CAUSE_INTERRUPTED, .signo = signo};
-    return tell_take(cause, &story);
+    return cause_tell_take(cause, &story);
 }
 
 void cause_singletons(struct cause *cause, uint32_t ranks_with_mpi_library)
@@ -335,6 +339,10 @@ int cause_status(const struct cause *cause)
         return error_exit_status(first->error);
     case CAUSE_TIMEOUT:
         return error_exit_status(DRARUN_ERR_TIMEOUT);
+    case CAUSE_POD:
+        return cause_pod_status(first);
+    case CAUSE_LAUNCHER:
+        return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
     }
     return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "jobs/pod_state.h"
 #include "jobs/rankmap.h"
 #include "lib/base/buf.h"
 
@@ -41,6 +42,19 @@ enum cause_kind {
     CAUSE_FAILURE,     /* no rank's doing: an agent, a connection, the program not found */
     CAUSE_TIMEOUT,     /* --timeout: 124 */
     CAUSE_INTERRUPTED, /* the user's signal: 128 + signo */
+    CAUSE_POD,         /* the cluster ended a worker: cause_pod.end */
+    CAUSE_LAUNCHER,    /* the launcher was gone for too long, and the agents ended the ranks */
+};
+
+/* A worker's pod that has ended, or whose end is announced. Strings are borrowed until cause_pod
+ * returns, and may be NULL. */
+struct cause_pod {
+    uint32_t worker;
+    const char *pod, *node;
+    enum pod_end end;
+    const char *message; /* the cluster's words */
+    int exit_code;       /* of its first container, or -1 */
+    bool by_us;          /* we deleted it: no cause */
 };
 
 struct cause;
@@ -64,6 +78,30 @@ bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char
 bool cause_failure(struct cause *cause, const struct drarun_error *err);
 bool cause_timeout(struct cause *cause, int64_t limit_ms);
 bool cause_interrupted(struct cause *cause, int signo);
+
+/* ---- in a cluster ---- */
+
+/* The workers are pods. A pod's end becomes known later than the broken connection, the signal of
+ * its ranks and the aborts of their peers that it brought about, so that cause_may_change is then
+ * true after these too, and cause_pod takes their place until cause_settle. */
+void cause_expect_pods(struct cause *cause);
+/* As cause_failure, of one worker: its agent or its connection is lost. */
+bool cause_worker_failure(struct cause *cause, uint32_t worker, const struct drarun_error *err);
+bool cause_pod(struct cause *cause, const struct cause_pod *pod);
+/* The agents waited so long for a launcher. pod and node of the one that was lost may be NULL. */
+bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms);
+
+/* What follows from a first cause for the next attempt. */
+struct cause_restart {
+    bool retry;      /* another try may end otherwise: `restarts` counts it */
+    bool avoid_node; /* the node is not to be used again: cause_node */
+    bool new_claims; /* the claims do not fit any more; else they are kept where possible */
+};
+struct cause_restart cause_restart(const struct cause *cause);
+/* The node that the first cause names, NULL without; borrowed from the cause. */
+const char *cause_node(const struct cause *cause);
+
+/* ---- what it came to ---- */
 
 /* How many ranks had an MPI library loaded though they connected to nothing (RankEnd.mpi_library):
  * when every rank has ended in order and none has connected, they were N jobs of one rank each,

@@ -12,9 +12,12 @@ struct cause_story {
     int code, signo;
     bool core, oom;
     int64_t ran_us;            /* 0: not known */
-    int64_t limit_ms;          /* CAUSE_TIMEOUT */
+    int64_t limit_ms;          /* CAUSE_TIMEOUT, CAUSE_LAUNCHER */
     enum drarun_errkind error; /* CAUSE_FAILURE */
+    enum pod_end end;          /* CAUSE_POD */
+    bool of_worker;            /* CAUSE_FAILURE: worker is set */
     char *host;
+    char *pod;  /* its name */
     char *text; /* of the abort or the failure */
     char *tail; /* last lines of stderr */
 };
@@ -31,6 +34,7 @@ struct cause {
     bool *aborted; /* by rank: it asked for the end of the job */
     uint32_t ended_count;
     uint32_t singletons;
+    bool pods;    /* the workers are pods, and their ends become known late */
     bool settled; /* a stronger end no longer takes the first's place */
     struct cause_story first;
     struct cause_story
@@ -40,5 +44,19 @@ struct cause {
 /* Whether the story is of one rank. */
 bool cause_has_rank(enum cause_kind kind);
 bool cause_were_singletons(const struct cause *cause);
+
+/* A copy that a terminal and JSON can take; NULL of NULL, of "" and without memory. */
+char *cause_clean_text(const char *text);
+void cause_story_done(struct cause_story *story);
+/* Makes it the first cause when there is none yet; takes its strings either way. */
+bool cause_tell_take(struct cause *cause, struct cause_story *story);
+
+/* The first cause may be what a pod's end looks like before it is known. */
+bool cause_pod_may_follow(const struct cause *cause);
+
+/* CAUSE_POD: what stands behind the worker, the advice or NULL, the exit status. */
+void cause_pod_sentence(const struct cause_story *story, struct buf *out);
+const char *cause_pod_advice(enum pod_end end);
+int cause_pod_status(const struct cause_story *story);
 
 #endif

@@ -21,6 +21,8 @@ static const char *const kind_names[] = {
     [CAUSE_FAILURE] = "failure",
     [CAUSE_TIMEOUT] = "timeout",
     [CAUSE_INTERRUPTED] = "interrupted",
+    [CAUSE_POD] = "pod",
+    [CAUSE_LAUNCHER] = "launcher-lost",
 };
 
 /* ---- parts of sentences ---- */
@@ -107,6 +109,18 @@ static void add_deed(const struct cause *cause, const struct cause_story *story,
     }
 }
 
+static void add_launcher(const struct cause_story *story, struct buf *out)
+{
+    buf_add_str(out, "the launcher");
+    if (story->pod)
+        buf_printf(out, " %s", story->pod);
+    if (story->host)
+        buf_printf(out, " on %s", story->host);
+    buf_add_str(out, " was lost, and after ");
+    add_duration(story->limit_ms * 1000, out);
+    buf_add_str(out, " without another the agents ended their ranks");
+}
+
 /* One sentence without its newline. */
 static void add_sentence(const struct cause *cause, const struct cause_story *story,
                          struct buf *out)
@@ -125,6 +139,10 @@ static void add_sentence(const struct cause *cause, const struct cause_story *st
     } else if (story->kind == CAUSE_INTERRUPTED) {
         buf_add_str(out, "the job was interrupted by ");
         add_signal(story->signo, out);
+    } else if (story->kind == CAUSE_POD) {
+        cause_pod_sentence(story, out);
+    } else if (story->kind == CAUSE_LAUNCHER) {
+        add_launcher(story, out);
     }
 }
 
@@ -187,6 +205,8 @@ static void add_advice(const struct cause *cause, struct buf *out)
     else if (first->kind == CAUSE_NO_INIT)
         buf_add_str(out, "the others would wait for it for ever: either all ranks of a program "
                          "call MPI_Init or none does; the job's status is 1");
+    else if (first->kind == CAUSE_POD && cause_pod_advice(first->end))
+        buf_add_str(out, cause_pod_advice(first->end));
 }
 
 /* ---- for people ---- */
@@ -268,6 +288,17 @@ static int set_rank(json_t *object, const struct cause_story *story)
     return rc | set_text(object, "stderr", story->tail);
 }
 
+static int set_pod(json_t *object, const struct cause_story *story)
+{
+    int rc = json_object_set_new(object, "worker", json_integer(story->worker));
+    rc |= set_text(object, "end", pod_end_name(story->end));
+    rc |= set_text(object, "pod", story->pod);
+    rc |= set_text(object, "host", story->host);
+    if (story->code >= 0)
+        rc |= json_object_set_new(object, "exit", json_integer(story->code));
+    return rc;
+}
+
 static int fill_cause(json_t *object, const struct cause *cause)
 {
     const struct cause_story *first = &cause->first;
@@ -286,6 +317,8 @@ static int fill_cause(json_t *object, const struct cause *cause)
         rc |= set_text(object, "error", error_kind_name(first->error));
     if (cause_has_rank(first->kind))
         rc |= set_rank(object, first);
+    if (first->kind == CAUSE_POD)
+        rc |= set_pod(object, first);
     return rc;
 }
 

@@ -437,6 +437,8 @@ static void read_pod(const json_t *value, struct pod_state *state)
         return;
     }
     bool told = read_disruption(&pod, state) || read_pod_reason(&pod, state);
+    if (is_over(&pod) && text_at(pod.status, "reason"))
+        take_reason(pod.status, state);
     const char *reason = state->reason, *message = state->message;
     if (!read_init(&pod, state))
         read_first(&pod, state);

@@ -169,7 +169,7 @@ int status_doc_exit(const json_t *doc)
 static json_t *chapter(const json_t *doc)
 {
     const json_t *report = json_object_get(doc, "report");
-    return json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "attempt", json_object_get(doc, "attempt"),
+    return json_pack("{s:O*, s:O*, s:O*, s:O*, s:O*}", "attempt", json_object_get(doc, "attempt"),
                      "updated", json_object_get(doc, "updated"), "timings",
                      json_object_get(doc, "timings"), "status", json_object_get(report, "status"),
                      "cause", json_object_get(report, "cause"));

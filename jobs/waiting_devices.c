@@ -74,6 +74,27 @@ static const char *why_no_node(const char *shortage)
     return colon ? colon + strlen("no node: ") : shortage;
 }
 
+/* The need of which the prediction says that others have all of it, or NULL: "those for request
+ * nic-0 are taken by ...". */
+static const struct predict_need *need_taken(const struct prediction *p)
+{
+    static const char before[] = "those for request ", after[] = " are taken by ";
+    const char *at = strstr(p->shortage, before);
+    const char *end = at ? strstr(at, after) : NULL;
+    if (!end)
+        return NULL;
+    at += strlen(before);
+    for (size_t n = 0; n < p->need_count; n++) {
+        for (const char *name = p->needs[n].requests; *name; name += strspn(name, ", ")) {
+            size_t length = strcspn(name, ",");
+            if (length == (size_t)(end - at) && strncmp(name, at, length) == 0)
+                return &p->needs[n];
+            name += length;
+        }
+    }
+    return NULL;
+}
+
 char *devices_missing(const struct prediction *prediction)
 {
     struct buf out = BUF_INIT;
@@ -87,12 +108,13 @@ char *devices_missing(const struct prediction *prediction)
         add_kind(need, &out);
         add_ruled_out(need, &out);
     }
-    if (out.len == 0 && strstr(prediction->shortage, "taken by") && prediction->need_count == 1) {
+    const struct predict_need *taken = out.len == 0 ? need_taken(prediction) : NULL;
+    if (taken) {
         buf_add_str(&out, "no ");
-        add_kind(&prediction->needs[0], &out);
+        add_kind(taken, &out);
         buf_add_str(&out, " left: ");
     }
-    if (out.len == 0 || strcmp(out.data + out.len - 2, ": ") == 0)
+    if (out.len == 0 || taken)
         buf_add_str(&out, why_no_node(prediction->shortage));
     char *text = out.failed ? NULL : buf_take(&out);
     buf_done(&out);

@@ -21,6 +21,7 @@ static const char *const wrappers[] = {
     "Error creating: ",
     "PodResourceClaim devices: ",
     "Failed to create pod sandbox: ",
+    "pod didn't trigger scale-up: ",
 };
 
 static const char *unwrapped(const char *message)
@@ -139,7 +140,7 @@ static void wait_for_node(const struct pod_state *w, const char *missing, struct
     else
         say(wait, false, NULL, "the scheduler has not looked at it yet");
     if (w->unschedulable && !scale_up && no_scale_up)
-        buf_add_str(&wait->text, "; the autoscaler adds no node");
+        say(wait, false, no_scale_up->text, "; the autoscaler adds no node");
 }
 
 /* A driver that is gone is told by the kubelet's message alone. */

@@ -23,6 +23,7 @@ FILES = {
     "share/doc/drarun/examples/nccl-id/pmix_share.h",
     "share/doc/drarun/examples/jobs/two-by-two.yaml",
     "share/drarun/schema/drajob-v1alpha1.json",
+    "share/drarun/schema/drajob-status-v1alpha1.json",
     "share/man/man1/drarun.1",
     "share/man/man1/drarun-worker.1",
 }

@@ -403,14 +403,16 @@ static void pauses_grow(void **state)
         input.workers = workers;
         do {
             assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
-            input.now_ms = d.next_ms > input.now_ms ? d.next_ms : input.now_ms;
+            if (d.next_ms > input.now_ms && d.next_ms < INT64_MAX)
+                input.now_ms = d.next_ms;
         } while (d.action != GANG_RELEASE_AND_RETRY);
         assert_true(d.pause_ms >= bound / 2 && d.pause_ms <= bound);
         bound = bound * 2 < GANG_PAUSE_MAX_MS ? bound * 2 : GANG_PAUSE_MAX_MS;
         input.workers = gone;
         do {
             assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
-            input.now_ms = d.next_ms > input.now_ms ? d.next_ms : input.now_ms;
+            if (d.next_ms > input.now_ms && d.next_ms < INT64_MAX)
+                input.now_ms = d.next_ms;
         } while (d.action != GANG_CREATE);
     }
     assert_int_equal(gang.tries, 12);
