@@ -50,7 +50,7 @@ void predict_filters_free(struct predict_filters *filters)
 }
 
 static int add_filter(struct predict_need *need, struct predict_filters *filters, const char *where,
-                      const char *expression, struct drarun_error *err)
+                      const char *expression, bool of_class, struct drarun_error *err)
 {
     if (filters->count == ARRAY_LEN(filters->list))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: more than 64 selectors", where);
@@ -58,6 +58,9 @@ static int add_filter(struct predict_need *need, struct predict_filters *filters
     if (!program)
         return error_prefix(err, "%s: selector", where);
     filters->list[filters->count++] = (struct filter){program, need->term_count};
+    /* a class is there already */
+    if (!of_class && cel_program_admit(program, err) < 0)
+        return error_prefix(err, "%s: selector", where);
     size_t terms = cel_term_count(program);
     struct predict_term *grown =
         realloc(need->terms, (need->term_count + terms) * sizeof *need->terms);
@@ -74,13 +77,14 @@ static int add_filter(struct predict_need *need, struct predict_filters *filters
 }
 
 static int add_selectors(struct predict_need *need, struct predict_filters *filters,
-                         const char *where, const json_t *selectors, struct drarun_error *err)
+                         const char *where, const json_t *selectors, bool of_class,
+                         struct drarun_error *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < json_array_size(selectors); i++) {
         const json_t *cel = json_object_get(json_array_get(selectors, i), "cel");
         const char *expression = json_string_value(json_object_get(cel, "expression"));
-        rc = expression ? add_filter(need, filters, where, expression, err)
+        rc = expression ? add_filter(need, filters, where, expression, of_class, err)
                         : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                                      "%s: selector %zu has no cel.expression", where, i);
     }
@@ -107,10 +111,11 @@ static int add_class(const char *name, struct predict_need *need, struct predict
     const json_t *class = find_class(classes, name);
     if (class)
         return add_selectors(need, filters, where,
-                             json_object_get(json_object_get(class, "spec"), "selectors"), err);
+                             json_object_get(json_object_get(class, "spec"), "selectors"), true,
+                             err);
     for (size_t i = 0; i < ARRAY_LEN(known_classes); i++)
         if (strcmp(known_classes[i].name, name) == 0)
-            return add_filter(need, filters, where, known_classes[i].expression, err);
+            return add_filter(need, filters, where, known_classes[i].expression, true, err);
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                       "no DeviceClass %s is known here: give the cluster's classes, as kubectl get "
                       "deviceclasses -o yaml prints them",
@@ -245,7 +250,8 @@ static int make_filters(struct predict_claim *claim, size_t k, size_t devices,
         return error_set(err, ENOMEM, "out of memory");
     int rc = add_class(kind->class, &kind->need, kind->filters, classes, err);
     snprintf(where, sizeof where, "request %.100s", kind->need.requests);
-    return rc == 0 ? add_selectors(&kind->need, kind->filters, where, kind->selectors, err) : rc;
+    return rc == 0 ? add_selectors(&kind->need, kind->filters, where, kind->selectors, false, err)
+                   : rc;
 }
 
 /* Outdated devices count as well where a node still sees them, but not in what people are told. */

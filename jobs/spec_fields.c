@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/spec_fields.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "jobs/k8s_name.h"
 #include "lib/base/cleanup.h"
+#include "lib/cel/cel.h"
 
 #define DEVICES_MAX 128 /* of a kind for one worker: a ResourceSlice has no more */
 #define RANKS_PER_WORKER_MAX 4096
@@ -36,11 +38,15 @@ static void read_device_count(const struct reader_node *node, void *field)
 
 static void add_selector(const struct reader_node *node, struct strlist *selectors)
 {
+    struct drarun_error err = {0};
     const char *text = NULL;
     if (reader_text(node, &text) < 0)
         return;
+    /* what lib/cel has not may still be known to the API server */
     if (strlen(text) > SELECTOR_BYTES_MAX)
         reader_fail(node, "longer than the %d bytes that Kubernetes allows", SELECTOR_BYTES_MAX);
+    else if (cel_admit(text, &err) < 0 && err.code != EOPNOTSUPP)
+        reader_fail(node, "the API server would refuse it: %s", err.text);
     else
         strlist_add(selectors, text);
 }

@@ -67,7 +67,7 @@ static const char whole[] =
     "  workers: 2\n  ranksPerWorker: 4\n"
     "  devices:\n"
     "    gpus: {count: all}\n"
-    "    nics: {count: 1, class: dranet, selector: [a, b], match: [dra.net/rail],\n"
+    "    nics: {count: 1, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail],\n"
     "           config: {interface: {name: dranet0}}}\n"
     "    align: required\n"
     "  computeDomain: {channel: {allocationMode: All}}\n"
@@ -146,7 +146,7 @@ static void test_refused(void **state)
         {JOB("x: 2"), "spec.x: unknown key; known here: workers ranksPerWorker"},
         {JOB("workers: 10000\n  ranksPerWorker: 4096"), "are more than the 1000000 ranks"},
         {JOB("devices: {gpus: {count: 8, resource: gpu}}"), "a resource such as nvidia.com/gpu"},
-        {JOB("devices: {gpus: {count: 8, resource: a.b/c, selector: x}}"),
+        {JOB("devices: {gpus: {count: 8, resource: a.b/c, selector: 'true'}}"),
          "spec.devices.gpus.selector: devices of a resource"},
         {JOB("devices: {gpus: {count: all, resource: a.b/c}}"), "all needs a class"},
         {JOB("devices: {nics: {count: 8}}"), "spec.devices.nics: class is missing"},

@@ -25,6 +25,7 @@ enum cel_node_kind {
 enum cel_fold_arg { FOLD_RANGE, FOLD_INIT, FOLD_CONDITION, FOLD_STEP, FOLD_RESULT, FOLD_ARGS };
 
 struct cel_overload;
+struct cel_size_note;
 
 struct cel_node {
     enum cel_node_kind kind;
@@ -42,6 +43,8 @@ struct cel_node {
     const struct cel_type *type;
     uint32_t slot;                       /* of an identifier: 0 is device */
     const struct cel_overload *overload; /* any of the function's; its fn serves all */
+    uint32_t overloads;                  /* bits: which of its name the call may have, in order */
+    struct cel_size_note *note;          /* of the estimator */
     uint8_t cost;                        /* enum cel_cost */
     bool ends_at_error;                  /* arguments behind one that failed are not looked at */
     bool constant_set;                   /* "in" a list of constants */

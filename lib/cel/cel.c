@@ -22,6 +22,7 @@ struct cel_program {
     struct cel_arena arena;
     struct cel_node *root;
     uint32_t slots;
+    uint64_t estimate;
     size_t term_count;
     const struct cel_node **terms;
     const char **term_texts;
@@ -77,7 +78,7 @@ struct cel_program *cel_compile(const char *text, struct drarun_error *err)
         return NULL;
     }
     if (cel_parse(&program->arena, text, len, &program->root, &program->slots, err) < 0 ||
-        cel_check(&program->arena, text, program->root, err) < 0)
+        cel_check(&program->arena, text, program->root, &program->estimate, err) < 0)
         return NULL;
     if (!find_terms(program, text)) {
         error_set(err, ENOMEM, "out of memory");
@@ -92,6 +93,39 @@ void cel_program_free(struct cel_program *program)
         return;
     cel_arena_done(&program->arena);
     free(program);
+}
+
+uint64_t cel_program_estimate(const struct cel_program *program)
+{
+    return program->estimate;
+}
+
+int cel_program_admit(const struct cel_program *program, struct drarun_error *err)
+{
+    if (program->estimate <= CEL_MAX_COST)
+        return 0;
+    if (program->estimate == UINT64_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, E2BIG,
+                          "too complex: there is no bound to what it may cost, of the %d that the "
+                          "API server allows",
+                          CEL_MAX_COST);
+    return error_kind(err, DRARUN_ERR_SPEC, E2BIG,
+                      "too complex: it may cost %llu, of the %d that the API server allows",
+                      (unsigned long long)program->estimate, CEL_MAX_COST);
+}
+
+int cel_admit(const char *text, struct drarun_error *err)
+{
+    struct drarun_error why = {0};
+    CLEANUP(cel_program_freep) struct cel_program *program = cel_compile(text, &why);
+
+    if (program)
+        return cel_program_admit(program, err);
+    if (strstr(why.text, "not supported"))
+        why.code = EOPNOTSUPP;
+    if (err)
+        *err = why;
+    return -why.code;
 }
 
 static int verdict(const struct cel_eval *eval, const struct cel_value *value, bool *ret_match,

@@ -23,10 +23,19 @@ enum {
 struct cel_program;
 struct cel_device;
 
-/* NULL and the error when the API server would refuse the expression, or when it uses something
- * that we have not ("not supported: ..."). The program keeps no pointer to text. */
+/* NULL and the error when the expression does not compile in the API server, or when it uses
+ * something that we have not ("not supported: ..."). The program keeps no pointer to
+ * text. */
 struct cel_program *cel_compile(const char *text, struct drarun_error *err);
 void cel_program_free(struct cel_program *program);
+/* What one evaluation costs at worst, as the API server estimates it; UINT64_MAX: no bound. */
+uint64_t cel_program_estimate(const struct cel_program *program);
+/* Whether that is within CEL_MAX_COST: -E2BIG when the API server would call it too complex. */
+int cel_program_admit(const struct cel_program *program, struct drarun_error *err);
+/* Whether the API server lets an expression into a claim or class. -EINVAL: it does not compile;
+ * -E2BIG: it is too long or too complex; -EOPNOTSUPP: it uses what we have not, so that nothing can
+ * be said. */
+int cel_admit(const char *text, struct drarun_error *err);
 DEFINE_CLEANUP(struct cel_program, cel_program_free)
 
 /* device: an entry of spec.devices of a ResourceSlice, of v1 or v1beta2, or of v1beta1, where all

@@ -6,6 +6,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/cel/estimate.h"
 #include "lib/cel/fold.h"
 #include "lib/cel/function.h"
 
@@ -233,16 +234,18 @@ static int resolve_call(struct checker *c, struct cel_node *node)
 {
     const struct cel_type *args[MAX_ARGS], *result = NULL;
     size_t matches = 0;
+    uint32_t bit = 1;
 
     if (node->count > MAX_ARGS)
         return cel_error_at(c->err, c->text, node->begin, "%s has too many arguments", node->name);
     for (size_t i = 0; i < node->count; i++)
         args[i] = node->args[i]->type;
-    for (const struct cel_overload *o = NULL; (o = cel_overload_next(node->name, o));) {
+    for (const struct cel_overload *o = NULL; (o = cel_overload_next(node->name, o)); bit <<= 1) {
         const struct cel_type *type;
         if (o->member != node->member || !(type = try_overload(c, o, args, node->count)))
             continue;
         matches++;
+        node->overloads |= bit;
         if (!result)
             result = type;
         else if (result->kind != CEL_T_DYN && !cel_type_equal(result, type))
@@ -526,7 +529,7 @@ static int check_result(struct checker *c, const struct cel_node *root)
 }
 
 int cel_check(struct cel_arena *arena, const char *text, struct cel_node *root,
-              struct drarun_error *err)
+              uint64_t *ret_estimate, struct drarun_error *err)
 {
     const struct scope device = {NULL, "device", TYPE(DEVICE), 0};
     struct checker c = {
@@ -535,6 +538,8 @@ int cel_check(struct cel_arena *arena, const char *text, struct cel_node *root,
 
     if (rc == 0)
         rc = check_result(&c, root);
+    if (rc == 0)
+        *ret_estimate = cel_estimate(arena, &c.bindings, root);
     if (rc == 0)
         rc = check_finished(&c, root);
     cel_bindings_done(&c.bindings);

@@ -6,8 +6,8 @@
 
 #include "lib/cel/ast.h"
 
-/* Fills in the tree; constants are folded into literals. */
+/* Fills in the tree; constants are folded into literals. *ret_estimate: the worst cost. */
 int cel_check(struct cel_arena *arena, const char *text, struct cel_node *root,
-              struct drarun_error *err);
+              uint64_t *ret_estimate, struct drarun_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cel_eval: the partner of tests/cel-oracle. Each line of stdin is {"expression", "driver",
  * "device"}; each line of stdout is {"kind": "true" | "false" | "compile" | "error" | "cost",
- * "text", "cost"}. With --time N it evaluates each question N times and prints the nanoseconds of
- * one evaluation instead. */
+ * "text", "cost", "estimate"}. With --time N it evaluates each question N times and prints the
+ * nanoseconds of one evaluation instead. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -12,9 +12,16 @@
 
 #include "lib/cel/cel.h"
 
+static uint64_t estimate; /* of the expression at hand */
+
 static void answer(const char *kind, const char *text, uint64_t cost)
 {
     json_t *line = json_pack("{ss, sI}", "kind", kind, "cost", (json_int_t)cost);
+    char number[24];
+
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)estimate);
+    if (strcmp(kind, "compile") != 0)
+        json_object_set_new(line, "estimate", json_string(number));
 
     if (text)
         json_object_set_new(line, "text", json_string(text));
@@ -73,6 +80,7 @@ static void ask(const char *line, long times)
         answer("question", "no expression or no driver", 0);
     } else {
         CLEANUP(cel_program_freep) struct cel_program *program = cel_compile(text, &err);
+        estimate = program ? cel_program_estimate(program) : 0;
         if (program)
             evaluate(program, question, times);
         else

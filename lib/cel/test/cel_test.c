@@ -341,6 +341,61 @@ static void test_broken_version(void **state)
     cel_device_free(device);
 }
 
+#define NAME "device.attributes['a'].name"
+
+/* What the API server estimates, as tests/cel-oracle says. */
+static void test_estimates(void **state)
+{
+    static const struct {
+        const char *expression;
+        uint64_t estimate;
+    } rows[] = {
+        {"true", 0},
+        {"device.driver == 'gpu.nvidia.com'", 4},
+        {NAME " == 'x'", 5},
+        {"has(" NAME ")", 3},
+        {NAME ".matches('^gpu[0-9]+$')", 25},
+        {"device.capacity['a'].memory.compareTo(quantity('80Gi')) >= 0", 7},
+        {"device.attributes['a'].all(n, n.startsWith('x'))", 164},
+        {"device.attributes.exists(d, device.attributes[d].exists(n, n.contains('gpu')))", 9507},
+        {NAME ".split('').map(c, c + c).size() > 3", UINT64_MAX},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct drarun_error err = {0};
+        CLEANUP(cel_program_freep)
+        struct cel_program *program = cel_compile(rows[i].expression, &err);
+        if (!program || cel_program_estimate(program) != rows[i].estimate)
+            fail_msg("%s: %s, %llu", rows[i].expression, program ? "compiled" : err.text,
+                     program ? (unsigned long long)cel_program_estimate(program) : 0ull);
+    }
+}
+
+static void test_admission(void **state)
+{
+    static const struct {
+        const char *expression;
+        int rc;
+        const char *says;
+    } rows[] = {
+        {NAME " == 'x'", 0, ""},
+        {"devise", -EINVAL, "column 1"},
+        {"true && ip('1.2.3.4').isCanonical()", -EOPNOTSUPP, "not supported: ip"},
+        {NAME ".split('').map(c, c + c).size() > 3", -E2BIG, "there is no bound"},
+        {"device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, "
+         "device.attributes.all(d, a + b < c + d))))",
+         -E2BIG, "of the 1000000 that the API server allows"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct drarun_error err = {0};
+        if (cel_admit(rows[i].expression, &err) != rows[i].rc || !strstr(err.text, rows[i].says))
+            fail_msg("%s: %d %s", rows[i].expression, err.code, err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,7 +404,8 @@ int main(void)
         cmocka_unit_test(test_limits),         cmocka_unit_test(test_terms),
         cmocka_unit_test(test_v1beta1),        cmocka_unit_test(test_bad_devices),
         cmocka_unit_test(test_broken_version), cmocka_unit_test(test_quantities_and_versions),
-        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_patterns),       cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_admission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
