@@ -7,11 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
+#include "lib/doc/value.h"
 
 void allocation_done(struct allocation *allocation)
 {
@@ -26,14 +22,14 @@ static void add_network_data(const json_t *devices, struct allocation_result *re
     json_t *entry;
     json_array_foreach((json_t *)devices, i, entry)
     {
-        const char *driver = text_at(entry, "driver"), *pool = text_at(entry, "pool");
-        const char *device = text_at(entry, "device");
+        const char *driver = value_text(entry, "driver"), *pool = value_text(entry, "pool");
+        const char *device = value_text(entry, "device");
         if (!driver || !pool || !device || strcmp(driver, result->driver) != 0 ||
             strcmp(pool, result->pool) != 0 || strcmp(device, result->device) != 0)
             continue;
         const json_t *data = json_object_get(entry, "networkData");
-        result->pod_name = text_at(data, "interfaceName");
-        result->hardware = text_at(data, "hardwareAddress");
+        result->pod_name = value_text(data, "interfaceName");
+        result->hardware = value_text(data, "hardwareAddress");
         result->ips = json_object_get(data, "ips");
         return;
     }
@@ -53,10 +49,10 @@ static int read_results(const json_t *status, struct allocation *a, struct draru
         return error_set(err, ENOMEM, "allocation: out of memory");
     json_array_foreach((json_t *)results, i, entry)
     {
-        struct allocation_result result = {.request = text_at(entry, "request"),
-                                           .driver = text_at(entry, "driver"),
-                                           .pool = text_at(entry, "pool"),
-                                           .device = text_at(entry, "device")};
+        struct allocation_result result = {.request = value_text(entry, "request"),
+                                           .driver = value_text(entry, "driver"),
+                                           .pool = value_text(entry, "pool"),
+                                           .device = value_text(entry, "device")};
         if (!result.request || !result.driver || !result.pool || !result.device)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "claim %s: status.allocation.devices.results[%zu]: expected request, "
@@ -79,7 +75,7 @@ static const char *node_of(const json_t *status)
     json_array_foreach(json_object_get(selector, "nodeSelectorTerms"), t, term)
         json_array_foreach(json_object_get(term, "matchFields"), f, field)
     {
-        const char *key = text_at(field, "key");
+        const char *key = value_text(field, "key");
         if (key && strcmp(key, "metadata.name") == 0)
             return json_string_value(json_array_get(json_object_get(field, "values"), 0));
     }
@@ -89,11 +85,11 @@ static const char *node_of(const json_t *status)
 /* v1 nests what v1beta1 has in the request itself under "exactly" or "firstAvailable". */
 static bool class_has_gpu(const json_t *request)
 {
-    const char *class = text_at(request, "deviceClassName");
+    const char *class = value_text(request, "deviceClassName");
     size_t i;
     json_t *sub;
     if (!class)
-        class = text_at(json_object_get(request, "exactly"), "deviceClassName");
+        class = value_text(json_object_get(request, "exactly"), "deviceClassName");
     if (class && strstr(class, "gpu"))
         return true;
     json_array_foreach(json_object_get(request, "firstAvailable"), i,
@@ -114,8 +110,8 @@ static bool asks_for_gpus(const json_t *claim)
 int allocation_read(const json_t *claim, struct allocation *ret_allocation,
                     struct drarun_error *err)
 {
-    const char *kind = text_at(claim, "kind");
-    const char *name = text_at(json_object_get(claim, "metadata"), "name");
+    const char *kind = value_text(claim, "kind");
+    const char *name = value_text(json_object_get(claim, "metadata"), "name");
     const json_t *status = json_object_get(claim, "status");
     struct allocation a = {.claim = name ? name : "(no name)"};
     if (!json_is_object(claim) || (kind && strcmp(kind, "ResourceClaim") != 0))
@@ -140,17 +136,17 @@ void allocation_pod_claims(const json_t *pod, struct strlist *names)
     json_t *entry;
     json_array_foreach(json_object_get(status, "resourceClaimStatuses"), i, entry)
     {
-        name = text_at(entry, "resourceClaimName");
+        name = value_text(entry, "resourceClaimName");
         if (name && !strlist_has(names, name))
             strlist_add(names, name);
     }
     json_array_foreach(json_object_get(spec, "resourceClaims"), i, entry)
     {
-        name = text_at(entry, "resourceClaimName");
+        name = value_text(entry, "resourceClaimName");
         if (name && !strlist_has(names, name))
             strlist_add(names, name);
     }
-    name = text_at(json_object_get(status, "extendedResourceClaimStatus"), "resourceClaimName");
+    name = value_text(json_object_get(status, "extendedResourceClaimStatus"), "resourceClaimName");
     if (name && !strlist_has(names, name))
         strlist_add(names, name);
 }

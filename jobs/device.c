@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define STD "resource.kubernetes.io"
 
@@ -33,7 +34,7 @@ static const json_t *attribute(const struct slice_device *slice, const char *dom
 const char *device_text(const struct slice_device *slice, const char *domain, const char *name)
 {
     const json_t *value = attribute(slice, domain, name);
-    const char *text = json_string_value(json_object_get(value, "string"));
+    const char *text = value_text(value, "string");
     return text && text[0] ? text : NULL;
 }
 

@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
+#include "lib/doc/value.h"
 
 static uint32_t count_at(const json_t *object, const char *key)
 {
@@ -24,7 +20,7 @@ int machine_read(const struct profiles *profiles, const char *profile, struct ma
     struct machine m = {0};
     if (found && found->machine) {
         m = (struct machine){
-            .no_root = text_at(found->machine, "noRoot"),
+            .no_root = value_text(found->machine, "noRoot"),
             .gpus = count_at(found->machine, "gpus"),
             .nics = count_at(found->machine, "nics"),
             .whole_node = json_is_true(json_object_get(found->machine, "wholeNode")),
@@ -40,8 +36,8 @@ int machine_read(const struct profiles *profiles, const char *profile, struct ma
     const json_t *mounts = json_object_get(m.rules, "mounts");
     for (size_t i = 0; i < json_array_size(mounts) && i < MACHINE_MOUNTS_MAX; i++) {
         const json_t *mount = json_array_get(mounts, i);
-        m.mounts[i] = (struct machine_mount){text_at(mount, "name"), text_at(mount, "host"),
-                                             text_at(mount, "pod")};
+        m.mounts[i] = (struct machine_mount){value_text(mount, "name"), value_text(mount, "host"),
+                                             value_text(mount, "pod")};
     }
     *ret_machine = m;
     return 0;

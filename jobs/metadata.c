@@ -8,13 +8,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/doc.h"
+#include "lib/doc/value.h"
 
 #define GROUP "metadata.resource.k8s.io/"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
 
 void metadata_done(struct metadata *metadata)
 {
@@ -29,7 +25,7 @@ DEFINE_CLEANUP(struct metadata, metadata_done)
 static bool is_known(const json_t *document)
 {
     static const char *const versions[] = {GROUP "v1beta1", GROUP "v1alpha1"};
-    const char *version = text_at(document, "apiVersion"), *kind = text_at(document, "kind");
+    const char *version = value_text(document, "apiVersion"), *kind = value_text(document, "kind");
     for (size_t i = 0; version && kind && i < ARRAY_LEN(versions); i++)
         if (strcmp(version, versions[i]) == 0 && strcmp(kind, "DeviceMetadata") == 0)
             return true;
@@ -53,7 +49,7 @@ static int check_device(const json_t *device, size_t r, size_t d, struct drarun_
     const json_t *attributes = json_object_get(device, "attributes");
     const char *key;
     json_t *value;
-    if (!text_at(device, "driver") || !text_at(device, "pool") || !text_at(device, "name"))
+    if (!value_text(device, "driver") || !value_text(device, "pool") || !value_text(device, "name"))
         return wrong(err, r, d, "driver, pool and name");
     if (!is_object_or_none(attributes))
         return wrong(err, r, d, "attributes by name");
@@ -77,7 +73,7 @@ static int check_document(const json_t *document, size_t *ret_devices, struct dr
     json_array_foreach((json_t *)requests, r, request)
     {
         const json_t *devices = json_object_get(request, "devices");
-        if (!text_at(request, "name") || (devices && !json_is_array(devices)))
+        if (!value_text(request, "name") || (devices && !json_is_array(devices)))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "requests[%zu]: expected a name and an array of devices", r);
         json_array_foreach((json_t *)devices, d, device)
@@ -108,7 +104,7 @@ int metadata_decode(const char *name, const char *text, size_t len, json_t **ret
     while (i < doc_count(doc) && !is_known(doc_root(doc, i)))
         i++;
     if (i == doc_count(doc)) {
-        const char *version = text_at(doc_root(doc, 0), "apiVersion");
+        const char *version = value_text(doc_root(doc, 0), "apiVersion");
         return error_kind(err, DRARUN_ERR_SPEC, EPROTONOSUPPORT,
                           "%s: expected a DeviceMetadata of " GROUP
                           "v1beta1 or v1alpha1, got %.80s",
@@ -123,24 +119,24 @@ int metadata_decode(const char *name, const char *text, size_t len, json_t **ret
 
 static void add_devices(const json_t *document, struct metadata *m)
 {
-    const char *claim = text_at(json_object_get(document, "metadata"), "name");
+    const char *claim = value_text(json_object_get(document, "metadata"), "name");
     size_t r, d;
     json_t *request, *device;
     json_array_foreach(json_object_get(document, "requests"), r, request)
         json_array_foreach(json_object_get(request, "devices"), d, device)
     {
         const json_t *attributes = json_object_get(device, "attributes");
-        if (metadata_find(m, text_at(device, "driver"), text_at(device, "pool"),
-                          text_at(device, "name")))
+        if (metadata_find(m, value_text(device, "driver"), value_text(device, "pool"),
+                          value_text(device, "name")))
             continue;
         m->list[m->count++] = (struct metadata_device){
-            .slice = {.driver = text_at(device, "driver"),
-                      .pool = text_at(device, "pool"),
-                      .name = text_at(device, "name"),
+            .slice = {.driver = value_text(device, "driver"),
+                      .pool = value_text(device, "pool"),
+                      .name = value_text(device, "name"),
                       .attributes = json_is_object(attributes) ? attributes : NULL},
             .claim = claim ? claim : "(no name)",
-            .request = text_at(request, "name"),
-            .pod_name = text_at(json_object_get(device, "networkData"), "interfaceName"),
+            .request = value_text(request, "name"),
+            .pod_name = value_text(json_object_get(device, "networkData"), "interfaceName"),
         };
     }
 }
@@ -199,14 +195,14 @@ void metadata_paths(const json_t *claim, struct strlist *ret_paths)
     const json_t *allocation = json_object_get(json_object_get(claim, "status"), "allocation");
     /* a claim made of a template is known in the pod by the name that the pod gives it */
     const char *pod_claim =
-        text_at(json_object_get(meta, "annotations"), "resource.kubernetes.io/pod-claim-name");
-    const char *name = pod_claim ? pod_claim : text_at(meta, "name");
+        value_text(json_object_get(meta, "annotations"), "resource.kubernetes.io/pod-claim-name");
+    const char *name = pod_claim ? pod_claim : value_text(meta, "name");
     size_t i;
     json_t *result;
     json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), i,
                        result)
     {
-        const char *driver = text_at(result, "driver"), *request = text_at(result, "request");
+        const char *driver = value_text(result, "driver"), *request = value_text(result, "request");
         char file[256], part[128];
         if (!driver || !request || strlen(driver) > 128)
             continue;

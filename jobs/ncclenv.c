@@ -5,6 +5,7 @@
 
 #include "jobs/plan_private.h"
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 #define DEFAULT_INTERFACE "eth0"
 #define DEFAULT_PORT 29500
@@ -151,10 +152,10 @@ static bool mpi_rdma(const struct planning *p)
 /* True when the row's condition holds. */
 static bool applies(const struct planning *p, const json_t *when)
 {
-    const char *below = json_string_value(json_object_get(when, "ncclBelow"));
-    const char *from = json_string_value(json_object_get(when, "ncclFrom"));
-    const char *mpi = json_string_value(json_object_get(when, "mpi"));
-    const char *nics = json_string_value(json_object_get(when, "nics"));
+    const char *below = value_text(when, "ncclBelow");
+    const char *from = value_text(when, "ncclFrom");
+    const char *mpi = value_text(when, "mpi");
+    const char *nics = value_text(when, "nics");
     const json_t *types = json_object_get(when, "instanceType");
     const json_t *others = json_object_get(when, "instanceTypeNot");
     const char *type = plan_instance_type(p, &p->plan->workers[0]);
@@ -184,7 +185,7 @@ static bool file_there(struct planning *p, const char *name, const char *path)
 /* What no machine has confirmed says so beside its source. */
 static const char *marked_source(const struct planning *p, const json_t *row, const char *source)
 {
-    const char *mark = json_string_value(json_object_get(row, "unverified"));
+    const char *mark = value_text(row, "unverified");
     if (!mark && !json_object_get(row, "source"))
         mark = p->plan->profile->unverified;
     return mark ? plan_text(p->plan, "%s (%s)", source, mark) : source;
@@ -197,15 +198,14 @@ static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *v
     json_t *row;
     json_array_foreach((json_t *)rows, i, row)
     {
-        const char *name = json_string_value(json_object_get(row, "name"));
-        const char *own = json_string_value(json_object_get(row, "source"));
+        const char *name = value_text(row, "name");
+        const char *own = value_text(row, "source");
         if (!applies(p, json_object_get(row, "when")))
             continue;
-        const char *value = expand(p, json_string_value(json_object_get(row, "value")));
+        const char *value = expand(p, value_text(row, "value"));
         if (json_is_true(json_object_get(row, "file")) && !file_there(p, name, value))
             continue;
-        plan_vars_set(vars, (struct plan_var){name, value, rule, fact,
-                                              json_string_value(json_object_get(row, "reason")),
+        plan_vars_set(vars, (struct plan_var){name, value, rule, fact, value_text(row, "reason"),
                                               marked_source(p, row, own ? own : source)});
     }
 }

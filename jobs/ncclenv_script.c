@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/plan_private.h"
+#include "lib/doc/value.h"
 
 #define RULE "vendor script"
 #define LIST "LD_LIBRARY_PATH" /* a search path: both are searched */
@@ -130,7 +131,7 @@ static bool kept(const struct profile *profile, const char *name)
     json_t *row;
     json_array_foreach((json_t *)profile->variables, i, row)
     {
-        const char *other = json_string_value(json_object_get(row, "name"));
+        const char *other = value_text(row, "name");
         if (other && strcmp(other, name) == 0 && json_is_true(json_object_get(row, "keep")))
             return true;
     }

@@ -7,11 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
+#include "lib/doc/value.h"
 
 /* The member of core/v1, else that of events.k8s.io/v1. */
 static const json_t *either(const json_t *event, const char *core, const char *events)
@@ -23,10 +19,10 @@ static const json_t *either(const json_t *event, const char *core, const char *e
 struct news_subject news_subject(const json_t *event)
 {
     const json_t *object = either(event, "involvedObject", "regarding");
-    return (struct news_subject){.kind = text_at(object, "kind"),
-                                 .name = text_at(object, "name"),
-                                 .namespace = text_at(object, "namespace"),
-                                 .uid = text_at(object, "uid")};
+    return (struct news_subject){.kind = value_text(object, "kind"),
+                                 .name = value_text(object, "name"),
+                                 .namespace = value_text(object, "namespace"),
+                                 .uid = value_text(object, "uid")};
 }
 
 /* words: one of them must be in the message; NULL: any message. The first row that fits counts. */
@@ -65,7 +61,7 @@ static bool has_word(const char *message, const char *const words[3])
 
 enum news_kind news_kind(const json_t *event)
 {
-    const char *reason = text_at(event, "reason");
+    const char *reason = value_text(event, "reason");
     const char *message = json_string_value(either(event, "message", "note"));
     for (size_t i = 0; reason && i < ARRAY_LEN(reasons); i++)
         if (strcmp(reason, reasons[i].reason) == 0 &&
@@ -81,10 +77,10 @@ static void read_times(const json_t *event, int64_t *ret_from, int64_t *ret_at)
     if (!timestamp_parse(
             json_string_value(either(event, "firstTimestamp", "deprecatedFirstTimestamp")),
             &from) &&
-        !timestamp_parse(text_at(event, "eventTime"), &from))
-        timestamp_parse(text_at(json_object_get(event, "metadata"), "creationTimestamp"), &from);
+        !timestamp_parse(value_text(event, "eventTime"), &from))
+        timestamp_parse(value_text(json_object_get(event, "metadata"), "creationTimestamp"), &from);
     const json_t *series = json_object_get(event, "series");
-    if (!timestamp_parse(text_at(series, "lastObservedTime"), &at) &&
+    if (!timestamp_parse(value_text(series, "lastObservedTime"), &at) &&
         !timestamp_parse(
             json_string_value(either(event, "lastTimestamp", "deprecatedLastTimestamp")), &at))
         at = from;

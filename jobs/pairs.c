@@ -7,6 +7,7 @@
 #include "jobs/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 /* ---- the class of a pair, by the first fact that tells it ---- */
 
@@ -32,8 +33,7 @@ static enum nccl_path seen_class(const struct plan_worker *worker, const struct 
         return 0;
     pci_format(gpu->pci, g, sizeof g);
     pci_format(nic->pci, n, sizeof n);
-    const char *text =
-        json_string_value(json_object_get(json_object_get(worker->probe.paths, g), n));
+    const char *text = value_text(json_object_get(worker->probe.paths, g), n);
     if (!text)
         return 0;
     return strcmp(text, "PIX") == 0   ? NCCL_PATH_PIX

@@ -8,6 +8,7 @@
 #include "jobs/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 /* ---- claims to devices ---- */
 
@@ -120,20 +121,20 @@ static int add_seen_gpus(struct planning *p, uint32_t w, struct drarun_error *er
     json_t *entry;
     json_array_foreach((json_t *)p->plan->workers[w].probe.gpus, i, entry)
     {
-        const char *pci = json_string_value(json_object_get(entry, "pci"));
-        const char *uuid = json_string_value(json_object_get(entry, "uuid"));
+        const char *pci = value_text(entry, "pci");
+        const char *uuid = value_text(entry, "uuid");
         const json_t *numa = json_object_get(entry, "numa");
         struct device device = {
             .kind = DEVICE_GPU,
             .pci = pci ? pci_parse(pci) : PCI_NONE,
             .numa = json_is_integer(numa) ? (int32_t)json_integer_value(numa) : -1,
             .index = (int32_t)i,
-            .root = json_string_value(json_object_get(entry, "root")),
+            .root = value_text(entry, "root"),
             .uuid = uuid,
             .name = uuid  ? uuid
                     : pci ? pci
                           : "gpu",
-            .product = json_string_value(json_object_get(entry, "product")),
+            .product = value_text(entry, "product"),
         };
         int rc = plan_add_device(p, w, &device, err);
         if (rc < 0)
@@ -284,8 +285,7 @@ static bool has_attribute(const char *key, bool (*match)(const char *value, cons
     const struct plan_worker *worker = node;
     for (size_t i = 0; i < worker->node_device_count; i++) {
         const struct device *d = &worker->node_devices[i];
-        const char *text = json_string_value(
-            json_object_get(json_object_get(d->slice->attributes, key), "string"));
+        const char *text = value_text(json_object_get(d->slice->attributes, key), "string");
         if (d->kind == DEVICE_NIC && text && text[0] && match(text, arg))
             return true;
     }
@@ -339,9 +339,8 @@ static const struct profile *detect(struct planning *p, const struct plan_worker
         .ibdev = ib    ? ib->name
                  : nic ? nic->device.ibdev
                        : NULL,
-        .arch = json_string_value(json_object_get(labels, "kubernetes.io/arch")),
-        .product =
-            json_string_value(json_object_get(json_array_get(worker->probe.gpus, 0), "product")),
+        .arch = value_text(labels, "kubernetes.io/arch"),
+        .product = value_text(json_array_get(worker->probe.gpus, 0), "product"),
         .files = worker->probe.files,
     };
     return profiles_detect(p->in->profiles, &facts, ret_fact, size);

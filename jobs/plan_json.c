@@ -5,11 +5,7 @@
 
 #include "jobs/pairing.h"
 #include "jobs/plan.h"
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? json_string(text) : json_null();
-}
+#include "lib/doc/value.h"
 
 static json_t *score_json(double score)
 {
@@ -86,13 +82,13 @@ static json_t *rank_json(const struct plan *plan, const struct plan_worker *work
         json_integer((json_int_t)worker->first_rank + (plan->per_pod ? 0 : (json_int_t)g)));
     json_object_set_new(rank, "localRank", json_integer((json_int_t)g));
     json_object_set_new(rank, "gpu", json_string(gpu->name));
-    json_object_set_new(rank, "uuid", text_or_null(gpu->uuid));
+    json_object_set_new(rank, "uuid", value_of_text(gpu->uuid));
     if (gpu->pci != PCI_NONE)
         pci_format(gpu->pci, pci, sizeof pci);
-    json_object_set_new(rank, "pci", text_or_null(gpu->pci != PCI_NONE ? pci : NULL));
+    json_object_set_new(rank, "pci", value_of_text(gpu->pci != PCI_NONE ? pci : NULL));
     json_object_set_new(rank, "numa", gpu->numa < 0 ? json_null() : json_integer(gpu->numa));
     add_uses(rank, worker, g);
-    json_object_set_new(rank, "cpus", text_or_null(worker->gpus[g].cpus));
+    json_object_set_new(rank, "cpus", value_of_text(worker->gpus[g].cpus));
     if (worker->rank_env)
         json_object_set_new(rank, "env", vars_json(&worker->rank_env[g]));
     if (worker->rank_env && explain)
@@ -114,7 +110,7 @@ static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
     const struct plan_worker *worker = &plan->workers[w];
     json_t *object = json_object(), *ranks = json_array();
     json_object_set_new(object, "worker", json_integer((json_int_t)w));
-    json_object_set_new(object, "pod", text_or_null(worker->pod));
+    json_object_set_new(object, "pod", value_of_text(worker->pod));
     json_object_set_new(object, "env", vars_json(&worker->env));
     if (explain)
         json_object_set_new(object, "explain", reasons_json(&worker->env));

@@ -9,12 +9,7 @@
 #include "jobs/predict_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+#include "lib/doc/value.h"
 
 static void *grown(void *list, size_t count, size_t *cap, size_t size)
 {
@@ -62,7 +57,7 @@ static int add_sets(struct predict_view *view, struct predict_view_pool *pool,
     const json_t *sets = json_object_get(part->spec, "sharedCounters");
     for (size_t i = 0; i < json_array_size(sets); i++) {
         const json_t *set = json_array_get(sets, i);
-        const char *set_name = text_at(set, "name"), *name;
+        const char *set_name = value_text_or(set, "name", ""), *name;
         json_t *counter;
         if (find(view, pool, set_name, NULL))
             pool->broken = "has two counter sets of one name";
@@ -89,7 +84,8 @@ static int each_use(struct predict_view *view, struct predict_view_pool *pool,
         json_t *counter;
         json_object_foreach(json_object_get(set, "counters"), name, counter)
         {
-            struct predict_counter *found = find(view, pool, text_at(set, "counterSet"), name);
+            struct predict_counter *found =
+                find(view, pool, value_text_or(set, "counterSet", ""), name);
             struct cel_quantity quantity;
             if (!found) {
                 pool->broken = "has a device that consumes a counter which is in no counter set";

@@ -6,12 +6,7 @@
 #include <string.h>
 
 #include "jobs/predict_private.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+#include "lib/doc/value.h"
 
 static bool among(const json_t *values, const char *value)
 {
@@ -34,7 +29,7 @@ static bool whole_number(const char *text, long long *ret_number)
 /* value: NULL where the node has no such label. 1, 0 or -EINVAL. */
 static int requirement(const json_t *wanted, const char *value)
 {
-    const char *operator= text_at(wanted, "operator");
+    const char *operator= value_text_or(wanted, "operator", "");
     const json_t *values = json_object_get(wanted, "values");
     long long have, limit;
     if (strcmp(operator, "In") == 0)
@@ -61,7 +56,7 @@ static int term_matches(const json_t *term, const char *node, const json_t *labe
         return 0;
     for (size_t i = 0; i < json_array_size(fields); i++) {
         const json_t *field = json_array_get(fields, i);
-        if (strcmp(text_at(field, "key"), "metadata.name") != 0)
+        if (strcmp(value_text_or(field, "key", ""), "metadata.name") != 0)
             return -EINVAL;
         int rc = requirement(field, node);
         if (rc <= 0)
@@ -71,7 +66,7 @@ static int term_matches(const json_t *term, const char *node, const json_t *labe
         return -EAGAIN;
     for (size_t i = 0; i < json_array_size(expressions); i++) {
         const json_t *expression = json_array_get(expressions, i);
-        const json_t *value = json_object_get(labels, text_at(expression, "key"));
+        const json_t *value = json_object_get(labels, value_text_or(expression, "key", ""));
         int rc = requirement(expression, json_string_value(value));
         if (rc <= 0)
             return rc;

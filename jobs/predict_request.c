@@ -5,16 +5,11 @@
 
 #include "jobs/predict_private.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 static int refuse(struct drarun_error *err, const char *name, const char *what)
 {
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "request %s: %s", name, what);
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
 }
 
 static bool same(const json_t *a, const json_t *b)
@@ -24,7 +19,7 @@ static bool same(const json_t *a, const json_t *b)
 
 static size_t kind_for(struct predict_claim *claim, const json_t *request)
 {
-    const char *class = text_of(request, "deviceClassName");
+    const char *class = value_text_or(request, "deviceClassName", "");
     const json_t *selectors = json_object_get(request, "selectors");
     const json_t *tolerations = json_object_get(request, "tolerations");
     for (size_t i = 0; i < claim->kind_count; i++)
@@ -40,16 +35,16 @@ static size_t kind_for(struct predict_claim *claim, const json_t *request)
 static int read_choice(struct predict_claim *claim, struct predict_request *request,
                        const json_t *from, bool alternative, struct drarun_error *err)
 {
-    const char *mode = text_of(from, "allocationMode");
+    const char *mode = value_text_or(from, "allocationMode", "");
     const json_t *count = json_object_get(from, "count");
     struct predict_choice *choice = &request->choices[request->choice_count];
     *choice = (struct predict_choice){.count = 1};
-    if (!text_of(from, "deviceClassName")[0])
+    if (!value_text_or(from, "deviceClassName", "")[0])
         return refuse(err, request->name, "no deviceClassName");
     choice->admin = !alternative && json_is_true(json_object_get(from, "adminAccess"));
     choice->capacity = json_object_get(json_object_get(from, "capacity"), "requests");
     if (alternative)
-        choice->subrequest = text_of(from, "name");
+        choice->subrequest = value_text_or(from, "name", "");
     choice->all = strcmp(mode, "All") == 0;
     if (mode[0] && !choice->all && strcmp(mode, "ExactCount") != 0)
         return refuse(err, request->name, "an allocationMode that is not known");
@@ -67,7 +62,7 @@ static int read_request(struct predict_claim *claim, const json_t *from, struct 
     struct predict_request *request = &claim->requests[claim->request_count];
     const json_t *exactly = json_object_get(from, "exactly");
     const json_t *list = json_object_get(from, "firstAvailable");
-    request->name = text_of(from, "name");
+    request->name = value_text_or(from, "name", "");
     if (!exactly == !list)
         return refuse(err, request->name,
                       "expected exactly or firstAvailable, as in "
@@ -101,8 +96,8 @@ static int read_constraint(struct predict_claim *claim, const json_t *from,
                            struct drarun_error *err)
 {
     const json_t *names = json_object_get(from, "requests");
-    const char *match = text_of(from, "matchAttribute");
-    const char *distinct = text_of(from, "distinctAttribute");
+    const char *match = value_text_or(from, "matchAttribute", "");
+    const char *distinct = value_text_or(from, "distinctAttribute", "");
     uint32_t bit = 1u << claim->constraint_count;
     if (!match[0] && !distinct[0])
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,

@@ -8,12 +8,7 @@
 
 #include "jobs/predict_private.h"
 #include "lib/base/error.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+#include "lib/doc/value.h"
 
 static size_t find_pool(const struct predict_inventory *inv, const char *driver, const char *pool)
 {
@@ -55,10 +50,11 @@ static int take_capacity(struct predict_inventory *inv, size_t device, const jso
 static int take_result(struct predict_inventory *inv, const json_t *result,
                        struct drarun_error *err)
 {
-    const char *name = text_at(result, "device");
+    const char *name = value_text_or(result, "device", "");
     const json_t *consumed = json_object_get(result, "consumedCapacity");
     bool share = json_string_value(json_object_get(result, "shareID")) != NULL;
-    size_t at = find_pool(inv, text_at(result, "driver"), text_at(result, "pool"));
+    size_t at =
+        find_pool(inv, value_text_or(result, "driver", ""), value_text_or(result, "pool", ""));
     if (json_is_true(json_object_get(result, "adminAccess")) || at == inv->pool_count)
         return 0;
     const struct predict_pool *pool = &inv->pools[at];
@@ -95,7 +91,7 @@ int predict_take_claims(struct predict_inventory *inventory, const json_t *claim
         int rc = predict_take_results(inventory, json_object_get(devices, "results"), err);
         if (rc < 0)
             return error_prefix(err, "ResourceClaim %s",
-                                text_at(json_object_get(claim, "metadata"), "name"));
+                                value_text_or(json_object_get(claim, "metadata"), "name", ""));
     }
     return 0;
 }
@@ -129,7 +125,7 @@ static int apply_rule(struct predict_inventory *inv, const json_t *rule, struct 
         predict_note(inv,
                      "DeviceTaintRule %s selects by more than driver, pool and device: not looked "
                      "at",
-                     text_at(json_object_get(rule, "metadata"), "name"));
+                     value_text_or(json_object_get(rule, "metadata"), "name", ""));
         return 0;
     }
     for (size_t d = 0; d < inv->device_count && taint; d++) {

@@ -8,6 +8,7 @@
 #include "jobs/preflight_private.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
@@ -31,12 +32,6 @@ struct look {
     uint32_t index;
     bool rdma; /* it is to move data by verbs */
 };
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 static bool is_false(const json_t *object, const char *key)
 {
@@ -79,7 +74,7 @@ static const json_t *find_named(const json_t *list, const char *key, const char 
     json_t *item;
     json_array_foreach((json_t *)list, i, item)
     {
-        if (strcmp(text_at(item, key), name) == 0)
+        if (strcmp(value_text_or(item, key, ""), name) == 0)
             return item;
     }
     return NULL;
@@ -98,7 +93,8 @@ static void check_port(const struct look *look, const char *device, const json_t
                "look at the node's cable and switch port and, with InfiniBand, at the subnet "
                "manager; until then keep the job from the node (a taint on the device does)",
                "the link of its NIC %s, port %" PRId64 ", is %s", device, number,
-               text_at(port, "state")[0] ? text_at(port, "state") : "not active");
+               value_text_or(port, "state", "")[0] ? value_text_or(port, "state", "")
+                                                   : "not active");
     else if (number_at(port, "gids", &gids) && gids == 0)
         refuse(look, PREFLIGHT_NO_GID,
                "RoCE takes its address from the NIC's interface: has the driver given it one, and "
@@ -114,11 +110,11 @@ static void check_device(const struct look *look, const json_t *verbs)
         refuse(look, PREFLIGHT_VERBS_CLOSED,
                "the driver must allow the container to read and write that node (deviceNodes of "
                "its CDI specification), for the container's user too",
-               "it cannot open %s of its NIC %s: %s", text_at(verbs, "path"),
-               text_at(verbs, "device"), text_at(verbs, "why"));
+               "it cannot open %s of its NIC %s: %s", value_text_or(verbs, "path", ""),
+               value_text_or(verbs, "device", ""), value_text_or(verbs, "why", ""));
     json_array_foreach(json_object_get(verbs, "ports"), i, port)
     {
-        check_port(look, text_at(verbs, "device"), port);
+        check_port(look, value_text_or(verbs, "device", ""), port);
     }
 }
 
@@ -217,7 +213,7 @@ static void check_shm(const struct look *look)
 static void check_session(const struct look *look)
 {
     const json_t *session = json_object_get(look->document, "session");
-    const char *dir = text_at(session, "dir");
+    const char *dir = value_text_or(session, "dir", "");
     char text[32];
     int64_t room = 0;
     if (!session)
@@ -259,7 +255,8 @@ static void check_gpus(const struct look *look)
         if (wanted > 0 && is_false(node, "opens"))
             refuse(look, PREFLIGHT_GPU_CLOSED,
                    "the driver must allow the container's user to read and write that node",
-                   "it may not open %s: %s", text_at(node, "path"), text_at(node, "why"));
+                   "it may not open %s: %s", value_text_or(node, "path", ""),
+                   value_text_or(node, "why", ""));
     }
 }
 
@@ -294,8 +291,8 @@ static void check_versions(const struct look *look)
     const struct preflight_input *in = look->run->in;
     static const char *const keys[] = {"pmix", "drarun"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const char *own = text_at(versions_of(in, look->index), keys[i]);
-        const char *first = text_at(versions_of(in, 0), keys[i]);
+        const char *own = value_text_or(versions_of(in, look->index), keys[i], "");
+        const char *first = value_text_or(versions_of(in, 0), keys[i], "");
         if (!own[0] || !first[0] || strcmp(own, first) == 0)
             continue;
         preflight_add(look->run, PREFLIGHT_VERSIONS, i == 0, look->index,

@@ -8,6 +8,7 @@
 #include "jobs/device.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 void probe_done(struct probe *probe)
 {
@@ -47,7 +48,7 @@ static int member(const json_t *object, const char *key, json_type type, const c
 
 static uint64_t pci_at(const json_t *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = value_text(object, key);
     return text ? pci_parse(text) : PCI_NONE;
 }
 
@@ -78,12 +79,12 @@ static int read_ibdevs(const json_t *document, struct probe *p, struct drarun_er
             .name = name,
             .pci = pci_at(entry, "pci"),
             .port = (uint32_t)small_at(entry, "port", 1),
-            .link_layer = json_string_value(json_object_get(entry, "linkLayer")),
+            .link_layer = value_text(entry, "linkLayer"),
             .mbps = (uint32_t)small_at(entry, "speedMbps", 0),
             .gid = small_at(entry, "gidIndex", -1),
             .numa = small_at(entry, "numa", -1),
-            .root = json_string_value(json_object_get(entry, "root")),
-            .netdev = json_string_value(json_object_get(entry, "netdev")),
+            .root = value_text(entry, "root"),
+            .netdev = value_text(entry, "netdev"),
         };
     }
     return 0;
@@ -186,8 +187,8 @@ static int read_script(const json_t *document, struct probe *p, struct drarun_er
     int rc = member(document, "script", JSON_OBJECT, "an object", &script, err);
     if (rc < 0 || !script)
         return rc;
-    p->script = json_string_value(json_object_get(script, "path"));
-    p->script_reason = json_string_value(json_object_get(script, "reason"));
+    p->script = value_text(script, "path");
+    p->script_reason = value_text(script, "reason");
     if (!p->script)
         return wrong(err, "script.path", "a text");
     rc = member(script, "env", JSON_OBJECT, "an object by name", &p->script_env, err);
@@ -220,7 +221,7 @@ static int read_plain(const json_t *document, struct probe *p, struct drarun_err
     p->nvlink = flag_at(document, "nvlink");
     p->nested_switch = flag_at(document, "nestedSwitch");
     p->visible_gpus = small_at(document, "visibleGpus", -1);
-    p->cpuset = json_string_value(json_object_get(document, "cpuset"));
+    p->cpuset = value_text(document, "cpuset");
     p->inter_socket = json_number_value(json_object_get(document, "interSocketGBs"));
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "jobs/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 extern const unsigned char profiles_json[]; /* profiles.json, by the build */
 extern const size_t profiles_json_size;
@@ -128,7 +129,7 @@ static int check_variables(const char *profile, const json_t *list, struct draru
     json_array_foreach((json_t *)list, i, entry)
     {
         char what[160];
-        const char *name = json_string_value(json_object_get(entry, "name"));
+        const char *name = value_text(entry, "name");
         snprintf(what, sizeof what, "profile %.60s: variable %.60s", profile, name ? name : "?");
         if (!name || !name[0] || strchr(name, '=') ||
             !json_is_string(json_object_get(entry, "value")) ||
@@ -166,13 +167,13 @@ static int check_profile(const json_t *entry, struct drarun_error *err)
                                         {"label", JSON_OBJECT},       {"linkLayer", JSON_ARRAY},
                                         {"ibdev", JSON_ARRAY},        {"arch", JSON_ARRAY},
                                         {"product", JSON_ARRAY},      {"file", JSON_ARRAY}};
-    const char *name = json_string_value(json_object_get(entry, "name"));
+    const char *name = value_text(entry, "name");
     char what[128];
     if (!name)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "profiles: a profile without a name");
     snprintf(what, sizeof what, "profile %.60s", name);
     int rc = check_keys(what, entry, keys, ARRAY_LEN(keys), err);
-    const char *script = json_string_value(json_object_get(entry, "script"));
+    const char *script = value_text(entry, "script");
     if (rc == 0 && script && script[0] != '/')
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                           "%s: script: expected an absolute path, got \"%.80s\"", what, script);
@@ -195,10 +196,10 @@ static bool flag(const json_t *entry, const char *key, bool fallback)
 
 static struct profile read_profile(const json_t *entry)
 {
-    const char *data = json_string_value(json_object_get(entry, "data"));
-    const char *source = json_string_value(json_object_get(entry, "source"));
+    const char *data = value_text(entry, "data");
+    const char *source = value_text(entry, "source");
     return (struct profile){
-        .name = json_string_value(json_object_get(entry, "name")),
+        .name = value_text(entry, "name"),
         .source = source ? source : "",
         .data = !data || strcmp(data, "rdma") == 0 ? PROFILE_RDMA
                 : strcmp(data, "netdev") == 0      ? PROFILE_NETDEV
@@ -210,7 +211,7 @@ static struct profile read_profile(const json_t *entry)
         .hca_list = flag(entry, "hcaList", true),
         .roce_gid = flag(entry, "roceGid", true),
         .merge_rails = flag(entry, "mergeRails", false),
-        .script = json_string_value(json_object_get(entry, "script")),
+        .script = value_text(entry, "script"),
         .script_wins = flag(entry, "scriptWins", false),
         .rail_isolated = flag(entry, "railIsolated", false),
         .inter_socket = json_number_value(json_object_get(entry, "interSocketGBs")),
@@ -223,8 +224,8 @@ static struct profile read_profile(const json_t *entry)
         .numa_pairs = json_object_get(entry, "numaPairs"),
         .machine = json_object_get(entry, "machine"),
         .sizes = json_object_get(entry, "sizes"),
-        .unverified = json_string_value(json_object_get(entry, "unverified")),
-        .directory_file = json_string_value(json_object_get(entry, "directoryFile")),
+        .unverified = value_text(entry, "unverified"),
+        .directory_file = value_text(entry, "directoryFile"),
     };
 }
 
@@ -246,7 +247,7 @@ static int add_document(struct profiles *p, const json_t *document, struct draru
         int rc = check_profile(entry, err);
         if (rc < 0)
             return rc;
-        if (!profiles_find(p, json_string_value(json_object_get(entry, "name"))))
+        if (!profiles_find(p, value_text(entry, "name")))
             p->list[p->count++] = read_profile(entry);
     }
     return 0;
@@ -290,7 +291,7 @@ const struct profile *profiles_find(const struct profiles *profiles, const char 
 
 const char *profile_rule(const struct profiles *profiles, const char *id)
 {
-    const char *text = json_string_value(json_object_get(profiles->rules, id));
+    const char *text = value_text(profiles->rules, id);
     return text ? text : "";
 }
 
@@ -333,7 +334,7 @@ bool profile_match_any(const char *text, const void *patterns)
 
 static const char *label(const struct profile_facts *facts, const char *key)
 {
-    return json_string_value(json_object_get(facts->labels, key));
+    return value_text(facts->labels, key);
 }
 
 struct profile_size profile_size(const struct profile *profile, const char *instance_type)
@@ -351,7 +352,7 @@ struct profile_size profile_size(const struct profile *profile, const char *inst
             size.nic_gbs = json_number_value(mbps) * GBS_PER_MBPS;
         if (link)
             size.inter_socket = json_number_value(link);
-        size.net_devs_policy = json_string_value(json_object_get(entry, "netDevsPolicy"));
+        size.net_devs_policy = value_text(entry, "netDevsPolicy");
         break;
     }
     return size;
@@ -491,7 +492,7 @@ void profiles_files(const struct profiles *profiles, struct strlist *paths)
         json_array_foreach((json_t *)profile->variables, i, entry)
         {
             if (json_is_true(json_object_get(entry, "file")))
-                add_paths(profile, json_string_value(json_object_get(entry, "value")), paths);
+                add_paths(profile, value_text(entry, "value"), paths);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define SLICES_MAX 1000000u /* slices in one reading */
 
@@ -27,21 +28,16 @@ void slices_done(struct slices *slices)
 
 DEFINE_CLEANUP(struct slices, slices_done)
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* ---- collecting ---- */
 
 static int add_slice(struct reading *r, const json_t *item, struct drarun_error *err)
 {
     const json_t *spec = json_object_get(item, "spec"), *pool = json_object_get(spec, "pool");
-    const char *name = text_at(json_object_get(item, "metadata"), "name");
+    const char *name = value_text(json_object_get(item, "metadata"), "name");
     struct slice_part raw = {.name = name ? name : "(no name)",
-                             .driver = text_at(spec, "driver"),
-                             .pool = text_at(pool, "name"),
-                             .node = text_at(spec, "nodeName"),
+                             .driver = value_text(spec, "driver"),
+                             .pool = value_text(pool, "name"),
+                             .node = value_text(spec, "nodeName"),
                              .generation = json_integer_value(json_object_get(pool, "generation")),
                              .expected =
                                  json_integer_value(json_object_get(pool, "resourceSliceCount")),
@@ -71,7 +67,7 @@ static int add_slice(struct reading *r, const json_t *item, struct drarun_error 
 static int collect(struct reading *r, const json_t *document, int depth, struct drarun_error *err)
 {
     const json_t *items = json_is_array(document) ? document : json_object_get(document, "items");
-    const char *kind = text_at(document, "kind");
+    const char *kind = value_text(document, "kind");
     if (items) {
         size_t i;
         json_t *item;
@@ -205,7 +201,7 @@ static int add_devices(struct slices *slices, const struct slice_part *raw,
     json_t *item;
     json_array_foreach(raw->devices, i, item)
     {
-        const char *name = text_at(item, "name"), *node = text_at(item, "nodeName");
+        const char *name = value_text(item, "name"), *node = value_text(item, "nodeName");
         const json_t *body = slice_device_body(item);
         if (!name)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that is known, for programs; what is not known is null. */
 #include "launcher/topo_view.h"
+#include "lib/doc/value.h"
 #include "lib/topo/rdma_text.h"
 
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text && text[0] ? json_string(text) : json_null();
 }
 
 static json_t *number_or_null(int64_t value, bool known)
@@ -53,7 +49,7 @@ static json_t *pci_json(const struct topo_pci *pci)
     set(object, "vendor", hex_or_null(pci->vendor, 4));
     set(object, "device", hex_or_null(pci->device, 4));
     set(object, "numaNode", number_or_null(pci->place.numa, pci->place.numa >= 0));
-    set(object, "pcieRoot", text_or_null(pci->place.root));
+    set(object, "pcieRoot", value_of_text(pci->place.root));
     set(object, "bridges", pci->place.chain_known ? bridges : json_null());
     if (!pci->place.chain_known)
         json_decref(bridges);
@@ -75,8 +71,8 @@ static json_t *gpu_json(const struct topo_view *view, size_t index)
             json_array_append_new(paired, json_string(view->nics[view->links[i].nic].name));
     set(object, "pciBusID", address_of(view->host, gpu->pci));
     set(object, "vendor", json_string(gpu->vendor));
-    set(object, "product", text_or_null(gpu->product));
-    set(object, "uuid", text_or_null(gpu->uuid));
+    set(object, "product", value_of_text(gpu->product));
+    set(object, "uuid", value_of_text(gpu->uuid));
     set(object, "minor", number_or_null(gpu->minor, gpu->minor >= 0));
     set(object, "usable", tri(gpu->usable));
     set(object, "paths", paths);
@@ -92,7 +88,7 @@ static json_t *gid_json(const struct topo_gid *gid)
     set(object, "index", json_integer(gid->index));
     set(object, "address", json_string(text));
     set(object, "type", gid->type ? json_string(topo_gid_type_name(gid->type)) : json_null());
-    set(object, "netdev", text_or_null(gid->netdev));
+    set(object, "netdev", value_of_text(gid->netdev));
     return object;
 }
 
@@ -102,7 +98,7 @@ static json_t *port_json(const struct topo_port *port)
     for (size_t i = 0; i < port->gid_count; i++)
         json_array_append_new(gids, gid_json(&port->gids[i]));
     set(object, "number", json_integer(port->number));
-    set(object, "state", text_or_null(port->state));
+    set(object, "state", value_of_text(port->state));
     set(object, "linkLayer", port->link ? json_string(topo_link_name(port->link)) : json_null());
     set(object, "rateMbps", number_or_null(port->rate_mbps, port->rate_mbps > 0));
     set(object, "gids", gids);
@@ -118,13 +114,13 @@ static json_t *nic_json(const struct topo_view *view, const struct view_nic *nic
     set(object, "name", json_string(nic->name));
     set(object, "pciBusID", address_of(view->host, nic->pci));
     set(object, "rdma", json_boolean(rdma != NULL));
-    set(object, "netdev", text_or_null(nic->net ? nic->net->name : NULL));
+    set(object, "netdev", value_of_text(nic->net ? nic->net->name : NULL));
     set(object, "rateMbps", number_or_null(nic->mbps, nic->mbps > 0));
     set(object, "usable", tri(nic->usable));
-    set(object, "uverbs", text_or_null(rdma ? rdma->uverbs : NULL));
-    set(object, "nodeGuid", text_or_null(rdma ? rdma->node_guid : NULL));
-    set(object, "firmware", text_or_null(rdma ? rdma->firmware : NULL));
-    set(object, "board", text_or_null(rdma ? rdma->board : NULL));
+    set(object, "uverbs", value_of_text(rdma ? rdma->uverbs : NULL));
+    set(object, "nodeGuid", value_of_text(rdma ? rdma->node_guid : NULL));
+    set(object, "firmware", value_of_text(rdma ? rdma->firmware : NULL));
+    set(object, "board", value_of_text(rdma ? rdma->board : NULL));
     set(object, "ports", ports);
     return object;
 }
@@ -134,7 +130,7 @@ static json_t *netdev_json(const struct topo_host *host, const struct topo_netde
     json_t *object = json_object();
     set(object, "name", json_string(net->name));
     set(object, "pciBusID", address_of(host, net->pci));
-    set(object, "mac", text_or_null(net->mac));
+    set(object, "mac", value_of_text(net->mac));
     set(object, "mtu", number_or_null(net->mtu, net->mtu > 0));
     set(object, "speedMbps", number_or_null(net->speed_mbps, net->speed_mbps > 0));
     set(object, "up", tri(net->up));
@@ -163,7 +159,7 @@ static json_t *limits_json(const struct topo_limits *limits)
         number_or_null((int64_t)limits->memlock, memlock && limits->memlock <= INT64_MAX));
     set(object, "shmBytes", number_or_null((int64_t)limits->shm_bytes, shm));
     set(object, "shmInMemory", shm ? json_boolean(limits->shm_memory) : json_null());
-    set(object, "cpuset", text_or_null(limits->cpuset));
+    set(object, "cpuset", value_of_text(limits->cpuset));
     set(object, "memoryLimited", tri(limits->memory_limited));
     set(object, "memoryBytes",
         number_or_null((int64_t)limits->memory_max, limits->memory_limited == TOPO_YES));
@@ -175,14 +171,14 @@ static json_t *machine_json(const struct topo_host *host)
     json_t *object = json_object(), *channels = json_array();
     for (size_t i = 0; i < host->imex_count; i++)
         json_array_append_new(channels, json_integer(host->imex_channels[i]));
-    set(object, "name", text_or_null(host->machine));
-    set(object, "kernel", text_or_null(host->kernel));
-    set(object, "arch", text_or_null(host->arch));
-    set(object, "cpuVendor", text_or_null(host->cpu_vendor));
+    set(object, "name", value_of_text(host->machine));
+    set(object, "kernel", value_of_text(host->kernel));
+    set(object, "arch", value_of_text(host->arch));
+    set(object, "cpuVendor", value_of_text(host->cpu_vendor));
     set(object, "cpuFamily", number_or_null(host->cpu_family, host->cpu_family >= 0));
     set(object, "cpuModel", number_or_null(host->cpu_model, host->cpu_model >= 0));
-    set(object, "cpus", text_or_null(host->cpus));
-    set(object, "nvidiaDriver", text_or_null(host->driver));
+    set(object, "cpus", value_of_text(host->cpus));
+    set(object, "nvidiaDriver", value_of_text(host->driver));
     set(object, "nvidiaOpenModules", tri(host->driver_open));
     set(object, "nvidiaNodes", json_integer((json_int_t)host->nvidia_nodes));
     set(object, "nvswitches", json_integer((json_int_t)host->nvswitch_count));

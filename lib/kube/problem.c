@@ -6,16 +6,13 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+#include "lib/doc/value.h"
 
 const char *problem_reason(const json_t *object)
 {
-    return strcmp(text_of(object, "kind"), "Status") == 0 ? text_of(object, "reason") : "";
+    return strcmp(value_text_or(object, "kind", ""), "Status") == 0
+               ? value_text_or(object, "reason", "")
+               : "";
 }
 
 static int code_of(int status, const char *reason)
@@ -35,7 +32,7 @@ static int code_of(int status, const char *reason)
 
 int problem_from_status(int status, const json_t *object, struct drarun_error *err)
 {
-    const char *message = text_of(object, "message");
+    const char *message = value_text_or(object, "message", "");
     const char *cure = status == 401 ? "the server does not know us by these credentials" : "";
     if (*message && strcmp(message, "Unauthorized") != 0)
         return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)),

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
+#include "lib/doc/value.h"
 
 struct kube_served *served_new(void)
 {
@@ -26,12 +27,6 @@ void served_free(struct kube_served *served)
     free(served);
 }
 
-static const char *text(const json_t *object, const char *key)
-{
-    const char *found = json_string_value(json_object_get(object, key));
-    return found ? found : "";
-}
-
 /* The group's versions, made when they are missing; borrowed. */
 static json_t *versions_of(struct kube_served *served, const char *group)
 {
@@ -46,7 +41,7 @@ static json_t *resources_of(const json_t *version)
     json_t *plurals = json_object(), *resource;
     size_t i;
     json_array_foreach(json_object_get(version, "resources"), i, resource)
-        json_object_set_new(plurals, text(resource, "resource"), json_true());
+        json_object_set_new(plurals, value_text_or(resource, "resource", ""), json_true());
     return plurals;
 }
 
@@ -59,7 +54,7 @@ static int add_group(struct kube_served *served, const char *group, const json_t
     json_array_foreach(list, i, version)
     {
         json_t *resources = whole ? resources_of(version) : json_null();
-        if (json_object_set_new(versions, text(version, "version"), resources) < 0)
+        if (json_object_set_new(versions, value_text_or(version, "version", ""), resources) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -80,19 +75,20 @@ static int add_core(struct kube_served *served, const json_t *list)
 
 int served_add(struct kube_served *served, const json_t *answer, struct drarun_error *err)
 {
-    const char *kind = text(answer, "kind");
+    const char *kind = value_text_or(answer, "kind", "");
     size_t i;
     json_t *group;
     int rc = 0;
     if (strcmp(kind, "APIGroupDiscoveryList") == 0) {
         json_array_foreach(json_object_get(answer, "items"), i, group) rc =
             rc ? rc
-               : add_group(served, text(json_object_get(group, "metadata"), "name"),
+               : add_group(served, value_text_or(json_object_get(group, "metadata"), "name", ""),
                            json_object_get(group, "versions"), true);
     } else if (strcmp(kind, "APIGroupList") == 0) {
         json_array_foreach(json_object_get(answer, "groups"), i, group) rc =
             rc ? rc
-               : add_group(served, text(group, "name"), json_object_get(group, "versions"), false);
+               : add_group(served, value_text_or(group, "name", ""),
+                           json_object_get(group, "versions"), false);
     } else if (strcmp(kind, "APIVersions") == 0) {
         rc = add_core(served, json_object_get(answer, "versions"));
     } else {

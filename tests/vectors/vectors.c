@@ -13,6 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 #include "tests/vectors/compare.h"
 
 #define DIFFERENCES_SHOWN 5
@@ -22,11 +23,6 @@ struct context {
     bool strict; /* also how often a warning comes */
     unsigned passed, failed;
 };
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
 
 /* ---- nodes: fixtures under another name ---- */
 
@@ -42,8 +38,8 @@ static int load(const char *path, json_t **ret_json, struct drarun_error *err)
 static void rename_slice(json_t *slice, const char *from, const char *to)
 {
     json_t *spec = json_object_get(slice, "spec"), *pool = json_object_get(spec, "pool");
-    const char *name = text_at(pool, "name");
-    if (text_at(spec, "nodeName"))
+    const char *name = value_text(pool, "name");
+    if (value_text(spec, "nodeName"))
         json_object_set_new(spec, "nodeName", json_string(to));
     if (name && from && strcmp(name, from) == 0)
         json_object_set_new(pool, "name", json_string(to));
@@ -69,7 +65,7 @@ static int add_node(const char *directory, const char *name, const json_t *node,
     char path[4096];
     json_t *fixture = NULL, *item;
     size_t i;
-    const char *file = text_at(node, "fixture");
+    const char *file = value_text(node, "fixture");
     /* fixtures/ lies beside the directory of the vectors, or in it */
     snprintf(path, sizeof path, "%s/../%s", directory, file ? file : "");
     if (load(path, &fixture, err) < 0) {
@@ -80,7 +76,7 @@ static int add_node(const char *directory, const char *name, const json_t *node,
     }
     json_t *object = json_object_get(fixture, "node");
     json_t *labels = json_deep_copy(json_object_get(object, "labels"));
-    const char *from = text_at(object, "name");
+    const char *from = value_text(object, "name");
     json_array_foreach(json_object_get(fixture, "resourceSlices"), i, item)
     {
         json_t *copy = json_deep_copy(item);
@@ -112,9 +108,9 @@ static int read_nodes(const char *directory, const json_t *vector, json_t *slice
 
 static enum spec_transport transport(const json_t *launcher)
 {
-    const char *text = text_at(launcher, "mpiTransport");
+    const char *text = value_text(launcher, "mpiTransport");
     if (!text)
-        text = text_at(json_object_get(launcher, "mpi"), "transport");
+        text = value_text(json_object_get(launcher, "mpi"), "transport");
     if (!text)
         text = "auto";
     return strcmp(text, "rdma") == 0  ? SPEC_TRANSPORT_RDMA
@@ -124,7 +120,7 @@ static enum spec_transport transport(const json_t *launcher)
 
 static enum spec_hca_list hca_list(const json_t *launcher)
 {
-    const char *text = text_at(launcher, "hcaList");
+    const char *text = value_text(launcher, "hcaList");
     if (!text)
         return SPEC_HCA_AUTO;
     return strcmp(text, "always") == 0  ? SPEC_HCA_ALWAYS
@@ -134,7 +130,8 @@ static enum spec_hca_list hca_list(const json_t *launcher)
 
 static void read_policy(const json_t *launcher, struct plan_input *in)
 {
-    const char *network = text_at(launcher, "network"), *ranks = text_at(launcher, "ranksPerPod");
+    const char *network = value_text(launcher, "network"),
+               *ranks = value_text(launcher, "ranksPerPod");
     const json_t *gpus = json_object_get(launcher, "gpus");
     in->network = network && strcmp(network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA;
     in->ranks = !ranks                      ? PLAN_RANKS_AUTO
@@ -143,11 +140,11 @@ static void read_policy(const json_t *launcher, struct plan_input *in)
     in->no_gpus = json_is_false(gpus) || (json_is_integer(gpus) && json_integer_value(gpus) == 0);
     in->mpi = transport(launcher);
     in->hca_list = hca_list(launcher);
-    in->profile = text_at(launcher, "profile");
-    in->nccl_version = text_at(launcher, "ncclVersion");
-    in->master_addr = text_at(launcher, "masterAddr");
+    in->profile = value_text(launcher, "profile");
+    in->nccl_version = value_text(launcher, "ncclVersion");
+    in->master_addr = value_text(launcher, "masterAddr");
     in->master_port = (uint32_t)json_integer_value(json_object_get(launcher, "masterPort"));
-    in->pod_interface = text_at(launcher, "podInterface");
+    in->pod_interface = value_text(launcher, "podInterface");
 }
 
 static void read_user_env(const json_t *launcher, struct strlist *env)
@@ -194,7 +191,7 @@ static int build(struct context *c, const char *directory, const json_t *vector,
     if (rc < 0 || !r->workers)
         return rc < 0 ? rc : error_set(err, ENOMEM, "out of memory");
     json_array_foreach((json_t *)list, i, worker) r->workers[i] = (struct plan_worker_input){
-        text_at(worker, "pod"), text_at(worker, "node"), json_object_get(worker, "claims"),
+        value_text(worker, "pod"), value_text(worker, "node"), json_object_get(worker, "claims"),
         json_object_get(worker, "probe")};
     read_policy(launcher, &in);
     read_user_env(launcher, &r->env);
