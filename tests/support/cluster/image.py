@@ -67,8 +67,11 @@ def pack(name, root, config=None, base=None):
 
 @contextlib.contextmanager
 def _locked():
+    """One process at a time makes something here, so what another one began and left is nobody's."""
     with open(cache() / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache().glob("making-*"):
+            shutil.rmtree(left, ignore_errors=True)
         yield
 
 
@@ -108,7 +111,7 @@ def copy_store(source, target):
 
 def _import(programs, base, packed, made):
     """Runs a containerd of its own for a moment."""
-    with tempfile.TemporaryDirectory(prefix="dt-store-", dir=made.parent) as work:
+    with tempfile.TemporaryDirectory(prefix="making-", dir=made.parent) as work:
         root, state = Path(work) / "root", Path(work) / "state"
         copy_store(base, root) if base else root.mkdir()
         settings, socket = Path(work) / "settings.toml", Path(work) / "socket"
@@ -142,7 +145,7 @@ def _layers(packed):
 
 
 def _pack(name, root, config, packed, below):
-    with tempfile.TemporaryDirectory(dir=packed.parent) as work:
+    with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
         layer = Path(work) / "layer"
         subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
                         "--mtime=@0", "-cf", layer, "."], check=True)
@@ -225,7 +228,8 @@ def image(name, programs):
         ours = {f"/{path.relative_to(BUILD)}": path for path in (
             BUILD / "bin/drarun", BUILD / "bin/drarun-worker", *(BUILD / "libexec/drarun").glob("*")) if path.is_file()}
         root = copied({**libraries(ours.values()), **ours})
-        (root / "tmp").mkdir(mode=0o1777)
+        (root / "tmp").mkdir()
+        (root / "tmp").chmod(0o1777)
         config = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
     elif name in ("busybox", "bookworm", "trixie", "sid", "mpi"):
         return pack(full, fetched_root(name))
