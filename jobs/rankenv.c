@@ -178,18 +178,23 @@ static void default_number(struct strlist *env, const char *name, uint32_t value
 }
 
 static void add_drarun(struct strlist *env, const struct rankenv_job *job,
-                       const struct rankmap *map, const struct rank_place *place)
+                       const struct rankmap *map)
 {
     env_set(env, "DRARUN_JOB", job->uid);
     set_number(env, "DRARUN_ATTEMPT", job->attempt);
+    set_number(env, "DRARUN_WORKERS", map->workers);
+}
+
+static void add_drarun_rank(struct strlist *env, const struct rankenv_job *job,
+                            const struct rankmap *map, const struct rank_place *place)
+{
+    set_number(env, "DRARUN_WORKER", place->worker);
+    if (job->host)
+        env_set(env, "DRARUN_HOST", job->host);
     set_number(env, "DRARUN_RANK", place->rank);
     set_number(env, "DRARUN_SIZE", map->ranks);
     set_number(env, "DRARUN_LOCAL_RANK", place->local_rank);
     set_number(env, "DRARUN_LOCAL_SIZE", place->local_size);
-    set_number(env, "DRARUN_WORKER", place->worker);
-    set_number(env, "DRARUN_WORKERS", map->workers);
-    if (job->host)
-        env_set(env, "DRARUN_HOST", job->host);
 }
 
 static void add_nodes(struct strlist *env, const struct rankmap *map,
@@ -260,7 +265,13 @@ static void add_mpi(struct strlist *env, const struct rankenv_job *job, const st
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                  const struct rank_place *place)
 {
-    add_drarun(env, job, map, place);
+    add_drarun(env, job, map);
+    if (job->mpirun) { /* hydra hands mpirun's environment to all: nothing of one worker */
+        default_text(env, "MASTER_ADDR", job->master_addr);
+        default_number(env, "MASTER_PORT", job->master_port);
+        return;
+    }
+    add_drarun_rank(env, job, map, place);
     add_nodes(env, map, place);
     if (job->torchrun)
         add_torchrun(env, job, map, place);

@@ -16,6 +16,7 @@ struct rankenv_job {
     const char *master_addr; /* where rank 0 can listen */
     uint32_t master_port;
     bool pmix;           /* launch: pmix, with PMI-1 beside it; else launch: env */
+    bool mpirun;         /* launch: mpirun: what it starts are the ranks, so nothing says "rank" */
     bool torchrun;       /* the program is torchrun itself: NNODES, NODE_RANK, PET_* */
     bool oversubscribed; /* more ranks than CPUs on this machine: waiting ranks should yield */
     const char *host;    /* of this worker */

@@ -302,7 +302,18 @@ static int make_clocks(struct job *job, struct drarun_error *err)
     return job_start_clock(job->start_clock, job_start_limit_ms(job));
 }
 
-static int map_ranks(struct job *job, struct drarun_error *err)
+/* Its mpirun, and one rank on each other worker that starts what it asks for. */
+static int map_mpirun(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    if (request->program_count > 1 || request->programs[0].ranks > 1)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--launch mpirun takes one program, which runs once: tell your mpirun "
+                          "how many processes (-n) it is to start");
+    return rankmap_build(&job->count, 1, job->count, 1, &job->map, err);
+}
+
+static int map_programs(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
     cleanup_free uint32_t *counts = calloc(request->program_count, sizeof *counts);
@@ -311,8 +322,14 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     uint32_t each = request->per_worker > 0 ? request->per_worker : 1;
     for (size_t i = 0; i < request->program_count; i++)
         counts[i] = request->programs[i].ranks ? request->programs[i].ranks : job->count * each;
-    int rc = rankmap_build(counts, request->program_count, job->count, request->per_worker,
-                           &job->map, err);
+    return rankmap_build(counts, request->program_count, job->count, request->per_worker, &job->map,
+                         err);
+}
+
+static int map_ranks(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    int rc = request->launch_mpirun ? map_mpirun(job, err) : map_programs(job, err);
     if (rc < 0)
         return rc;
     if (request->stdin_rank >= 0 && (uint32_t)request->stdin_rank >= job->map.ranks)

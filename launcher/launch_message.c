@@ -101,8 +101,10 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->env = (char **)facts->env;
     for (wire->n_env = 0; facts->env && facts->env[wire->n_env];)
         wire->n_env++;
-    wire->mode = request->launch_env ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV
-                                     : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    wire->mode = request->launch_env      ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV
+                 : request->launch_mpirun ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN
+                                          : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    wire->slots = request->slots ? request->slots : request->per_worker;
     wire->bind = (char *)request->bind;
     wire->report_bindings = request->report_bindings;
     wire->stdin_rank = facts->stdin_rank;

@@ -56,7 +56,9 @@ struct job_request {
     const struct request_pods *pods; /* NULL: no cluster */
     const char *key_file;
 
-    bool launch_env; /* environment alone, no PMIx */
+    bool launch_env;    /* environment alone, no PMIx */
+    bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */
+    uint32_t slots;     /* that mpirun is told a worker has; 0: per_worker, else 1 */
     const char *bind;
     bool report_bindings;
     int32_t stdin_rank;

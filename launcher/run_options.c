@@ -78,10 +78,11 @@ static int set_bind(void *target, const char *shown, const char *value, struct d
 static int set_launch(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     struct job_request *request = target;
-    if (strcmp(value, "pmix") != 0 && strcmp(value, "env") != 0)
+    if (strcmp(value, "pmix") != 0 && strcmp(value, "env") != 0 && strcmp(value, "mpirun") != 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected \"pmix\" or \"env\", got \"%s\"", shown, value);
+                          "%s: expected \"pmix\", \"env\" or \"mpirun\", got \"%s\"", shown, value);
     request->launch_env = value[0] == 'e';
+    request->launch_mpirun = value[0] == 'm';
     return 0;
 }
 
@@ -188,12 +189,13 @@ static const struct option_spec specs[] = {
 
     {.name = "launch",
      .value = "MODE",
-     .choices = "pmix env",
+     .choices = "pmix env mpirun",
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_launch,
      .help = "pmix (default): PMIx, PMI-1 and the environment;\nenv: RANK, WORLD_SIZE and their "
-             "kin alone"},
+             "kin alone;\nmpirun: PROGRAM is your mpirun and starts its\nprocesses through the "
+             "agents"},
     {.name = "bind",
      .aliases = "--bind-to -bind-to",
      .value = "POLICY",

@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+#include "worker/remote.h"
 
 /* The parent is dialled by its own first, and so on up to worker 0. */
 #define PARENT_DEADLINE_MS 30000
@@ -87,6 +88,9 @@ static void peers_message(void *arg, uint32_t from, const Drarun__Wire__Envelope
     int rc = 0;
     if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_COLLECTIVE)
         rc = coll_message(agent->coll, from, message->collective, &err);
+    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->remote &&
+             remote_routed(agent->remote, message->routed))
+        rc = 0;
     else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->pmix)
         pmix_host_routed(agent->pmix, message->routed);
     else
@@ -379,6 +383,7 @@ void agent_free(struct agent *agent)
     ranks_free(agent->ranks);
     pmi1_host_free(agent->pmi1);
     pmix_host_free(agent->pmix);
+    remote_free(agent->remote);
     peers_free(agent->peers);
     coll_free(agent->coll);
     channel_free(agent->control);

@@ -26,7 +26,8 @@ static int check(const Drarun__Wire__Launch *wire, struct drarun_error *err)
     if (wire->radix == 0 || wire->radix > AGENT_RADIX_MAX)
         return refuse(err, "radix of the tree out of range");
     if (wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX &&
-        wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV)
+        wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV &&
+        wire->mode != DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN)
         return refuse(err, "unknown launch mode");
     const char *dir = wire->session_dir;
     if (!dir[0] || (dir[0] != '/' && (strchr(dir, '/') || dir[0] == '.')))
@@ -111,6 +112,9 @@ int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
     if (rc < 0)
         return rc;
     job->pmix = launch->mode == DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    job->mpirun = launch->mode == DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN;
+    if (job->mpirun && job->map.ranks != job->map.workers)
+        return refuse(err, "mpirun wants one rank for each worker");
     job->host = launch->workers[job->worker]->host;
     snprintf(job->nspace, sizeof job->nspace, "drarun.%s.%u", launch->uid, launch->attempt);
     job->local = calloc(job->map.local_sizes[job->worker] + 1, sizeof *job->local);

@@ -22,6 +22,7 @@ struct agent_job {
     uint32_t *local; /* its ranks, ascending */
     uint32_t local_count;
     bool pmix;        /* PMIx and PMI-1 are served */
+    bool mpirun;      /* rank 0 is the user's mpirun */
     char nspace[256]; /* "drarun.UID.ATTEMPT" (docs/design/000-names.md) */
     const char *host; /* this worker's, borrowed from wire */
     char **nodes;     /* by worker: its host, made unique, since to PMIx each worker is a node */

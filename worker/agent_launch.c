@@ -19,6 +19,7 @@
 #include "worker/agent_private.h"
 #include "worker/mpi_library.h"
 #include "worker/rank_setting.h"
+#include "worker/remote.h"
 #include "worker/session.h"
 
 extern char **environ;
@@ -159,7 +160,8 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         .master_port = job->wire->master_port,
         .pmix = job->pmix,
         .torchrun = torchrun,
-        .oversubscribed = agent_job_oversubscribed(job),
+        .mpirun = job->mpirun,
+        .oversubscribed = !job->mpirun && agent_job_oversubscribed(job),
         .host = job->host,
     };
     rankenv_add(env, &known, &job->map, &place);
@@ -169,6 +171,8 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         env_default(env, "OMPI_MCA_btl_vader_backing_directory", agent->shm_dir);
         env_default(env, "OMPI_MCA_btl_sm_backing_directory", agent->shm_dir);
     }
+    if (agent->remote)
+        remote_environment(agent->remote, env);
     rank_setting_add(job->wire, place.local_rank, env);
 }
 
@@ -181,8 +185,8 @@ static int check_programs(struct agent *agent, struct drarun_error *err)
         for (size_t b = 0; b < agent->job.map.block_count && !here; b++)
             here = agent->job.map.blocks[b].app == app &&
                    agent->job.map.blocks[b].worker == agent->job.worker;
-        if (!here)
-            continue;
+        if (!here || (agent->job.mpirun && agent->job.worker != 0))
+            continue; /* nor what runs elsewhere */
         struct strlist env = STRLIST_INIT;
         base_environment(agent, app, &env);
         cleanup_free char **argv = agent_job_argv(&agent->job, app);
@@ -228,6 +232,8 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = make_session(agent, err);
     if (rc == 0)
         rc = open_servers(agent, err);
+    if (rc == 0)
+        rc = agent_mpirun_open(agent, err);
     if (rc < 0)
         return rc;
     agent->shm = shm_clean_begin();
@@ -321,6 +327,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     cleanup_free uint32_t *ids = NULL;
     size_t id_count = 0;
     cleanup_close int pmi_fd = -1;
+    cleanup_free char **server_argv = NULL;
     if (program_use(agent, place.app, program) < 0)
         return error_set(err, ENOMEM, "out of memory");
     struct strlist env = STRLIST_INIT;
@@ -329,11 +336,13 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     int rc = choose_cpus(agent, cpus, index, &ids, &id_count, err);
     if (rc == 0 && agent->pmi1)
         rc = pmi1_host_open(agent->pmi1, rank, &env, &pmi_fd, err);
+    if (rc == 0 && agent_mpirun_serves(agent))
+        rc = remote_server(agent->remote, &server_argv, &pmi_fd, err);
     if (rc == 0 && env.failed)
         rc = error_set(err, ENOMEM, "out of memory");
     struct rank_request request = {
         .rank = rank,
-        .argv = program->argv,
+        .argv = server_argv ? server_argv : program->argv,
         .env = env.items,
         .wd = job->wire->apps[place.app]->wd,
         .cpus = ids,

@@ -75,6 +75,7 @@ struct agent {
     struct peers *peers;
     struct pmix_host *pmix;
     struct pmi1_host *pmi1;
+    struct remote *remote; /* launch: mpirun */
     struct ranks *ranks;
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
@@ -111,6 +112,11 @@ bool agent_is_orphan(const struct agent *agent);
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
 void agent_clean(struct agent *agent);
+
+/* agent_mpirun.c */
+int agent_mpirun_open(struct agent *agent, struct drarun_error *err);
+bool agent_mpirun_serves(const struct agent *agent); /* its rank is the server */
+void agent_mpirun_ended(struct agent *agent);        /* rank 0 has */
 
 /* agent_report.c */
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);

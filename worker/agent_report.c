@@ -256,6 +256,8 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     message.stderr_tail.len = result->stderr_tail_length;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);
     agent_send(agent, &envelope);
+    if (result->rank == 0)
+        agent_mpirun_ended(agent);
     if (agent->late_abort.there && !ranks_any_dying(agent->ranks, agent->late_abort.rank))
         send_late_abort(agent);
 }

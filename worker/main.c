@@ -21,6 +21,8 @@
 #include "worker/guard.h"
 #include "worker/install.h"
 #include "worker/pmix/host.h"
+#include "worker/remote_serve.h"
+#include "worker/remote_start.h"
 
 #ifdef DRARUN_LEAK_CHECK
 #include <sanitizer/lsan_interface.h>
@@ -31,6 +33,7 @@
 
 struct settings {
     int control_fd;
+    int serve_fd;
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -60,6 +63,7 @@ static const char help_text[] =
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
+    "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
     "  --version             versions of drarun and of the libpmix inside\n"
@@ -111,6 +115,7 @@ enum {
     OPT_ONCE,
     OPT_POD,
     OPT_INSTALL,
+    OPT_REMOTE_SERVE,
     OPT_VERSION,
     OPT_HELP
 };
@@ -123,6 +128,7 @@ static const struct option option_table[] = {
     {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"once", no_argument, NULL, OPT_ONCE},
     {"pod", no_argument, NULL, OPT_POD},
+    {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
     {"install", required_argument, NULL, OPT_INSTALL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -153,6 +159,8 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_POD:
         s->in_pod = true;
         return pod_take(&s->pod, err);
+    case OPT_REMOTE_SERVE:
+        return inherited_fd("--remote-serve", value, &s->serve_fd, err);
     case OPT_INSTALL:
         rc = install_agent(value, err);
         return rc < 0 ? rc : 1;
@@ -185,6 +193,8 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
+    if (s->serve_fd >= 0)
+        return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "nothing to serve: expected --listen [ADDR]:PORT with --key-file FILE");
@@ -264,8 +274,10 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.control_fd = -1, .listen_fd = -1, .level = LOG_NORMAL};
+    struct settings s = {.control_fd = -1, .serve_fd = -1, .listen_fd = -1, .level = LOG_NORMAL};
     struct drarun_error err = {0};
+    if (argc > 0 && remote_start_is(argv[0]))
+        return remote_start(argc, argv);
     log_setup("drarun-worker", LOG_NORMAL);
     int rc = read_options(argc, argv, &s, &err);
     if (rc > 0)
@@ -273,6 +285,8 @@ int main(int argc, char **argv)
     log_setup("drarun-worker", s.level);
     if (s.have_key)
         hide();
+    if (rc == 0 && s.serve_fd >= 0)
+        return remote_serve(s.serve_fd);
     if (rc == 0)
         rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
     if (rc < 0) {

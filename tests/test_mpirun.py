@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--launch mpirun: the user's own mpirun, whose daemons are started through the agents
+(docs/design/019-mpirun.md)."""
+import shutil
+import time
+
+import pytest
+
+from support.build import SLOWER
+
+NAMES = ["openmpi4", "openmpi5", "mpich4", "mpich5", "impi"]
+
+
+def starter(mpi):
+    """That library's own mpirun."""
+    if mpi.debian:
+        found = shutil.which({"openmpi": "mpirun.openmpi", "mpich": "mpiexec.mpich"}[mpi.debian])
+        if not found:
+            pytest.skip(f"no mpirun of {mpi.debian}; run scripts/setup --test")
+        return found
+    return str(mpi.home() / "bin" / ("mpiexec.hydra" if mpi.name == "impi" else "mpiexec"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_own_mpirun(drarun, nodes, agents, mpi_named, name):
+    mpi = mpi_named(name)
+    program = mpi.compile("mpi_check.c")
+    machines = nodes(3)
+    some = agents(machines)
+    env = {**mpi.env, "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"} if name == "impi" else mpi.env
+    result = drarun(*some.options, "--ranks-per-worker", 2, "--launch", "mpirun", "--",
+                    "env", *(f"{key}={value}" for key, value in env.items()), starter(mpi), "-n", 6, "sh", "-c",
+                    f"RANK=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} WORLD_SIZE=6 LOCAL_WORLD_SIZE=2 {program} all",
+                    under=machines.head.enter, timeout=120)
+    assert result.rc == 0, result
+    assert "ok: 6 ranks, 3 nodes\n" in result.out and mpi.version in result.out
+    assert all(agent.rc == 0 for agent in some.finish())
+
+
+LOCAL = ("--workers", 2, "--ranks-per-worker", 2, "--launch", "mpirun")
+
+
+def test_remote_start_is_like_ssh(drarun):
+    script = ('rsh=$(dirname $DRARUN_REMOTE)/drarun-rsh; '
+              '$rsh -x -q -o BatchMode=yes -l me drarun-w-1 echo "\\"a  b\\"" \'$((1+2))\'; '
+              '$rsh me@drarun-w-1 "echo to stderr >&2; exit 7"; echo status $?; '
+              '$rsh $(hostname) "exit 9"; echo status $?; '
+              '$rsh drarun-w-1 kill -9 \'$$\'; echo status $?; cat $DRARUN_HOSTFILE')
+    result = drarun(*LOCAL, "sh", "-c", script).ok()
+    lines = result.out.splitlines()
+    assert lines[:4] == ["a  b 3", "status 7", "status 9", "status 137"]
+    assert lines[5] == "drarun-w-1 slots=2" and lines[4].endswith(" slots=2")
+    assert result.err == "to stderr\n"
+
+
+@pytest.mark.parametrize("words,message", [
+    ("nowhere true", "no worker of this job is called nowhere"),
+    ("drarun-w-1", "expected a host and a command"),
+    ("-x -q", "expected a host and a command"),
+])
+def test_remote_start_refused(drarun, words, message):
+    result = drarun(*LOCAL, "sh", "-c",
+                    f"$(dirname $DRARUN_REMOTE)/drarun-rsh {words}; echo status $?").ok()
+    assert result.out == "status 255\n" and message in result.err
+
+
+def test_much_output_is_passed_on_in_bounds(drarun):
+    result = drarun(*LOCAL, "sh", "-c", "$(dirname $DRARUN_REMOTE)/drarun-rsh drarun-w-1 "
+                    "'seq 200000' | (sleep 0.5; cat) | md5sum").ok()
+    same = drarun("-n", 1, "sh", "-c", "seq 200000 | md5sum").ok()
+    assert result.out == same.out
+
+
+def test_no_rank_variables(drarun):
+    """What mpirun starts are the ranks: ours must say nothing of them."""
+    result = drarun(*LOCAL, "env").ok()
+    names = {line.split("=", 1)[0] for line in result.out.splitlines()}
+    assert not names & {"RANK", "WORLD_SIZE", "LOCAL_RANK", "DRARUN_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                        "PMIX_RANK", "OMPI_MCA_schizo"}
+    assert {"DRARUN_JOB", "MASTER_ADDR", "OMPI_MCA_plm_rsh_agent", "HYDRA_LAUNCHER_EXEC"} <= names
+
+
+def test_status_and_leftovers(drarun):
+    """mpirun's status is the job's, and what its daemons left is ended."""
+    job = drarun.start(*LOCAL, "sh", "-c", "$(dirname $DRARUN_REMOTE)/drarun-rsh drarun-w-1 "
+                       "'setsid sleep 600 </dev/null >/dev/null 2>&1 & echo up'; exit 5")
+    result = job.finish(30)
+    assert result.rc == 5 and result.out == "up\n"
+
+
+def test_end_reaches_the_other_workers(drarun):
+    job = drarun.start(*LOCAL, "sh", "-c", "$(dirname $DRARUN_REMOTE)/drarun-rsh drarun-w-1 "
+                       "'echo up; exec sleep 600'")
+    assert job.process.stdout.readline() == "up\n"
+    started = time.monotonic()
+    job.signal(15)
+    assert job.finish(20).rc == 143 and time.monotonic() - started < 5 * SLOWER
+
+
+def test_a_cancelled_client_ends_its_program(drarun):
+    result = drarun(*LOCAL, "sh", "-c",
+                    "rsh=$(dirname $DRARUN_REMOTE)/drarun-rsh; $rsh drarun-w-1 'echo $$; exec sleep 600' >out & "
+                    "while ! [ -s out ]; do sleep 0.02; done; kill $!; "
+                    "for i in $(seq 100); do kill -0 $(cat out) 2>/dev/null || { echo gone; break; }; "
+                    "sleep 0.05; done; rm out", cwd="/tmp").ok()
+    assert result.out == "gone\n"
+
+
+def test_several_runs_and_one_worker(drarun, mpi_named):
+    """A script may run mpirun as often as it likes."""
+    run = starter(mpi_named("openmpi4"))
+    result = drarun(*LOCAL, "sh", "-c", f"for i in 1 2; do {run} hostname || exit 1; done").ok()
+    assert len(result.out.splitlines()) == 8
+    alone = drarun("--launch", "mpirun", "--ranks-per-worker", 2, run, "hostname").ok()
+    assert len(alone.out.splitlines()) == 2
+
+
+def test_refused(drarun):
+    result = drarun(*LOCAL, "-n", 4, "mpirun", "true")
+    assert result.rc == 64 and "tell your mpirun how many processes (-n)" in result.err
