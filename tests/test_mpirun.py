@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--launch mpirun: the user's own mpirun, whose daemons are started through the agents
-(docs/design/019-mpirun.md)."""
+(docs/design/020-mpirun.md)."""
 import shutil
 import time
 

@@ -115,12 +115,21 @@ static void finish(struct program *program)
     program_free(program);
 }
 
+static void look(struct program *program);
+
+/* Nothing has come for a while; what is on its way has to arrive first, or more may be behind it.
+ */
 static void on_linger(evutil_socket_t fd, short what, void *arg)
 {
+    struct program *program = arg;
     (void)fd, (void)what;
-    finish(arg);
+    if (program->under_way > 0)
+        look(program);
+    else
+        finish(program);
 }
 
+/* Once it was reaped: ends with its pipes, or when they have been silent for a while. */
 static void look(struct program *program)
 {
     struct timeval wait = timeval_from_ms(LINGER_MS);
@@ -148,6 +157,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     ssize_t n = read(fd, data, sizeof data);
     if (n > 0) {
         answer_output(stream, data, (size_t)n);
+        look(stream->program);
         return;
     }
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -241,6 +251,16 @@ static void acknowledged(struct program *program, uint64_t bytes)
             event_add(program->streams[i].readable, NULL);
 }
 
+/* Nobody reads it any more. */
+static void cancel(struct program *program)
+{
+    if (!program->reaped)
+        kill(-program->pid, SIGTERM);
+    stream_close(&program->streams[0]);
+    stream_close(&program->streams[1]);
+    look(program);
+}
+
 static void on_message(struct channel *channel, Drarun__Wire__Envelope *envelope, void *arg)
 {
     struct server *server = arg;
@@ -254,7 +274,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *envelope
     else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_ACK && program)
         acknowledged(program, message->remote_ack->bytes);
     else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_CANCEL && program)
-        kill(-program->pid, SIGTERM);
+        cancel(program);
 }
 
 static void on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
