@@ -299,6 +299,17 @@ static void say_worker(const struct gang_input *input, uint32_t worker, struct d
         error_prefix(err, "worker %u", worker);
 }
 
+static void say_trouble(const struct pod_state *w, struct drarun_error *err)
+{
+    if (w->claim == CLAIM_NO_TEMPLATE)
+        error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "its claim cannot be made: %s",
+                   w->claim_message ? w->claim_message : "no message");
+    else
+        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s cannot be made: %s: %s",
+                   w->container ? w->container : "?", w->reason ? w->reason : "?",
+                   w->message ? w->message : "no message");
+}
+
 static void say_fatal(const struct gang_input *input, const struct gang_facts *facts,
                       struct gang_decision *decision)
 {
@@ -307,10 +318,7 @@ static void say_fatal(const struct gang_input *input, const struct gang_facts *f
         error_kind(err, facts->fatal_kind, ECANCELED, "%s", facts->fatal_text);
         decision->worker = facts->fatal;
     } else if (facts->trouble != GANG_NOBODY) {
-        const struct pod_state *w = &input->workers[facts->trouble];
-        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s cannot be made: %s: %s",
-                   w->container ? w->container : "?", w->reason ? w->reason : "?",
-                   w->message ? w->message : "no message");
+        say_trouble(&input->workers[facts->trouble], err);
         decision->worker = facts->trouble;
     } else if (input->refused) {
         error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "%s", input->refused);
@@ -477,6 +485,8 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
     struct gang_facts facts;
     gang_facts(input, &facts);
     struct gang next = *gang;
+    if (input->steps > 0 && next.step >= input->steps) /* from the document of another version */
+        next.step = input->steps - 1;
     struct gang_decision decision = {.action = GANG_WAIT,
                                      .event = event_names[GANG_EVENT_NONE],
                                      .worker = GANG_NOBODY,

@@ -16,7 +16,7 @@
 #define GANG_GRACE_MS 5000     /* nothing has moved for so long before a gang gives up its part */
 #define GANG_PAUSE_MIN_MS 1000 /* before the second try; doubles with each */
 #define GANG_PAUSE_MAX_MS 60000
-#define GANG_CONFIG_GRACE_MS 10000 /* objects that a container names may come after it */
+#define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it */
 #define GANG_PULL_TRIES 4          /* of an image that its registry does not have */
 
 enum gang_phase {
@@ -85,7 +85,7 @@ struct gang {
     int64_t blocked_ms;        /* since when nothing moves; 0: not blocked */
     uint32_t blocked_progress; /* what was there then: any progress starts the time anew */
     uint32_t seen;             /* pods that were there at once */
-    int64_t trouble_ms;        /* since when a container's configuration is wrong; 0: none is */
+    int64_t trouble_ms;        /* since when what a worker names does not exist; 0: all does */
     enum gang_clock ticking;   /* besides the total clock */
     int64_t ticking_since_ms;
     int64_t spent_ms[GANG_CLOCK_COUNT]; /* before ticking_since_ms */

@@ -108,9 +108,6 @@ static void fatal_class(const struct pod_state *w, uint32_t i, struct gang_facts
 
 static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
 {
-    if (w->claim == CLAIM_NO_TEMPLATE)
-        set_fatal(facts, i, DRARUN_ERR_CLUSTER, "its claim cannot be made: %s",
-                  or_none(w->claim_message));
     if (w->claim == CLAIM_REFUSED)
         set_fatal(facts, i, DRARUN_ERR_CLUSTER, "its claim is refused: %s",
                   or_none(w->claim_message));
@@ -153,7 +150,8 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
                 w->claim == CLAIM_DELETING;
     if (lost && facts->lost == GANG_NOBODY)
         facts->lost = i;
-    bool trouble = w->phase == POD_CREATING && w->failing;
+    /* what a pod names may be created after it: neither is the end at once */
+    bool trouble = (w->phase == POD_CREATING && w->failing) || w->claim == CLAIM_NO_TEMPLATE;
     if (trouble && facts->trouble == GANG_NOBODY)
         facts->trouble = i;
 }

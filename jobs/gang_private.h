@@ -33,7 +33,7 @@ struct gang_facts {
     bool node_comes, image_comes, releasing;
     uint32_t lost; /* workers, GANG_NOBODY: none */
     uint32_t blocked;
-    uint32_t trouble; /* a container's configuration is wrong */
+    uint32_t trouble; /* what its container or claim names does not exist */
     uint32_t fatal;
     enum drarun_errkind fatal_kind;
     char fatal_text[400]; /* what and the cure, without the worker */

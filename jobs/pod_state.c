@@ -402,7 +402,8 @@ static void end_pod(const struct object *pod, struct pod_state *state)
 {
     if (state->phase != POD_ENDED) {
         int64_t at = condition_time(pod, "DisruptionTarget");
-        set_phase(state, POD_ENDED, at ? at : condition_time(pod, "ContainersReady"));
+        at = at ? at : condition_time(pod, "ContainersReady");
+        set_phase(state, POD_ENDED, at ? at : time_at(pod->status, "startTime"));
     }
     if (state->end == POD_END_NONE) {
         state->end = state->deleting ? POD_END_DELETED : POD_END_UNKNOWN;

@@ -121,7 +121,7 @@ static void every_file(void **state)
         files++;
         wrong += check_file(entry->d_name);
     }
-    assert_true(files >= 50);
+    assert_true(files >= 70);
     assert_int_equal(wrong, 0);
 }
 
