@@ -53,6 +53,16 @@ static uint64_t two_tenths(const struct cel_value *value)
     return (uint64_t)ceil((double)cel_size(value) * 2 * 0.1);
 }
 
+/* Comparing all items with all. */
+static uint64_t distinct(const struct cel_value *list)
+{
+    size_t size = cel_size(list);
+    bool text = list->kind == CEL_LIST && size > 0 &&
+                (list->list->items[0].kind == CEL_STRING || list->list->items[0].kind == CEL_BYTES);
+
+    return (uint64_t)((double)(size * size) * (text ? 2.1 : 2.0)) + 11;
+}
+
 uint64_t cel_call_cost(const struct cel_node *call, const struct cel_value *args,
                        const struct cel_value *result)
 {
@@ -85,6 +95,10 @@ uint64_t cel_call_cost(const struct cel_node *call, const struct cel_value *args
         return two_tenths(&args[0]);
     case CEL_COST_RESULT_TWICE:
         return two_tenths(result);
+    case CEL_COST_NEW_LIST:
+        return cel_size(result) + 11;
+    case CEL_COST_DISTINCT:
+        return distinct(&args[0]);
     case CEL_COST_ONE:
         break;
     }

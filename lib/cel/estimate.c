@@ -410,6 +410,36 @@ static struct result join(struct estimator *e, const struct call *call)
     return costs_and_has(scaled(size.max, TRAVERSAL), size);
 }
 
+/* A literal number of an argument, 0 for what is below. */
+static uint64_t number_of(const struct cel_node *node, uint64_t otherwise)
+{
+    if (node->kind != CEL_NODE_LITERAL || node->value.kind != CEL_INT)
+        return otherwise;
+    return node->value.integer < 0 ? 0 : (uint64_t)node->value.integer;
+}
+
+/* slice, reverse and lists.range. */
+static struct result new_list(struct estimator *e, const struct call *call)
+{
+    struct size size;
+
+    if (!call->target)
+        size = exactly(number_of(call->args[0], UNBOUNDED));
+    else if (call->count == 0)
+        size = size_or_unknown(e, call->target);
+    else // it wraps around there, too
+        size = exactly(number_of(call->args[1], size_or_unknown(e, call->target).max) -
+                       number_of(call->args[0], 0));
+    return costs_and_has(plus(scaled(size.max, 1), 11), size);
+}
+
+static struct result distinct(struct estimator *e, const struct call *call)
+{
+    struct size size = size_or_unknown(e, call->target), square = product_of(size, size);
+
+    return costs_and_has(plus(scaled(square.max, 2), 11), square);
+}
+
 static struct result equality(struct estimator *e, const struct call *call)
 {
     const struct cel_type *left = type_of(e, call->args[0]), *right = type_of(e, call->args[1]);
@@ -508,6 +538,10 @@ static struct result overload_cost(struct estimator *e, const struct call *call,
         return strcmp(call->node->name, "split") == 0 ? split(e, call) : replace(e, call);
     case CEL_COST_RESULT_TWICE:
         return join(e, call);
+    case CEL_COST_NEW_LIST:
+        return new_list(e, call);
+    case CEL_COST_DISTINCT:
+        return distinct(e, call);
     case CEL_COST_ONE:
         break;
     }

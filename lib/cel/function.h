@@ -30,6 +30,8 @@ enum cel_cost {
     CEL_COST_NAMED_FIRST,
     CEL_COST_FIRST_TWICE,
     CEL_COST_RESULT_TWICE, /* two tenths of the result's size */
+    CEL_COST_NEW_LIST,     /* 11 + the size of the result */
+    CEL_COST_DISTINCT,     /* 11 + twice the square of the size, a tenth more of texts */
 };
 
 struct cel_overload {
@@ -88,6 +90,10 @@ CEL_FUNCTION(cel_sum);
 CEL_FUNCTION(cel_extreme);
 CEL_FUNCTION(cel_includes);
 CEL_FUNCTION(cel_end_item);
+CEL_FUNCTION(cel_slice);
+CEL_FUNCTION(cel_reverse);
+CEL_FUNCTION(cel_distinct);
+CEL_FUNCTION(cel_range);
 CEL_FUNCTION(cel_sets_contains);
 CEL_FUNCTION(cel_sets_equivalent);
 CEL_FUNCTION(cel_sets_intersects);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of lists: apiserver's library/lists.go, cel-go's ext/sets.go, first() and last().
+// Functions of lists: apiserver's library/lists.go, cel-go's ext/sets.go, and of ext/lists.go
+// first, last, slice, reverse, distinct and lists.range.
 #include "lib/cel/list.h"
 
 #include <string.h>
 
 #include "lib/cel/eval.h"
 #include "lib/cel/function.h"
+
+enum { MAX_RANGE = 1000000 }; // ext/lists.go: defaultMaxRangeSize
 
 struct cel_value cel_list_index(const struct cel_list *list, const struct cel_value *item,
                                 bool last)
@@ -105,6 +108,79 @@ CEL_FUNCTION(cel_end_item)
     if (list->count == 0)
         return (struct cel_value){.kind = CEL_OPTIONAL};
     return cel_optional(eval->arena, list->items[call->name[0] == 'f' ? 0 : list->count - 1]);
+}
+
+CEL_FUNCTION(cel_slice)
+{
+    const struct cel_list *from = args[0].list;
+    struct cel_list *part;
+    struct cel_value value;
+
+    (void)count;
+    if (args[0].kind != CEL_LIST || args[1].kind != CEL_INT || args[2].kind != CEL_INT)
+        return cel_no_overload(call->name);
+    int64_t start = args[1].integer, end = args[2].integer;
+    if (start < 0 || end < 0 || start > end || (uint64_t)end > from->count)
+        return cel_errorf(eval->arena, "cannot slice(%lld, %lld) of a list of %zu",
+                          (long long)start, (long long)end, from->count);
+    value = cel_list_new(eval->arena, (size_t)(end - start), &part);
+    for (size_t i = 0; value.kind == CEL_LIST && i < part->count; i++)
+        part->items[i] = from->items[(size_t)start + i];
+    return value;
+}
+
+CEL_FUNCTION(cel_reverse)
+{
+    struct cel_list *turned;
+    struct cel_value value;
+
+    (void)count;
+    if (args[0].kind != CEL_LIST)
+        return cel_no_overload(call->name);
+    value = cel_list_new(eval->arena, args[0].list->count, &turned);
+    for (size_t i = 0; value.kind == CEL_LIST && i < turned->count; i++)
+        turned->items[i] = args[0].list->items[turned->count - 1 - i];
+    return value;
+}
+
+CEL_FUNCTION(cel_distinct)
+{
+    const struct cel_list *from = args[0].list;
+    struct cel_list *kept;
+    struct cel_value value;
+    size_t n = 0;
+
+    (void)count;
+    if (args[0].kind != CEL_LIST)
+        return cel_no_overload(call->name);
+    value = cel_list_new(eval->arena, from->count, &kept);
+    for (size_t i = 0; value.kind == CEL_LIST && i < from->count; i++) {
+        bool seen = false;
+        for (size_t j = 0; j < n && !seen; j++)
+            seen = cel_equal(&from->items[i], &kept->items[j]);
+        if (!seen)
+            kept->items[n++] = from->items[i];
+    }
+    if (value.kind == CEL_LIST)
+        kept->count = n;
+    return value;
+}
+
+CEL_FUNCTION(cel_range)
+{
+    struct cel_list *numbers;
+    struct cel_value value;
+
+    (void)count;
+    if (args[0].kind != CEL_INT)
+        return cel_no_overload(call->name);
+    if (args[0].integer < 0 || args[0].integer > MAX_RANGE)
+        return cel_errorf(eval->arena, "lists.range(%lld): expected 0 to %d",
+                          (long long)args[0].integer, MAX_RANGE);
+    value = cel_list_new(eval->arena, (size_t)args[0].integer, &numbers);
+    for (size_t i = 0; value.kind == CEL_LIST && i < numbers->count; i++)
+        numbers->items[i] = cel_int((int64_t)i);
+    return value;
 }
 
 static bool holds_all(const struct cel_list *list, const struct cel_list *items)

@@ -257,6 +257,8 @@ class Expressions:
             return f"{self.typed('string', d)}.split({quote(self.pick(['', ',', 'a', 'X']))}{self.pick(['', ', 0', ', 1', ', 2', ', -1'])})"
         if self.chance(.2):
             return f"({self.typed([kind], d)} + {self.typed([kind], d)})"
+        if self.chance(.2):
+            return self.rearranged(kind, d)
         item = self.pick(["int", "string", "double"])
         if self.chance(.5):
             name, body = self.in_macro("bool", kind, d)
@@ -264,6 +266,12 @@ class Expressions:
         name, body = self.in_macro(kind, item, d)
         test = self.in_macro("bool", item, 0)[1].join([", ", ""]) if self.chance(.2) else ""
         return f"{self.typed([item], d)}.map({name}{test}, {body})"
+
+    def rearranged(self, kind, depth):
+        if kind == "int" and self.chance(.3):
+            return f"lists.range({self.pick(['0', '1', '3', '7', '40', '-1', '1000001', self.typed('int', depth)])})"
+        start, end = (self.pick(["0", "1", "2", "-1", self.typed("int", 0)]) for _ in range(2))
+        return self.typed([kind], depth) + self.pick([".reverse()", ".distinct()", f".slice({start}, {end})"])
 
     def map(self, kind, depth):
         keys = self.random.sample(["a", "b", "c", "gpu"], self.random.randint(0, 3))
