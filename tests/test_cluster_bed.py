@@ -341,6 +341,22 @@ def test_driver_faults(cluster, drivers):
         cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", each.name, "default")
 
 
+def test_tainted_device_evicts(cluster, drivers):
+    """A driver publishes again, and the taint on a device takes its pod away."""
+    cluster.api.make(claim("tainted", ("gpu", "gpu.nvidia.com")))
+    pod = claiming(cluster, "tainted", "sleep 1000", "n0").make()
+    pod.wait_phase("Running")
+    found = devices.gpus(2)
+    for each in found:
+        each["device"]["taints"] = [{"key": "test.drarun.dev/broken", "effect": "NoExecute"}]
+    drivers[0].publish(found)
+    cluster.wait(pod.describe, lambda: (now := pod.get()) is None or any(
+        each["type"] == "DisruptionTarget" for each in now["status"]["conditions"]), 20)
+    drivers[0].publish(devices.gpus(2))
+    pod.delete()
+    cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", "tainted", "default")
+
+
 def test_driver_not_registered(cluster):
     """Its slices are there, so that the scheduler allocates, and the kubelet does not know it."""
     cluster.device_classes()
