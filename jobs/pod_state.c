@@ -25,7 +25,7 @@ static int64_t time_at(const json_t *object, const char *key)
 
 static bool text_is(const char *text, const char *word)
 {
-    return text && strcmp(text, word) == 0;
+    return text && word && strcmp(text, word) == 0;
 }
 
 /* The list's entry whose key has the value. */

@@ -94,9 +94,18 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         in->result && exit ? json_deep_copy(exit) : json_null(), "gang", gang_save(gang));
 }
 
+/* A line has so many bytes at least: no time is spent on what cannot fit. */
+static enum status_detail first_detail(const struct status_input *input)
+{
+    size_t lines = input->workers ? input->count : 0;
+    if (lines * 70 > STATUS_DOC_MAX)
+        return STATUS_DETAIL_GROUPS;
+    return lines * 110 > STATUS_DOC_MAX ? STATUS_DETAIL_SHORT : STATUS_DETAIL_ALL;
+}
+
 int status_doc_build(const struct status_input *input, json_t **ret_doc, struct drarun_error *err)
 {
-    for (int detail = STATUS_DETAIL_ALL; detail < STATUS_DETAIL_COUNT; detail++) {
+    for (int detail = first_detail(input); detail < STATUS_DETAIL_COUNT; detail++) {
         CLEANUP(json_decrefp) json_t *doc = document(input, (enum status_detail)detail);
         if (!doc)
             return error_set(err, ENOMEM, "status document: out of memory");

@@ -85,43 +85,59 @@ static json_t *one_line(const struct status_input *input, uint32_t worker,
 
 /* ---- groups ---- */
 
-struct member {
-    json_t *line;
-    char *key; /* the line as text */
-    uint32_t worker;
-};
-
-static int by_key(const void *a, const void *b)
+static int compare_texts(const char *a, const char *b)
 {
-    const struct member *x = a, *y = b;
-    int order = strcmp(x->key, y->key);
-    return order ? order : (x->worker > y->worker) - (x->worker < y->worker);
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* By all that common() says. */
+static int compare_common(const struct status_input *input, uint32_t first, uint32_t second)
+{
+    const struct pod_state *a = &input->workers[first], *b = &input->workers[second];
+    const char *const *devices = input->devices;
+    int order = compare_numbers(a->phase, b->phase);
+    order = order ? order : compare_numbers(a->claim, b->claim);
+    order = order ? order : compare_numbers(a->end, b->end);
+    order = order ? order : compare_numbers(a->exit_code, b->exit_code);
+    order = order ? order : compare_numbers(a->devices, b->devices);
+    order = order ? order : compare_texts(a->reason, b->reason);
+    return order || !devices ? order : compare_texts(devices[first], devices[second]);
+}
+
+static int by_common(const void *a, const void *b, void *input)
+{
+    const uint32_t *x = a, *y = b;
+    int order = compare_common(input, *x, *y);
+    return order ? order : compare_numbers(*x, *y);
 }
 
 static int by_first(const void *a, const void *b)
 {
     const json_t *const *x = a, *const *y = b;
-    json_int_t first = json_integer_value(json_object_get(*x, "index"));
-    json_int_t second = json_integer_value(json_object_get(*y, "index"));
-    return (first > second) - (first < second);
+    return compare_numbers(json_integer_value(json_object_get(*x, "index")),
+                           json_integer_value(json_object_get(*y, "index")));
 }
 
-/* Members have the same line: it says which, and how many. */
-static int close_group(const struct member *members, uint32_t count, json_t *groups)
+/* The workers have the same line: it says which, and how many. */
+static int add_group(const struct status_input *input, const uint32_t *workers, uint32_t count,
+                     json_t *groups)
 {
     struct buf ranges = BUF_INIT;
-    cleanup_free uint32_t *workers = calloc(count, sizeof *workers);
-    if (!workers)
-        return -1;
-    for (uint32_t i = 0; i < count; i++)
-        workers[i] = members[i].worker;
+    json_t *line = common(input, workers[0]);
     worker_ranges(workers, count, RANGES_MAX, &ranges);
-    json_t *line = members[0].line;
-    int rc = ranges.failed ? -1 : set_text(line, "workers", ranges.data);
-    rc |= json_object_set_new(line, "index", json_integer(members[0].worker));
-    rc |= json_object_set_new(line, "count", json_integer(count));
-    rc |= json_array_append(groups, line);
+    int rc = line && !ranges.failed ? set_text(line, "workers", ranges.data) : -1;
+    if (rc == 0)
+        rc = json_object_set_new(line, "index", json_integer(workers[0])) |
+             json_object_set_new(line, "count", json_integer(count));
     buf_done(&ranges);
+    if (rc == 0)
+        return json_array_append_new(groups, line);
+    json_decref(line);
     return rc;
 }
 
@@ -149,27 +165,18 @@ static json_t *sorted(const json_t *groups, uint32_t workers)
 
 static json_t *grouped(const struct status_input *input)
 {
-    struct member *members = calloc(input->count + 1, sizeof *members);
+    cleanup_free uint32_t *workers = calloc(input->count + 1, sizeof *workers);
     CLEANUP(json_decrefp) json_t *groups = json_array();
-    int rc = members && groups ? 0 : -1;
-    for (uint32_t i = 0; rc == 0 && i < input->count; i++) {
-        members[i].worker = i;
-        members[i].line = common(input, i);
-        members[i].key = members[i].line ? json_dumps(members[i].line, JSON_COMPACT) : NULL;
-        rc = members[i].key ? 0 : -1;
-    }
+    int rc = workers && groups ? 0 : -1;
+    for (uint32_t i = 0; rc == 0 && i < input->count; i++)
+        workers[i] = i;
     if (rc == 0)
-        qsort(members, input->count, sizeof *members, by_key);
+        qsort_r(workers, input->count, sizeof *workers, by_common, (void *)input);
     for (uint32_t i = 0, n; rc == 0 && i < input->count; i += n) {
-        for (n = 1; i + n < input->count && strcmp(members[i].key, members[i + n].key) == 0;)
+        for (n = 1; i + n < input->count && compare_common(input, workers[i], workers[i + n]) == 0;)
             n++;
-        rc = close_group(members + i, n, groups);
+        rc = add_group(input, workers + i, n, groups);
     }
-    for (uint32_t i = 0; members && i < input->count; i++) {
-        json_decref(members[i].line);
-        free(members[i].key);
-    }
-    free(members);
     return rc == 0 ? sorted(groups, input->count) : NULL;
 }
 
