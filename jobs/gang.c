@@ -253,8 +253,7 @@ static enum gang_event progress_event(const struct gang *gang, const struct gang
         return facts->up == facts->count && input->inspected == facts->count ? GANG_EVENT_CHECKED
                                                                              : GANG_EVENT_NONE;
     case GANG_RELEASING:
-        return facts->present == 0 && facts->allocated == 0 && !facts->releasing &&
-                       input->now_ms >= gang->resume_ms
+        return facts->present == 0 && facts->claimed == 0 && input->now_ms >= gang->resume_ms
                    ? GANG_EVENT_RESUMED
                    : GANG_EVENT_NONE;
     default:

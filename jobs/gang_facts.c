@@ -133,6 +133,7 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
 {
     facts->claims += w->claim != CLAIM_NONE;
     facts->allocated += w->claim == CLAIM_ALLOCATED;
+    facts->claimed += w->claim >= CLAIM_PENDING;
     facts->placed += pod_state_placed(w);
     facts->up += pod_state_placed(w) && w->phase == POD_RUNNING;
     facts->holding += pod_state_holds(w);

@@ -28,6 +28,7 @@ enum gang_event {
 /* The workers at one look. */
 struct gang_facts {
     uint32_t count, claims, allocated, placed, up, holding, present;
+    uint32_t claimed; /* claims that exist, allocated or not */
     uint32_t pending; /* cannot get theirs: no node, and the scheduler has looked */
     bool queued;      /* suspended or gated by somebody else */
     bool node_comes, image_comes, releasing;

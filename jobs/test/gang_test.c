@@ -34,6 +34,9 @@ static struct pod_state worker_of(char letter)
     switch (letter) {
     case '.': /* nothing there */
         return w;
+    case 'k': /* its claim is there, and no pod */
+        w.claim = CLAIM_PENDING;
+        return w;
     case 'g': /* gated by somebody */
         w.phase = POD_GATED;
         w.foreign_gate = true;
@@ -184,6 +187,7 @@ static const struct scene {
                {10000, "rrru", "releasing", GANG_RELEASE_AND_RETRY, "blocked", -2, "none", 0},
                {10100, "ddd.", "releasing", GANG_WAIT, "none", -2, "none", 0},
                {12000, "ddd.", "releasing", GANG_WAIT, "none", 40000, "allocation", 0},
+               {12400, "...k", "releasing", GANG_WAIT, "none", 40000, "allocation", 0},
                {12500, "....", "queued", GANG_CREATE, "resumed", 72500, "queue", 0},
                {12600, "nnnn", "placing", GANG_WAIT, "admitted", 12600, "allocation", 0},
                /* 100 ms in the queue do not count */
