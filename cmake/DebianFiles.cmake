@@ -30,6 +30,7 @@ file(WRITE ${share}/lintian/overrides/${CPACK_PACKAGE_NAME}
 "${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/bin/drarun]
+${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-cluster]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-remote]
 ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *

@@ -44,12 +44,12 @@ static json_t *words(const char *text)
 static const struct {
     const char *group, *resources, *verbs;
 } rules[] = {
-    {"", "pods", "get list watch create patch delete"},
+    {"", "pods", "get list watch create patch deletecollection"},
     {"", "events", "list watch create"},
     {"", "configmaps", "get patch"},
     {"batch", "jobs", "get list watch create patch delete"},
     {"coordination.k8s.io", "leases", "create get update"},
-    {"resource.k8s.io", "resourceclaims", "get list watch create delete"},
+    {"resource.k8s.io", "resourceclaims", "get list watch create deletecollection"},
     {"resource.k8s.io", "resourceclaimtemplates", "create delete"},
     {"resource.nvidia.com", "computedomains", "get create delete"},
 };

@@ -62,11 +62,11 @@ static json_t *with_take(json_t *object, const char *key, json_t *value)
 
 /* ---- the launcher ---- */
 
-/* The last resort: the exit statuses of a launcher that crashed or was killed. */
+/* 0, and the exit statuses of a launcher that crashed, was killed or was told to go. */
 static json_t *crash_statuses(void)
 {
-    return json_pack("[i, i, i, i, i]", 0, 128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL,
-                     128 + SIGSEGV);
+    return json_pack("[i, i, i, i, i, i]", 0, 128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL,
+                     128 + SIGSEGV, 128 + SIGTERM);
 }
 
 /* A pod that the cluster takes away (drain, preemption, lost node) or that crashes is replaced, and
@@ -105,8 +105,9 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options)
 {
     json_t *object = object_new(spec, options, "batch/v1", "Job", json_string(spec->name), false);
-    json_t *job = json_pack("{s:i, s:o, s:o}", "backoffLimit", 6, "podFailurePolicy",
-                            launcher_failure_policy(), "template", launcher_pod(spec, options));
+    json_t *job = json_pack("{s:i, s:s, s:o, s:o}", "backoffLimit", 6, "podReplacementPolicy",
+                            "Failed", "podFailurePolicy", launcher_failure_policy(), "template",
+                            launcher_pod(spec, options));
     if (spec->ttl_after_finished >= 0)
         job = with_take(job, "ttlSecondsAfterFinished", json_integer(spec->ttl_after_finished));
     if (spec->suspend)

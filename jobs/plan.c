@@ -305,6 +305,27 @@ static int read_version(const struct plan_input *in, struct plan *plan, struct d
     return 0;
 }
 
+static enum plan_ranks ranks_of(const struct job_spec *spec)
+{
+    bool per_pod = spec->ranks_per_worker == 1 && (spec->gpus.all || spec->gpus.count > 1);
+    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+}
+
+struct plan_input plan_input_of(const struct job_spec *spec)
+{
+    return (struct plan_input){
+        .network = spec->network,
+        .ranks = ranks_of(spec),
+        .mpi = spec->mpi_transport,
+        .hca_list = spec->nccl_hca_list,
+        .plugin_gpus = spec->gpus.resource ? spec->gpus.count : 0,
+        .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
+        .profile = spec->nccl_profile,
+        .nccl_version = spec->nccl_version,
+        .user_env = spec->nccl_env.items,
+    };
+}
+
 int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
 {
     struct plan plan = {.score = -1};

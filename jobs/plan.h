@@ -123,6 +123,9 @@ struct plan {
     struct strlist pool;
 };
 
+/* What a spec says of a plan; the rest is the caller's to fill in. Borrows from the spec. */
+struct plan_input plan_input_of(const struct job_spec *spec);
+
 /* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
  * 0. -EINVAL, -EAGAIN: the input cannot be read (allocation_read, device_read, probe_read). */
 int plan_build(const struct plan_input *input, struct plan *ret_plan, struct drarun_error *err);

@@ -114,34 +114,20 @@ static int make_workers(const struct preview_input *in, struct preview *p, struc
     return 0;
 }
 
-static enum plan_ranks ranks_of(const struct job_spec *spec)
-{
-    bool per_pod = spec->ranks_per_worker == 1 && (spec->gpus.all || spec->gpus.count > 1);
-    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
-}
-
 static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     const struct job_spec *spec = in->spec;
     int rc = make_workers(in, p, err);
     if (rc < 0)
         return rc;
-    struct plan_input input = {
-        .network = spec->network,
-        .ranks = ranks_of(spec),
-        .mpi = spec->mpi_transport,
-        .hca_list = spec->nccl_hca_list,
-        .plugin_gpus = spec->gpus.resource ? spec->gpus.count : 0,
-        .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
-        .profile = spec->nccl_profile,
-        .nccl_version = in->nccl_version ? in->nccl_version : spec->nccl_version,
-        .user_env = spec->nccl_env.items,
-        .slices = in->slices,
-        .node_labels = in->node_labels,
-        .profiles = in->profiles,
-        .workers = p->workers,
-        .worker_count = spec->workers,
-    };
+    struct plan_input input = plan_input_of(spec);
+    if (in->nccl_version)
+        input.nccl_version = in->nccl_version;
+    input.slices = in->slices;
+    input.node_labels = in->node_labels;
+    input.profiles = in->profiles;
+    input.workers = p->workers;
+    input.worker_count = spec->workers;
     rc = plan_build(&input, &p->plan, err);
     p->planned = rc == 0;
     return rc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/job_private.h"
+#include "launcher/json_log.h"
 #include "launcher/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -269,7 +270,12 @@ static void on_output_idle(void *arg)
 static void on_log(void *arg, const char *line, size_t length)
 {
     struct job *job = arg;
-    output_say(job->output, line, length);
+    struct buf json = BUF_INIT;
+    if (job->request->framed)
+        json_log_line(line, length, &json);
+    bool framed = json.len > 0 && !json.failed;
+    output_say(job->output, framed ? json.data : line, framed ? json.len : length);
+    buf_done(&json);
 }
 
 static void on_output_before(void *arg)

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include "drarun/error.h"
 #include "jobs/cause.h"
+#include "jobs/plan.h"
 #include "launcher/request.h"
 
 struct job;
@@ -45,6 +46,8 @@ void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *
 /* For request_pods.prepare: what a worker says that it holds (docs/design/018-inspection.md;
  * borrowed), and the message that takes what is derived of it; NULL without memory. */
 const json_t *job_inspection(const struct job *job, uint32_t worker);
+/* For the same: what was derived goes to the ranks with the launch. Nothing of the plan is kept. */
+int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err);
 struct launch_message *job_launch(struct job *job, struct drarun_error *err);
 
 /* Why it ended; borrowed. */

@@ -181,6 +181,14 @@ struct launch_message *job_launch(struct job *job, struct drarun_error *err)
     return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
 }
 
+int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err)
+{
+    int rc = job->launch ? 0 : make_launch(job, err);
+    if (rc == 0 && launch_message_plan(job->launch, plan, true) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
+}
+
 int agent_send_launch(struct agent *agent)
 {
     struct job *job = agent->job;

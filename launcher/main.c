@@ -11,8 +11,10 @@
 #include "launcher/verb_env.h"
 #include "launcher/verb_import.h"
 #include "launcher/verb_install.h"
+#include "launcher/verb_job.h"
 #include "launcher/verb_plan.h"
 #include "launcher/verb_render.h"
+#include "launcher/verb_submit.h"
 #include "launcher/verb_topo.h"
 #include "launcher/verb_validate.h"
 #include "lib/base/cleanup.h"
@@ -22,8 +24,9 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
-    &verb_env,    &verb_import, &verb_install,  &verb_plan,
-    &verb_render, &verb_topo,   &verb_validate, NULL,
+    &verb_cancel, &verb_describe, &verb_env,      &verb_import, &verb_install,
+    &verb_list,   &verb_logs,     &verb_plan,     &verb_render, &verb_status,
+    &verb_submit, &verb_topo,     &verb_validate, &verb_wait,   NULL,
 };
 
 static const struct verb *find_verb(const char *name)

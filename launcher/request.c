@@ -7,6 +7,7 @@ void request_done(struct job_request *request)
 {
     for (size_t i = 0; i < request->program_count; i++)
         strlist_done(&request->programs[i].env);
+    strlist_done(&request->cluster.args);
     free(request->programs);
     *request = (struct job_request){0};
 }

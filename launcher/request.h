@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "launcher/cluster_api.h"
 #include "lib/base/strlist.h"
 
 /* struct job_request.stdin_rank, as in wire.proto's Launch. */
@@ -55,6 +56,8 @@ struct job_request {
     const char *agents;              /* HOST:PORT,... ; NULL: agents are started here */
     const struct request_pods *pods; /* NULL: no cluster */
     const char *key_file;
+
+    struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
 
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */

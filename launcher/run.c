@@ -45,7 +45,7 @@ static void set_log_level(const struct job_request *request)
 static bool is_job_spec(const struct job_request *request)
 {
     static const char *const endings[] = {".yaml", ".yml", ".json"};
-    if (request->program_count != 1 || request->programs[0].argc != 1)
+    if (request->program_count != 1 || request->programs[0].argc < 1)
         return false;
     const char *word = request->programs[0].argv[0];
     size_t length = strlen(word);
@@ -75,7 +75,12 @@ static int run_job(const struct job_request *request)
     return status;
 }
 
-static int run_request(char *const all[], const struct job_request *request)
+static int run_on_cluster(char *const all[], const struct job_request *request)
+{
+    return cluster_api() ? cluster_api()->run(&request->cluster) : cluster_become(all);
+}
+
+static int run_request(char *const all[], struct job_request *request)
 {
     struct drarun_error err = {0};
     if (request->help)
@@ -83,13 +88,11 @@ static int run_request(char *const all[], const struct job_request *request)
     if (request->version)
         return show_version();
     set_log_level(request);
-    if (is_job_spec(request)) {
-        error_kind(&err, DRARUN_ERR_USAGE, ENOTSUP,
-                   "%s: this version (%s) plans job specs and does not run them yet: drarun plan, "
-                   "drarun validate, drarun render",
-                   request->programs[0].argv[0], DRARUN_VERSION);
-        return fail(&err);
-    }
+    if (request->cluster.job)
+        return run_on_cluster(all, request);
+    if (is_job_spec(request))
+        return run_options_parse_spec(request, &err) < 0 ? fail(&err)
+                                                         : run_on_cluster(all, request);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);
         return fail(&err);

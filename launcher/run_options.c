@@ -117,6 +117,7 @@ static const char programs[] = "Of each program";
 static const char agents[] = "Agents";
 static const char ranks[] = "Ranks";
 static const char output[] = "Output";
+static const char on_cluster[] = "A job of a cluster (drarun run FILE.yaml)";
 static const char limits[] = "Time limits (90s, 1.5m, 2h; a bare number is seconds)";
 
 static const struct option_spec specs[] = {
@@ -295,6 +296,45 @@ static const struct option_spec specs[] = {
      .help = "agents keep the ranks so long after losing us, for\nanother launcher to end them "
              "in order (default: 0s)"},
 
+    {.name = "here",
+     .group = on_cluster,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(cluster.here),
+     .help =
+         "launch from this process, which must reach the pods;\ndefault: a pod does, and this one "
+         "follows it"},
+    {.name = "name",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.name),
+     .help = "in place of the spec's"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "namespace",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.cluster.namespace),
+     .help = "as with kubectl, like the next two"},
+    {.name = "context",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.cluster.context),
+     .help = "of the kubeconfig (default: the current one)"},
+    {.name = "kubeconfig",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.cluster.kubeconfig),
+     .help = "default: $KUBECONFIG, else ~/.kube/config"},
+    {.name = "job", .value = "NAME", .kind = OPTION_TEXT, .offset = FIELD(cluster.job)},
     {.name = "help",
      .letter = 'h',
      .group = "Others",
@@ -321,12 +361,37 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
         return used;
     program->argv = argv + used;
     program->argc = (size_t)(argc - used);
-    if (program->argc > 0 || (first && (request->help || request->version)))
+    if (program->argc > 0 || (first && (request->help || request->version || request->cluster.job)))
         return 0;
     if (first && request->program_count == 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "no program given: drarun [options] program [args]");
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program before or after a \":\"");
+}
+
+int run_options_parse_spec(struct job_request *request, struct drarun_error *err)
+{
+    struct request_program *program = &request->programs[0];
+    struct cluster_run *cluster = &request->cluster;
+    char *const *words = program->argv + 1;
+    int count = (int)program->argc - 1;
+    int used = options_parse(&run_option_table, count, words, false, request, err);
+    if (used < 0)
+        return used;
+    bool split = used > 0 && strcmp(words[used - 1], "--") == 0;
+    if (used < count && !split)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "unexpected argument \"%s\": what is for the ranks comes behind --",
+                          words[used]);
+    for (int i = used; i < count; i++)
+        strlist_add(&cluster->args, words[i]);
+    cluster->file = program->argv[0];
+    cluster->workers = request->workers;
+    cluster->label = request->label;
+    cluster->quiet = request->quiet;
+    cluster->json = request->json;
+    cluster->report_path = request->report_path;
+    return cluster->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
 static int check_together(const struct job_request *request, struct drarun_error *err)
@@ -361,6 +426,7 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
         .radix = 8,
         .bind = "none",
         .kill_after_ms = KILL_AFTER_MS,
+        .cluster.image = getenv("DRARUN_IMAGE"),
     };
     if (!request->programs)
         return error_set(err, ENOMEM, "out of memory");
@@ -378,9 +444,12 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
 
 void run_options_help(struct buf *out)
 {
-    buf_add_str(out, "Usage: drarun [run] [options] program [args]"
-                     " [: [options] program [args]]...\n"
-                     "Starts ranks of MPI and NCCL programs and gives back their exit status.\n");
+    buf_add_str(out,
+                "Usage: drarun [run] [options] program [args]"
+                " [: [options] program [args]]...\n"
+                "       drarun [run] FILE.yaml [options] [-- args]\n"
+                "Starts ranks of MPI and NCCL programs, here or as a job of a cluster, and gives "
+                "back\ntheir exit status.\n");
     options_help(&run_option_table, out);
     buf_add_str(out, "\nOther verbs: drarun help, drarun version, drarun completion bash.\n"
                      "A program called like a verb: drarun -- help\n");

@@ -14,6 +14,10 @@ extern const struct option_table run_option_table;
 int run_options_parse(int argc, char *const argv[], struct job_request *request,
                       struct drarun_error *err);
 
+/* The one program is the file of a job spec: options and, behind "--", arguments may follow it.
+ * Fills request->cluster. */
+int run_options_parse_spec(struct job_request *request, struct drarun_error *err);
+
 /* Usage line and options. */
 void run_options_help(struct buf *out);
 

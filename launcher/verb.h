@@ -12,7 +12,8 @@ struct verb {
     const char *arguments; /* as the usage line shows them after the options; NULL: none */
     const char *summary;   /* one line of `drarun help` */
     const struct option_table *options;
-    /* argv holds what comes after the verb. Returns the exit status. Errors go to stderr. */
+    /* argv holds what comes after the verb; program and verb stand before it, at argv[-2],
+     * argv[-1]. Returns the exit status. Errors go to stderr. */
     int (*run)(int argc, char *const argv[]);
 };
 

@@ -38,7 +38,8 @@ def test_completion(drarun):
     (["-n", 0, "x"], "expected 1 to 1000000, got 0"),
     (["-n", -3, "x"], "expected 1 to 1000000, got -3"),
     (["-n", 10**30, "x"], "expected 1 to 1000000"),
-    (["job.yaml"], "plans job specs and does not run them yet: drarun plan"),
+    (["job.yaml"], "job.yaml: cannot be opened: No such file"),
+    (["job.yaml", "--here", "word"], "unexpected argument \"word\": what is for the ranks comes behind --"),
     (["--agents", "a:1,b", "--key-file", "/nonexistent", "x"], "--agents"),
     (["-n", 9, "--ranks-per-worker", 2, "x"], "9"),
 ])

@@ -2,6 +2,7 @@
 #include "lib/kube/object.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "lib/base/error.h"
 
@@ -197,4 +198,18 @@ const char *kube_uid(const json_t *object)
 const char *kube_resource_version(const json_t *object)
 {
     return metadata(object, "resourceVersion");
+}
+
+bool kube_is_owned_by(const json_t *object, const char *uid)
+{
+    size_t i;
+    json_t *owner;
+    const json_t *metadata = json_object_get(object, "metadata");
+    json_array_foreach(json_object_get(metadata, "ownerReferences"), i, owner)
+    {
+        const char *text = json_string_value(json_object_get(owner, "uid"));
+        if (text && uid && strcmp(text, uid) == 0)
+            return true;
+    }
+    return false;
 }

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What drarun-cluster has of cluster_api.h. */
+#include "launcher/cluster_api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "jobs/install.h"
+#include "jobs/render.h"
+#include "launcher/cluster/cancel.h"
+#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/follow.h"
+#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/lead.h"
+#include "launcher/cluster/show.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/wire/key_file.h"
+
+static int fail(const struct drarun_error *err)
+{
+    log_error("%s", err->text);
+    return error_exit_status(err->kind);
+}
+
+static int open_cluster(const struct cluster_choice *choice, struct cluster *ret_cluster,
+                        struct drarun_error *err)
+{
+    const struct kube_config_choice chosen = {
+        .path = choice->kubeconfig, .context = choice->context, .namespace_ = choice->namespace};
+    return cluster_open(ret_cluster, &chosen, err);
+}
+
+/* ---- run ---- */
+
+static bool is_in_pod(const struct cluster *cluster)
+{
+    return getenv("KUBERNETES_SERVICE_HOST") &&
+           strcmp(kube_config_name(cluster->config), "the pod's service account") == 0;
+}
+
+static void name_holder(bool pod, char *text, size_t size)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    if (pod)
+        snprintf(text, size, "%s", host);
+    else
+        snprintf(text, size, "%s_%d", host, (int)getpid());
+}
+
+/* The launcher in its pod. */
+static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
+{
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = cluster->namespace, .name = run->job};
+    CLEANUP(json_decrefp) json_t *map = NULL, *owner = NULL;
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    struct tls_key key;
+    char holder[300];
+    name_holder(true, holder, sizeof holder);
+    if (key_env_take("DRARUN_KEY", &key, &err) < 0 || cluster_discover(cluster, &err) < 0 ||
+        cluster_get(cluster, &target, &owner, &err) < 0 ||
+        job_map_get(cluster, run->job, cluster->namespace, &map, &err) < 0 ||
+        job_map_spec(map, &spec, &err) < 0)
+        return fail(&err);
+    const struct lead_options options = {
+        .spec = &spec,
+        .namespace = cluster->namespace,
+        .image = run->image,
+        .holder = holder,
+        .owner_uid = kube_uid(owner),
+        .key = &key,
+        .args = &run->args,
+        .framed = true,
+    };
+    int status = lead_run(cluster, &options);
+    explicit_bzero(&key, sizeof key);
+    job_spec_done(&spec);
+    return status > 128 ? 1 : status; /* what is above says that the launcher was killed */
+}
+
+static int lead_here(struct cluster *cluster, const struct cluster_run *run,
+                     const struct job_spec *spec, const char *namespace)
+{
+    char holder[300];
+    name_holder(false, holder, sizeof holder);
+    const struct lead_options options = {
+        .spec = spec,
+        .namespace = namespace,
+        .image = run->image,
+        .holder = holder,
+        .args = &run->args,
+        .here = true,
+        .label = run->label,
+        .quiet = run->quiet,
+        .json = run->json,
+        .report_path = run->report_path,
+    };
+    return lead_run(cluster, &options);
+}
+
+/* The account that the launcher's pod runs as: made where it is missing and we may. */
+static int ensure_install(struct cluster *cluster, const char *namespace, struct drarun_error *err)
+{
+    struct kube_target target = {
+        .resource = &kube_service_accounts, .namespace_ = namespace, .name = INSTALL_ACCOUNT};
+    struct drarun_error missing = {0};
+    int rc = cluster_get(cluster, &target, NULL, &missing);
+    if (rc != -ENOENT)
+        return 0; /* it is there, or we may not look: the Job's Events will tell */
+    CLEANUP(json_decrefp) json_t *list = install_manifests(namespace);
+    size_t i;
+    json_t *manifest;
+    rc = list ? 0 : error_set(err, ENOMEM, "out of memory");
+    json_array_foreach(list, i, manifest)
+    {
+        target.resource =
+            kube_resource_find(json_string_value(json_object_get(manifest, "apiVersion")),
+                               json_string_value(json_object_get(manifest, "kind")));
+        target.name = NULL;
+        if (rc == 0)
+            rc = cluster_create(cluster, &target, manifest, NULL, err);
+        if (rc == -EEXIST) {
+            *err = (struct drarun_error){0};
+            rc = 0;
+        }
+    }
+    if (rc < 0)
+        return error_prefix(err,
+                            "namespace %s lacks what drarun needs once: let somebody who may run "
+                            "drarun install -n %s | kubectl apply --server-side -f -",
+                            namespace, namespace);
+    log_note("namespace %s: made the account, role and network policy that drarun needs once",
+             namespace);
+    return 0;
+}
+
+static int make_key(char text[65], struct drarun_error *err)
+{
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    explicit_bzero(bytes, sizeof bytes);
+    return 0;
+}
+
+static int submit(struct cluster *cluster, const struct cluster_run *run,
+                  const struct job_spec *spec, const char *namespace, struct drarun_error *err)
+{
+    char key[65];
+    cleanup_free char *uid = NULL;
+    const struct render_options render = {
+        .api = cluster->api,
+        .attempt = 1,
+        .namespace = namespace,
+        .image = run->image,
+        .image_volume = cluster->image_volume,
+        .key = key,
+    };
+    int rc = make_key(key, err);
+    if (rc == 0)
+        rc = ensure_install(cluster, namespace, err);
+    if (rc == 0)
+        rc = create_job(cluster, spec, &render, &uid, err);
+    explicit_bzero(key, sizeof key);
+    return rc;
+}
+
+static int submit_and_follow(struct cluster *cluster, const struct cluster_run *run,
+                             const struct job_spec *spec, const char *namespace)
+{
+    struct drarun_error err = {0};
+    const struct follow_options options = {
+        .job = spec->name,
+        .namespace = namespace,
+        .output = true,
+        .cancel = true,
+        .label = run->label,
+        .quiet = run->quiet,
+        .rank = -1,
+    };
+    if (submit(cluster, run, spec, namespace, &err) < 0)
+        return fail(&err);
+    if (!run->detach)
+        return follow_job(cluster, &options);
+    printf("%s\n", spec->name);
+    log_note("drarun status %s, drarun logs -f %s, drarun wait %s, drarun cancel %s", spec->name,
+             spec->name, spec->name, spec->name);
+    return fflush(stdout) == 0 ? 0 : 70;
+}
+
+/* What the command line says in place of the spec. The document is what reaches the launcher. */
+static int change_spec(const struct cluster_run *run, struct job_spec *spec,
+                       struct drarun_error *err)
+{
+    json_t *metadata = json_object_get(spec->document, "metadata");
+    json_t *body = json_object_get(spec->document, "spec");
+    int rc = 0;
+    if (run->name)
+        rc |= json_object_set_new(metadata, "name", json_string(run->name));
+    if (run->workers)
+        rc |= json_object_set_new(body, "workers", json_integer(run->workers));
+    if (rc < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    cleanup_free char *text = json_dumps(spec->document, JSON_COMPACT);
+    struct job_spec changed;
+    rc = text ? spec_parse("the command line's", text, strlen(text), &changed, err)
+              : error_set(err, ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    job_spec_done(spec);
+    *spec = changed;
+    return 0;
+}
+
+static int run_spec(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
+{
+    struct drarun_error err = {0};
+    const char *namespace = run->cluster.namespace ? run->cluster.namespace
+                            : spec->namespace      ? spec->namespace
+                                                   : cluster->namespace;
+    if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
+        return fail(&err);
+    if (cluster_discover(cluster, &err) < 0)
+        return fail(&err);
+    bool here = run->here || (is_in_pod(cluster) && !run->detach);
+    return here ? lead_here(cluster, run, spec, namespace)
+                : submit_and_follow(cluster, run, spec, namespace);
+}
+
+static int run(const struct cluster_run *run)
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    int status = run->job ? 0 : spec_file_load(run->file, &spec);
+    if (status != 0)
+        return status;
+    if (open_cluster(&run->cluster, &cluster, &err) < 0) {
+        status = fail(&err);
+    } else {
+        status = run->job ? lead_in_pod(&cluster, run) : run_spec(&cluster, run, &spec);
+        cluster_close(&cluster);
+    }
+    if (!run->job)
+        job_spec_done(&spec);
+    return status;
+}
+
+/* ---- verbs on one job ---- */
+
+static int with_cluster(const struct cluster_job *job,
+                        int (*fn)(struct cluster *, const struct cluster_job *))
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    if (open_cluster(&job->cluster, &cluster, &err) < 0)
+        return fail(&err);
+    int status = fn(&cluster, job);
+    cluster_close(&cluster);
+    return status;
+}
+
+static int list(const struct cluster_job *job)
+{
+    return with_cluster(job, show_list);
+}
+
+static int status(const struct cluster_job *job)
+{
+    return with_cluster(job, show_status);
+}
+
+static int describe(const struct cluster_job *job)
+{
+    return with_cluster(job, show_describe);
+}
+
+static int exists(struct cluster *cluster, const struct cluster_job *job, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    return job_map_get(cluster, job->job, cluster->namespace, &map, err);
+}
+
+static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    const struct follow_options options = {
+        .job = job->job,
+        .namespace = cluster->namespace,
+        .output = true,
+        .quiet = !job->follow,
+        .once = !job->follow,
+        .rank = job->rank,
+    };
+    return exists(cluster, job, &err) < 0 ? fail(&err) : follow_job(cluster, &options);
+}
+
+static int logs(const struct cluster_job *job)
+{
+    return with_cluster(job, follow_logs);
+}
+
+static int wait_for_end(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    const struct follow_options options = {
+        .job = job->job,
+        .namespace = cluster->namespace,
+        .rank = -1,
+        .timeout_ms = job->timeout_ms,
+    };
+    return exists(cluster, job, &err) < 0 ? fail(&err) : follow_job(cluster, &options);
+}
+
+static int wait_job(const struct cluster_job *job)
+{
+    return with_cluster(job, wait_for_end);
+}
+
+static int do_cancel(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    return cancel_job(cluster, job->job, cluster->namespace, &err) < 0 ? fail(&err) : 0;
+}
+
+static int cancel(const struct cluster_job *job)
+{
+    return with_cluster(job, do_cancel);
+}
+
+const struct cluster_api *cluster_api(void)
+{
+    static const struct cluster_api api = {
+        .run = run,
+        .list = list,
+        .status = status,
+        .describe = describe,
+        .logs = logs,
+        .wait = wait_job,
+        .cancel = cancel,
+    };
+    return &api;
+}
+
+int cluster_become(char *const argv[])
+{
+    (void)argv;
+    log_error("internal error: this is drarun-cluster already");
+    return 70;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/board.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/number.h"
+#include "lib/kube/watch.h"
+
+enum kind { KIND_PODS = 0, KIND_CLAIMS, KIND_JOBS, KIND_EVENTS, KIND_COUNT };
+
+struct source {
+    struct board *board;
+    enum kind kind;
+    struct kube_watch *watch; /* NULL: not watched */
+    char *trouble;            /* NULL: none */
+};
+
+struct board {
+    struct cluster *cluster;
+    const struct job_spec *spec;
+    const char *namespace;
+    const char *owner_uid; /* NULL: anybody's */
+    struct board_owner owner;
+    struct kube_resource claims; /* of the version that is served */
+    struct source sources[KIND_COUNT];
+    struct event *changed;
+    struct pod_state *states;
+    struct news *news; /* by worker */
+    struct news job_news;
+};
+
+static void mark_changed(struct board *board)
+{
+    event_active(board->changed, EV_TIMEOUT, 0);
+}
+
+static void on_changed(evutil_socket_t fd, short what, void *arg)
+{
+    struct board *board = arg;
+    (void)fd, (void)what;
+    if (board->owner.changed)
+        board->owner.changed(board->owner.arg);
+}
+
+/* ---- which worker ---- */
+
+static const char *label(const json_t *object, const char *key)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *text = json_string_value(json_object_get(labels, key));
+    return text ? text : "";
+}
+
+static int64_t worker_label(const json_t *object)
+{
+    const char *text = label(object, "drarun.dev/worker");
+    int64_t worker = -1;
+    if (!text[0])
+        text = label(object, "batch.kubernetes.io/job-completion-index");
+    return text[0] && number_parse("worker", text, 0, INT32_MAX, &worker, NULL) == 0 ? worker : -1;
+}
+
+static bool is_of_attempt(const json_t *object, uint32_t attempt)
+{
+    int64_t number = 0;
+    return number_parse("attempt", label(object, "drarun.dev/attempt"), 0, UINT32_MAX, &number,
+                        NULL) == 0 &&
+           number == attempt;
+}
+
+/* ---- Events ---- */
+
+/* The worker whose pod or claim is called so: NAME-w-I, or NAME-w-I-SUFFIX of an Indexed Job. */
+static int64_t worker_by_name(const struct board *board, const char *name)
+{
+    size_t length = strlen(board->spec->name);
+    int64_t worker = -1;
+    char digits[16];
+    if (!name || strncmp(name, board->spec->name, length) != 0 ||
+        strncmp(name + length, "-w-", 3) != 0)
+        return -1;
+    const char *from = name + length + 3;
+    size_t n = strcspn(from, "-");
+    if (n == 0 || n >= sizeof digits)
+        return -1;
+    snprintf(digits, sizeof digits, "%.*s", (int)n, from);
+    if (number_parse("worker", digits, 0, board->spec->workers - 1, &worker, NULL) < 0)
+        return -1;
+    return worker;
+}
+
+static bool is_worker_job(const struct board *board, const struct news_subject *subject)
+{
+    size_t length = strlen(board->spec->name);
+    return subject->kind && strcmp(subject->kind, "Job") == 0 && subject->name &&
+           strncmp(subject->name, board->spec->name, length) == 0 &&
+           strcmp(subject->name + length, "-w") == 0;
+}
+
+static void take_event(struct board *board, const json_t *event)
+{
+    struct news_subject subject = news_subject(event);
+    int64_t worker = worker_by_name(board, subject.name);
+    bool added = false;
+    if (worker >= 0)
+        added = news_add(&board->news[worker], event);
+    else if (is_worker_job(board, &subject))
+        added = news_add(&board->job_news, event);
+    if (added)
+        mark_changed(board);
+}
+
+/* ---- watching ---- */
+
+static void on_added(const json_t *object, void *arg)
+{
+    struct source *source = arg;
+    if (source->kind == KIND_EVENTS)
+        take_event(source->board, object);
+    else
+        mark_changed(source->board);
+}
+
+static void on_object_changed(const json_t *object, const json_t *before, void *arg)
+{
+    (void)before;
+    on_added(object, arg);
+}
+
+static void on_deleted(const json_t *object, void *arg)
+{
+    struct source *source = arg;
+    (void)object;
+    if (source->kind != KIND_EVENTS)
+        mark_changed(source->board);
+}
+
+static void on_synced(void *arg)
+{
+    mark_changed(((struct source *)arg)->board);
+}
+
+static void on_trouble(const struct drarun_error *err, void *arg)
+{
+    struct source *source = arg;
+    free(source->trouble);
+    source->trouble = err ? strdup(err->text) : NULL;
+    if (err)
+        log_note("%s", err->text);
+    else
+        log_verbose("the cluster can be watched again");
+    mark_changed(source->board);
+}
+
+static const struct kube_watch_events watch_events = {
+    .added = on_added,
+    .changed = on_object_changed,
+    .deleted = on_deleted,
+    .synced = on_synced,
+    .trouble = on_trouble,
+};
+
+static int watch(struct board *board, enum kind kind, const struct kube_resource *resource,
+                 const char *labels, struct drarun_error *err)
+{
+    struct source *source = &board->sources[kind];
+    struct kube_watch_options options = {
+        .target = {.resource = resource, .namespace_ = board->namespace},
+        .select.labels = labels,
+        .forget = kind == KIND_EVENTS,
+    };
+    *source = (struct source){.board = board, .kind = kind};
+    return kube_watch_new(board->cluster->client, &options, &watch_events, source, &source->watch,
+                          err);
+}
+
+static int watch_all(struct board *board, bool events, struct drarun_error *err)
+{
+    char selector[32 + K8S_LABEL_MAX];
+    snprintf(selector, sizeof selector, "drarun.dev/job=%s", board->spec->name);
+    int rc = watch(board, KIND_PODS, &kube_pods, selector, err);
+    if (rc == 0 && claims_wanted(board->spec)) {
+        board->claims = kube_resource_claims;
+        board->claims.version = strchr(claims_api_version(board->cluster->api), '/') + 1;
+        rc = watch(board, KIND_CLAIMS, &board->claims, selector, err);
+    }
+    if (rc == 0)
+        rc = watch(board, KIND_JOBS, &kube_jobs, selector, err);
+    if (rc == 0 && events)
+        rc = watch(board, KIND_EVENTS, &kube_events, NULL, err);
+    return rc;
+}
+
+int board_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+              bool events, const struct board_owner *owner, struct board **ret_board,
+              struct drarun_error *err)
+{
+    CLEANUP(board_freep) struct board *board = calloc(1, sizeof *board);
+    if (!board)
+        return error_set(err, ENOMEM, "out of memory");
+    *board = (struct board){.cluster = cluster,
+                            .spec = spec,
+                            .namespace = namespace,
+                            .owner = *owner,
+                            .states = calloc(spec->workers, sizeof *board->states),
+                            .news = calloc(spec->workers, sizeof *board->news)};
+    board->changed = event_new(cluster->base, -1, 0, on_changed, board);
+    if (!board->states || !board->news || !board->changed)
+        return error_set(err, ENOMEM, "out of memory");
+    if (claims_wanted(spec) && !cluster->api)
+        return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
+                          "%s serves no resource.k8s.io: claims need Kubernetes 1.32 or later with "
+                          "DynamicResourceAllocation",
+                          kube_config_server(cluster->config));
+    int rc = watch_all(board, events, err);
+    if (rc == 0)
+        *ret_board = TAKE_PTR(board);
+    return rc;
+}
+
+void board_free(struct board *board)
+{
+    if (!board)
+        return;
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        kube_watch_free(board->sources[i].watch);
+        free(board->sources[i].trouble);
+    }
+    if (board->changed)
+        event_free(board->changed);
+    for (uint32_t i = 0; board->news && i < board->spec->workers; i++)
+        news_done(&board->news[i]);
+    news_done(&board->job_news);
+    free(board->news);
+    free(board->states);
+    free(board);
+}
+
+/* ---- state ---- */
+
+static bool is_synced(const struct board *board)
+{
+    for (size_t i = 0; i < KIND_EVENTS; i++)
+        if (board->sources[i].watch && !kube_watch_synced(board->sources[i].watch))
+            return false;
+    return true;
+}
+
+int board_sync(struct board *board, int64_t ms, struct drarun_error *err)
+{
+    int64_t end = clock_ms() + ms;
+    while (!is_synced(board)) {
+        int64_t left = end - clock_ms();
+        const char *trouble = board_trouble(board);
+        if (left <= 0)
+            return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                              "the job's objects could not be listed within %" PRId64 " s%s%s",
+                              ms / 1000, trouble ? ": " : "", trouble ? trouble : "");
+        cluster_turn(board->cluster, left);
+    }
+    return 0;
+}
+
+const char *board_trouble(const struct board *board)
+{
+    for (size_t i = 0; i < KIND_EVENTS; i++)
+        if (board->sources[i].trouble)
+            return board->sources[i].trouble;
+    return NULL;
+}
+
+void board_own(struct board *board, const char *owner_uid)
+{
+    board->owner_uid = owner_uid;
+    mark_changed(board);
+}
+
+struct sorting {
+    struct board *board;
+    const char *parent_uid; /* whose the pods are; NULL: anybody's */
+    uint32_t attempt;
+    const json_t **pods, **claims; /* by worker */
+};
+
+static void sort_pod(const json_t *pod, void *arg)
+{
+    struct sorting *s = arg;
+    int64_t worker = worker_label(pod);
+    if (worker < 0 || worker >= s->board->spec->workers || !is_of_attempt(pod, s->attempt) ||
+        (s->parent_uid && !kube_is_owned_by(pod, s->parent_uid)))
+        return;
+    const json_t *other = s->pods[worker];
+    /* an Indexed Job may have replaced it: the one that is not on its way out */
+    const json_t *metadata = json_object_get(pod, "metadata");
+    if (!other || !json_object_get(metadata, "deletionTimestamp"))
+        s->pods[worker] = pod;
+}
+
+static void sort_claim(const json_t *claim, void *arg)
+{
+    struct sorting *s = arg;
+    int64_t worker = worker_label(claim);
+    if (worker >= 0 && worker < s->board->spec->workers && is_of_attempt(claim, s->attempt) &&
+        (!s->parent_uid || kube_is_owned_by(claim, s->parent_uid)))
+        s->claims[worker] = claim;
+}
+
+/* Claims made of a template are called by the pod's status. */
+static const json_t *claim_of(const struct board *board, const json_t *pod)
+{
+    size_t i;
+    json_t *status;
+    const json_t *list = json_object_get(json_object_get(pod, "status"), "resourceClaimStatuses");
+    json_array_foreach((json_t *)list, i, status)
+    {
+        const char *name = json_string_value(json_object_get(status, "name"));
+        const char *claim = json_string_value(json_object_get(status, "resourceClaimName"));
+        if (name && claim && strcmp(name, "devices") == 0)
+            return kube_watch_find(board->sources[KIND_CLAIMS].watch, NULL, claim);
+    }
+    return NULL;
+}
+
+/* Whose the pods are: the owner's, or the worker Job's. */
+static const char *parent_uid(const struct board *board)
+{
+    if (!board->owner_uid || board->spec->claims == SPEC_CLAIMS_DIRECT)
+        return board->owner_uid;
+    const json_t *job = board_worker_job(board);
+    return job ? kube_uid(job) : "";
+}
+
+static int sort(struct sorting *s)
+{
+    struct board *board = s->board;
+    uint32_t count = board->spec->workers;
+    s->parent_uid = parent_uid(board);
+    s->pods = calloc(count, sizeof(void *));
+    s->claims = calloc(count, sizeof(void *));
+    if (!s->pods || !s->claims)
+        return -ENOMEM;
+    kube_watch_each(board->sources[KIND_PODS].watch, sort_pod, s);
+    if (!board->sources[KIND_CLAIMS].watch)
+        return 0;
+    if (board->spec->claims == SPEC_CLAIMS_DIRECT)
+        kube_watch_each(board->sources[KIND_CLAIMS].watch, sort_claim, s);
+    for (uint32_t i = 0; board->spec->claims == SPEC_CLAIMS_TEMPLATE && i < count; i++)
+        s->claims[i] = s->pods[i] ? claim_of(board, s->pods[i]) : NULL;
+    return 0;
+}
+
+const struct pod_state *board_workers(struct board *board, uint32_t attempt)
+{
+    struct sorting s = {.board = board, .attempt = attempt};
+    bool wanted = claims_wanted(board->spec);
+    if (sort(&s) < 0)
+        log_error("out of memory: the workers' states are old");
+    else
+        for (uint32_t i = 0; i < board->spec->workers; i++)
+            pod_state_read(s.pods[i], s.claims[i], wanted, &board->news[i], &board->states[i]);
+    free(s.pods);
+    free(s.claims);
+    return board->states;
+}
+
+json_t *board_claims(struct board *board, uint32_t attempt)
+{
+    struct sorting s = {.board = board, .attempt = attempt};
+    CLEANUP(json_decrefp) json_t *list = json_array();
+    int rc = list ? sort(&s) : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < board->spec->workers; i++)
+        rc =
+            json_array_append_new(list, s.claims[i] ? json_pack("[O]", s.claims[i]) : json_array());
+    free(s.pods);
+    free(s.claims);
+    return rc < 0 ? NULL : TAKE_PTR(list);
+}
+
+struct counting {
+    const char *parent_uid;
+    size_t count;
+};
+
+static void count_worker(const json_t *object, void *arg)
+{
+    struct counting *c = arg;
+    c->count += worker_label(object) >= 0 &&
+                (!c->parent_uid || !c->parent_uid[0] || kube_is_owned_by(object, c->parent_uid));
+}
+
+/* Claims made of a template have no label of ours that says which worker's they are. */
+static void count_claim(const json_t *claim, void *arg)
+{
+    struct counting *c = arg;
+    (void)claim;
+    c->count++;
+}
+
+size_t board_remains(const struct board *board)
+{
+    bool direct = board->spec->claims == SPEC_CLAIMS_DIRECT;
+    struct counting c = {.parent_uid = direct ? board->owner_uid : NULL};
+    kube_watch_each(board->sources[KIND_PODS].watch, count_worker, &c);
+    if (board->sources[KIND_CLAIMS].watch)
+        kube_watch_each(board->sources[KIND_CLAIMS].watch, direct ? count_worker : count_claim, &c);
+    return c.count;
+}
+
+static const json_t *job_called(const struct board *board, const char *suffix)
+{
+    char name[K8S_LABEL_MAX + 8];
+    snprintf(name, sizeof name, "%s%s", board->spec->name, suffix);
+    return kube_watch_find(board->sources[KIND_JOBS].watch, NULL, name);
+}
+
+const json_t *board_launcher_job(const struct board *board)
+{
+    return job_called(board, "");
+}
+
+const json_t *board_worker_job(const struct board *board)
+{
+    const json_t *job = job_called(board, "-w");
+    return !board->owner_uid || kube_is_owned_by(job, board->owner_uid) ? job : NULL;
+}
+
+const struct news *board_job_news(const struct board *board)
+{
+    return &board->job_news;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/cancel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/lead.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* 1: a pod of the launcher Job runs. */
+static int launcher_runs(struct cluster *cluster, const char *name, const char *namespace,
+                         struct drarun_error *err)
+{
+    char selector[96];
+    size_t i;
+    json_t *pod;
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
+    const struct kube_select select = {.labels = selector};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", name);
+    int rc = cluster_list(cluster, &target, &select, &list, err);
+    if (rc < 0)
+        return rc;
+    json_array_foreach(json_object_get(list, "items"), i, pod)
+    {
+        const json_t *status = json_object_get(pod, "status");
+        const char *phase = json_string_value(json_object_get(status, "phase"));
+        if (phase && strcmp(phase, "Running") == 0)
+            return 1;
+    }
+    return 0;
+}
+
+int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
+               struct drarun_error *err)
+{
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = namespace, .name = name};
+    char status[K8S_LABEL_MAX + 8];
+    snprintf(status, sizeof status, "%s-status", name);
+    const struct kube_target map = {
+        .resource = &kube_config_maps, .namespace_ = namespace, .name = status};
+    CLEANUP(json_decrefp)
+    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", LEAD_CANCEL, "now");
+    if (!patch)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = cluster_merge_patch(cluster, &target, patch, err);
+    if (rc == -ENOENT) {
+        *err = (struct drarun_error){0};
+        rc = cluster_get(cluster, &map, NULL, err);
+        if (rc == -ENOENT)
+            return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s",
+                              name, namespace);
+        return rc < 0 ? rc : delete_job(cluster, name, namespace, true, NULL, err);
+    }
+    if (rc == 0)
+        rc = launcher_runs(cluster, name, namespace, err);
+    return rc == 0 ? delete_job(cluster, name, namespace, false, NULL, err) : rc < 0 ? rc : 0;
+}

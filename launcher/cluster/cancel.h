@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks a job's launcher to end it. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_CANCEL_H
+#define DRARUN_LAUNCHER_CLUSTER_CANCEL_H
+
+#include "launcher/cluster/cluster.h"
+
+/* Writes the wish to the launcher Job; where no launcher Job is, or its launcher is not up yet, the
+ * owner is deleted, and the job with it. -ENOENT: there is no such job. */
+int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
+               struct drarun_error *err);
+
+#endif

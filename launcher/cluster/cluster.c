@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/cluster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/kube/discover.h"
+#include "lib/kube/list.h"
+
+#define IMAGE_VOLUME_MINOR 35
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg; /* it has ended a turn of the loop */
+}
+
+void cluster_turn(struct cluster *cluster, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms > 0 ? ms : 0);
+    evtimer_add(cluster->turn, &after);
+    event_base_loop(cluster->base, EVLOOP_ONCE);
+    evtimer_del(cluster->turn);
+}
+
+int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
+                 struct drarun_error *err)
+{
+    static const struct kube_config_choice none;
+    *cluster = (struct cluster){.base = event_base_new()};
+    cluster->turn = cluster->base ? evtimer_new(cluster->base, on_turn, NULL) : NULL;
+    int rc = cluster->turn ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
+    if (rc == 0)
+        rc = kube_config_load(choice ? choice : &none, &cluster->config, err);
+    if (rc == 0)
+        rc = kube_client_new(cluster->base, cluster->config, &cluster->client, err);
+    if (rc < 0) {
+        cluster_close(cluster);
+        return rc;
+    }
+    cluster->namespace = kube_config_namespace(cluster->config);
+    return 0;
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    kube_client_free(cluster->client);
+    kube_config_free(cluster->config);
+    if (cluster->turn)
+        event_free(cluster->turn);
+    if (cluster->base)
+        event_base_free(cluster->base);
+    *cluster = (struct cluster){0};
+}
+
+/* ---- one call ---- */
+
+struct waited {
+    struct event_base *base;
+    bool done;
+    int rc;
+    json_t *body;
+    const struct kube_served *served;
+    struct drarun_error *err;
+};
+
+static void on_answer(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct waited *w = arg;
+    w->done = true;
+    if (err) {
+        w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
+        return;
+    }
+    w->body = json_incref((json_t *)answer->body);
+}
+
+/* rc: of the function that started the call. */
+static int wait_for(struct waited *w, int rc, json_t **ret_body)
+{
+    while (rc == 0 && !w->done)
+        if (event_base_loop(w->base, EVLOOP_ONCE) != 0 && !w->done)
+            return error_set(w->err, EINVAL, "the event loop ended before an answer came");
+    rc = rc < 0 ? rc : w->rc;
+    if (rc == 0 && ret_body)
+        *ret_body = TAKE_PTR(w->body);
+    json_decref(w->body);
+    return rc;
+}
+
+int cluster_get(struct cluster *cluster, const struct kube_target *target, json_t **ret_body,
+                struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    return wait_for(&w, kube_get(cluster->client, target, on_answer, &w, NULL, err), ret_body);
+}
+
+int cluster_list(struct cluster *cluster, const struct kube_target *target,
+                 const struct kube_select *select, json_t **ret_body, struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_list(cluster->client, target, select, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, ret_body);
+}
+
+int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
+                   json_t **ret_body, struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_create(cluster->client, target, object, NULL, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, ret_body);
+}
+
+int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
+                    json_t **ret_body, struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_replace(cluster->client, target, object, NULL, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, ret_body);
+}
+
+int cluster_merge_patch(struct cluster *cluster, const struct kube_target *target,
+                        const json_t *patch, struct drarun_error *err)
+{
+    static const struct kube_write again = {.repeat = true};
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_merge_patch(cluster->client, target, patch, &again, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, NULL);
+}
+
+static int gone_is_fine(int rc, struct drarun_error *err)
+{
+    if (rc != -ENOENT)
+        return rc;
+    *err = (struct drarun_error){0};
+    return 0;
+}
+
+int cluster_delete(struct cluster *cluster, const struct kube_target *target,
+                   const struct kube_delete *options, struct drarun_error *err)
+{
+    struct drarun_error local = {0};
+    struct waited w = {.base = cluster->base, .err = &local};
+    int rc = kube_delete(cluster->client, target, options, on_answer, &w, NULL, &local);
+    rc = gone_is_fine(wait_for(&w, rc, NULL), &local);
+    return rc < 0 ? error_kind(err, local.kind, local.code, "%s", local.text) : 0;
+}
+
+int cluster_delete_all(struct cluster *cluster, const struct kube_target *target,
+                       const struct kube_select *select, const struct kube_delete *options,
+                       struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_delete_all(cluster->client, target, select, options, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, NULL);
+}
+
+/* ---- what is served ---- */
+
+static enum claims_api claims_served(const struct kube_served *served)
+{
+    static const enum claims_api apis[] = {CLAIMS_API_V1, CLAIMS_API_V1BETA2, CLAIMS_API_V1BETA1};
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
+        const char *version = strchr(claims_api_version(apis[i]), '/') + 1;
+        if (kube_serves(served, "resource.k8s.io", version, "resourceclaims"))
+            return apis[i];
+    }
+    return 0;
+}
+
+/* Image volumes are served by every API server from 1.33, but pods may use them where the gate of
+ * that name is on: by default from IMAGE_VOLUME_MINOR. */
+static int read_version(struct cluster *cluster, struct drarun_error *err)
+{
+    static const struct kube_request request = {.method = "GET", .path = "/version"};
+    struct waited w = {.base = cluster->base, .err = err};
+    CLEANUP(json_decrefp) json_t *version = NULL;
+    int rc = kube_call_start(cluster->client, &request, on_answer, &w, NULL, err);
+    rc = wait_for(&w, rc, &version);
+    const char *minor = json_string_value(json_object_get(version, "minor")); /* "36", "30+" */
+    cluster->image_volume = minor && strtol(minor, NULL, 10) >= IMAGE_VOLUME_MINOR;
+    return rc;
+}
+
+static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
+{
+    struct waited *w = arg;
+    w->done = true;
+    if (err)
+        w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
+    else
+        w->served = served;
+}
+
+int cluster_discover(struct cluster *cluster, struct drarun_error *err)
+{
+    struct waited w = {.base = cluster->base, .err = err};
+    int rc = kube_discover(cluster->client, on_served, &w, NULL, err);
+    while (rc == 0 && !w.done)
+        if (event_base_loop(cluster->base, EVLOOP_ONCE) != 0 && !w.done)
+            return error_set(err, EINVAL, "the event loop ended before an answer came");
+    rc = rc < 0 ? rc : w.rc;
+    if (rc < 0)
+        return rc;
+    cluster->api = claims_served(w.served);
+    return read_version(cluster, err);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connection of one verb to one cluster: loop, client, and what the API server offers. Loop
+ * thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_CLUSTER_H
+#define DRARUN_LAUNCHER_CLUSTER_CLUSTER_H
+
+#include <event2/event.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include "drarun/error.h"
+#include "jobs/claims.h"
+#include "lib/kube/client.h"
+#include "lib/kube/object.h"
+
+struct cluster {
+    struct event_base *base;
+    struct event *turn;
+    struct kube_config *config;
+    struct kube_client *client;
+    const char *namespace; /* the choice's; a spec may name another */
+    enum claims_api api;   /* newest that is served; 0: none (cluster_discover) */
+    bool image_volume;     /* pods may mount images */
+    bool slices_refused;   /* ResourceSlices may not be read */
+};
+
+/* Opens no connection yet. choice may be NULL. */
+int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
+                 struct drarun_error *err);
+void cluster_close(struct cluster *cluster);
+
+/* Runs the loop until something has happened, at most ms. */
+void cluster_turn(struct cluster *cluster, int64_t ms);
+
+/* Asks what is served; runs the loop until the answer is there. */
+int cluster_discover(struct cluster *cluster, struct drarun_error *err);
+
+/* One call, with the loop run until its answer is there (kube_call.h has the deadline). The
+ * callbacks of others run meanwhile. ret_body may be NULL; the caller owns it. Errors as
+ * kube_call_fn's. */
+int cluster_get(struct cluster *cluster, const struct kube_target *target, json_t **ret_body,
+                struct drarun_error *err);
+int cluster_list(struct cluster *cluster, const struct kube_target *target,
+                 const struct kube_select *select, json_t **ret_body, struct drarun_error *err);
+int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
+                   json_t **ret_body, struct drarun_error *err);
+int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
+                    json_t **ret_body, struct drarun_error *err);
+int cluster_merge_patch(struct cluster *cluster, const struct kube_target *target,
+                        const json_t *patch, struct drarun_error *err);
+/* What is not there is deleted. */
+int cluster_delete(struct cluster *cluster, const struct kube_target *target,
+                   const struct kube_delete *options, struct drarun_error *err);
+int cluster_delete_all(struct cluster *cluster, const struct kube_target *target,
+                       const struct kube_select *select, const struct kube_delete *options,
+                       struct drarun_error *err);
+
+#endif

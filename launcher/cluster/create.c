@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/create.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "jobs/objects.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+/* ---- one batch ---- */
+
+#define GOING_MS 60000  /* how long an earlier job's object may take to go */
+#define AGAIN_MIN_MS 50 /* between two looks at it; doubles */
+#define AGAIN_MAX_MS 1000
+
+struct batch {
+    struct cluster *cluster;
+    const char *owner_uid;
+    int64_t end_ms;
+    size_t left;
+    struct drarun_error *err; /* the first */
+    int rc;
+    bool told;
+};
+
+struct item {
+    struct batch *batch;
+    const json_t *manifest;
+    struct kube_target target;
+    struct event *again; /* an object of that name is on its way out */
+    int64_t pause_ms;
+};
+
+static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
+
+static int describe(json_t *manifest, const char *namespace, struct kube_resource *storage,
+                    struct kube_target *ret_target, struct drarun_error *err)
+{
+    const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
+    const char *kind = json_string_value(json_object_get(manifest, "kind"));
+    const struct kube_resource *found = kube_resource_find(version, kind);
+    static const struct kube_resource compute_domains = {
+        .group = "resource.nvidia.com",
+        .version = "v1beta1",
+        .plural = "computedomains",
+        .kind = "ComputeDomain",
+        .namespaced = true,
+    };
+    if (!found && kind && strcmp(kind, compute_domains.kind) == 0)
+        found = &compute_domains;
+    if (!found)
+        return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
+    *storage = *found;
+    const char *slash = strrchr(version, '/');
+    storage->version = slash ? slash + 1 : version;
+    *ret_target = (struct kube_target){
+        .resource = storage, .namespace_ = namespace, .name = kube_name(manifest)};
+    return 0;
+}
+
+static void note_failure(struct batch *batch, const struct drarun_error *err)
+{
+    if (batch->rc == 0)
+        batch->rc = error_kind(batch->err, err->kind, err->code, "%s", err->text);
+}
+
+static void finish(struct item *item)
+{
+    item->batch->left--;
+}
+
+static int start(struct item *item, struct drarun_error *err)
+{
+    static const struct kube_write again = {.repeat = true};
+    return kube_create(item->batch->cluster->client, &item->target, item->manifest, &again,
+                       on_created, item, NULL, err);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct item *item = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    if (item->batch->rc == 0 && start(item, &err) == 0)
+        return;
+    if (err.code)
+        note_failure(item->batch, &err);
+    finish(item);
+}
+
+/* A pod takes its grace period to go, and its name with it. */
+static bool try_later(struct item *item)
+{
+    struct batch *batch = item->batch;
+    if (clock_ms() + item->pause_ms >= batch->end_ms)
+        return false;
+    if (!item->again)
+        item->again = evtimer_new(batch->cluster->base, on_again, item);
+    struct timeval after = timeval_from_ms(item->pause_ms);
+    if (!item->again || evtimer_add(item->again, &after) < 0)
+        return false;
+    if (!batch->told && item->pause_ms == AGAIN_MAX_MS)
+        log_note("waiting for %s %s of an earlier job to go", item->target.resource->kind,
+                 item->target.name);
+    batch->told |= item->pause_ms == AGAIN_MAX_MS;
+    item->pause_ms = item->pause_ms * 2 < AGAIN_MAX_MS ? item->pause_ms * 2 : AGAIN_MAX_MS;
+    return true;
+}
+
+/* What goes with its owner, which is gone already, does not show a deletionTimestamp yet. */
+static bool is_going(const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    return json_object_get(metadata, "deletionTimestamp") ||
+           json_object_get(metadata, "ownerReferences");
+}
+
+/* What is in the way: ours, an earlier job's that is going, or somebody else's. */
+static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error other = {0};
+    bool gone = err && err->code == ENOENT;
+    bool ours = !err && kube_is_owned_by(answer->body, batch->owner_uid);
+    if (batch->rc == 0 && !ours && (gone || (!err && is_going(answer->body))) && try_later(item))
+        return;
+    finish(item);
+    if (err)
+        note_failure(batch, err);
+    if (err || ours)
+        return;
+    error_kind(
+        &other, DRARUN_ERR_CLUSTER, EEXIST,
+        "%s \"%s\" exists in namespace %s and is not of this job: delete it, or give the job "
+        "another name",
+        item->target.resource->kind, item->target.name, item->target.namespace_);
+    note_failure(batch, &other);
+}
+
+static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error local = {0};
+    (void)answer;
+    if (err && err->code == EEXIST &&
+        kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
+        return;
+    if (err)
+        note_failure(batch, err);
+    finish(item);
+}
+
+/* list[from ..]: all at once; waits until all are answered. */
+static int create_all(struct cluster *cluster, json_t *list, size_t from, const char *namespace,
+                      const char *owner_uid, struct drarun_error *err)
+{
+    size_t count = json_array_size(list);
+    struct batch batch = {
+        .cluster = cluster, .owner_uid = owner_uid, .end_ms = clock_ms() + GOING_MS, .err = err};
+    cleanup_free struct item *items = calloc(count + 1, sizeof *items);
+    cleanup_free struct kube_resource *resources = calloc(count + 1, sizeof *resources);
+    if (!items || !resources)
+        return error_set(err, ENOMEM, "out of memory");
+    for (size_t i = from; i < count && batch.rc == 0; i++) {
+        json_t *manifest = json_array_get(list, i);
+        struct item *item = &items[i];
+        struct drarun_error local = {0};
+        *item = (struct item){.batch = &batch, .manifest = manifest, .pause_ms = AGAIN_MIN_MS};
+        int rc = describe(manifest, namespace, &resources[i], &item->target, &local);
+        if (rc == 0)
+            rc = start(item, &local);
+        if (rc < 0)
+            note_failure(&batch, &local);
+        else
+            batch.left++;
+    }
+    while (batch.left > 0)
+        cluster_turn(cluster, KUBE_CALL_MS);
+    for (size_t i = from; i < count; i++)
+        if (items[i].again)
+            event_free(items[i].again);
+    return batch.rc;
+}
+
+/* ---- a job ---- */
+
+static int create_owner(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                        json_t *manifest, char **ret_uid, struct drarun_error *err)
+{
+    struct kube_resource resource;
+    struct kube_target target;
+    CLEANUP(json_decrefp) json_t *made = NULL;
+    int rc = describe(manifest, namespace, &resource, &target, err);
+    if (rc == 0)
+        rc = cluster_create(cluster, &target, manifest, &made, err);
+    if (rc == -EEXIST)
+        return error_kind(
+            err, DRARUN_ERR_CLUSTER, EEXIST,
+            "there is a job \"%s\" in namespace %s already: drarun status %s shows it, "
+            "drarun cancel %s ends it; or give this one another name (--name)",
+            spec->name, namespace, spec->name, spec->name);
+    if (rc < 0)
+        return rc;
+    *ret_uid = strdup(kube_uid(made));
+    return *ret_uid ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+int create_job(struct cluster *cluster, const struct job_spec *spec,
+               const struct render_options *options, char **ret_uid, struct drarun_error *err)
+{
+    const char *namespace = object_namespace(spec, options);
+    struct render_options owned = *options;
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    cleanup_free char *uid = NULL;
+    int rc = render_job(spec, options, &list, err);
+    if (rc == 0 && !options->owner_uid)
+        rc = create_owner(cluster, spec, namespace, json_array_get(list, 0), &uid, err);
+    else if (rc == 0 && !(uid = strdup(options->owner_uid)))
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    owned.owner_uid = uid;
+    json_decref(TAKE_PTR(list));
+    rc = render_job(spec, &owned, &list, err);
+    if (rc == 0)
+        rc = create_all(cluster, list, 1, namespace, uid, err);
+    if (rc < 0 && !options->owner_uid) {
+        struct drarun_error left = {0};
+        if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
+            log_error("%s; what was made of the job remains", left.text);
+        return rc;
+    }
+    if (rc == 0)
+        *ret_uid = TAKE_PTR(uid);
+    return rc;
+}
+
+static bool is_worker_object(const json_t *manifest)
+{
+    static const char *const kinds[] = {"ResourceClaim", "ResourceClaimTemplate", "Pod", "Job"};
+    const char *kind = json_string_value(json_object_get(manifest, "kind"));
+    for (size_t i = 0; kind && i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+int create_workers(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL, *workers = json_array();
+    size_t i;
+    json_t *manifest;
+    int rc = render_job(spec, options, &list, err);
+    if (rc < 0)
+        return rc;
+    json_array_foreach(list, i, manifest)
+    {
+        if (i > 0 && is_worker_object(manifest) && json_array_append(workers, manifest) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return create_all(cluster, workers, 0, object_namespace(spec, options), options->owner_uid,
+                      err);
+}
+
+/* ---- away with it ---- */
+
+static int delete_named(struct cluster *cluster, const struct kube_resource *resource,
+                        const char *namespace, const char *name, const char *uid,
+                        struct drarun_error *err)
+{
+    struct kube_target target = {.resource = resource, .namespace_ = namespace, .name = name};
+    struct kube_delete options = {.propagation = "Background", .uid = uid};
+    return cluster_delete(cluster, &target, &options, err);
+}
+
+static int delete_collection(struct cluster *cluster, const struct kube_resource *resource,
+                             const char *namespace, const char *name, struct drarun_error *err)
+{
+    char selector[64 + K8S_LABEL_MAX];
+    struct kube_target target = {.resource = resource, .namespace_ = namespace};
+    struct kube_select select = {.labels = selector};
+    snprintf(selector, sizeof selector, "drarun.dev/job=%s,drarun.dev/worker", name);
+    return cluster_delete_all(cluster, &target, &select, NULL, err);
+}
+
+int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                   struct drarun_error *err)
+{
+    struct kube_resource claims = kube_resource_claims, templates = kube_resource_claim_templates;
+    char name[K8S_LABEL_MAX + 4];
+    bool claimed = claims_wanted(spec);
+    snprintf(name, sizeof name, "%s-w", spec->name);
+    if (claimed)
+        claims.version = templates.version = strchr(claims_api_version(cluster->api), '/') + 1;
+    if (spec->claims == SPEC_CLAIMS_TEMPLATE) {
+        int rc = delete_named(cluster, &kube_jobs, namespace, name, NULL, err);
+        return rc < 0 || !claimed ? rc
+                                  : delete_named(cluster, &templates, namespace, name, NULL, err);
+    }
+    int rc = delete_collection(cluster, &kube_pods, namespace, spec->name, err);
+    return rc < 0 || !claimed ? rc
+                              : delete_collection(cluster, &claims, namespace, spec->name, err);
+}
+
+int delete_job(struct cluster *cluster, const char *name, const char *namespace, bool here,
+               const char *uid, struct drarun_error *err)
+{
+    char status[K8S_LABEL_MAX + 8];
+    snprintf(status, sizeof status, "%s-status", name);
+    return delete_named(cluster, here ? &kube_config_maps : &kube_jobs, namespace,
+                        here ? status : name, uid, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a job: made, and made away with. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_CREATE_H
+#define DRARUN_LAUNCHER_CLUSTER_CREATE_H
+
+#include "jobs/render.h"
+#include "launcher/cluster/cluster.h"
+
+/* Creates all of them, the owner first, the others at once. options: owner_uid is filled in with
+ * the owner's, which the caller frees (*ret_uid); where it is set already, the owner exists and is
+ * adopted. What is there already and belongs to that owner stays as it is. When one cannot be made,
+ * an owner that this call has made is deleted again, and with it the others.
+ *
+ * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name. */
+int create_job(struct cluster *cluster, const struct job_spec *spec,
+               const struct render_options *options, char **ret_uid, struct drarun_error *err);
+
+/* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. */
+int create_workers(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, struct drarun_error *err);
+
+/* Takes claims and pods of all attempts away; returns when the API server has been told. grace_s:
+ * of the pods; negative: their own. */
+int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                   struct drarun_error *err);
+/* Takes the owner away, and with it everything. */
+int delete_job(struct cluster *cluster, const char *name, const char *namespace, bool here,
+               const char *uid, struct drarun_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan wants to know of the cluster beside the claims: ResourceSlices and Nodes' labels,
+ * read once when the job begins, since drivers take some attributes back when a NIC moves into a
+ * pod. Both belong to the whole cluster; where we may not read them the plan does without. Loop
+ * thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_FACTS_H
+#define DRARUN_LAUNCHER_CLUSTER_FACTS_H
+
+#include "jobs/slices.h"
+#include "launcher/cluster/cluster.h"
+
+struct facts;
+
+/* Begins to read. */
+int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_error *err);
+void facts_free(struct facts *facts);
+DEFINE_CLEANUP(struct facts, facts_free)
+
+/* Runs the loop until both are answered. */
+void facts_wait(struct facts *facts);
+
+/* NULL: not to be had, and facts_missing says why. Borrowed. */
+const struct slices *facts_slices(const struct facts *facts);
+const json_t *facts_node_labels(const struct facts *facts); /* node name -> labels */
+/* "" when all is there. */
+const char *facts_missing(const struct facts *facts);
+
+#endif

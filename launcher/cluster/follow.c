@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/follow.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/k8s_name.h"
+#include "jobs/pod_state.h"
+#include "jobs/status_doc.h"
+#include "launcher/cluster/cancel.h"
+#include "launcher/cluster/frames.h"
+#include "launcher/signals.h"
+#include "launcher/status_line.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/kube/stream.h"
+#include "lib/kube/watch.h"
+
+#define TURN_MS 60000
+#define LOG_AFTER_END_MS 5000 /* between the job's end and the end of its log */
+#define LOG_AGAIN_MS 500      /* after a log that broke off */
+#define WAITED_MS 2000        /* before something is said of waiting */
+
+struct follow {
+    struct cluster *cluster;
+    const struct follow_options *options;
+    struct kube_watch *status, *pods, *jobs;
+    struct kube_stream *log;
+    struct frames frames;
+    struct signals *signals;
+    struct status_line *line;
+    char *pod;          /* whose log is read; NULL: none yet */
+    size_t lines, skip; /* of that log: seen; to be skipped when it is read again */
+    int64_t again_ms;   /* when to open the log again; 0: not */
+    json_t *doc;        /* the status document, or NULL */
+    int64_t ended_ms;   /* since when it is known that the job ended; 0: it goes on */
+    int64_t since_ms;
+    int exit_status;
+    int signo;    /* our own */
+    bool log_end; /* all of the log was read */
+    bool gone;    /* the job was deleted */
+    bool told;    /* its launcher's trouble was said */
+    struct drarun_error trouble;
+};
+
+/* ---- output ---- */
+
+static void write_out(int fd, const char *data, size_t length)
+{
+    if (fd_write_all(fd, data, length) == -EPIPE && fd == STDOUT_FILENO)
+        signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
+}
+
+static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
+{
+    struct follow *f = arg;
+    char label[24];
+    f->lines++;
+    if (f->skip > 0) {
+        f->skip--;
+        return;
+    }
+    if (f->options->rank >= 0 && rank != (uint32_t)f->options->rank)
+        return;
+    status_line_clear(f->line);
+    int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
+    if (f->options->label)
+        write_out(fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
+    write_out(fd, data, length);
+}
+
+static void note_end(struct follow *f, int status)
+{
+    if (f->ended_ms)
+        return;
+    f->ended_ms = clock_ms();
+    f->exit_status = status;
+}
+
+static void show_own(struct follow *f, const json_t *json, const char *line, size_t length)
+{
+    const char *text = json_string_value(json_object_get(json, "text"));
+    if (f->options->quiet || f->options->rank >= 0)
+        return;
+    status_line_clear(f->line);
+    if (text)
+        log_note("%s", text);
+    else if (!json)
+        log_note("%.*s", length > 900 ? 900 : (int)length, line);
+}
+
+static void on_own(void *arg, const char *line, size_t length)
+{
+    struct follow *f = arg;
+    CLEANUP(json_decrefp) json_t *json = json_loadb(line, length, 0, NULL);
+    const char *event = json_string_value(json_object_get(json, "event"));
+    f->lines++;
+    if (event && strcmp(event, "ended") == 0) {
+        const json_t *cause = json_object_get(json, "cause");
+        note_end(f, (int)json_integer_value(json_object_get(json, "status")));
+        f->log_end = true;
+        if (cause && !json_object_get(f->doc, "cause"))
+            json_decref(f->doc), f->doc = json_pack("{s:O}", "cause", cause);
+        return;
+    }
+    if (f->skip > 0)
+        f->skip--;
+    else
+        show_own(f, json, line, length);
+}
+
+/* ---- the launcher's log ---- */
+
+static void on_log_data(const char *bytes, size_t length, void *arg)
+{
+    frames_add(&((struct follow *)arg)->frames, bytes, length);
+}
+
+static void on_log_ended(const struct drarun_error *err, void *arg)
+{
+    struct follow *f = arg;
+    f->log = NULL;
+    if (err)
+        log_verbose("the log broke off: %s", err->text);
+    if (!err && (f->options->once || f->ended_ms)) {
+        frames_end(&f->frames);
+        f->log_end = true;
+    } else if (!f->log_end) {
+        f->again_ms = clock_ms() + LOG_AGAIN_MS;
+    }
+}
+
+static const struct kube_stream_events log_events = {.data = on_log_data, .ended = on_log_ended};
+
+static void open_log(struct follow *f)
+{
+    struct drarun_error err = {0};
+    const struct kube_log log = {
+        .namespace_ = f->options->namespace,
+        .pod = f->pod,
+        .container = "launcher",
+        .follow = !f->options->once,
+        .tail = -1,
+    };
+    f->again_ms = 0;
+    f->skip = f->lines; /* it begins at the beginning */
+    f->lines = 0;
+    frames_done(&f->frames);
+    f->frames.line = (struct buf)BUF_INIT;
+    if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0)
+        log_error("%s", err.text);
+}
+
+static bool is_launcher(const json_t *pod)
+{
+    const json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
+    return json_object_get(labels, "drarun.dev/job") &&
+           !json_object_get(labels, "drarun.dev/worker") &&
+           !json_object_get(labels, "drarun.dev/workers");
+}
+
+static const json_t *launcher_status(const json_t *pod)
+{
+    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
+    return json_object_get(json_array_get(list, 0), "state");
+}
+
+static bool has_begun(const json_t *pod)
+{
+    const json_t *state = launcher_status(pod);
+    return json_object_get(state, "running") || json_object_get(state, "terminated");
+}
+
+/* What keeps the launcher itself from starting is in nobody's log. */
+static void tell_trouble(struct follow *f, const json_t *pod)
+{
+    struct pod_state state;
+    pod_state_read(pod, NULL, false, NULL, &state);
+    if (!state.failing && !state.unschedulable)
+        return;
+    if (!f->told)
+        log_note("the launcher's pod %s waits: %s: %s", kube_name(pod),
+                 state.reason ? state.reason : "?", state.message ? state.message : "");
+    f->told = true;
+}
+
+static void look_at_pod(const json_t *pod, void *arg)
+{
+    struct follow *f = arg;
+    if (!f->options->output || !is_launcher(pod))
+        return;
+    if (!has_begun(pod)) {
+        tell_trouble(f, pod);
+        return;
+    }
+    if (f->pod && strcmp(f->pod, kube_name(pod)) == 0)
+        return;
+    if (f->log && f->pod)
+        kube_stream_free(TAKE_PTR(f->log));
+    free(f->pod);
+    f->pod = strdup(kube_name(pod));
+    f->lines = 0;
+    if (f->pod)
+        open_log(f);
+}
+
+static void on_pod(const json_t *pod, void *arg)
+{
+    look_at_pod(pod, arg);
+}
+
+static void on_pod_changed(const json_t *pod, const json_t *before, void *arg)
+{
+    (void)before;
+    look_at_pod(pod, arg);
+}
+
+/* ---- status ---- */
+
+static void take_status(const json_t *map, void *arg)
+{
+    struct follow *f = arg;
+    json_t *doc = NULL;
+    const char *text =
+        json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
+    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+        return;
+    json_decref(f->doc);
+    f->doc = doc;
+    if (status_doc_exit(doc) >= 0)
+        note_end(f, status_doc_exit(doc));
+}
+
+static void on_status_changed(const json_t *map, const json_t *before, void *arg)
+{
+    (void)before;
+    take_status(map, arg);
+}
+
+/* The launcher Job has failed without a word of its launcher: no pod could be made, or it crashed.
+ */
+static void take_job(const json_t *job, void *arg)
+{
+    struct follow *f = arg;
+    size_t i;
+    json_t *condition;
+    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
+    {
+        const char *type = json_string_value(json_object_get(condition, "type"));
+        const char *status = json_string_value(json_object_get(condition, "status"));
+        const char *message = json_string_value(json_object_get(condition, "message"));
+        if (!type || !status || strcmp(type, "Failed") != 0 || strcmp(status, "True") != 0)
+            continue;
+        if (!f->ended_ms && !f->trouble.code)
+            error_kind(&f->trouble, DRARUN_ERR_INFRASTRUCTURE, ECHILD,
+                       "the launcher Job %s failed: %s", kube_name(job), message ? message : "?");
+    }
+}
+
+static void on_job_changed(const json_t *job, const json_t *before, void *arg)
+{
+    (void)before;
+    take_job(job, arg);
+}
+
+static void on_job_deleted(const json_t *job, void *arg)
+{
+    struct follow *f = arg;
+    (void)job;
+    f->gone = true;
+}
+
+static void on_trouble(const struct drarun_error *err, void *arg)
+{
+    struct follow *f = arg;
+    if (err && err->code == EACCES)
+        f->trouble = *err;
+    else if (err)
+        log_note("%s", err->text);
+}
+
+static const struct kube_watch_events status_events = {
+    .added = take_status, .changed = on_status_changed, .trouble = on_trouble};
+static const struct kube_watch_events pod_events = {
+    .added = on_pod, .changed = on_pod_changed, .trouble = on_trouble};
+static const struct kube_watch_events job_events = {
+    .added = take_job, .changed = on_job_changed, .deleted = on_job_deleted, .trouble = on_trouble};
+
+static int watch(struct follow *f, const struct kube_resource *resource, const char *name,
+                 const char *labels, const struct kube_watch_events *events,
+                 struct kube_watch **ret_watch, struct drarun_error *err)
+{
+    const struct kube_watch_options options = {
+        .target = {.resource = resource, .namespace_ = f->options->namespace, .name = name},
+        .select.labels = labels,
+    };
+    return kube_watch_new(f->cluster->client, &options, events, f, ret_watch, err);
+}
+
+static int watch_all(struct follow *f, struct drarun_error *err)
+{
+    char name[K8S_LABEL_MAX + 8], selector[96];
+    snprintf(name, sizeof name, "%s-status", f->options->job);
+    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", f->options->job);
+    int rc = watch(f, &kube_config_maps, name, NULL, &status_events, &f->status, err);
+    if (rc == 0)
+        rc = watch(f, &kube_pods, NULL, selector, &pod_events, &f->pods, err);
+    if (rc == 0)
+        rc = watch(f, &kube_jobs, f->options->job, NULL, &job_events, &f->jobs, err);
+    return rc;
+}
+
+/* ---- the course of it ---- */
+
+static void on_signal(void *arg, int signo)
+{
+    struct follow *f = arg;
+    struct drarun_error err = {0};
+    if (signo == SIGTSTP)
+        raise(SIGSTOP);
+    if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
+        return;
+    bool again = f->signo != 0;
+    f->signo = signo;
+    if (!f->options->cancel || again)
+        return;
+    log_note("cancelling %s; again to leave it at once", f->options->job);
+    if (cancel_job(f->cluster, f->options->job, f->options->namespace, &err) < 0)
+        log_error("%s", err.text);
+    else
+        f->signo = -signo; /* what follows is the job's own end */
+}
+
+static void on_status_line(void *arg, struct buf *text)
+{
+    struct follow *f = arg;
+    if (f->ended_ms || clock_ms() - f->since_ms < WAITED_MS)
+        return;
+    const json_t *waiting = json_object_get(f->doc, "waiting");
+    const char *words = json_string_value(json_object_get(waiting, "text"));
+    const char *phase = json_string_value(json_object_get(f->doc, "phase"));
+    if (phase && strcmp(phase, "running") == 0)
+        return;
+    buf_printf(text, "drarun: %s", words ? words : "waiting for the launcher to start");
+}
+
+/* 1: it is over. */
+static bool is_over(struct follow *f)
+{
+    int64_t now = clock_ms();
+    bool no_log = kube_watch_synced(f->pods) && !f->pod;
+    bool read = f->log_end || !f->options->output || no_log;
+    if (f->ended_ms && (read || now - f->ended_ms >= LOG_AFTER_END_MS))
+        return true;
+    if (f->options->once && (f->log_end || no_log))
+        return true;
+    return f->gone || f->trouble.code || (f->signo > 0) ||
+           (f->options->timeout_ms && now - f->since_ms >= f->options->timeout_ms);
+}
+
+static void turn(struct follow *f)
+{
+    int64_t now = clock_ms(), until = now + TURN_MS;
+    if (f->again_ms && now >= f->again_ms)
+        open_log(f);
+    if (f->again_ms && f->again_ms < until)
+        until = f->again_ms;
+    if (f->ended_ms && f->ended_ms + LOG_AFTER_END_MS < until)
+        until = f->ended_ms + LOG_AFTER_END_MS;
+    if (f->options->timeout_ms && f->since_ms + f->options->timeout_ms < until)
+        until = f->since_ms + f->options->timeout_ms;
+    cluster_turn(f->cluster, until - now);
+}
+
+static void say_cause(const struct follow *f)
+{
+    const json_t *cause = json_object_get(f->doc, "cause");
+    const char *text = json_string_value(json_object_get(cause, "text"));
+    const char *advice = json_string_value(json_object_get(cause, "advice"));
+    if (!text || f->exit_status == 0)
+        return;
+    log_error("%s%s%s", text, advice ? "\n  " : "", advice ? advice : "");
+}
+
+static int status_of(struct follow *f)
+{
+    if (f->options->once)
+        return f->trouble.code ? error_exit_status(f->trouble.kind) : 0;
+    if (f->ended_ms) {
+        say_cause(f);
+        return f->exit_status;
+    }
+    if (f->trouble.code) {
+        log_error("%s", f->trouble.text);
+        return error_exit_status(f->trouble.kind);
+    }
+    if (f->gone) {
+        log_error("the job %s was deleted", f->options->job);
+        return f->signo ? 128 + abs(f->signo) : error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+    }
+    if (f->signo)
+        return 128 + abs(f->signo);
+    log_error("the job %s has not ended within %" PRId64 " s (--timeout)", f->options->job,
+              f->options->timeout_ms / 1000);
+    return error_exit_status(DRARUN_ERR_TIMEOUT);
+}
+
+static void done(struct follow *f)
+{
+    status_line_free(f->line);
+    signals_free(f->signals);
+    kube_stream_free(f->log);
+    kube_watch_free(f->status);
+    kube_watch_free(f->pods);
+    kube_watch_free(f->jobs);
+    frames_done(&f->frames);
+    json_decref(f->doc);
+    free(f->pod);
+}
+
+int follow_job(struct cluster *cluster, const struct follow_options *options)
+{
+    struct follow f = {.cluster = cluster, .options = options, .since_ms = clock_ms()};
+    const struct frames_owner owner = {.output = on_output, .own = on_own, .arg = &f};
+    struct drarun_error err = {0};
+    frames_init(&f.frames, &owner);
+    f.signals = signals_new(cluster->base, on_signal, &f, &err);
+    int rc = f.signals ? watch_all(&f, &err) : -err.code;
+    if (rc < 0)
+        f.trouble = err;
+    else if (!options->quiet)
+        f.line = status_line_new(cluster->base, on_status_line, &f);
+    while (rc == 0 && !is_over(&f))
+        turn(&f);
+    status_line_clear(f.line);
+    int status = status_of(&f);
+    done(&f);
+    return status;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ConfigMap NAME-status: the job's document, and its status. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
+#define DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
+
+#include "jobs/spec.h"
+#include "launcher/cluster/cluster.h"
+
+/* -ENOENT, kind DRARUN_ERR_USAGE: there is no such job. */
+int job_map_get(struct cluster *cluster, const char *job, const char *namespace, json_t **ret_map,
+                struct drarun_error *err);
+/* The document as the user wrote it. */
+int job_map_spec(const json_t *map, struct job_spec *ret_spec, struct drarun_error *err);
+/* The status document's text; NULL before there is one; borrowed. */
+const char *job_map_status(const json_t *map);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/lead.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "jobs/objects.h"
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/lead_private.h"
+#include "launcher/json_log.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+#define SYNC_MS 30000
+#define FLUSH_MS 10000
+#define HALF_MADE_MS 3000 /* the client that made the job may still be at it */
+
+/* ---- signals and changes ---- */
+
+static void on_signal(void *arg, int signo)
+{
+    struct lead *lead = arg;
+    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+        lead->signo = signo;
+    else if (signo == SIGTSTP)
+        raise(SIGSTOP);
+}
+
+/* `drarun cancel` writes it to the launcher Job. */
+static void look_for_cancel(struct lead *lead)
+{
+    const json_t *metadata = json_object_get(board_launcher_job(lead->board), "metadata");
+    const json_t *annotations = json_object_get(metadata, "annotations");
+    if (lead->cancelled || !json_object_get(annotations, LEAD_CANCEL))
+        return;
+    lead->cancelled = true;
+    lead->signo = SIGINT;
+    log_note("the job is cancelled");
+    if (lead->job)
+        job_interrupt(lead->job, SIGINT);
+}
+
+static void on_changed(void *arg)
+{
+    struct lead *lead = arg;
+    lead->dirty = true;
+    if (!lead->board)
+        return;
+    look_for_cancel(lead);
+    if (lead->job)
+        lead_look_at_ranks(lead);
+}
+
+static void on_lease_lost(void *arg, const struct drarun_error *why)
+{
+    struct lead *lead = arg;
+    lead->lost = *why;
+    lead->dirty = true;
+    if (lead->job)
+        job_stop(lead->job, why);
+}
+
+/* ---- beginning ---- */
+
+static int take_key(struct lead *lead, struct drarun_error *err)
+{
+    if (lead->options->key)
+        lead->key = *lead->options->key;
+    else if (getrandom(lead->key.bytes, sizeof lead->key.bytes, 0) !=
+             (ssize_t)sizeof lead->key.bytes)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof lead->key.bytes; i++)
+        snprintf(lead->key_text + 2 * i, 3, "%02x", lead->key.bytes[i]);
+    return 0;
+}
+
+static int make_lease(struct lead *lead, struct drarun_error *err)
+{
+    const struct lease_owner owner = {.lost = on_lease_lost, .arg = lead};
+    CLEANUP(json_decrefp)
+    json_t *manifest = object_new(lead->spec, &lead->render, "coordination.k8s.io/v1", "Lease",
+                                  json_string(lead->spec->name), true);
+    if (!manifest)
+        return error_set(err, ENOMEM, "out of memory");
+    return lease_take(lead->cluster, manifest, lead->options->holder, &owner, &lead->lease, err);
+}
+
+static bool is_whole(struct lead *lead)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    if (lead->spec->claims == SPEC_CLAIMS_TEMPLATE)
+        return board_worker_job(lead->board) != NULL;
+    for (uint32_t i = 0; i < lead->spec->workers; i++)
+        if (workers[i].phase == POD_ABSENT || workers[i].claim == CLAIM_ABSENT)
+            return false;
+    return true;
+}
+
+/* The client made the owner; it may have died before it made the rest. */
+static int adopt(struct lead *lead, struct drarun_error *err)
+{
+    cleanup_free char *uid = NULL;
+    int64_t end = clock_ms() + HALF_MADE_MS;
+    while (!is_whole(lead) && clock_ms() < end)
+        cluster_turn(lead->cluster, end - clock_ms());
+    if (is_whole(lead))
+        return 0;
+    int rc = board_sync(lead->board, SYNC_MS, err);
+    return rc < 0 || is_whole(lead)
+               ? rc
+               : create_job(lead->cluster, lead->spec, &lead->render, &uid, err);
+}
+
+static int make_or_adopt(struct lead *lead, struct drarun_error *err)
+{
+    if (lead->options->owner_uid) {
+        lead->owner_uid = strdup(lead->options->owner_uid);
+        board_own(lead->board, lead->owner_uid);
+        return lead->owner_uid ? adopt(lead, err) : error_set(err, ENOMEM, "out of memory");
+    }
+    int rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
+    lead->created = rc == 0;
+    board_own(lead->board, lead->owner_uid);
+    return rc;
+}
+
+static int begin(struct lead *lead, struct drarun_error *err)
+{
+    const struct lead_options *options = lead->options;
+    const struct board_owner owner = {.changed = on_changed, .arg = lead};
+    lead->render = (struct render_options){
+        .api = lead->cluster->api,
+        .attempt = 1,
+        .namespace = options->namespace,
+        .image = options->image,
+        .image_volume = lead->cluster->image_volume,
+        .key = lead->key_text,
+        .here = options->here,
+        .owner_uid = options->owner_uid,
+    };
+    int rc = take_key(lead, err);
+    if (rc == 0 && claims_wanted(lead->spec) && lead->cluster->api)
+        rc = facts_new(lead->cluster, &lead->facts, err);
+    if (rc == 0)
+        rc = board_new(lead->cluster, lead->spec, options->namespace, true, &owner, &lead->board,
+                       err);
+    if (rc == 0)
+        rc = status_writer_new(lead->cluster, lead->spec->name, options->namespace, &lead->writer,
+                               err);
+    if (rc == 0)
+        rc = make_or_adopt(lead, err);
+    if (rc < 0)
+        return rc;
+    lead->render.owner_uid = lead->owner_uid;
+    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+    return make_lease(lead, err);
+}
+
+/* ---- attempts ---- */
+
+/* What is said while no job engine carries the log. */
+static void on_log(void *arg, const char *line, size_t length)
+{
+    struct buf json = BUF_INIT;
+    (void)arg;
+    json_log_line(line, length, &json);
+    if (json.len > 0 && !json.failed)
+        fd_write_all(STDOUT_FILENO, json.data, json.len);
+    buf_done(&json);
+}
+
+/* Signals, the log and the status line, which the job engine has to itself while it runs. */
+static int catch_signals(struct lead *lead, struct drarun_error *err)
+{
+    if (lead->options->framed)
+        log_divert(on_log, NULL);
+    if (!lead->signals)
+        lead->signals = signals_new(lead->cluster->base, on_signal, lead, err);
+    if (!lead->line && !lead->options->quiet && !lead->options->framed)
+        lead->line = status_line_new(lead->cluster->base, lead_status_line, lead);
+    return lead->signals ? 0 : -err->code;
+}
+
+static int attempt(struct lead *lead, struct drarun_error *err)
+{
+    int rc = lead_place(lead, err);
+    status_line_clear(lead->line);
+    return rc < 0 ? rc : lead_run_ranks(lead, err);
+}
+
+/* Is another attempt of use, and allowed? rc: of this one, which err explains. */
+static bool may_restart(const struct lead *lead, int rc, const struct drarun_error *err)
+{
+    if (lead->signo || lead->lost.code || lead->restarts >= lead->spec->restarts)
+        return false;
+    if (rc < 0) /* it never ran: the gang has its own tries */
+        return err->kind == DRARUN_ERR_INFRASTRUCTURE;
+    return lead->status != 0;
+}
+
+static int restart(struct lead *lead, struct drarun_error *err)
+{
+    lead->restarts++;
+    log_note("attempt %u ended with %d: attempt %u follows (%u of %u restarts)",
+             lead->render.attempt, lead->status, lead->render.attempt + 1, lead->restarts,
+             lead->spec->restarts);
+    int rc = catch_signals(lead, err);
+    if (rc == 0)
+        rc = lead_release(lead, err);
+    if (rc < 0)
+        return rc;
+    lead->render.attempt++;
+    int64_t since = lead->gang.since_ms;
+    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+    lead->gang.since_ms = since;
+    return create_workers(lead->cluster, lead->spec, &lead->render, err);
+}
+
+static int attempts(struct lead *lead, struct drarun_error *err)
+{
+    for (;;) {
+        int rc = attempt(lead, err);
+        if (!may_restart(lead, rc, err))
+            return rc;
+        *err = (struct drarun_error){0};
+        rc = restart(lead, err);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* ---- the end ---- */
+
+static int status_of(const struct lead *lead, int rc, const struct drarun_error *err)
+{
+    if (lead->lost.code)
+        return error_exit_status(lead->lost.kind);
+    if (lead->signo && (rc < 0 || lead->cancelled))
+        return 128 + (lead->signo < 0 ? -lead->signo : lead->signo);
+    return rc < 0 ? error_exit_status(err->kind) : lead->status;
+}
+
+/* A launcher in its pod that is told to go leaves the job to the next one; so does one that has
+ * lost it. */
+static bool is_left_to_others(const struct lead *lead)
+{
+    return lead->lost.code || (!lead->options->here && lead->signo == SIGTERM && !lead->cancelled);
+}
+
+static void clean_up(struct lead *lead)
+{
+    struct drarun_error err = {0};
+    int rc;
+    if (lead->options->here && lead->created)
+        rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
+                        lead->owner_uid, &err);
+    else
+        rc = delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err);
+    if (rc < 0)
+        log_error("%s; what remains of the job goes with its owner", err.text);
+}
+
+static void finish(struct lead *lead, int rc, const struct drarun_error *err)
+{
+    struct drarun_error local = {0};
+    catch_signals(lead, &local); /* what is to be taken back is */
+    lead->status = status_of(lead, rc, err);
+    if (rc < 0 && rc != -EINTR)
+        log_error("%s", err->text);
+    if (lead->lost.code)
+        log_error("%s", lead->lost.text);
+    if (!lead->owner_uid || is_left_to_others(lead))
+        return;
+    if (rc < 0 && !lead->report)
+        lead->report = lead_failure_report(lead, err);
+    gang_end(&lead->gang, lead_now());
+    lead_tell(lead, lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed");
+    if (status_writer_flush(lead->writer, FLUSH_MS, &local) < 0)
+        log_error("%s", local.text);
+    clean_up(lead);
+}
+
+static void done(struct lead *lead)
+{
+    log_divert(NULL, NULL);
+    status_line_free(lead->line);
+    signals_free(lead->signals);
+    lease_free(lead->lease);
+    status_writer_free(lead->writer);
+    board_free(lead->board);
+    facts_free(lead->facts);
+    json_decref(lead->report);
+    free(lead->owner_uid);
+    explicit_bzero(&lead->key, sizeof lead->key);
+    explicit_bzero(lead->key_text, sizeof lead->key_text);
+}
+
+int lead_run(struct cluster *cluster, const struct lead_options *options)
+{
+    struct lead lead = {
+        .cluster = cluster, .options = options, .spec = options->spec, .created_ms = lead_now()};
+    struct drarun_error err = {0};
+    int rc = catch_signals(&lead, &err);
+    if (rc == 0)
+        rc = begin(&lead, &err);
+    if (rc == 0)
+        rc = attempts(&lead, &err);
+    finish(&lead, rc, &err);
+    if (options->framed)
+        lead_say_end(&lead);
+    done(&lead);
+    return lead.status;
+}

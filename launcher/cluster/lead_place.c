@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/lead_private.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define TELL_WAITING_MS 2000
+#define TURN_MS 60000     /* the longest sleep: the API tells of all that matters */
+#define RELEASE_MS 120000 /* beyond a pod's own grace period nothing of ours holds it */
+
+int64_t lead_now(void)
+{
+    static int64_t offset;
+    struct timespec now;
+    if (!offset) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        offset = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - clock_ms();
+    }
+    return clock_ms() + offset;
+}
+
+static bool is_suspended(const struct lead *lead)
+{
+    const json_t *job = board_worker_job(lead->board);
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    struct gang_input input = {
+        .now_ms = lead_now(),
+        .timeouts = &lead->spec->timeouts,
+        .workers = workers,
+        .count = lead->spec->workers,
+        .inspected = inspected,
+        .steps = claims_attempts(lead->spec),
+        .suspended = is_suspended(lead),
+        .job = board_job_news(lead->board),
+    };
+    lead->dirty = false;
+    do {
+        int rc = gang_decide(&lead->gang, &input, &lead->decision, err);
+        if (rc < 0)
+            return rc;
+        if (lead->decision.changed)
+            log_verbose("job %s: %s (%s)", lead->spec->name, gang_phase_name(lead->decision.phase),
+                        lead->decision.event);
+    } while (lead->decision.changed && lead->decision.action == GANG_WAIT);
+    return 0;
+}
+
+/* ---- what a decision asks for ---- */
+
+static int begin_release(struct lead *lead, struct drarun_error *err)
+{
+    log_note("the workers' devices are given back, to try again in %" PRId64 " ms%s",
+             lead->decision.pause_ms,
+             lead->decision.action == GANG_NEXT_STEP ? " without alignment in the claims" : "");
+    return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
+}
+
+static int create_again(struct lead *lead, struct drarun_error *err)
+{
+    lead->render.attempt++;
+    lead->render.step = lead->decision.step;
+    return create_workers(lead->cluster, lead->spec, &lead->render, err);
+}
+
+static int act(struct lead *lead, struct drarun_error *err)
+{
+    switch (lead->decision.action) {
+    case GANG_RELEASE_AND_RETRY:
+    case GANG_NEXT_STEP:
+        return begin_release(lead, err);
+    case GANG_CREATE:
+        return create_again(lead, err);
+    case GANG_FAIL:
+        *err = lead->decision.error;
+        return -err->code;
+    case GANG_WAIT:
+    case GANG_START:
+        return 0;
+    }
+    return 0;
+}
+
+static void tell_waiting(struct lead *lead)
+{
+    if (lead->waiting_told || lead_now() - lead->gang.phase_since_ms < TELL_WAITING_MS)
+        return;
+    lead->waiting_told = true;
+    lead_tell(lead, NULL);
+}
+
+/* Until something has changed or a time has come. */
+static void wait_for_news(struct lead *lead)
+{
+    int64_t now = lead_now(), until = now + TURN_MS;
+    if (lead->decision.next_ms < until)
+        until = lead->decision.next_ms;
+    int64_t told = lead->gang.phase_since_ms + TELL_WAITING_MS;
+    if (!lead->waiting_told && told < until)
+        until = told;
+    cluster_turn(lead->cluster, until - now);
+    tell_waiting(lead);
+}
+
+static bool is_stopped(const struct lead *lead)
+{
+    return lead->signo || lead->lost.code;
+}
+
+int lead_place(struct lead *lead, struct drarun_error *err)
+{
+    lead->waiting_told = false;
+    lead->dirty = true;
+    while (!is_stopped(lead)) {
+        bool due = lead_now() >= lead->decision.next_ms;
+        if (!lead->dirty && !due) {
+            wait_for_news(lead);
+            continue;
+        }
+        int rc = lead_decide(lead, 0, err);
+        if (rc == 0)
+            rc = act(lead, err);
+        if (rc < 0)
+            return rc;
+        if (lead->gang.phase == GANG_STARTING)
+            return 0;
+    }
+    return -EINTR;
+}
+
+int lead_release(struct lead *lead, struct drarun_error *err)
+{
+    int64_t end = clock_ms() + RELEASE_MS;
+    int rc = delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
+    while (rc == 0 && board_remains(lead->board) > 0) {
+        int64_t left = end - clock_ms();
+        if (left <= 0)
+            return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                              "%zu pods and claims of the job are not gone after %d s: their nodes "
+                              "may be lost",
+                              board_remains(lead->board), RELEASE_MS / 1000);
+        cluster_turn(lead->cluster, left);
+    }
+    return rc;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/status_doc.h"
+#include "jobs/waiting.h"
+#include "launcher/cluster/lead_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct drarun_error *err)
+{
+    const struct waiting_input input = {
+        .now_ms = lead_now(),
+        .workers = board_workers(lead->board, lead->render.attempt),
+        .count = lead->spec->workers,
+        .decision = &lead->decision,
+        .worker_job = board_worker_job(lead->board),
+        .job_news = board_job_news(lead->board),
+    };
+    return waiting_build(&input, ret_waiting, err);
+}
+
+void lead_tell(struct lead *lead, const char *result)
+{
+    struct drarun_error err = {0};
+    struct waiting waiting = {0};
+    json_t *doc = NULL;
+    bool waits = !result && lead->gang.phase < GANG_RUNNING;
+    if (waits && build_waiting(lead, &waiting, &err) < 0)
+        waits = false;
+    const struct status_input input = {
+        .now_ms = lead_now(),
+        .name = lead->spec->name,
+        .namespace = lead->options->namespace,
+        .uid = lead->owner_uid,
+        .created_ms = lead->created_ms,
+        .attempt = lead->render.attempt,
+        .restarts = lead->restarts,
+        .gang = &lead->gang,
+        .workers = board_workers(lead->board, lead->render.attempt),
+        .count = lead->spec->workers,
+        .ranks = lead->ranks,
+        .waiting = waits ? &waiting : NULL,
+        .report = lead->report,
+        .result = result,
+        .launcher = {.pod = lead->options->holder,
+                     .version = DRARUN_VERSION,
+                     .lease = lease_generation(lead->lease)},
+    };
+    if (status_doc_build(&input, &doc, &err) < 0)
+        log_error("the status cannot be written: %s", err.text);
+    else
+        status_writer_put(lead->writer, doc);
+    if (waits)
+        waiting_done(&waiting);
+}
+
+json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err)
+{
+    return json_pack("{s:i, s:{s:s, s:s, s:s}}", "status", lead->status, "cause", "kind", "failure",
+                     "text", err->text, "error", error_kind_name(err->kind));
+}
+
+void lead_status_line(void *arg, struct buf *text)
+{
+    struct lead *lead = arg;
+    struct waiting waiting;
+    if (!lead->board || !lead->lease || build_waiting(lead, &waiting, NULL) < 0)
+        return;
+    buf_add_str(text, "drarun: ");
+    waiting_line(&waiting, 0, text);
+    waiting_done(&waiting);
+}
+
+void lead_say_end(const struct lead *lead)
+{
+    const json_t *cause = json_object_get(lead->report, "cause");
+    CLEANUP(json_decrefp)
+    json_t *line = json_pack("{s:s, s:s, s:i, s:O?}", "event", "ended", "job", lead->spec->name,
+                             "status", lead->status, "cause", cause);
+    cleanup_free char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    struct buf out = BUF_INIT;
+    buf_printf(&out, "%s\n", text ? text : "{\"event\":\"ended\"}");
+    if (!out.failed)
+        fd_write_all(STDOUT_FILENO, out.data, out.len);
+    buf_done(&out);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/lease.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+
+#define LOOK_AGAIN_MS 1000 /* at a Lease that another launcher holds */
+
+struct lease {
+    struct cluster *cluster;
+    struct lease_owner owner;
+    char *holder;
+    json_t *object; /* as the server last gave it */
+    struct event *renew;
+    struct kube_call *call;
+    int64_t renewed_ms;
+    uint32_t generation;
+};
+
+/* metav1.MicroTime takes six digits and no fewer. */
+static void write_time(char text[TIMESTAMP_SIZE + 3])
+{
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    timestamp_format((int64_t)now.tv_sec * 1000 + now.tv_usec / 1000, text, TIMESTAMP_SIZE);
+    memcpy(text + strlen(text) - 1, "000Z", sizeof "000Z");
+}
+
+static struct kube_target target_of(const json_t *object)
+{
+    return (struct kube_target){
+        .resource = &kube_leases, .namespace_ = kube_namespace(object), .name = kube_name(object)};
+}
+
+static json_t *spec_of(const json_t *object)
+{
+    return json_object_get(object, "spec");
+}
+
+/* transitions: of the Lease before, or -1 when it is new or already ours. */
+static int fill(struct lease *lease, json_t *object, int64_t transitions)
+{
+    char now[TIMESTAMP_SIZE + 3];
+    write_time(now);
+    json_t *spec = spec_of(object);
+    if (!spec && json_object_set_new(object, "spec", spec = json_object()) < 0)
+        return -ENOMEM;
+    int rc = json_object_set_new(spec, "holderIdentity", json_string(lease->holder));
+    rc |= json_object_set_new(spec, "leaseDurationSeconds", json_integer(LEASE_S));
+    rc |= json_object_set_new(spec, "renewTime", json_string(now));
+    if (transitions >= 0) {
+        rc |= json_object_set_new(spec, "acquireTime", json_string(now));
+        rc |= json_object_set_new(spec, "leaseTransitions", json_integer(transitions));
+    }
+    return rc < 0 ? -ENOMEM : 0;
+}
+
+static void took(struct lease *lease, json_t *object)
+{
+    json_decref(lease->object);
+    lease->object = object;
+    lease->renewed_ms = clock_ms();
+    json_int_t transitions =
+        json_integer_value(json_object_get(spec_of(object), "leaseTransitions"));
+    lease->generation = (uint32_t)transitions + 1;
+}
+
+/* ---- renewing ---- */
+
+static void lose(struct lease *lease, const struct drarun_error *why)
+{
+    struct drarun_error err = *why;
+    err.kind = DRARUN_ERR_INFRASTRUCTURE;
+    error_prefix(&err, "the job's Lease is lost");
+    lease->owner.lost(lease->owner.arg, &err);
+}
+
+static void plan_renewal(struct lease *lease, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms);
+    evtimer_add(lease->renew, &after);
+}
+
+static void on_renewed(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct lease *lease = arg;
+    lease->call = NULL;
+    if (!err) {
+        took(lease, json_incref((json_t *)answer->body));
+        plan_renewal(lease, LEASE_RENEW_S * 1000);
+    } else if (err->code == EBUSY || err->code == ENOENT ||
+               clock_ms() - lease->renewed_ms > (LEASE_S - 10) * 1000) {
+        lose(lease, err);
+    } else {
+        log_verbose("the Lease was not renewed: %s", err->text);
+        plan_renewal(lease, LOOK_AGAIN_MS);
+    }
+}
+
+static void on_renew(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct kube_write in_time = {.timeout_ms = 10000};
+    struct lease *lease = arg;
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
+    struct kube_target target = target_of(lease->object);
+    (void)fd, (void)what;
+    if (!object || fill(lease, object, -1) < 0)
+        error_set(&err, ENOMEM, "out of memory");
+    else
+        kube_replace(lease->cluster->client, &target, object, &in_time, on_renewed, lease,
+                     &lease->call, &err);
+    if (err.code)
+        plan_renewal(lease, LOOK_AGAIN_MS);
+}
+
+/* ---- taking ---- */
+
+/* Has the pod called so ended? A holder outside the cluster has no pod. */
+static bool holder_is_gone(struct lease *lease, const char *holder)
+{
+    struct drarun_error err = {0};
+    struct kube_target target = {
+        .resource = &kube_pods, .namespace_ = kube_namespace(lease->object), .name = holder};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    if (strchr(holder, '_')) /* HOST_PID of `run --here` */
+        return false;
+    int rc = cluster_get(lease->cluster, &target, &pod, &err);
+    const char *phase = json_string_value(json_object_get(json_object_get(pod, "status"), "phase"));
+    return rc == -ENOENT ||
+           (phase && (strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0));
+}
+
+/* 1: ours; 0: not yet. */
+static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct drarun_error *err)
+{
+    json_t *found = NULL, *made = NULL;
+    struct kube_target target = target_of(lease->object);
+    int rc = cluster_get(lease->cluster, &target, &found, err);
+    if (rc < 0)
+        return rc;
+    json_decref(lease->object);
+    lease->object = found;
+    const char *holder = json_string_value(json_object_get(spec_of(found), "holderIdentity"));
+    const char *version = kube_resource_version(found);
+    if (!*seen || strcmp(*seen, version) != 0) { /* it lives: by our clock alone */
+        free((char *)*seen);
+        *seen = strdup(version);
+        *seen_ms = clock_ms();
+    }
+    bool free_now = !holder || !holder[0] || strcmp(holder, lease->holder) == 0 ||
+                    clock_ms() - *seen_ms >= LEASE_S * 1000 || holder_is_gone(lease, holder);
+    if (!free_now)
+        return 0;
+    json_int_t before = json_integer_value(json_object_get(spec_of(found), "leaseTransitions"));
+    CLEANUP(json_decrefp) json_t *object = json_deep_copy(found);
+    if (!object || fill(lease, object, before + 1) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    target = target_of(object);
+    rc = cluster_replace(lease->cluster, &target, object, &made, err);
+    if (rc == -EBUSY)
+        return 0;
+    if (rc == 0)
+        took(lease, made);
+    return rc < 0 ? rc : 1;
+}
+
+static int wait_for_it(struct lease *lease, struct drarun_error *err)
+{
+    const char *seen = NULL;
+    int64_t seen_ms = 0;
+    bool said = false;
+    int rc;
+    while ((rc = try(lease, &seen, &seen_ms, err)) == 0) {
+        const char *holder =
+            json_string_value(json_object_get(spec_of(lease->object), "holderIdentity"));
+        if (!said)
+            log_note("another launcher (%s) holds the job's Lease: waiting up to %d s for its end",
+                     holder ? holder : "?", LEASE_S);
+        said = true;
+        for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end;)
+            cluster_turn(lease->cluster, end - clock_ms());
+    }
+    free((char *)seen);
+    return rc < 0 ? rc : 0;
+}
+
+int lease_take(struct cluster *cluster, const json_t *manifest, const char *holder,
+               const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err)
+{
+    CLEANUP(lease_freep) struct lease *lease = calloc(1, sizeof *lease);
+    json_t *made = NULL;
+    if (!lease)
+        return error_set(err, ENOMEM, "out of memory");
+    *lease = (struct lease){.cluster = cluster, .owner = *owner, .holder = strdup(holder)};
+    lease->object = json_deep_copy(manifest);
+    lease->renew = evtimer_new(cluster->base, on_renew, lease);
+    if (!lease->holder || !lease->object || !lease->renew || fill(lease, lease->object, 0) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    struct kube_target target = target_of(lease->object);
+    int rc = cluster_create(cluster, &target, lease->object, &made, err);
+    if (rc == 0)
+        took(lease, made);
+    else if (rc == -EEXIST)
+        rc = wait_for_it(lease, err);
+    if (rc < 0)
+        return rc;
+    plan_renewal(lease, LEASE_RENEW_S * 1000);
+    *ret_lease = TAKE_PTR(lease);
+    return 0;
+}
+
+void lease_free(struct lease *lease)
+{
+    if (!lease)
+        return;
+    kube_call_cancel(lease->call);
+    if (lease->renew)
+        event_free(lease->renew);
+    json_decref(lease->object);
+    free(lease->holder);
+    free(lease);
+}
+
+uint32_t lease_generation(const struct lease *lease)
+{
+    return lease->generation;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One launcher at a time: the Lease NAME (coordination.k8s.io/v1), held and renewed. Loop thread
+ * only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_LEASE_H
+#define DRARUN_LAUNCHER_CLUSTER_LEASE_H
+
+#include "launcher/cluster/cluster.h"
+
+#define LEASE_S 60 /* without renewal it is anybody's */
+#define LEASE_RENEW_S 20
+
+struct lease;
+
+struct lease_owner {
+    /* Another launcher has it, or it could not be renewed in time: this one must stop. */
+    void (*lost)(void *arg, const struct drarun_error *why);
+    void *arg;
+};
+
+/* Takes it, and waits for its end where a launcher that may be alive holds it: one in a pod that is
+ * over is not. manifest: a Lease with the job's labels and owner, whose spec is filled in here;
+ * holder names us. Runs the loop. */
+int lease_take(struct cluster *cluster, const json_t *manifest, const char *holder,
+               const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err);
+/* Stops renewing; the Lease goes with its owner. */
+void lease_free(struct lease *lease);
+DEFINE_CLEANUP(struct lease, lease_free)
+
+/* From 1; each launcher of the job has a higher one than those before. */
+uint32_t lease_generation(const struct lease *lease);
+
+#endif

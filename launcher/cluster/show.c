@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/show.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "jobs/status_doc.h"
+#include "jobs/waiting.h"
+#include "launcher/cluster/board.h"
+#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/lead.h"
+#include "launcher/verb.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/kube/object.h"
+
+#define SYNC_MS 30000
+
+static int fail(const char *verb, const struct drarun_error *err)
+{
+    log_error("%s: %s", verb, err->text);
+    return error_exit_status(err->kind);
+}
+
+/* ---- list ---- */
+
+/* Of a job whose launcher has told nothing yet: what its ConfigMap knows. */
+static json_t *doc_of(const json_t *map)
+{
+    json_t *doc = NULL;
+    const char *text = job_map_status(map);
+    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
+        return doc;
+    const json_t *metadata = json_object_get(map, "metadata");
+    const char *job =
+        json_string_value(json_object_get(json_object_get(metadata, "labels"), "drarun.dev/job"));
+    return json_pack("{s:s, s:s, s:s*, s:s*}", "name", job ? job : "?", "phase", "created",
+                     "namespace", kube_namespace(map), "created",
+                     json_string_value(json_object_get(metadata, "creationTimestamp")));
+}
+
+static bool is_status_map(const json_t *map)
+{
+    const char *name = kube_name(map);
+    size_t length = strlen(name);
+    return length > 7 && strcmp(name + length - 7, "-status") == 0;
+}
+
+int show_list(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    const struct kube_target target = {.resource = &kube_config_maps,
+                                       .namespace_ =
+                                           job->all_namespaces ? NULL : cluster->namespace};
+    const struct kube_select select = {.labels = "drarun.dev/job"};
+    CLEANUP(json_decrefp) json_t *list = NULL, *docs = json_array();
+    size_t i;
+    json_t *map, *doc;
+    if (cluster_list(cluster, &target, &select, &list, &err) < 0)
+        return fail("list", &err);
+    json_array_foreach(json_object_get(list, "items"), i, map)
+    {
+        if (is_status_map(map))
+            json_array_append_new(docs, doc_of(map));
+    }
+    if (job->json) {
+        verb_add_json_take(json_incref(docs), &out);
+        return verb_write("list", &out);
+    }
+    if (json_array_size(docs) == 0) {
+        log_note("there are no jobs in %s%s", job->all_namespaces ? "any namespace" : "namespace ",
+                 job->all_namespaces ? "" : cluster->namespace);
+        return 0;
+    }
+    status_doc_row(NULL, lead_now(), &out);
+    json_array_foreach(docs, i, doc)
+    {
+        status_doc_row(doc, lead_now(), &out);
+    }
+    return verb_write("list", &out);
+}
+
+/* ---- status ---- */
+
+/* Why it waits at this moment, from the API alone: the launcher may not be up yet. */
+static int add_waiting(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                       json_t *doc, struct drarun_error *err)
+{
+    static const struct board_owner nobody;
+    CLEANUP(board_freep) struct board *board = NULL;
+    struct waiting waiting;
+    json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));
+    int rc = cluster_discover(cluster, err);
+    if (rc == 0)
+        rc = board_new(cluster, spec, namespace, true, &nobody, &board, err);
+    if (rc == 0)
+        rc = board_sync(board, SYNC_MS, err);
+    if (rc < 0)
+        return rc;
+    const struct waiting_input input = {
+        .now_ms = lead_now(),
+        .workers = board_workers(board, attempt > 0 ? (uint32_t)attempt : 1),
+        .count = spec->workers,
+        .worker_job = board_worker_job(board),
+        .job_news = board_job_news(board),
+    };
+    rc = waiting_build(&input, &waiting, err);
+    if (rc < 0)
+        return rc;
+    json_t *words = waiting_json(&waiting);
+    waiting_done(&waiting);
+    return words && json_object_set_new(doc, "waiting", words) < 0
+               ? error_set(err, ENOMEM, "out of memory")
+               : 0;
+}
+
+static bool still_waits(const json_t *doc)
+{
+    const char *phase = json_string_value(json_object_get(doc, "phase"));
+    return status_doc_exit(doc) < 0 && (!phase || strcmp(phase, "running") != 0);
+}
+
+static int read_status(struct cluster *cluster, const char *job, json_t **ret_doc,
+                       struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    struct job_spec spec;
+    int rc = job_map_get(cluster, job, cluster->namespace, &map, err);
+    if (rc < 0)
+        return rc;
+    doc = doc_of(map);
+    if (!doc)
+        return error_set(err, ENOMEM, "out of memory");
+    if (still_waits(doc) && job_map_spec(map, &spec, err) == 0) {
+        rc = add_waiting(cluster, &spec, cluster->namespace, doc, err);
+        job_spec_done(&spec);
+    }
+    if (rc == 0)
+        *ret_doc = TAKE_PTR(doc);
+    return rc;
+}
+
+int show_status(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *doc = NULL;
+    if (read_status(cluster, job->job, &doc, &err) < 0)
+        return fail("status", &err);
+    if (job->json)
+        verb_add_json_take(json_incref(doc), &out);
+    else
+        status_doc_render(doc, lead_now(), &out);
+    return verb_write("status", &out);
+}
+
+/* ---- describe ---- */
+
+static void add_event(const json_t *event, struct buf *out)
+{
+    const json_t *about = json_object_get(event, "involvedObject");
+    const char *reason = json_string_value(json_object_get(event, "reason"));
+    const char *message = json_string_value(json_object_get(event, "message"));
+    const char *time = json_string_value(json_object_get(event, "lastTimestamp"));
+    const char *kind = json_string_value(json_object_get(about, "kind"));
+    const char *name = json_string_value(json_object_get(about, "name"));
+    if (!time)
+        time = json_string_value(json_object_get(event, "eventTime"));
+    buf_printf(out, "  %s  %s %s: %s: %s\n", time ? time : "-", kind ? kind : "?",
+               name ? name : "?", reason ? reason : "?", message ? message : "");
+}
+
+static bool is_about(const json_t *event, const char *job)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(event, "involvedObject"), "name"));
+    size_t length = strlen(job);
+    return name && strncmp(name, job, length) == 0 && (!name[length] || name[length] == '-');
+}
+
+int show_describe(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    size_t i;
+    json_t *event;
+    CLEANUP(json_decrefp) json_t *doc = NULL, *events = NULL;
+    const struct kube_target target = {.resource = &kube_events, .namespace_ = cluster->namespace};
+    if (read_status(cluster, job->job, &doc, &err) < 0)
+        return fail("describe", &err);
+    status_doc_render(doc, lead_now(), &out);
+    if (cluster_list(cluster, &target, NULL, &events, &err) < 0)
+        log_note("describe: %s", err.text);
+    buf_add_str(&out, "Events:\n");
+    json_array_foreach(json_object_get(events, "items"), i, event)
+    {
+        if (is_about(event, job->job))
+            add_event(event, &out);
+    }
+    return verb_write("describe", &out);
+}

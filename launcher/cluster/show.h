@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of the cluster as text or JSON: list, status, describe. Each returns the exit status. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_SHOW_H
+#define DRARUN_LAUNCHER_CLUSTER_SHOW_H
+
+#include "launcher/cluster/cluster.h"
+#include "launcher/cluster_api.h"
+
+int show_list(struct cluster *cluster, const struct cluster_job *job);
+int show_status(struct cluster *cluster, const struct cluster_job *job);
+/* Status, plan of what is created, and the Events about the job. */
+int show_describe(struct cluster *cluster, const struct cluster_job *job);
+
+#endif

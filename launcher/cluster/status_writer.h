@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the status document to ConfigMap NAME-status: one write at a time, the latest document
+ * wins. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_STATUS_WRITER_H
+#define DRARUN_LAUNCHER_CLUSTER_STATUS_WRITER_H
+
+#include <jansson.h>
+#include "launcher/cluster/cluster.h"
+
+struct status_writer;
+
+int status_writer_new(struct cluster *cluster, const char *job, const char *namespace,
+                      struct status_writer **ret_writer, struct drarun_error *err);
+/* Drops what is not written. */
+void status_writer_free(struct status_writer *writer);
+DEFINE_CLEANUP(struct status_writer, status_writer_free)
+
+/* The document, which it holds until it is written or a later one is there. */
+void status_writer_put(struct status_writer *writer, json_t *doc_take);
+/* Runs the loop until all is written; -ETIMEDOUT after ms, or why the last write failed. */
+int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err);
+
+#endif

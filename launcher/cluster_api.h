@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What talks to a cluster. The local job must not pay for libcurl and OpenSSL, so only a third
+ * program, drarun-cluster, holds this code (launcher/cluster); drarun gives place to it. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_API_H
+#define DRARUN_LAUNCHER_CLUSTER_API_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "launcher/options.h"
+#include "lib/base/strlist.h"
+
+/* Which cluster, as kubectl's options of these names. NULL: not said. */
+struct cluster_choice {
+    const char *kubeconfig, *context, *namespace;
+};
+
+/* The options of a verb whose struct has the choice as a member called `cluster`. */
+#define CLUSTER_OPTIONS(type)                                                                      \
+    {.name = "namespace",                                                                          \
+     .letter = 'n',                                                                                \
+     .value = "NAME",                                                                              \
+     .group = "Cluster, as with kubectl",                                                          \
+     .kind = OPTION_TEXT,                                                                          \
+     .offset = offsetof(type, cluster.namespace),                                                  \
+     .help = "namespace of the job (default: the context's)"},                                     \
+        {.name = "context",                                                                        \
+         .value = "NAME",                                                                          \
+         .group = "Cluster, as with kubectl",                                                      \
+         .kind = OPTION_TEXT,                                                                      \
+         .offset = offsetof(type, cluster.context),                                                \
+         .help = "context of the kubeconfig (default: the current)"},                              \
+    {                                                                                              \
+        .name = "kubeconfig", .value = "FILE", .choices = "FILE",                                  \
+        .group = "Cluster, as with kubectl", .kind = OPTION_TEXT,                                  \
+        .offset = offsetof(type, cluster.kubeconfig),                                              \
+        .help = "default: $KUBECONFIG, else ~/.kube/config, else\nthe pod's service account"       \
+    }
+
+/* Everything borrowed. */
+struct cluster_run {
+    struct cluster_choice cluster;
+    const char *file; /* the job spec; NULL with job */
+    const char *job;  /* the launcher in its pod: of which job */
+    const char *name; /* in place of the spec's */
+    const char *image;
+    struct strlist args; /* in place of the command's arguments; empty: the spec's */
+    uint32_t workers;    /* in place of the spec's; 0: the spec's */
+    bool here;           /* launch from this process, without a launcher Job */
+    bool detach;         /* submit: do not follow */
+    bool label, quiet, json;
+    const char *report_path;
+};
+
+struct cluster_job { /* a verb on one job */
+    struct cluster_choice cluster;
+    const char *job; /* NULL: list all */
+    bool json, follow, all_namespaces;
+    int32_t rank;       /* logs: of this one alone; -1: of all */
+    int64_t timeout_ms; /* wait; 0: none */
+};
+
+/* Each returns the exit status, having said everything. */
+struct cluster_api {
+    int (*run)(const struct cluster_run *run);
+    int (*list)(const struct cluster_job *job);
+    int (*status)(const struct cluster_job *job);
+    int (*describe)(const struct cluster_job *job);
+    int (*logs)(const struct cluster_job *job);
+    int (*wait)(const struct cluster_job *job);
+    int (*cancel)(const struct cluster_job *job);
+};
+
+/* NULL in drarun and drarun-remote. */
+const struct cluster_api *cluster_api(void);
+
+/* Replaces this process by drarun-cluster with the same arguments; logs why not, and returns the
+ * exit status then. */
+int cluster_become(char *const argv[]);
+
+#endif

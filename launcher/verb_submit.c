@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_submit.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "jobs/spec.h"
+#include "launcher/cluster_api.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct options {
+    struct cluster_choice cluster;
+    const char *name, *image;
+    uint32_t workers;
+    bool help;
+};
+
+static const char job[] = "The job";
+
+static const struct option_spec option_list[] = {
+    {.name = "name",
+     .value = "NAME",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, name),
+     .help = "in place of the spec's"},
+    {.name = "workers",
+     .value = "N",
+     .group = job,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct options, workers),
+     .min = 1,
+     .max = SPEC_WORKERS_MAX,
+     .help = "in place of the spec's"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    CLUSTER_OPTIONS(struct options),
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {.image = getenv("DRARUN_IMAGE")};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    const char *file = NULL;
+    if (verb_parse_file(&verb_submit, argc, argv, &options, &options.help, &file, &err) < 0) {
+        log_error("submit: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (options.help) {
+        verb_help(&verb_submit, &out);
+        return verb_write("submit", &out);
+    }
+    struct cluster_run run = {
+        .cluster = options.cluster,
+        .file = file,
+        .name = options.name,
+        .image = options.image,
+        .workers = options.workers,
+        .detach = true,
+    };
+    return cluster_api() ? cluster_api()->run(&run) : cluster_become(argv - 2);
+}
+
+const struct verb verb_submit = {
+    "submit", "FILE", "Starts a job on the cluster and leaves it to it.", &options_table, run};
