@@ -261,10 +261,11 @@ def test_watch_reads_again_after_410(proxy, behind, space, cluster, how):
     behind.quiet(watch, 0.3)
 
 
-def test_list_in_pages_where_lists_are_not_streamed(proxy, behind, space):
+def test_list_in_pages_where_lists_are_not_streamed(proxy, behind, space, cluster, probe_of):
     """What a server without WatchList answers; then pages, one of which has expired."""
     there = {**MAPS, "namespace": space.name}
-    behind.all(dict(do="create", **there, body=config_map(f"m{i}")) for i in range(1100))
+    probe_of("--kubeconfig", cluster.kubeconfig()).all(
+        dict(do="create", **there, body=config_map(f"m{i}")) for i in range(1100))
     message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
     proxy.fault(saying(422, status(422, "Invalid", message)), lambda method, path: "sendInitialEvents" in path, 100)
     proxy.fault(saying(410, status(410, "Expired")), lambda method, path: "continue=" in path)

@@ -166,7 +166,8 @@ static int fill(struct kube_call *call, const struct kube_request *request,
         !copy_text(&call->content_type, request->content_type) ||
         !copy_text(&call->accept, request->accept) || !copy_text(&call->what, request->what) ||
         !(call->pause = event_new(call->client->base, -1, 0, on_pause, call)) ||
-        (request->body && !(call->body = json_dumps(request->body, JSON_COMPACT))) ||
+        (request->body &&
+         !(call->body = json_dumps(request->body, JSON_COMPACT | JSON_ENCODE_ANY))) ||
         event_add(call->pause, &now) < 0)
         return error_set(err, ENOMEM, "out of memory");
     return 0;

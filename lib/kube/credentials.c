@@ -81,6 +81,11 @@ static int trim_token(struct credentials *c, struct drarun_error *err)
     while (length && isspace((unsigned char)from[length - 1]))
         length--;
     wipe(&c->token);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)from[i] <= ' ' || (unsigned char)from[i] >= 0x7f)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "%s: a token has no blanks and control characters",
+                              file->path ? file->path : "token");
     c->token = strndup(from, length);
     if (!c->token)
         return error_set(err, ENOMEM, "out of memory");

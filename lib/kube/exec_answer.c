@@ -111,6 +111,9 @@ static int read_status(const json_t *status, struct exec_credential *credential,
     const char *expires = text_of(status, "expirationTimestamp");
     if (!token && !certificate && !key)
         return bad(err, "has neither status.token nor status.clientCertificateData");
+    for (const char *c = token; c && *c; c++)
+        if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+            return bad(err, "has a status.token with blanks or control characters");
     if (!certificate != !key)
         return bad(err, "has one of status.clientCertificateData and status.clientKeyData, "
                         "expected both");

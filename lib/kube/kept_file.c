@@ -40,6 +40,10 @@ int kept_file_refresh(struct kept_file *f, struct drarun_error *err)
     if (f->version && same_file(&now, &f->seen))
         return 0;
     int rc = doc_read(f->path, &limits, &content, err);
+    if (rc == 0)
+        buf_add(&content, "", 0); /* its NUL */
+    if (rc == 0 && content.failed)
+        rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0 && content.len > KEPT_FILE_MAX)
         rc = error_kind(err, DRARUN_ERR_SPEC, EFBIG, "%s: larger than %zu bytes", f->path,
                         KEPT_FILE_MAX);

@@ -154,6 +154,16 @@ static char *field_text(const struct reader_node *object, const char *key)
     return copy;
 }
 
+/* The same for what no message may show. */
+static char *field_secret(const struct reader_node *object, const char *key)
+{
+    struct reader_node at;
+    if (!reader_get(object, key, &at) || json_is_string(at.value))
+        return field_text(object, key);
+    reader_fail(&at, "expected a text (put it in quotes)");
+    return NULL;
+}
+
 static bool field_bool(const struct reader_node *object, const char *key)
 {
     struct reader_node at;
@@ -178,7 +188,7 @@ static void field_file(const struct part *part, const char *key, struct kept_fil
     struct reader_node at;
     struct drarun_error why = {0};
     snprintf(data_key, sizeof data_key, "%s-data", key);
-    cleanup_free char *data = field_text(&part->body, data_key);
+    cleanup_free char *data = field_secret(&part->body, data_key);
     if (data && reader_get(&part->body, data_key, &at)) {
         int rc = base64_decode(data, &file->content);
         if (rc < 0)
@@ -215,7 +225,8 @@ static void check_server(const struct part *part, struct kube_config *config)
 {
     struct reader_node at;
     if (!config->server) {
-        reader_fail_key(&part->item, "name", "its cluster has no \"server\"");
+        if (part->reader.findings == 0)
+            reader_fail_key(&part->item, "name", "its cluster has no \"server\"");
         return;
     }
     reader_get(&part->body, "server", &at);
@@ -251,7 +262,7 @@ static void read_token(const struct part *part, struct kube_config *config)
             reader_fail(&at, "%s", why.text);
         return;
     }
-    cleanup_free char *token = field_text(&part->body, "token");
+    cleanup_free char *token = field_secret(&part->body, "token");
     if (token)
         buf_add_str(&config->token.content, token);
 }

@@ -32,8 +32,9 @@ struct exchange {
     struct curl_slist *connect_to;
     struct buf body; /* kept, or not yet handed on */
     bool stream, is_ready, paused, has_head, ended, too_large;
-    bool sent;  /* the request has gone out, or part of it */
-    bool again; /* libcurl would have sent it a second time */
+    bool sent;    /* the request has gone out, or part of it */
+    bool again;   /* libcurl would have sent it a second time */
+    bool refused; /* HTTP/2: the server said that it did not look at it */
     CURLcode code;
     char text[CURL_ERROR_SIZE];
 };
@@ -86,6 +87,8 @@ static void finish(struct exchange *x)
     long status = 0;
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
     CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->again ? CURLE_RECV_ERROR : x->code;
+    if (status >= 300) /* the head says it all, also when a server that refuses us hangs up */
+        code = CURLE_OK;
     struct exchange_result result = {.code = code,
                                      .text = text_of(x, code),
                                      .status = (int)status,
@@ -201,8 +204,21 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *s
     return event && event_add(event, NULL) == 0 ? 0 : -1;
 }
 
+/* libcurl tells nowhere else why it sends a request again (transfer.c, Curl_retry_request). */
+static int on_debug(CURL *easy, curl_infotype type, char *text, size_t length, void *arg)
+{
+    static const char refused[] = "REFUSED_STREAM";
+    struct exchange *x = arg;
+    (void)easy;
+    if (type == CURLINFO_TEXT && length >= sizeof refused - 1 &&
+        memcmp(text, refused, sizeof refused - 1) == 0)
+        x->refused = true;
+    return 0;
+}
+
 /* Called before the request goes out. When a connection that was used before ends without an
- * answer, libcurl would send the request again by itself, also one that must not be repeated. */
+ * answer, libcurl would send the request again by itself, also one that must not be repeated. Only
+ * after REFUSED_STREAM it is right: so go those that a GOAWAY overtook. */
 static int on_request(void *arg, char *there, char *here, int there_port, int here_port)
 {
     struct exchange *x = arg;
@@ -210,9 +226,10 @@ static int on_request(void *arg, char *there, char *here, int there_port, int he
     (void)here;
     (void)there_port;
     (void)here_port;
-    if (x->sent)
+    if (x->sent && !x->refused)
         x->again = true;
     x->sent = true;
+    x->refused = false;
     return x->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
@@ -322,6 +339,9 @@ static void set_request(struct exchange *x, const struct exchange_request *reque
     curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_debug);
+    curl_easy_setopt(easy, CURLOPT_DEBUGDATA, x);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, x);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

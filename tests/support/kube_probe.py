@@ -16,7 +16,7 @@ class Probe:
 
     def __init__(self, *args, env=None):
         self.process = subprocess.Popen([PROGRAM, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env=env)
+                                        stderr=subprocess.PIPE, text=True, errors="replace", env=env)
         self.last = 0
         self.queues = {}
         self.errors = []

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pure rules: retries, errors, paths, what is served, base64, times, plugins' answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <errno.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/kube/base64.h"
+#include "lib/kube/exec_answer.h"
+#include "lib/kube/problem.h"
+#include "lib/kube/resource.h"
+#include "lib/kube/retry.h"
+#include "lib/kube/served.h"
+
+static void test_retry(void **state)
+{
+    static const struct {
+        struct retry_facts facts;
+        bool wanted, in_doubt;
+    } rows[] = {
+        {{.status = 0, .sent = false, .retry_after_ms = -1}, true, false},
+        {{.status = 0, .sent = true, .retry_after_ms = -1}, false, true},
+        {{.status = 0, .sent = true, .repeatable = true, .retry_after_ms = -1}, true, true},
+        {{.status = 0, .sent = true, .repeatable = true, .hopeless = true}, false, true},
+        {{.status = 429, .sent = true, .retry_after_ms = -1}, true, false},
+        {{.status = 500, .sent = true, .retry_after_ms = -1}, false, true},
+        {{.status = 500, .sent = true, .repeatable = true, .retry_after_ms = -1}, true, true},
+        {{.status = 503, .sent = true, .retry_after_ms = 0}, true, false},
+        {{.status = 501, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, true},
+        {{.status = 403, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
+        {{.status = 403, .sent = true, .unsettled = true, .retry_after_ms = -1}, true, false},
+        {{.status = 409, .sent = true, .repeatable = true, .retry_after_ms = 1}, false, false},
+        {{.status = 410, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (retry_wanted(&rows[i].facts) != rows[i].wanted ||
+            retry_in_doubt(&rows[i].facts) != rows[i].in_doubt)
+            fail_msg("row %zu", i);
+}
+
+static void test_pauses(void **state)
+{
+    (void)state;
+    assert_int_equal(retry_pause_ms(2, RETRY_MAX_MS, -1, 0), 50);
+    assert_int_equal(retry_pause_ms(2, RETRY_MAX_MS, -1, 0.99), 149);
+    assert_int_equal(retry_pause_ms(3, RETRY_MAX_MS, -1, 0.5), 200);
+    assert_int_equal(retry_pause_ms(1000000, RETRY_MAX_MS, -1, 0.5), RETRY_MAX_MS);
+    assert_int_equal(retry_pause_ms(100, 30000, -1, 0.5), 30000);
+    assert_int_equal(retry_pause_ms(2, RETRY_MAX_MS, 7000, 0.5), 7050);
+    assert_int_equal(retry_pause_ms(8, RETRY_MAX_MS, 1000, 0), 2500);
+}
+
+static void test_problems(void **state)
+{
+    static const struct {
+        int status;
+        const char *reason;
+        int code;
+    } rows[] = {{401, "Unauthorized", EACCES},
+                {403, "Forbidden", EACCES},
+                {404, "NotFound", ENOENT},
+                {409, "AlreadyExists", EEXIST},
+                {409, "Conflict", EBUSY},
+                {410, "Expired", ESTALE},
+                {422, "Invalid", EINVAL},
+                {429, "", EAGAIN},
+                {500, "", EIO},
+                {418, "", EIO},
+                {413, "", EFBIG}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct drarun_error err = {0};
+        json_t *status = json_pack("{s:s, s:s, s:s}", "kind", "Status", "reason", rows[i].reason,
+                                   "message", "the message");
+        assert_int_equal(problem_from_status(rows[i].status, status, &err), -rows[i].code);
+        assert_int_equal(err.kind, DRARUN_ERR_CLUSTER);
+        assert_non_null(strstr(err.text, ": the message"));
+        json_decref(status);
+    }
+    struct drarun_error err = {0};
+    problem_from_status(502, NULL, &err);
+    assert_string_equal(err.text, "502");
+    assert_true(problem_is_hopeless(CURLE_PEER_FAILED_VERIFICATION));
+    assert_false(problem_is_hopeless(CURLE_COULDNT_CONNECT));
+}
+
+static void test_paths(void **state)
+{
+    static const struct {
+        struct kube_target target;
+        const char *path, *words;
+    } rows[] = {
+        {{&kube_pods, "x", NULL, NULL}, "/api/v1/namespaces/x/pods", "see pods in namespace x"},
+        {{&kube_pods, NULL, NULL, NULL}, "/api/v1/pods", "see pods"},
+        {{&kube_pods, "x", "a/../b", "log"},
+         "/api/v1/namespaces/x/pods/a%2F..%2Fb/log",
+         "see pods/log \"a/../b\" in namespace x"},
+        {{&kube_resource_claims, "x", "c", NULL},
+         "/apis/resource.k8s.io/v1/namespaces/x/resourceclaims/c",
+         "see resourceclaims \"c\" in namespace x"},
+        {{&kube_nodes, "x", "n", NULL}, "/api/v1/nodes/n", "see nodes \"n\""},
+    };
+    struct buf query = BUF_INIT;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf path = BUF_INIT, words = BUF_INIT;
+        kube_path(&rows[i].target, &path);
+        kube_target_describe("see", &rows[i].target, &words);
+        assert_string_equal(path.data, rows[i].path);
+        assert_string_equal(words.data, rows[i].words);
+        buf_done(&path);
+        buf_done(&words);
+    }
+    kube_query_add(&query, "labelSelector", "a=b,c in (d, e)");
+    kube_query_add(&query, "none", NULL);
+    kube_query_add(&query, "x", "\xc3\xa4&");
+    assert_string_equal(query.data, "labelSelector=a%3Db%2Cc%20in%20%28d%2C%20e%29&x=%C3%A4%26");
+    buf_done(&query);
+    assert_ptr_equal(kube_resource_find("batch/v1", "Job"), &kube_jobs);
+    assert_ptr_equal(kube_resource_find("v1", "Pod"), &kube_pods);
+    assert_null(kube_resource_find("batch/v2", "Job"));
+}
+
+static void test_served(void **state)
+{
+    static const char *const answers[] = {
+        "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[{\"metadata\":{\"name\":\"batch\"},"
+        "\"versions\":[{\"version\":\"v1\",\"resources\":[{\"resource\":\"jobs\"}]}]},{},3]}",
+        "{\"kind\":\"APIGroupList\",\"groups\":[{\"name\":\"apps\",\"versions\":[{\"version\":"
+        "\"v1\"}]}]}",
+        "{\"kind\":\"APIVersions\",\"versions\":[\"v1\",2]}",
+    };
+    struct kube_served *served = served_new();
+    size_t length = 0;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        json_t *answer = json_loads(answers[i], 0, NULL);
+        assert_int_equal(served_add(served, answer, NULL), 0);
+        json_decref(answer);
+    }
+    assert_int_equal(served_add(served, NULL, NULL), -EPROTO);
+    assert_true(kube_serves(served, "batch", "v1", "jobs"));
+    assert_true(kube_serves(served, "batch", "v1", NULL));
+    assert_false(kube_serves(served, "batch", "v1", "cronjobs"));
+    assert_false(kube_serves(served, "batch", "v2", NULL));
+    assert_true(kube_serves(served, "apps", "v1", "whatever")); /* nothing is said about it */
+    assert_true(kube_serves(served, "", "v1", "pods"));
+    const char *one = kube_serves_one_of(served, "batch", "v2 v1", "jobs", &length);
+    assert_memory_equal(one, "v1", length);
+    assert_null(kube_serves_one_of(served, "batch", "v2 v3", "jobs", &length));
+    served_free(served);
+}
+
+static void test_base64(void **state)
+{
+    static const struct {
+        const char *text, *bytes;
+        int rc;
+    } rows[] = {{"", "", 0},           {"YQ==", "a", 0},         {"YWI=", "ab", 0},
+                {"YWJj", "abc", 0},    {"YW\nJj\r\n", "abc", 0}, {"YWJ", "", -EINVAL},
+                {"YQ=a", "", -EINVAL}, {"Y===", "", -EINVAL},    {"YW-_", "", -EINVAL},
+                {"YW J", "", -EINVAL}, {"====", "", -EINVAL}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf out = BUF_INIT;
+        if (base64_decode(rows[i].text, &out) != rows[i].rc ||
+            (rows[i].rc == 0 && strcmp(out.data, rows[i].bytes) != 0))
+            fail_msg("\"%s\"", rows[i].text);
+        buf_done(&out);
+    }
+    struct buf out = BUF_INIT;
+    base64_encode("ab", 2, &out);
+    assert_string_equal(out.data, "YWI=");
+    buf_done(&out);
+}
+
+static void test_times(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds; /* -1: refused */
+    } rows[] = {{"1970-01-01T00:00:00Z", 0},
+                {"2026-11-21T15:00:00Z", 1795273200},
+                {"2026-11-21T15:00:00.123456789Z", 1795273200},
+                {"2026-11-21T17:00:00+02:00", 1795273200},
+                {"2026-11-21T13:30:00.5-01:30", 1795273200},
+                {"2026-11-21T15:00:00", -1},
+                {"2026-11-21 15:00:00Z", -1},
+                {"2026-13-21T15:00:00Z", -1},
+                {"2026-11-21T25:00:00Z", -1},
+                {"2026-11-21T15:00:00Zx", -1},
+                {"2026-11-21T15:00:00+2:00", -1},
+                {"soon", -1},
+                {"", -1}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int64_t seconds = -1;
+        time_from_rfc3339(rows[i].text, &seconds);
+        if (seconds != rows[i].seconds)
+            fail_msg("%s gave %lld", rows[i].text, (long long)seconds);
+    }
+}
+
+static void test_exec_answer(void **state)
+{
+    static const char text[] =
+        "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\","
+        "\"status\":{\"token\":\"t\",\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\","
+        "\"expirationTimestamp\":\"2026-11-21T15:00:00Z\",\"unknown\":1}}";
+    struct exec_credential credential = {0};
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(exec_answer_read(text, sizeof text - 1, "client.authentication.k8s.io/v1",
+                                      &credential, &err),
+                     0);
+    assert_string_equal(credential.token, "t");
+    assert_string_equal(credential.key.data, "k");
+    assert_int_equal(credential.expires_s, 1795273200);
+    exec_credential_done(&credential);
+    for (size_t cut = 0; cut < sizeof text - 1; cut++)
+        assert_true(
+            exec_answer_read(text, cut, "client.authentication.k8s.io/v1", &credential, &err) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_retry),    cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_problems), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_served),   cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_times),    cmocka_unit_test(test_exec_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As whom lib/kube speaks to a real API server, and what it says when that fails."""
+import base64
+import datetime
+import json
+import os
+import select
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support.api_proxy import kubeconfig
+from support.build import SLOWER
+from support.kube_fixtures import admin_token, cluster, probe_of, proxy  # noqa: F401
+from support.kube_probe import PROGRAM
+
+WHO = {"do": "request", "method": "POST", "path": "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+       "body": {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+ADMIN = "system:serviceaccount:default:kube-test-admin"
+
+
+def who(probe, **more):
+    answer = probe.ask(**WHO, **more)
+    assert answer["err"] is None, answer["err"]["text"]
+    return answer["body"]["status"]["userInfo"]["username"]
+
+
+def data(path):
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+@pytest.fixture
+def config_of(cluster, tmp_path):
+    """config_of(user, cluster fields) writes a kubeconfig for the real server."""
+    def write(user, more=None, server=None, name="config"):
+        return kubeconfig(tmp_path / name, server or cluster.plane.server, user,
+                          {"certificate-authority-data": data(cluster.keys.folder / "ca.crt")} if more is None else more)
+    return write
+
+
+def refused(*args, env=None):
+    """What the program says when it does not begin."""
+    run = subprocess.run([PROGRAM, *map(str, args)], input="", capture_output=True, text=True, timeout=20 * SLOWER,
+                         env=env)
+    assert run.returncode == 1, run
+    return run.stderr.strip()
+
+
+def test_client_certificate_as_data(cluster, config_of, probe_of):
+    keys = cluster.keys.folder
+    path = config_of({"client-certificate-data": data(keys / "admin.crt"), "client-key-data": data(keys / "admin.key")})
+    assert who(probe_of("--kubeconfig", path)) == "admin"
+
+
+def test_impersonation(cluster, config_of, probe_of, admin_token):
+    path = config_of({"token": admin_token, "as": "somebody", "as-groups": ["system:authenticated"]})
+    assert who(probe_of("--kubeconfig", path)) == "somebody"
+
+
+def test_token_file_rotates(cluster, config_of, probe_of, admin_token, tmp_path):
+    """An expired token, then a fresh one put in its place as the kubelet does."""
+    first, second, link = tmp_path / "first", tmp_path / "second", tmp_path / "token"
+    first.write_text("expired\n")
+    second.write_text(admin_token + "\n")
+    link.symlink_to(first)
+    probe = probe_of("--kubeconfig", config_of({"tokenFile": "token"}))
+    denied = probe.ask(**WHO)
+    assert (denied["status"], denied["err"]["code"]) == (401, 13)
+    assert "credentials" in denied["err"]["text"]
+    watch = probe.start(do="watch", apiVersion="v1", kind="ConfigMap", namespace="default")
+    assert probe.next(watch)["err"]["code"] == 13
+    (tmp_path / "new").symlink_to(second)
+    (tmp_path / "new").rename(link)
+    assert who(probe) == ADMIN
+    probe.until(watch, "synced")
+
+
+def test_token_that_rotates_between_try_and_answer(proxy, probe_of, admin_token, tmp_path):
+    """401, and meanwhile the file has changed: once more, without the caller."""
+    token = tmp_path / "token"
+    token.write_text("expired")
+
+    def rotate(exchange):
+        token.write_text(admin_token)
+        exchange.forward()
+    proxy.fault(rotate)
+    path = kubeconfig(tmp_path / "config", proxy.url, {"tokenFile": str(token)}, {"certificate-authority": proxy.ca})
+    probe = probe_of("--kubeconfig", path)
+    assert who(probe) == ADMIN
+    assert len(proxy.requests) == 2
+
+
+def test_in_cluster(cluster, probe_of, admin_token, tmp_path):
+    (tmp_path / "token").write_text(admin_token)
+    (tmp_path / "ca.crt").write_bytes((cluster.keys.folder / "ca.crt").read_bytes())
+    (tmp_path / "namespace").write_text("default")
+    env = {**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+           "KUBERNETES_SERVICE_PORT": str(cluster.network.api_port)}
+    assert who(probe_of("--in-cluster", tmp_path, env=env)) == ADMIN
+    nowhere = {k: v for k, v in env.items() if k != "KUBERNETES_SERVICE_HOST"}
+    assert "this is no pod" in refused("--in-cluster", tmp_path, env=nowhere)
+
+
+PLUGIN = """#!/usr/bin/python3
+import json, os, sys, time
+print("told:", os.environ["KUBERNETES_EXEC_INFO"], file=sys.stderr)
+here = os.path.dirname(os.path.abspath(__file__))
+with open(here + "/runs", "a") as runs:
+    runs.write(json.dumps({"argv": sys.argv[1:], "info": json.loads(os.environ["KUBERNETES_EXEC_INFO"]),
+                           "extra": os.environ.get("EXTRA"), "fds": os.listdir("/proc/self/fd")}) + "\\n")
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, config_of):
+    """plugin(body, **exec fields): a kubeconfig whose user is a program; .runs() says how it was run."""
+    class Plugin:
+        def __call__(self, body, version="v1", server=None, more=None, name="config", **fields):
+            program = tmp_path / "plugin"
+            program.write_text(PLUGIN + body)
+            program.chmod(0o755)
+            spec = {"apiVersion": f"client.authentication.k8s.io/{version}", "command": "./plugin",
+                    "interactiveMode": "Never", **fields}
+            return config_of({"exec": spec}, server=server, more=more, name=name)
+
+        @staticmethod
+        def runs():
+            path = tmp_path / "runs"
+            return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return Plugin()
+
+
+def answer(version="v1", **status):
+    credential = {"apiVersion": f"client.authentication.k8s.io/{version}", "kind": "ExecCredential", "status": status}
+    return f"print({json.dumps(json.dumps(credential))})\n"
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_exec_plugin(cluster, plugin, probe_of, admin_token, version):
+    """Many calls, one run; it sees its arguments, environment and cluster, and no descriptor of ours."""
+    path = plugin(answer(version, token=admin_token), version, args=["a b", "$HOME"], provideClusterInfo=True,
+                  env=[{"name": "EXTRA", "value": "x y"}])
+    probe = probe_of("--kubeconfig", path)
+    numbers = [probe.start(**WHO) for _ in range(20)]
+    assert all(probe.next(number)["err"] is None for number in numbers)
+    run, = plugin.runs()
+    assert (run["argv"], run["extra"]) == (["a b", "$HOME"], "x y")
+    assert len(run["fds"]) <= 5  # 0, 1, 2, and two that it has opened itself
+    spec = run["info"]["spec"]
+    assert run["info"]["apiVersion"].endswith(version) and spec["interactive"] is False
+    assert spec["cluster"]["server"] == cluster.plane.server
+    assert spec["cluster"]["certificate-authority-data"] == data(cluster.keys.folder / "ca.crt")
+
+
+def test_exec_plugin_gives_a_certificate(cluster, plugin, probe_of):
+    keys = cluster.keys.folder
+    path = plugin(answer(clientCertificateData=(keys / "admin.crt").read_text(),
+                         clientKeyData=(keys / "admin.key").read_text()))
+    assert who(probe_of("--kubeconfig", path)) == "admin"
+
+
+def at(seconds):
+    when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_exec_credential_expires(plugin, probe_of, admin_token):
+    probe = probe_of("--kubeconfig", plugin(answer(token=admin_token, expirationTimestamp=at(3))))
+    assert who(probe) == ADMIN and len(plugin.runs()) == 1
+    time.sleep(3.1)
+    plugin(answer(token=admin_token, expirationTimestamp=at(3600)))
+    assert who(probe) == ADMIN and who(probe) == ADMIN
+    assert len(plugin.runs()) == 2
+
+
+def test_exec_credential_is_refused(plugin, probe_of, admin_token):
+    """Revoked before its time: the plugin is asked once more, for all calls that were refused. The server
+    hangs up with the first 401, so that the others may hear nothing: they are such that may be repeated."""
+    body = answer(token="TOKEN").replace("print(", "text = (")
+    body += f"first = len(open(here + '/runs').readlines()) == 1\nprint(text.replace('TOKEN', 'old' if first else '{admin_token}'))\n"
+    probe = probe_of("--kubeconfig", plugin(body))
+    numbers = [probe.start(**WHO, repeat=True) for _ in range(10)]
+    answers = [probe.next(number) for number in numbers]
+    assert not [each["err"] for each in answers if each["err"]]
+    assert len(plugin.runs()) == 2
+
+
+@pytest.mark.parametrize("body, part", [
+    ("sys.exit('please log in')", "it ended with 1: told: "),
+    ("sys.exit('please log in')", "please log in"),
+    ("os.kill(os.getpid(), 9)", "it was killed by signal 9"),
+    ("", "its answer is empty"),
+    ("print('{')", "its answer is no JSON"),
+    ("print('{}')", "its answer is no ExecCredential"),
+    (answer("v1beta1", token="x"), "its answer has apiVersion client.authentication.k8s.io/v1beta1"),
+    (answer(), "has neither status.token nor"),
+    (answer(clientKeyData="x"), "expected both"),
+    (answer(token="x\r\nHost: y"), "blanks or control characters"),
+    (answer(token="x", expirationTimestamp="soon"), "no RFC 3339 time"),
+    (answer(token="x", expirationTimestamp="2001-01-01T00:00:00Z"), "has expired already"),
+    ("print('x' * (2 << 20))", "its answer is larger than"),
+    ("time.sleep(60)", "no answer within 2 s"),
+    ("import subprocess\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)", "no answer within 2 s"),
+])
+def test_exec_plugin_fails(plugin, probe_of, body, part):
+    path = plugin(body)
+    begin = time.monotonic()
+    failed = probe_of("--kubeconfig", path, "--exec-ms", 2000).ask(**WHO)
+    assert time.monotonic() - begin < 10 * SLOWER
+    assert part in failed["err"]["text"], failed["err"]["text"]
+    assert "credential plugin " in failed["err"]["text"] and str(path) in failed["err"]["text"]
+
+
+def test_exec_plugin_missing(plugin, probe_of):
+    path = plugin("", command="drarun-no-such-plugin", installHint="get it from example.com")
+    failed = probe_of("--kubeconfig", path).ask(**WHO)["err"]
+    assert "cannot be run: No such file or directory: get it from example.com" in failed["text"]
+    path = plugin("", interactiveMode="Always")
+    assert "there is none" in probe_of("--kubeconfig", path).ask(**WHO)["err"]["text"]
+
+
+def test_exec_plugin_hangs_while_a_call_is_cancelled_by_the_end(plugin, probe_of):
+    """Ending does not wait for it, and it is gone then."""
+    probe = probe_of("--kubeconfig", plugin("time.sleep(60)"))
+    probe.start(**WHO)
+    end = time.monotonic() + 10 * SLOWER
+    while not plugin.runs():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    begin = time.monotonic()
+    assert probe.close()[0] == 0 and time.monotonic() - begin < 5 * SLOWER
+
+
+def test_certificate_that_is_not_trusted(config_of, probe_of, admin_token, tmp_path):
+    probe = probe_of("--kubeconfig", config_of({"token": admin_token}, more={}))
+    begin = time.monotonic()
+    failed = probe.ask(**WHO)
+    assert (failed["err"]["code"], failed["tries"]) == (129, 1) and "certificate" in failed["err"]["text"]
+    assert time.monotonic() - begin < 5 * SLOWER
+    insecure = config_of({"token": admin_token}, more={"insecure-skip-tls-verify": True})
+    assert who(probe_of("--kubeconfig", insecure)) == ADMIN
+
+
+def test_tls_server_name(proxy, probe_of, admin_token, tmp_path):
+    def config(name, tls_name):
+        return kubeconfig(tmp_path / name, proxy.url, {"token": admin_token},
+                          {"certificate-authority": proxy.ca, "tls-server-name": tls_name})
+    assert who(probe_of("--kubeconfig", config("right", "api.test"))) == ADMIN
+    assert proxy.requests[-1][3]["Host"] == f"127.0.0.1:{proxy.port}"
+    failed = probe_of("--kubeconfig", config("wrong", "other.test")).ask(**WHO)
+    assert failed["err"]["code"] == 129
+
+
+class Tunnel:
+    """An HTTP proxy that knows CONNECT; also cuts what goes through it."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.asked, self.pairs = [], []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = client.recv(4096)
+            if not more:
+                return
+            head += more
+        self.asked.append(head.split(b"\r\n")[0].decode())
+        host, port = head.split()[1].decode().rsplit(":", 1)
+        there = socket.create_connection((host, int(port)))
+        self.pairs.append((client, there))
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        try:
+            while True:
+                for each in select.select([client, there], [], [])[0]:
+                    more = each.recv(65536)
+                    if not more:
+                        return
+                    (there if each is client else client).sendall(more)
+        except OSError:
+            pass
+        finally:
+            client.close()
+            there.close()
+
+    def cut(self):
+        for pair in self.pairs:
+            for each in pair:
+                try:
+                    each.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+        self.pairs.clear()
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+
+
+@pytest.fixture
+def tunnel():
+    made = Tunnel()
+    yield made
+    made.close()
+
+
+def through(cluster, tunnel, token, tmp_path):
+    return kubeconfig(tmp_path / "tunnel", cluster.plane.server, {"token": token},
+                      {"certificate-authority": str(cluster.keys.folder / "ca.crt"),
+                       "proxy-url": f"http://127.0.0.1:{tunnel.port}"})
+
+
+def test_proxy_url(cluster, tunnel, probe_of, admin_token, tmp_path):
+    assert who(probe_of("--kubeconfig", through(cluster, tunnel, admin_token, tmp_path))) == ADMIN
+    assert tunnel.asked == [f"CONNECT 127.0.0.1:{cluster.network.api_port} HTTP/1.1"]
+
+
+def test_http2_connection_breaks(cluster, tunnel, probe_of, admin_token, tmp_path):
+    """All that shares a connection goes on when it is cut under it, again and again."""
+    probe = probe_of("--kubeconfig", through(cluster, tunnel, admin_token, tmp_path))
+    there = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default"}
+    watch = probe.start(do="watch", **there, labels="broken=yes")
+    probe.until(watch, "synced")
+    for round_ in range(10):
+        numbers = [probe.start(do="create", **there, repeat=True, body={
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"b{round_}-{i}", "labels": {"broken": "yes"}}})
+            for i in range(20)]
+        time.sleep(0.005 * round_)
+        tunnel.cut()
+        for number in numbers:
+            made = probe.next(number, 30)
+            assert made["err"] is None or (made["reason"] == "AlreadyExists" and made["lost"]), made
+    seen = set()
+    while len(seen) < 200:
+        event = probe.next(watch, 30)
+        if event["event"] == "added":
+            assert event["name"] not in seen
+            seen.add(event["name"])
+    assert probe.ask(do="delete", **there, labels="broken=yes")["err"] is None
