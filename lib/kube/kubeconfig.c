@@ -301,7 +301,7 @@ static void read_env(const struct reader_node *list, struct strlist *env)
 static void check_version(const struct reader_node *exec, struct exec_spec *spec)
 {
     static const char group[] = "client.authentication.k8s.io/";
-    struct reader_node at;
+    struct reader_node at, mode;
     if (!spec->api_version) {
         reader_fail_key(exec, "command", "expected apiVersion beside it: %sv1", group);
         return;
@@ -314,7 +314,7 @@ static void check_version(const struct reader_node *exec, struct exec_spec *spec
                     "expected %sv1 or v1beta1; write this user anew with a current version of "
                     "the program that made it",
                     group);
-    else if (!spec->interactive && strcmp(version, "v1") == 0)
+    else if (!reader_get(exec, "interactiveMode", &mode) && strcmp(version, "v1") == 0)
         reader_fail(&at, "v1 expects interactiveMode: Never, IfAvailable or Always");
     if (!spec->interactive)
         spec->interactive = EXEC_IF_AVAILABLE;
@@ -342,10 +342,11 @@ static void read_exec(const struct part *part, const struct reader_node *exec,
 {
     struct reader_node at;
     int mode = -1;
+    if (reader_object(exec) < 0)
+        return;
     struct exec_spec *spec = calloc(1, sizeof *spec);
-    if (!spec || reader_object(exec) < 0) {
-        free(spec);
-        reader_fail(exec, "cannot be read");
+    if (!spec) {
+        reader_fail(exec, "out of memory");
         return;
     }
     config->exec = spec;

@@ -126,7 +126,7 @@ static void test_refused(void **state)
         {USER("{client-key-data: YQ==}"), "client-certificate and client-key together"},
         {USER("{username: a, password: b}"), "no basic authentication since 1.19"},
         {USER("{auth-provider: {name: gcp}}"), "removed from Kubernetes in 1.26"},
-        {USER("{exec: 3}"), "expected an object"},
+        {USER("{exec: 3}"), "expected a mapping"},
         {USER("{exec: {" V1 ", interactiveMode: Never}}"), "expected a command"},
         {EXEC("interactiveMode: Never"), "expected apiVersion beside it"},
         {EXEC("apiVersion: client.authentication.k8s.io/v1alpha1"), "v1 or v1beta1; write"},
