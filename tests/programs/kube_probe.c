@@ -18,13 +18,13 @@
 #include "lib/kube/stream.h"
 #include "lib/kube/watch.h"
 
-#define WATCHES_MAX 4096
+#define TASKS_MAX 4096
 
 struct probe {
     struct event_base *base;
     struct kube_client *client;
     struct evbuffer *input;
-    struct task *open[WATCHES_MAX]; /* watches and streams by id */
+    struct task *open[TASKS_MAX]; /* by id */
 };
 
 struct task { /* of one line; owned by what it started */
@@ -32,7 +32,6 @@ struct task { /* of one line; owned by what it started */
     struct probe *probe;
     struct kube_watch *watch;
     struct kube_stream *stream;
-    struct kube_call *call;
     bool whole;      /* events show the whole object */
     bool free_first; /* the watch is freed in its first callback */
 };
@@ -63,7 +62,16 @@ static struct task *task_new(struct probe *probe, const json_t *line)
         abort();
     task->probe = probe;
     task->id = json_integer_value(json_object_get(line, "id"));
+    probe->open[task->id % TASKS_MAX] = task;
     return task;
+}
+
+static void task_close(struct task *task)
+{
+    task->probe->open[task->id % TASKS_MAX] = NULL;
+    kube_watch_free(task->watch);
+    kube_stream_free(task->stream);
+    free(task);
 }
 
 static void on_answer(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
@@ -165,15 +173,6 @@ static int do_delete(struct probe *p, const json_t *line, struct drarun_error *e
     return kube_delete(p->client, &target, &options, on_answer, task_new(p, line), NULL, err);
 }
 
-static void task_close(struct task *task)
-{
-    task->probe->open[task->id % WATCHES_MAX] = NULL;
-    kube_watch_free(task->watch);
-    kube_stream_free(task->stream);
-    kube_call_cancel(task->call);
-    free(task);
-}
-
 static void say_object(struct task *task, const char *event, const json_t *object)
 {
     say(task, event,
@@ -238,7 +237,6 @@ static int do_watch(struct probe *p, const json_t *line, struct drarun_error *er
     };
     task->whole = json_is_true(json_object_get(line, "whole"));
     task->free_first = json_is_true(json_object_get(line, "freeFirst"));
-    p->open[task->id % WATCHES_MAX] = task;
     return kube_watch_new(p->client, &options,
                           json_is_true(json_object_get(line, "trim")) ? &trimmed : &events, task,
                           &task->watch, err);
@@ -267,7 +265,6 @@ static int do_stream(struct probe *p, const json_t *line, struct drarun_error *e
                                    .query = text(line, "query"),
                                    .timeout_ms =
                                        json_integer_value(json_object_get(line, "timeout_ms"))};
-    p->open[task->id % WATCHES_MAX] = task;
     return kube_stream_open(p->client, &request, &events, task, &task->stream, err);
 }
 
@@ -280,14 +277,13 @@ static int do_log(struct probe *p, const json_t *line, struct drarun_error *err)
                            .pod = text(line, "name"),
                            .follow = json_is_true(json_object_get(line, "follow")),
                            .tail = -1};
-    p->open[task->id % WATCHES_MAX] = task;
     return kube_log_open(p->client, &log, &events, task, &task->stream, err);
 }
 
 /* {"do": "close", "which": ID}, {"do": "pause", "which": ID, "pause": true} */
 static int do_close(struct probe *p, const json_t *line, struct drarun_error *err)
 {
-    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % WATCHES_MAX];
+    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % TASKS_MAX];
     (void)err;
     if (task)
         task_close(task);
@@ -296,7 +292,7 @@ static int do_close(struct probe *p, const json_t *line, struct drarun_error *er
 
 static int do_pause(struct probe *p, const json_t *line, struct drarun_error *err)
 {
-    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % WATCHES_MAX];
+    struct task *task = p->open[json_integer_value(json_object_get(line, "which")) % TASKS_MAX];
     (void)err;
     if (task)
         kube_stream_pause(task->stream, json_is_true(json_object_get(line, "pause")));
@@ -316,7 +312,7 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
                   !err && kube_serves(served, "", "v1", "pods/log"), "nonsense",
                   !err && kube_serves(served, "batch", "v1", "nonsense"), "one", one ? one : "",
                   length));
-    free(task);
+    task_close(task);
 }
 
 static int do_discover(struct probe *p, const json_t *line, struct drarun_error *err)
@@ -334,7 +330,7 @@ static int do_counts(struct probe *p, const json_t *line, struct drarun_error *e
         json_pack("{s:I, s:I, s:I, s:I, s:I}", "reads", (json_int_t)n.reads, "writes",
                   (json_int_t)n.writes, "watches", (json_int_t)n.watches, "retries",
                   (json_int_t)n.retries, "connections", (json_int_t)n.connections));
-    free(task);
+    task_close(task);
     return 0;
 }
 
@@ -378,7 +374,7 @@ static int run(struct probe *p, const struct kube_config *config, struct drarun_
         event_add(input, NULL);
         event_base_dispatch(p->base);
     }
-    for (size_t i = 0; i < WATCHES_MAX; i++)
+    for (size_t i = 0; i < TASKS_MAX; i++)
         if (p->open[i])
             task_close(p->open[i]);
     kube_client_free(p->client);
