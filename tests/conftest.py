@@ -8,6 +8,7 @@ from support import leftovers
 from support.agents import Agents
 from support.build import BUILD, SANITIZE, SOURCE
 from support.cluster import Cluster
+from support.cluster_jobs import in_namespace
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
 from support.pods import Pod
@@ -102,6 +103,13 @@ def control_plane():
 def cluster():
     """A Kubernetes with two real nodes."""
     with Cluster(nodes=2) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(cluster, drarun, tmp_path, request):
+    """Jobs in a namespace of the test's own that must be as it was once they, their launchers and owners are gone."""
+    with in_namespace(cluster, drarun, tmp_path, request.node.name) as made:
         yield made
 
 

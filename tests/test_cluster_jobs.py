@@ -2,26 +2,8 @@
 """Jobs on two real nodes: from `drarun run` to the exit status, and nothing left behind."""
 import pytest
 
-from support.cluster_jobs import Jobs
-
 HELLO = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on worker $GROUP_RANK; echo to stderr >&2"]
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
-
-
-@pytest.fixture
-def jobs(cluster, drarun, tmp_path, request):
-    """The namespace must be as it was once the job, its launcher and its owner are gone."""
-    cluster.image("drarun")
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name.lower())[-40:].strip("-")
-    with cluster.clean_namespace(name) as namespace:
-        yield Jobs(cluster, drarun, namespace, tmp_path)
-        owners = cluster.api.ok("GET", f"/apis/batch/v1/namespaces/{name}/jobs")["items"]
-        for each in owners:
-            cluster.api.delete("batch/v1", "Job", each["metadata"]["name"], name)
-        for kind, api in (("ServiceAccount", "v1"), ("Role", "rbac.authorization.k8s.io/v1"),
-                          ("RoleBinding", "rbac.authorization.k8s.io/v1")):
-            cluster.api.delete(api, kind, "drarun-launcher", name)
-        cluster.api.delete("networking.k8s.io/v1", "NetworkPolicy", "drarun", name)
 
 
 @MODES

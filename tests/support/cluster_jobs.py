@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun on a cluster of the tests: jobs run from where the API server and the pods are reached."""
+import contextlib
 import json
 
 from .build import SLOWER
@@ -33,3 +34,19 @@ class Jobs:
         """The status document, as the launcher wrote it last."""
         found = self.cluster.api.get("v1", "ConfigMap", f"{name}-status", self.namespace.name)
         return json.loads(found["data"]["status.json"]) if found and "status.json" in found["data"] else None
+
+
+@contextlib.contextmanager
+def in_namespace(cluster, drarun, folder, test):
+    """Jobs in a namespace that must be as it was once the owners of all jobs are gone."""
+    cluster.image("drarun")
+    name = "".join(c if c.isalnum() else "-" for c in test.lower())[-40:].strip("-")
+    with cluster.clean_namespace(name) as namespace:
+        yield Jobs(cluster, drarun, namespace, folder)
+        owners = cluster.api.ok("GET", f"/apis/batch/v1/namespaces/{name}/jobs")["items"]
+        for each in owners:
+            cluster.api.delete("batch/v1", "Job", each["metadata"]["name"], name)
+        for kind, api in (("ServiceAccount", "v1"), ("Role", "rbac.authorization.k8s.io/v1"),
+                          ("RoleBinding", "rbac.authorization.k8s.io/v1")):
+            cluster.api.delete(api, kind, "drarun-launcher", name)
+        cluster.api.delete("networking.k8s.io/v1", "NetworkPolicy", "drarun", name)
