@@ -50,6 +50,10 @@ const json_t *job_inspection(const struct job *job, uint32_t worker);
 int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err);
 struct launch_message *job_launch(struct job *job, struct drarun_error *err);
 
+/* Asks every agent what its worker does; answers come to request_pods.vitals. ranks: each rank's
+ * state and place in the kernel, too. */
+void job_ask_vitals(struct job *job, bool ranks);
+
 /* Why it ended; borrowed. */
 const struct cause *job_cause(const struct job *job);
 void job_facts(const struct job *job, struct job_facts *ret_facts);

@@ -107,6 +107,21 @@ static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *i
     agent->inspection = document;
 }
 
+void job_ask_vitals(struct job *job, bool ranks)
+{
+    Drarun__Wire__VitalsRequest request = DRARUN__WIRE__VITALS_REQUEST__INIT;
+    request.ranks = ranks;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(VITALS_REQUEST, vitals_request, &request);
+    agents_send(job, &envelope);
+}
+
+static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vitals)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    if (pods && pods->vitals)
+        pods->vitals(pods->arg, agent->index, vitals);
+}
+
 /* All ranks get SIGTERM and their time to save what they have; the job is over. */
 static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted)
 {
@@ -254,6 +269,7 @@ static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__
     case DRARUN__WIRE__ENVELOPE__BODY_PONG:
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT_ACK:
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
+    case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
         return AGENT_TELL;
     case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
     case DRARUN__WIRE__ENVELOPE__BODY_ABORT:
@@ -296,6 +312,9 @@ static void take(struct agent *agent, const Drarun__Wire__Envelope *message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_INSPECTION:
         on_inspection(agent, message->inspection);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
+        on_vitals(agent, message->vitals);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
         on_evicted(agent, message->evicted);

@@ -27,6 +27,7 @@ struct request_program {
 struct event_base;
 struct job;
 struct tls_key;
+struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 
 /* Agents in pods of a cluster, all of which listen already. Everything is borrowed. */
 struct request_pods {
@@ -42,6 +43,8 @@ struct request_pods {
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
      * (job_inspection, job_launch). A refusal ends the job. May be NULL. */
     int (*prepare)(void *arg, struct job *job, struct drarun_error *err);
+    /* An answer to job_ask_vitals; borrowed. May be NULL. */
+    void (*vitals)(void *arg, uint32_t worker, const struct Drarun__Wire__Vitals *vitals);
     void (*started)(void *arg); /* the ranks have been started; may be NULL */
     void *arg;
 };

@@ -63,6 +63,24 @@ def test_derived_environment(pod):
     assert len(masks) == 2 and "1" in masks
 
 
+def test_vitals(pod):
+    """What a busy rank and a sleeping one do, and what the worker moves."""
+    some = pod(**JOB)
+    caller = some.call()
+    assert caller.line().startswith("hello")
+    caller.inspection()
+    caller.say("launch echo up; if [ $RANK = 0 ]; then while :; do :; done; else sleep 60; fi")
+    assert sorted(caller.line() for _ in range(2)) == ["rank 0 up", "rank 1 up"]
+    time.sleep(0.5)
+    caller.say("vitals")
+    words = dict(word.split("=") for word in caller.line().split()[1:])
+    assert int(words["output"]) == 6 and int(words["cpu"]) >= 30000
+    assert caller.line().startswith("rank 0 is R: sh in ")
+    assert caller.line().startswith("rank 1 is S: ")
+    caller.say("end")
+    assert caller.line() == "done"
+
+
 # ---- whom it serves ----
 
 @pytest.mark.parametrize("wanted,words", [

@@ -283,6 +283,9 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
     case DRARUN__WIRE__ENVELOPE__BODY_END:
         on_end(agent, message->end);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_VITALS_REQUEST:
+        agent_send_vitals(agent, message->vitals_request->ranks);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_PING:
         on_pong_due(agent);
         break;

@@ -80,9 +80,10 @@ struct agent {
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
-    bool out_of_order;  /* something may be left in shared memory */
-    bool mpi_library;   /* a rank had an MPI library loaded */
-    struct event *look; /* for that */
+    bool out_of_order;     /* something may be left in shared memory */
+    uint64_t output_bytes; /* of all ranks */
+    bool mpi_library;      /* a rank had an MPI library loaded */
+    struct event *look;    /* for that */
     struct event *still_running;
     struct topology *topology;
     struct shm_clean *shm;
@@ -117,6 +118,9 @@ void agent_clean(struct agent *agent);
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err);
 bool agent_mpirun_serves(const struct agent *agent); /* its rank is the server */
 void agent_mpirun_ended(struct agent *agent);        /* rank 0 has */
+
+/* agent_vitals.c */
+void agent_send_vitals(struct agent *agent, bool ranks);
 
 /* agent_report.c */
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);

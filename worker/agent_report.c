@@ -194,6 +194,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
 {
     struct agent *agent = arg;
     Drarun__Wire__Output message = DRARUN__WIRE__OUTPUT__INIT;
+    agent->output_bytes += length;
     message.rank = rank;
     message.stream = stream == RANK_STDOUT ? DRARUN__WIRE__STREAM__STREAM_STDOUT
                                            : DRARUN__WIRE__STREAM__STREAM_STDERR;

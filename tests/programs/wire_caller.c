@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher by hand: wire_caller ADDR:PORT KEY-FILE JOB ATTEMPT WORKER GENERATION [PATH...]
  * says hello (asking for PATHs in the inspection), prints a line for each message, and sends what
- * lines on stdin say: "end", "launch" (two ranks of `env`, with
+ * lines on stdin say: "end", "vitals", "launch [COMMAND]" (two ranks of it, else of `env`, with
  * something derived on every level). Leaves when the agent closes ("closed WHY"), or at the end of
  * stdin.
  */
@@ -43,6 +43,19 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
                 start = i + 1;
             }
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
+        printf("vitals cpu=%llu output=%llu loop=%llu\n",
+               (unsigned long long)message->vitals->cpu_us,
+               (unsigned long long)message->vitals->output_bytes,
+               (unsigned long long)message->vitals->loop_bytes);
+        for (size_t i = 0; i < message->vitals->n_ranks; i++)
+            printf("rank %u is %s: %s in %s\n", message->vitals->ranks[i]->rank,
+                   message->vitals->ranks[i]->state, message->vitals->ranks[i]->name,
+                   message->vitals->ranks[i]->wchan);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_READY:
+    case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         printf("done\n");
         break;
@@ -62,9 +75,17 @@ static void on_closed(struct channel *channel, const struct drarun_error *err, v
 
 static const char *job, *attempt;
 
-static void launch(struct channel *channel)
+static void ask_vitals(struct channel *channel)
 {
-    char *argv[] = {(char *)"sh", (char *)"-c", (char *)"env; taskset -p $$"};
+    Drarun__Wire__VitalsRequest request = DRARUN__WIRE__VITALS_REQUEST__INIT;
+    request.ranks = true;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(VITALS_REQUEST, vitals_request, &request);
+    channel_send(channel, &envelope);
+}
+
+static void launch(struct channel *channel, char *command)
+{
+    char *argv[] = {(char *)"sh", (char *)"-c", command ? command : (char *)"env; taskset -p $$"};
     char *set[] = {(char *)"FROM_SPEC=spec"}, *prepend[] = {(char *)"TEST_PATH=/derived"};
     char *defaults[] = {(char *)"A=all", (char *)"B=all", (char *)"OWN=derived"};
     char *worker[] = {(char *)"A=worker"}, *rank[] = {(char *)"A=rank"};
@@ -99,14 +120,16 @@ static void launch(struct channel *channel)
 static void on_stdin(evutil_socket_t fd, short what, void *arg)
 {
     struct channel *channel = arg;
-    char text[64];
+    char text[256];
     ssize_t n = read(fd, text, sizeof text - 1);
     (void)what;
     if (n <= 0)
         _exit(0);
     text[n] = '\0';
     if (strncmp(text, "launch", 6) == 0)
-        launch(channel);
+        launch(channel, strchr(text, ' '));
+    if (strncmp(text, "vitals", 6) == 0)
+        ask_vitals(channel);
     if (strncmp(text, "end", 3) != 0)
         return;
     Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
