@@ -16,7 +16,7 @@ from .daemon import Daemon
 from .devices import CLASSES, Driver, fake_machine
 from .keys import Authority
 from .network import Bridge, Loopback
-from .node import Node
+from .node import Node, cgroups
 from .objects import Namespace, held_to_be_clean
 from .plane import Plane
 from .pods import Pod, cut
@@ -32,6 +32,7 @@ def fetched():
     return Path(run.stdout.strip()), ""
 
 
+@functools.cache
 def missing(nodes):
     """Why this machine cannot have such a cluster, or None."""
     programs, reason = fetched()
@@ -40,9 +41,18 @@ def missing(nodes):
     for word in ("openssl", "setpriv", *(("ip", "nsenter", "unshare", "busybox") if nodes else ())):
         if not shutil.which(word):
             return f"no {word}; run scripts/setup --test"
-    if nodes and os.getuid() != 0:
+    return _no_nodes() if nodes else None
+
+
+def _no_nodes():
+    if os.getuid() != 0:
         return "nodes of a cluster are made of namespaces and cgroups, which needs root"
-    return None
+    for where in cgroups().values():
+        if not os.access(where, os.W_OK):
+            return f"{where} cannot be written, and nodes of a cluster are cgroups"
+    run = subprocess.run(["unshare", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "true"],
+                         capture_output=True, text=True)
+    return f"cannot make namespaces: {run.stderr.strip()}" if run.returncode else None
 
 
 class Cluster:
