@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a job's creation to its ranks' work, and from their end to the prompt, beside a plain Indexed Job."""
+import statistics
+
+from bed import IMAGE, OURS, realtime_of
+from report import SPREAD_COLUMNS, spread_cells
+
+SPEC = {"image": IMAGE, "command": ["mpi-times"]}
+MODES = {"drarun run": (), "drarun run --here": ("--here",)}
+FLOOR, MPI_INIT = "plain Indexed Job: last container started", "MPI_Init in one pod"
+
+
+class Failed(Exception):
+    """A run that gives no times."""
+
+
+def stamps(out, ranks):
+    """[(init begin, init end, finalize end)] of mpi_times.c, in ns of CLOCK_MONOTONIC."""
+    found = [line.split() for line in out.splitlines() if line.startswith("mpi ")]
+    if len(found) != ranks:
+        raise Failed(f"{len(found)} of {ranks} ranks told their times: {out[-300:]}")
+    return [(int(each[4]), int(each[5]), int(each[7])) for each in found]
+
+
+class Rows:
+    """What one number of workers gives: lists of milliseconds by row."""
+
+    def __init__(self):
+        self.values, self.failures = {}, []
+
+    def add(self, row, begin, end):
+        self.values.setdefault(row, []).append(1000 * (end - begin))
+
+    def median(self, row):
+        return statistics.median(self.values[row]) if self.values.get(row) else None
+
+
+def created(bed, mark, namespace):
+    """When the server got the request that makes the job's owner."""
+    return min(each.received for each in bed.audit.requests(since=mark, namespace=namespace, verb="create")
+               if each.resource in ("jobs", "configmaps"))
+
+
+def plain(bed, workers, rows):
+    with bed.namespace() as namespace:
+        mark = bed.audit.mark()
+        bed.api.make({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain", "namespace": namespace},
+                      "spec": {"parallelism": workers, "completions": workers, "completionMode": "Indexed",
+                               "backoffLimit": 0, "template": {"spec": {
+                                   "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [
+                                       {"name": "main", "image": IMAGE, "command": ["sleep", "1000"]}]}}}})
+        bed.cluster.wait(f"{workers} pods do not start", lambda: len(bed.containers(namespace)) == workers, 60)
+        rows.add(FLOOR, created(bed, mark, namespace), max(bed.containers(namespace).values()))
+
+
+def bare(bed, workers, rows):
+    """All ranks under Open MPI's own mpirun in one pod."""
+    with bed.namespace() as namespace:
+        pod = bed.cluster.pod("bare", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", workers, "mpi-times"],
+                              namespace=namespace, image=IMAGE).make()
+        times = stamps(pod.ended(), workers)
+        rows.add(MPI_INIT, min(each[0] for each in times) / 1e9, max(each[1] for each in times) / 1e9)
+        pod.delete(0)
+
+
+def ours(bed, workers, rows, mode):
+    with bed.namespace() as namespace:
+        bed.install(namespace)
+        mark = bed.audit.mark()
+        outcome = bed.run(namespace, {**SPEC, "workers": workers}, *MODES[mode])
+        if outcome.status != 0:
+            raise Failed(f"{mode}: status {outcome.status}: {outcome.err[-300:]}")
+        times = stamps(outcome.out, workers)
+        passed = realtime_of(max(each[1] for each in times))
+        first = created(bed, mark, namespace)
+        pods = [when for pod, when in bed.containers(namespace).items() if pod.startswith("job-w-")]
+        rows.add(f"{mode}: command to job created", outcome.began, first)
+        rows.add(f"{mode}: job created to last worker started", first, max(pods))
+        rows.add(f"{mode}: job created to all past MPI_Init", first, passed)
+        rows.add(f"{mode}: last worker started to all past MPI_Init", max(pods), passed)
+        rows.add(f"{mode}: MPI_Init, first rank in to last rank out", min(each[0] for each in times) / 1e9,
+                 max(each[1] for each in times) / 1e9)
+        rows.add(f"{mode}: last rank's end to the prompt", realtime_of(max(each[2] for each in times)), outcome.ended)
+        assert all(request.code != 409 for request in bed.audit.requests(since=mark, agent=OURS, namespace=namespace))
+
+
+def measure(bed, workers, rounds):
+    """The contenders in turn, the order reversed every other round; the round before the first warms up."""
+    turns = [plain, bare, *[lambda bed, n, rows, mode=mode: ours(bed, n, rows, mode) for mode in MODES]]
+    rows = Rows()
+    for number in range(-1, rounds):
+        for turn in turns if number % 2 == 0 else turns[::-1]:
+            try:
+                turn(bed, workers, rows)
+            except Failed as failed:
+                rows.failures.append(str(failed))
+        if number < 0:
+            rows.values.clear()
+    return rows
+
+
+def goals(rows):
+    """{row: milliseconds at most}, where the run gave what they are made of."""
+    floor, own = rows.median(FLOOR), rows.median(MPI_INIT)
+    found = {f"{mode}: last rank's end to the prompt": 100 for mode in MODES}
+    if floor is not None and own is not None:
+        for mode in MODES:
+            found[f"{mode}: job created to all past MPI_Init"] = floor + own + 150
+            found[f"{mode}: last worker started to all past MPI_Init"] = own + 100
+    return found
+
+
+def run(bed, report, scale):
+    for workers in scale.workers:
+        rows = measure(bed, workers, scale.rounds)
+        report.heading(f"{workers} workers, one rank each, two nodes: milliseconds")
+        report.table(["what", *SPREAD_COLUMNS, "goal", "verdict"])
+        limits = goals(rows)
+        for row, values in sorted(rows.values.items()):
+            goal = limits.get(row)
+            verdict = report.verdict(f"{workers} workers, {row}", rows.median(row), goal) if goal else ""
+            report.row(row, *spread_cells(values), f"{goal:.0f}" if goal else "-", verdict)
+        for text in rows.failures:
+            report.missed.append(f"{workers} workers: {text}")
