@@ -60,8 +60,13 @@ struct cluster_job { /* a verb on one job */
     int64_t timeout_ms; /* wait; 0: none */
 };
 
+struct cluster_kind;
+
 /* Each returns the exit status, having said everything. */
 struct cluster_api {
+    /* Objects as they are now (cluster/snapshot.h): 0 or -errno. */
+    int (*read)(const struct cluster_choice *choice, const struct cluster_kind *kinds, size_t count,
+                struct drarun_error *err);
     int (*run)(const struct cluster_run *run);
     int (*list)(const struct cluster_job *job);
     int (*status)(const struct cluster_job *job);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/cluster_api.h"
 #include "launcher/cluster_files.h"
 #include "launcher/plan_text.h"
 #include "launcher/profile_file.h"
@@ -18,11 +19,13 @@ struct options {
     struct strlist slices, nodes, classes, claims;
     const char *output, *nccl_version, *profiles;
     uint32_t workers;
-    bool explain, help;
+    struct cluster_choice cluster;
+    bool live, explain, help;
 };
 
 #define FIELD(name) offsetof(struct options, name)
 
+static const char live[] = "The cluster itself, as with kubectl";
 static const char cluster[] = "The cluster, from files as kubectl get ... -o json or yaml prints";
 static const char output[] = "Output";
 
@@ -56,6 +59,24 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(claims),
      .help = "ResourceClaims that are there already: what they hold is\ntaken"},
+    {.name = "live",
+     .group = live,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(live),
+     .help = "instead of files the cluster as it is now; implied by\nthe next two"},
+    {.name = "context",
+     .value = "NAME",
+     .group = live,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.context),
+     .help = "of the kubeconfig (default: the current one)"},
+    {.name = "kubeconfig",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = live,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.kubeconfig),
+     .help = "default: $KUBECONFIG, else ~/.kube/config"},
     {.name = "workers",
      .value = "N",
      .group = cluster,
@@ -146,6 +167,8 @@ static int read_cluster(const struct options *options, const struct objects *obj
                                          {"DeviceClass", objects->classes},
                                          {"ResourceClaim", objects->claims},
                                          {"DeviceTaintRule", objects->rules}};
+    if (options->live)
+        return cluster_api()->read(&options->cluster, kinds, ARRAY_LEN(kinds), err);
     int rc = cluster_files_read(&options->slices, kinds, ARRAY_LEN(kinds), err);
     if (rc == 0)
         rc = cluster_files_read(&options->nodes, &kinds[1], 1, err);
@@ -171,12 +194,13 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
         rc = profile_file_load(options->profiles, &profiles, err);
     if (rc == 0)
         rc = spec_use_profiles(spec, &profiles, err);
-    if (rc == 0 && options->slices.count > 0)
+    bool known = options->live || options->slices.count > 0;
+    if (rc == 0 && known)
         rc = slices_read(documents, &slices, err);
     labels = cluster_node_labels(nodes);
     struct preview_input input = {
         .spec = spec,
-        .slices = options->slices.count > 0 ? &slices : NULL,
+        .slices = known ? &slices : NULL,
         .classes = classes,
         .node_labels = labels,
         .claims = claims,
@@ -186,7 +210,7 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
     };
     if (rc == 0)
         rc = show_plan(options, &input, err);
-    if (options->slices.count > 0)
+    if (known)
         slices_done(&slices);
     profiles_done(&profiles);
     return rc;
@@ -209,19 +233,31 @@ static int plan_file(const char *file, const struct options *options)
     return error_exit_status(err.kind);
 }
 
+static int check(struct options *options, struct drarun_error *err)
+{
+    options->live |= options->cluster.context || options->cluster.kubeconfig;
+    if (options->live && options->slices.count > 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--slices and --live (--context, --kubeconfig): give one of them");
+    return 0;
+}
+
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
     struct drarun_error err = {0};
     const char *file = NULL;
     int status;
-    if (verb_parse_file(&verb_plan, argc, argv, &options, &options.help, &file, &err) < 0) {
+    if (verb_parse_file(&verb_plan, argc, argv, &options, &options.help, &file, &err) < 0 ||
+        check(&options, &err) < 0) {
         log_error("plan: %s", err.text);
         status = error_exit_status(err.kind);
     } else if (options.help) {
         struct buf out = BUF_INIT;
         verb_help(&verb_plan, &out);
         status = verb_write("plan", &out);
+    } else if (options.live && !cluster_api()) {
+        status = cluster_become(argv - 2);
     } else {
         status = plan_file(file, &options);
     }

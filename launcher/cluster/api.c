@@ -18,6 +18,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/show.h"
+#include "launcher/cluster/snapshot.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -340,9 +341,24 @@ static int cancel(const struct cluster_job *job)
     return with_cluster(job, do_cancel);
 }
 
+static int read_objects(const struct cluster_choice *choice, const struct cluster_kind *kinds,
+                        size_t count, struct drarun_error *err)
+{
+    struct cluster cluster;
+    int rc = open_cluster(choice, &cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = cluster_discover(&cluster, err);
+    if (rc == 0)
+        rc = snapshot_read(&cluster, kinds, count, err);
+    cluster_close(&cluster);
+    return rc;
+}
+
 const struct cluster_api *cluster_api(void)
 {
     static const struct cluster_api api = {
+        .read = read_objects,
         .run = run,
         .list = list,
         .status = status,

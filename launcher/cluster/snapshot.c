@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/snapshot.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static const struct {
+    const char *kind;
+    const struct kube_resource *resource;
+} known[] = {
+    {"ResourceSlice", &kube_resource_slices},
+    {"Node", &kube_nodes},
+    {"DeviceClass", &kube_device_classes},
+    {"ResourceClaim", &kube_resource_claims},
+};
+
+static bool find(const struct cluster *cluster, const char *kind,
+                 struct kube_resource *ret_resource)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (strcmp(kind, known[i].kind) != 0)
+            continue;
+        *ret_resource = *known[i].resource;
+        if (strcmp(ret_resource->group, "resource.k8s.io") == 0)
+            ret_resource->version = strchr(claims_api_version(cluster->api), '/') + 1;
+        return true;
+    }
+    return false;
+}
+
+static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
+                     const struct kube_resource *resource, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = resource};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    size_t i;
+    json_t *item;
+    int rc = cluster_list(cluster, &target, NULL, &list, err);
+    json_array_foreach(json_object_get(list, "items"), i, item)
+    {
+        if (rc == 0 && json_array_append(kind->objects, item) < 0)
+            rc = error_set(err, ENOMEM, "out of memory");
+    }
+    return rc;
+}
+
+int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
+                  struct drarun_error *err)
+{
+    if (!cluster->api)
+        return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP, "%s serves no resource.k8s.io",
+                          kube_config_server(cluster->config));
+    for (size_t i = 0; i < count; i++) {
+        struct kube_resource resource;
+        struct drarun_error missing = {0};
+        if (!find(cluster, kinds[i].kind, &resource))
+            continue;
+        int rc = read_kind(cluster, &kinds[i], &resource, &missing);
+        if (rc < 0 && (i == 0 || (rc != -EACCES && rc != -ENOENT)))
+            return error_kind(err, missing.kind, missing.code, "%s", missing.text);
+        if (rc < 0)
+            log_note("%s; done without", missing.text);
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the cluster as they are now, for verbs that else read them from files. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_SNAPSHOT_H
+#define DRARUN_LAUNCHER_CLUSTER_SNAPSHOT_H
+
+#include "launcher/cluster/cluster.h"
+#include "launcher/cluster_files.h"
+
+/* Adds the objects of these kinds, of all namespaces. The first kind must be readable; what else
+ * may not be read, or is not served, is said and left out. Runs the loop. */
+int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
+                  struct drarun_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun plan on a cluster as it is now, against the same objects from files."""
+import json
+
+import pytest
+
+JOB = {"workers": 1, "image": "i", "command": ["c"], "devices": {
+    "gpus": {"count": 2, "class": "gpu.nvidia.com"},
+    "nics": {"count": 2, "class": "dranet", "selector": 'device.attributes["dra.net"].rdma == true'}}}
+
+
+@pytest.fixture(scope="module")
+def nodes(control_plane):
+    control_plane.fake_nodes(2, "a4-highgpu-8g", prefix="live")
+    return control_plane
+
+
+def plan(drarun, cluster, tmp_path, *options, spec=JOB):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"spec": spec}))
+    return drarun("plan", path, *options, under=cluster.under)
+
+
+def test_live_is_as_from_files(drarun, nodes, tmp_path):
+    config = nodes.kubeconfig()
+    live = plan(drarun, nodes, tmp_path, "--kubeconfig", config, "--output", "json").ok()
+    captured = tmp_path / "captured.json"
+    captured.write_text(nodes.kubectl("get", "resourceslices,nodes,deviceclasses", "-o", "json"))
+    claims = tmp_path / "claims.json"
+    claims.write_text(nodes.kubectl("get", "resourceclaims", "-A", "-o", "json"))
+    files = plan(drarun, nodes, tmp_path, "--slices", captured, "--output", "json").ok()
+    assert json.loads(live.out)["workers"] == json.loads(files.out)["workers"]
+
+
+def test_no_room_is_said(drarun, nodes, tmp_path):
+    spec = json.loads(json.dumps(JOB))
+    spec["devices"]["nics"]["selector"] = 'device.attributes["dra.net"].mtu == 1'
+    result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=spec)
+    assert result.rc == 75 and "mtu == 1" in result.out
+
+
+def test_who_may_not_read_slices_is_told(drarun, nodes, tmp_path):
+    result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig("nobody"))
+    assert result.rc == 69 and "resourceslices" in result.err and "403" in result.err
+
+
+def test_files_or_cluster(drarun, nodes, tmp_path):
+    result = plan(drarun, nodes, tmp_path, "--live", "--slices", "x")
+    assert result.rc == 64 and "give one of them" in result.err
