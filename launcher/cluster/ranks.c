@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/rankenv.h"
 #include "jobs/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
 #define RADIX 8
 #define KILL_AFTER_MS 5000
+#define ORPHAN_WAIT_MS 60000 /* for the next launcher, where this one is lost */
 
 static void add_texts(struct strlist *list, const json_t *texts)
 {
@@ -63,13 +65,13 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
                                                           : 0;
 }
 
-static uint32_t ranks_per_worker(const struct ranks_facts *facts)
+static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct strlist *argv)
 {
+    bool starts_others = facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
+                         (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
     if (facts->spec->ranks_per_worker > 0)
         return facts->spec->ranks_per_worker;
-    if (facts->spec->launch != SPEC_LAUNCH_PMIX)
-        return 1; /* torchrun and mpirun start the others themselves */
-    return facts->gpus > 0 ? facts->gpus : 1;
+    return starts_others || facts->gpus == 0 ? 1 : facts->gpus;
 }
 
 int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods,
@@ -91,7 +93,8 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     r->request = (struct job_request){
         .programs = &r->program,
         .program_count = 1,
-        .per_worker = ranks_per_worker(facts),
+        .per_worker = ranks_per_worker(facts, &r->argv),
+        .orphan_wait_ms = ORPHAN_WAIT_MS,
         .radix = RADIX,
         .bind = "none",
         .pods = &r->pods,
