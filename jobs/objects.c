@@ -79,10 +79,22 @@ static json_t *launcher_failure_policy(void)
                      "NotIn", "values", crash_statuses());
 }
 
-json_t *object_key_variable(const struct job_spec *spec)
+/* kubelets keep an immutable Secret by its name for as long as a pod that uses it is there: were
+ * the name used again, the next job's pods could get the last one's key. */
+static json_t *secret_name(const struct job_spec *spec, const struct render_options *options)
+{
+    return options->secret ? json_string(options->secret) : json_sprintf("%s-key", spec->name);
+}
+
+json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options)
 {
     return json_pack("{s:s, s:{s:{s:o, s:s}}}", "name", "DRARUN_KEY", "valueFrom", "secretKeyRef",
-                     "name", json_sprintf("%s-key", spec->name), "key", "key");
+                     "name", secret_name(spec, options), "key", "key");
+}
+
+static json_t *plain_variable(const char *name, json_t *value_take)
+{
+    return json_pack("{s:s, s:o}", "name", name, "value", value_take);
 }
 
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
@@ -93,10 +105,11 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
     json_t *container =
-        json_pack("{s:s, s:s, s:[s, s], s:[s, s], s:[o, {s:s, s:s}], s:o}", "name", "launcher",
-                  "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
-                  "env", object_key_variable(spec), "name", "DRARUN_IMAGE", "value", image,
-                  "securityContext", security);
+        json_pack("{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o], s:o}", "name", "launcher", "image",
+                  image, "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
+                  object_key_variable(spec, options),
+                  plain_variable("DRARUN_SECRET", secret_name(spec, options)),
+                  plain_variable("DRARUN_IMAGE", json_string(image)), "securityContext", security);
     return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
                      object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
                      "restartPolicy", "Never", "enableServiceLinks", 0, "containers", container);
@@ -119,8 +132,7 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
 
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options)
 {
-    json_t *object =
-        object_new(spec, options, "v1", "Secret", json_sprintf("%s-key", spec->name), true);
+    json_t *object = object_new(spec, options, "v1", "Secret", secret_name(spec, options), true);
     object = with_take(object, "immutable", json_true());
     return with_take(
         object, "stringData",

@@ -19,7 +19,7 @@ json_t *object_labels(const struct job_spec *spec, const struct render_options *
 
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
 /* The variable that gives a container the job's key. */
-json_t *object_key_variable(const struct job_spec *spec);
+json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options);
 /* NAME-status: the document as the user wrote it under job.json, for the launcher, which adds the
  * status. */

@@ -195,7 +195,8 @@ static int merge_agent(struct merge *m)
     if (rc == 0)
         rc = merge_port(m, port);
     if (rc == 0)
-        rc = add_take(m, m->first, FIRST_PATH, "env", "name", object_key_variable(m->spec), false);
+        rc = add_take(m, m->first, FIRST_PATH, "env", "name",
+                      object_key_variable(m->spec, m->options), false);
     if (rc < 0)
         return rc;
     rc = merge_identity(m);

@@ -26,6 +26,7 @@ struct render_options {
     const char *image;     /* NULL: RENDER_IMAGE */
     bool image_volume;     /* the agent comes as an image volume, without an init container */
     const char *key;       /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
+    const char *secret;    /* its name, unique to the job; NULL: NAME-key */
     bool here;             /* no launcher Job: the launcher runs elsewhere */
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };

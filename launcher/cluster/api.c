@@ -80,6 +80,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         .holder = holder,
         .owner_uid = kube_uid(owner),
         .key = &key,
+        .secret = getenv("DRARUN_SECRET"),
         .args = &run->args,
         .framed = true,
     };
@@ -159,7 +160,7 @@ static int make_key(char text[65], struct drarun_error *err)
 static int submit(struct cluster *cluster, const struct cluster_run *run,
                   const struct job_spec *spec, const char *namespace, struct drarun_error *err)
 {
-    char key[65];
+    char key[65], secret[LEAD_SECRET_SIZE];
     cleanup_free char *uid = NULL;
     const struct render_options render = {
         .api = cluster->api,
@@ -168,8 +169,11 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
         .image = run->image,
         .image_volume = cluster->image_volume,
         .key = key,
+        .secret = secret,
     };
     int rc = make_key(key, err);
+    if (rc == 0)
+        rc = lead_name_secret(spec->name, secret, err);
     if (rc == 0)
         rc = ensure_install(cluster, namespace, err);
     if (rc == 0)

@@ -21,7 +21,10 @@
 
 struct batch {
     struct cluster *cluster;
+    const char *job;
     const char *owner_uid;
+    bool keep_uid;
+    char *made_uid; /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
     size_t left;
     struct drarun_error *err; /* the first */
@@ -121,6 +124,24 @@ static bool is_going(const json_t *object)
            json_object_get(metadata, "ownerReferences");
 }
 
+static void say_in_the_way(const struct item *item, const json_t *object, struct drarun_error *err)
+{
+    const char *job = item->batch->job, *namespace = item->target.namespace_;
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *theirs = json_string_value(json_object_get(labels, "drarun.dev/job"));
+    if (theirs && strcmp(theirs, job) == 0)
+        error_kind(
+            err, DRARUN_ERR_CLUSTER, EEXIST,
+            "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
+            "cancel %s ends it; or give this one another name (--name)",
+            job, namespace, job, job);
+    else
+        error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
+                   "%s \"%s\" exists in namespace %s and is of no job: delete it, or give the job "
+                   "another name (--name)",
+                   item->target.resource->kind, item->target.name, namespace);
+}
+
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
 static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
@@ -136,11 +157,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         note_failure(batch, err);
     if (err || ours)
         return;
-    error_kind(
-        &other, DRARUN_ERR_CLUSTER, EEXIST,
-        "%s \"%s\" exists in namespace %s and is not of this job: delete it, or give the job "
-        "another name",
-        item->target.resource->kind, item->target.name, item->target.namespace_);
+    say_in_the_way(item, answer->body, &other);
     note_failure(batch, &other);
 }
 
@@ -149,68 +166,97 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     struct item *item = arg;
     struct batch *batch = item->batch;
     struct drarun_error local = {0};
-    (void)answer;
     if (err && err->code == EEXIST &&
         kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
         return;
     if (err)
         note_failure(batch, err);
+    else if (batch->keep_uid && !batch->made_uid)
+        batch->made_uid = strdup(kube_uid(answer->body));
     finish(item);
 }
 
-/* list[from ..]: all at once; waits until all are answered. */
-static int create_all(struct cluster *cluster, json_t *list, size_t from, const char *namespace,
-                      const char *owner_uid, struct drarun_error *err)
+/* All at once; waits until all are answered. */
+static int create_all(struct batch *batch, const json_t *list, const char *namespace)
 {
     size_t count = json_array_size(list);
-    struct batch batch = {
-        .cluster = cluster, .owner_uid = owner_uid, .end_ms = clock_ms() + GOING_MS, .err = err};
     cleanup_free struct item *items = calloc(count + 1, sizeof *items);
     cleanup_free struct kube_resource *resources = calloc(count + 1, sizeof *resources);
     if (!items || !resources)
-        return error_set(err, ENOMEM, "out of memory");
-    for (size_t i = from; i < count && batch.rc == 0; i++) {
+        return error_set(batch->err, ENOMEM, "out of memory");
+    batch->end_ms = clock_ms() + GOING_MS;
+    for (size_t i = 0; i < count && batch->rc == 0; i++) {
         json_t *manifest = json_array_get(list, i);
         struct item *item = &items[i];
         struct drarun_error local = {0};
-        *item = (struct item){.batch = &batch, .manifest = manifest, .pause_ms = AGAIN_MIN_MS};
+        *item = (struct item){.batch = batch, .manifest = manifest, .pause_ms = AGAIN_MIN_MS};
         int rc = describe(manifest, namespace, &resources[i], &item->target, &local);
         if (rc == 0)
             rc = start(item, &local);
         if (rc < 0)
-            note_failure(&batch, &local);
+            note_failure(batch, &local);
         else
-            batch.left++;
+            batch->left++;
     }
-    while (batch.left > 0)
-        cluster_turn(cluster, KUBE_CALL_MS);
-    for (size_t i = from; i < count; i++)
+    while (batch->left > 0)
+        cluster_turn(batch->cluster, KUBE_CALL_MS);
+    for (size_t i = 0; i < count; i++)
         if (items[i].again)
             event_free(items[i].again);
-    return batch.rc;
+    return batch->rc;
+}
+
+static bool is_kind(const json_t *manifest, const char *const *kinds)
+{
+    const char *kind = json_string_value(json_object_get(manifest, "kind"));
+    for (; kind && *kinds; kinds++)
+        if (strcmp(kind, *kinds) == 0)
+            return true;
+    return false;
+}
+
+static const char *const starting[] = {"Pod", "Job", NULL}; /* containers */
+static const char *const of_workers[] = {"ResourceClaim", "ResourceClaimTemplate", "Pod", "Job",
+                                         NULL};
+
+/* The manifests of these kinds, or those of others. */
+static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
+{
+    json_t *chosen = json_array();
+    size_t i;
+    json_t *manifest;
+    json_array_foreach((json_t *)list, i, manifest)
+    {
+        if (is_kind(manifest, kinds) == wanted)
+            json_array_append(chosen, manifest);
+    }
+    return chosen;
+}
+
+/* What containers are started with must be the job's own by then, and not what an earlier job of
+ * that name has left to be deleted. */
+static int create_in_order(struct batch *batch, const json_t *list, const char *namespace)
+{
+    CLEANUP(json_decrefp) json_t *first = choose(list, starting, false);
+    CLEANUP(json_decrefp) json_t *then = choose(list, starting, true);
+    int rc = create_all(batch, first, namespace);
+    return rc < 0 ? rc : create_all(batch, then, namespace);
 }
 
 /* ---- a job ---- */
 
 static int create_owner(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
-                        json_t *manifest, char **ret_uid, struct drarun_error *err)
+                        const json_t *list, char **ret_uid, struct drarun_error *err)
 {
-    struct kube_resource resource;
-    struct kube_target target;
-    CLEANUP(json_decrefp) json_t *made = NULL;
-    int rc = describe(manifest, namespace, &resource, &target, err);
+    struct batch batch = {.cluster = cluster, .job = spec->name, .keep_uid = true, .err = err};
+    CLEANUP(json_decrefp) json_t *owner = json_pack("[O]", json_array_get(list, 0));
+    int rc = owner ? create_all(&batch, owner, namespace) : error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && !batch.made_uid)
+        rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
-        rc = cluster_create(cluster, &target, manifest, &made, err);
-    if (rc == -EEXIST)
-        return error_kind(
-            err, DRARUN_ERR_CLUSTER, EEXIST,
-            "there is a job \"%s\" in namespace %s already: drarun status %s shows it, "
-            "drarun cancel %s ends it; or give this one another name (--name)",
-            spec->name, namespace, spec->name, spec->name);
-    if (rc < 0)
-        return rc;
-    *ret_uid = strdup(kube_uid(made));
-    return *ret_uid ? 0 : error_set(err, ENOMEM, "out of memory");
+        *ret_uid = TAKE_PTR(batch.made_uid);
+    free(batch.made_uid);
+    return rc;
 }
 
 int create_job(struct cluster *cluster, const struct job_spec *spec,
@@ -222,16 +268,17 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     cleanup_free char *uid = NULL;
     int rc = render_job(spec, options, &list, err);
     if (rc == 0 && !options->owner_uid)
-        rc = create_owner(cluster, spec, namespace, json_array_get(list, 0), &uid, err);
+        rc = create_owner(cluster, spec, namespace, list, &uid, err);
     else if (rc == 0 && !(uid = strdup(options->owner_uid)))
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
     json_decref(TAKE_PTR(list));
+    struct batch batch = {.cluster = cluster, .job = spec->name, .owner_uid = uid, .err = err};
     rc = render_job(spec, &owned, &list, err);
-    if (rc == 0)
-        rc = create_all(cluster, list, 1, namespace, uid, err);
+    if (rc == 0 && json_array_remove(list, 0) == 0)
+        rc = create_in_order(&batch, list, namespace);
     if (rc < 0 && !options->owner_uid) {
         struct drarun_error left = {0};
         if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
@@ -243,32 +290,18 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     return rc;
 }
 
-static bool is_worker_object(const json_t *manifest)
-{
-    static const char *const kinds[] = {"ResourceClaim", "ResourceClaimTemplate", "Pod", "Job"};
-    const char *kind = json_string_value(json_object_get(manifest, "kind"));
-    for (size_t i = 0; kind && i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kind, kinds[i]) == 0)
-            return true;
-    return false;
-}
-
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *list = NULL, *workers = json_array();
-    size_t i;
-    json_t *manifest;
+    struct batch batch = {
+        .cluster = cluster, .job = spec->name, .owner_uid = options->owner_uid, .err = err};
+    CLEANUP(json_decrefp) json_t *list = NULL, *workers = NULL;
     int rc = render_job(spec, options, &list, err);
     if (rc < 0)
         return rc;
-    json_array_foreach(list, i, manifest)
-    {
-        if (i > 0 && is_worker_object(manifest) && json_array_append(workers, manifest) < 0)
-            return error_set(err, ENOMEM, "out of memory");
-    }
-    return create_all(cluster, workers, 0, object_namespace(spec, options), options->owner_uid,
-                      err);
+    json_array_remove(list, 0); /* the owner */
+    workers = choose(list, of_workers, true);
+    return create_in_order(&batch, workers, object_namespace(spec, options));
 }
 
 /* ---- away with it ---- */

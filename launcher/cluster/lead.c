@@ -70,6 +70,15 @@ static void on_lease_lost(void *arg, const struct drarun_error *why)
 
 /* ---- beginning ---- */
 
+int lead_name_secret(const char *job, char name[LEAD_SECRET_SIZE], struct drarun_error *err)
+{
+    uint32_t unique;
+    if (getrandom(&unique, sizeof unique, 0) != (ssize_t)sizeof unique)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    snprintf(name, LEAD_SECRET_SIZE, "%s-key-%08x", job, unique);
+    return 0;
+}
+
 static int take_key(struct lead *lead, struct drarun_error *err)
 {
     if (lead->options->key)
@@ -143,10 +152,13 @@ static int begin(struct lead *lead, struct drarun_error *err)
         .image = options->image,
         .image_volume = lead->cluster->image_volume,
         .key = lead->key_text,
+        .secret = options->secret ? options->secret : lead->secret,
         .here = options->here,
         .owner_uid = options->owner_uid,
     };
     int rc = take_key(lead, err);
+    if (rc == 0)
+        rc = lead_name_secret(lead->spec->name, lead->secret, err);
     if (rc == 0 && claims_wanted(lead->spec) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
     if (rc == 0)

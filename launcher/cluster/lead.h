@@ -10,6 +10,9 @@
 #include "launcher/cluster/cluster.h"
 #include "lib/wire/tls.h"
 
+/* Room for the name of a job's Secret, which no other has. */
+#define LEAD_SECRET_SIZE 80
+
 #define LEAD_CANCEL "drarun.dev/cancel" /* annotation of the owner: ends the job */
 
 struct lead_options { /* all borrowed */
@@ -19,6 +22,7 @@ struct lead_options { /* all borrowed */
     const char *holder;         /* who we are, for the Lease: the pod's name, or HOST_PID */
     const char *owner_uid;      /* the launcher Job's; NULL: there is no owner yet (here) */
     const struct tls_key *key;  /* the job's; NULL: made here */
+    const char *secret;         /* that holds it; NULL: named here */
     const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
     bool here;                  /* no launcher Job */
     bool framed;                /* as a pod's log */
@@ -28,6 +32,9 @@ struct lead_options { /* all borrowed */
 
 /* By a clock that never goes back, milliseconds since 1970. */
 int64_t lead_now(void);
+
+/* "NAME-key-1a2b3c4d". */
+int lead_name_secret(const char *job, char name[LEAD_SECRET_SIZE], struct drarun_error *err);
 
 /* The job from here to its end; returns its exit status. What is to be said was said. */
 int lead_run(struct cluster *cluster, const struct lead_options *options);

@@ -25,6 +25,7 @@ struct lead {
     char *owner_uid;
     struct tls_key key;
     char key_text[2 * sizeof(struct tls_key) + 1];
+    char secret[LEAD_SECRET_SIZE];
     struct board *board;
     struct lease *lease;
     struct status_writer *writer;

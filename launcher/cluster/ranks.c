@@ -67,8 +67,9 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
 
 static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct strlist *argv)
 {
-    bool starts_others = facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
-                         (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
+    bool starts_others =
+        facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
+        (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
     if (facts->spec->ranks_per_worker > 0)
         return facts->spec->ranks_per_worker;
     return starts_others || facts->gpus == 0 ? 1 : facts->gpus;
