@@ -68,7 +68,9 @@ static struct task *task_new(struct probe *probe, const json_t *line)
 
 static void task_close(struct task *task)
 {
-    task->probe->open[task->id % TASKS_MAX] = NULL;
+    struct task **slot = &task->probe->open[task->id % TASKS_MAX];
+    if (*slot == task)
+        *slot = NULL;
     kube_watch_free(task->watch);
     kube_stream_free(task->stream);
     free(task);
@@ -81,7 +83,7 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
         json_pack("{s:i, s:O?, s:s, s:i, s:b, s:o}", "status", answer->status, "body", answer->body,
                   "reason", answer->reason, "tries", (int)answer->tries, "lost", answer->lost,
                   "err", error_json(err)));
-    free(task);
+    task_close(task);
 }
 
 static const char *text(const json_t *line, const char *key)
