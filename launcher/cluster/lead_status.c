@@ -50,7 +50,7 @@ void lead_tell(struct lead *lead, const char *result)
         .result = result,
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,
-                     .lease = lease_generation(lead->lease)},
+                     .lease = lead->lease ? lease_generation(lead->lease) : 0},
     };
     if (status_doc_build(&input, &doc, &err) < 0)
         log_error("the status cannot be written: %s", err.text);
