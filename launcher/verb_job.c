@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
 
 struct options {
     struct cluster_job job;
@@ -37,13 +38,11 @@ static const char shown[] = "What is shown";
 static int set_rank(void *target, const char *word, const char *value, struct drarun_error *err)
 {
     struct options *options = target;
-    char *end = NULL;
-    unsigned long rank = strtoul(value, &end, 10);
-    if (!value[0] || value[0] == '-' || *end || rank >= INT32_MAX)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected a rank, got \"%s\"", word,
-                          value);
-    options->rank = (uint32_t)rank + 1;
-    return 0;
+    int64_t rank = 0;
+    int rc = number_parse(word, value, 0, INT32_MAX - 1, &rank, err);
+    if (rc == 0)
+        options->rank = (uint32_t)rank + 1;
+    return rc;
 }
 
 static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options), HELP_OPTION};

@@ -20,7 +20,6 @@ struct cluster {
     const char *namespace; /* the choice's; a spec may name another */
     enum claims_api api;   /* newest that is served; 0: none (cluster_discover) */
     bool image_volume;     /* pods may mount images */
-    bool slices_refused;   /* ResourceSlices may not be read */
 };
 
 /* Opens no connection yet. choice may be NULL. */

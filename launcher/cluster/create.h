@@ -19,8 +19,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
-/* Takes claims and pods of all attempts away; returns when the API server has been told. grace_s:
- * of the pods; negative: their own. */
+/* Takes claims and pods of all attempts away; returns when the API server has been told. */
 int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                    struct drarun_error *err);
 /* Takes the owner away, and with it everything. */

@@ -14,7 +14,8 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
-#define LOOK_AGAIN_MS 1000 /* at a Lease that another launcher holds */
+#define LOOK_AGAIN_MS 1000    /* at a Lease that another launcher holds */
+#define WAIT_S (LEASE_S + 30) /* for one that does not renew it, and a renewal that came late */
 
 struct lease {
     struct cluster *cluster;
@@ -178,15 +179,22 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
 static int wait_for_it(struct lease *lease, struct drarun_error *err)
 {
     const char *seen = NULL;
-    int64_t seen_ms = 0;
+    int64_t seen_ms = 0, deadline = clock_ms() + WAIT_S * 1000;
     bool said = false;
     int rc;
     while ((rc = try(lease, &seen, &seen_ms, err)) == 0) {
         const char *holder =
             json_string_value(json_object_get(spec_of(lease->object), "holderIdentity"));
+        if (clock_ms() >= deadline) {
+            rc = error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                            "another launcher (%s) still holds the job's Lease and renews it after "
+                            "%d s: it leads the job",
+                            holder ? holder : "?", WAIT_S);
+            break;
+        }
         if (!said)
             log_note("another launcher (%s) holds the job's Lease: waiting up to %d s for its end",
-                     holder ? holder : "?", LEASE_S);
+                     holder ? holder : "?", WAIT_S);
         said = true;
         for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end;)
             cluster_turn(lease->cluster, end - clock_ms());
