@@ -32,7 +32,8 @@ struct client {
     struct channel *channel;
     uint64_t id;
     uint32_t worker; /* that it asked */
-    bool asked;
+    bool asked;      /* and its program has not ended */
+    bool answered;   /* the end is on its way: it still acknowledges what came before */
 };
 
 struct remote {
@@ -149,13 +150,14 @@ static void client_message(struct channel *channel, Drarun__Wire__Envelope *enve
         client_free(client);
         return;
     }
-    if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_START && !client->asked) {
+    bool fresh = !client->asked && !client->answered;
+    if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_START && fresh) {
         ask(client, message);
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_ACK && client->asked) {
         message->destination = client->worker;
         message->id = client->id;
         client->remote->route(client->remote->arg, message);
-    } else {
+    } else if (!client->answered) {
         client_free(client);
     }
 }
@@ -260,8 +262,10 @@ static void to_client(struct remote *remote, const Drarun__Wire__Routed *message
         if (!client->asked || client->id != message->id)
             continue;
         send_to(client->channel, (Drarun__Wire__Routed *)message);
-        if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT)
-            client->asked = false; /* its end is known: the client closes */
+        if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT) {
+            client->asked = false;
+            client->answered = true; /* it closes once it has read all */
+        }
         return;
     }
 }
