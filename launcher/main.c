@@ -69,9 +69,11 @@ static int show_help(char *const all[], int argc, char *const argv[])
     struct buf text = BUF_INIT;
     if (!verb) {
         int status = show(all, "--help");
+        if (status != 0)
+            return status;
         for (size_t i = 0; verbs[i]; i++)
             buf_printf(&text, "  drarun %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-        return status != 0 || !verbs[0] ? status : verb_write("help", &text);
+        return verb_write("help", &text);
     }
     verb_help(verb, &text);
     return verb_write("help", &text);
