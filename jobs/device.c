@@ -6,36 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/device_attributes.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/doc/value.h"
 
-#define STD "resource.kubernetes.io"
+/* ---- values, which may have several names and domains ---- */
 
-/* ---- attributes ---- */
-
-static const json_t *attribute(const struct slice_device *slice, const char *domain,
-                               const char *name)
+/* The first of any domain; NULL. */
+static const char *any_text(const struct device_attributes *a, enum attribute_name name)
 {
-    char key[256];
-    size_t length = strlen(domain), rest = strlen(name) + 1;
-    if (length + 1 + rest > sizeof key)
-        return NULL;
-    /* by hand: with snprintf this was a quarter of what planning a large job costs */
-    memcpy(key, domain, length);
-    key[length] = '/';
-    memcpy(key + length + 1, name, rest);
-    const json_t *value = json_object_get(slice->attributes, key);
-    if (!value && strcmp(domain, slice->driver) == 0)
-        value = json_object_get(slice->attributes, name);
-    return value;
+    const char *text = NULL;
+    for (size_t d = 0; d < DOMAIN_COUNT && !text; d++)
+        text = attribute_text(a, name, d);
+    return text;
 }
 
-const char *device_text(const struct slice_device *slice, const char *domain, const char *name)
+static bool any_value(const struct device_attributes *a, enum attribute_name name)
 {
-    const json_t *value = attribute(slice, domain, name);
-    const char *text = value_text(value, "string");
-    return text && text[0] ? text : NULL;
+    for (size_t d = 0; d < DOMAIN_COUNT; d++)
+        if (a->values[name][d])
+            return true;
+    return false;
+}
+
+static bool flag_of(const struct device_attributes *a, enum attribute_name name)
+{
+    for (size_t d = 0; d < DOMAIN_COUNT; d++)
+        if (a->values[name][d] && json_is_true(json_object_get(a->values[name][d], "bool")))
+            return true;
+    return false;
 }
 
 /* A list type holds several (gate DRAListTypeAttributes): the first stands for all. */
@@ -50,65 +49,54 @@ static bool int_of(const json_t *value, int64_t *ret_number)
     return true;
 }
 
-/* The same datum may have several keys over the drivers' history, domains in this order. */
-static const char *const domains[] = {STD, "drarun.dev", "gpu.nvidia.com", "dra.net", NULL};
-
-/* NULL, or the first; -EINVAL when two keys disagree. */
-static int text_of(const struct slice_device *slice, const char *const names[],
-                   const char **ret_text, struct drarun_error *err)
+/* NULL, or the first of the names; -EINVAL when two keys disagree. */
+static int text_of(const struct device_attributes *a, const enum attribute_name list[],
+                   size_t count, const char **ret_text, struct drarun_error *err)
 {
     const char *found = NULL, *found_name = NULL;
-    for (size_t n = 0; names[n]; n++)
-        for (size_t d = 0; d < ARRAY_LEN(domains); d++) {
-            const char *domain = domains[d] ? domains[d] : slice->driver;
-            const char *text = device_text(slice, domain, names[n]);
+    for (size_t n = 0; n < count; n++)
+        for (size_t d = 0; d < DOMAIN_COUNT; d++) {
+            const char *text = attribute_text(a, list[n], d);
             if (!text)
                 continue;
             if (found && strcasecmp(found, text) != 0)
                 return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                                  "device %s of %s: %s is %.80s but %s is %.80s", slice->name,
-                                  slice->driver, found_name, found, names[n], text);
+                                  "device %s of %s: %s is %.80s but %s is %.80s", a->slice->name,
+                                  a->slice->driver, found_name, found, attribute_name_text(list[n]),
+                                  text);
             if (!found) {
                 found = text;
-                found_name = names[n];
+                found_name = attribute_name_text(list[n]);
             }
         }
     *ret_text = found;
     return 0;
 }
 
-static int number_of(const struct slice_device *slice, const char *name, int64_t max,
+static int number_of(const struct device_attributes *a, enum attribute_name name, int64_t max,
                      int32_t *ret_number, struct drarun_error *err)
 {
     bool known = false;
     int64_t found = -1;
-    for (size_t d = 0; d < ARRAY_LEN(domains); d++) {
+    for (size_t d = 0; d < DOMAIN_COUNT; d++) {
         int64_t number = 0;
-        if (!int_of(attribute(slice, domains[d] ? domains[d] : slice->driver, name), &number))
+        if (!a->values[name][d] || !int_of(a->values[name][d], &number))
             continue;
         if (known && number != found)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "device %s of %s: %s is %lld in one domain and %lld in another",
-                              slice->name, slice->driver, name, (long long)found,
-                              (long long)number);
+                              a->slice->name, a->slice->driver, attribute_name_text(name),
+                              (long long)found, (long long)number);
         if (number < -1 || number > max)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                              "device %s of %s: %s: expected 0 to %lld, got %lld", slice->name,
-                              slice->driver, name, (long long)max, (long long)number);
+                              "device %s of %s: %s: expected 0 to %lld, got %lld", a->slice->name,
+                              a->slice->driver, attribute_name_text(name), (long long)max,
+                              (long long)number);
         known = true;
         found = number;
     }
     *ret_number = (int32_t)found;
     return 0;
-}
-
-static bool flag_of(const struct slice_device *slice, const char *name)
-{
-    for (size_t d = 0; d < ARRAY_LEN(domains); d++)
-        if (json_is_true(json_object_get(
-                attribute(slice, domains[d] ? domains[d] : slice->driver, name), "bool")))
-            return true;
-    return false;
 }
 
 /* ---- PCI ---- */
@@ -136,14 +124,12 @@ void pci_format(uint64_t pci, char *text, size_t size)
 }
 
 /* dranet up to 0.5 wrote the address in four parts. */
-static uint64_t pci_of_parts(const struct slice_device *slice)
+static uint64_t pci_of_parts(const struct device_attributes *a)
 {
-    static const char *const names[] = {"pciAddressDomain", "pciAddressBus", "pciAddressDevice",
-                                        "pciAddressFunction"};
     const char *parts[4];
     char text[64];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        parts[i] = device_text(slice, "dra.net", names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        parts[i] = attribute_text(a, ATTRIBUTE_PCI_ADDRESS_DOMAIN + i, DOMAIN_DRANET);
         if (!parts[i])
             return PCI_NONE;
     }
@@ -151,42 +137,43 @@ static uint64_t pci_of_parts(const struct slice_device *slice)
     return pci_parse(text);
 }
 
-static int read_pci(const struct slice_device *slice, uint64_t *ret_pci, struct drarun_error *err)
+static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct drarun_error *err)
 {
-    static const char *const names[] = {"pciBusID", "pcieBusID", "pciAddress", NULL};
+    static const enum attribute_name list[] = {ATTRIBUTE_PCI_BUS_ID, ATTRIBUTE_PCIE_BUS_ID,
+                                               ATTRIBUTE_PCI_ADDRESS};
     const char *text = NULL;
-    int rc = text_of(slice, names, &text, err);
+    int rc = text_of(a, list, ARRAY_LEN(list), &text, err);
     if (rc < 0)
         return rc;
-    uint64_t parts = pci_of_parts(slice);
+    uint64_t parts = pci_of_parts(a);
     *ret_pci = text ? pci_parse(text) : parts;
     if (text && *ret_pci == PCI_NONE)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                           "device %s of %s: \"%.40s\" is no PCI address (expected 0000:8f:00.0)",
-                          slice->name, slice->driver, text);
+                          a->slice->name, a->slice->driver, text);
     if (text && parts != PCI_NONE && parts != *ret_pci)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                           "device %s of %s: pciAddress %.40s contradicts pciAddressBus and its kin",
-                          slice->name, slice->driver, text);
+                          a->slice->name, a->slice->driver, text);
     return 0;
 }
 
 /* ---- the device ---- */
 
 /* By what it publishes: a NIC is what has an attribute that only NICs have. */
-static enum device_kind kind_of(const struct slice_device *slice)
+static enum device_kind kind_of(const struct device_attributes *a)
 {
-    static const char *const nic_keys[] = {"rdma",        "rdmaDevice", "ifName",
-                                           "rdmaCapable", "mac",        "interfaceName"};
-    const char *type = device_text(slice, slice->driver, "type");
+    static const enum attribute_name of_nics[] = {ATTRIBUTE_RDMA,    ATTRIBUTE_RDMA_DEVICE,
+                                                  ATTRIBUTE_IF_NAME, ATTRIBUTE_RDMA_CAPABLE,
+                                                  ATTRIBUTE_MAC,     ATTRIBUTE_INTERFACE_NAME};
+    const char *type = attribute_text(a, ATTRIBUTE_TYPE, DOMAIN_DRIVER);
     if (!type)
-        type = device_text(slice, "gpu.nvidia.com", "type");
-    for (size_t k = 0; k < ARRAY_LEN(nic_keys); k++)
-        for (size_t d = 0; d < ARRAY_LEN(domains); d++)
-            if (attribute(slice, domains[d] ? domains[d] : slice->driver, nic_keys[k]))
-                return DEVICE_NIC;
+        type = attribute_text(a, ATTRIBUTE_TYPE, DOMAIN_NVIDIA);
+    for (size_t i = 0; i < ARRAY_LEN(of_nics); i++)
+        if (any_value(a, of_nics[i]))
+            return DEVICE_NIC;
     if (!type)
-        return device_text(slice, slice->driver, "uuid") ? DEVICE_GPU : DEVICE_OTHER;
+        return attribute_text(a, ATTRIBUTE_UUID, DOMAIN_DRIVER) ? DEVICE_GPU : DEVICE_OTHER;
     if (strcmp(type, "gpu") == 0)
         return DEVICE_GPU;
     if (strcmp(type, "mig") == 0)
@@ -194,50 +181,43 @@ static enum device_kind kind_of(const struct slice_device *slice)
     return strcmp(type, "channel") == 0 ? DEVICE_CHANNEL : DEVICE_OTHER;
 }
 
-static const char *any_text(const struct slice_device *slice, const char *name)
+static void read_nic(const struct device_attributes *a, struct device *device)
 {
-    for (size_t d = 0; d < ARRAY_LEN(domains); d++) {
-        const char *text = device_text(slice, domains[d] ? domains[d] : slice->driver, name);
-        if (text)
-            return text;
-    }
-    return NULL;
-}
-
-static void read_nic(const struct slice_device *slice, struct device *device)
-{
-    const char *encapsulation = any_text(slice, "encapsulation");
-    device->ibdev = any_text(slice, "rdmaDevice");
-    device->ifname = any_text(slice, "ifName");
+    const char *encapsulation = any_text(a, ATTRIBUTE_ENCAPSULATION);
+    device->ibdev = any_text(a, ATTRIBUTE_RDMA_DEVICE);
+    device->ifname = any_text(a, ATTRIBUTE_IF_NAME);
     if (!device->ifname)
-        device->ifname = any_text(slice, "interfaceName");
-    device->rdma = flag_of(slice, "rdma") || flag_of(slice, "rdmaCapable") || device->ibdev;
+        device->ifname = any_text(a, ATTRIBUTE_INTERFACE_NAME);
+    device->rdma =
+        flag_of(a, ATTRIBUTE_RDMA) || flag_of(a, ATTRIBUTE_RDMA_CAPABLE) || device->ibdev;
     device->encap_ib = encapsulation && strcmp(encapsulation, "infiniband") == 0;
 }
 
 int device_read(const struct slice_device *slice, struct device *ret_device,
                 struct drarun_error *err)
 {
-    static const char *const root_names[] = {"pcieRoot", NULL};
-    struct device device = {.slice = slice, .name = slice->name, .kind = kind_of(slice)};
-    int rc = read_pci(slice, &device.pci, err);
+    static const enum attribute_name root[] = {ATTRIBUTE_PCIE_ROOT};
+    struct device_attributes a;
+    device_attributes_read(slice, &a);
+    struct device device = {.slice = slice, .name = slice->name, .kind = kind_of(&a)};
+    int rc = read_pci(&a, &device.pci, err);
     if (rc == 0)
-        rc = text_of(slice, root_names, &device.root, err);
+        rc = text_of(&a, root, 1, &device.root, err);
     if (rc == 0)
-        rc = number_of(slice, "numaNode", 1023, &device.numa, err);
+        rc = number_of(&a, ATTRIBUTE_NUMA_NODE, 1023, &device.numa, err);
     if (rc == 0)
-        rc = number_of(slice, "index", 1023, &device.index, err);
+        rc = number_of(&a, ATTRIBUTE_INDEX, 1023, &device.index, err);
     if (rc == 0 && device.index < 0)
-        rc = number_of(slice, "minor", 1023, &device.index, err);
+        rc = number_of(&a, ATTRIBUTE_MINOR, 1023, &device.index, err);
     if (rc < 0)
         return rc;
-    const char *mode = any_text(slice, "addressingMode");
+    const char *mode = any_text(&a, ATTRIBUTE_ADDRESSING_MODE);
     device.ats = mode && strcmp(mode, "ATS") == 0;
-    device.uuid = any_text(slice, "uuid");
-    device.parent = any_text(slice, "parentUUID");
-    device.product = any_text(slice, "productName");
+    device.uuid = any_text(&a, ATTRIBUTE_UUID);
+    device.parent = any_text(&a, ATTRIBUTE_PARENT_UUID);
+    device.product = any_text(&a, ATTRIBUTE_PRODUCT_NAME);
     if (device.kind == DEVICE_NIC)
-        read_nic(slice, &device);
+        read_nic(&a, &device);
     *ret_device = device;
     return 0;
 }

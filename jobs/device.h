@@ -44,10 +44,6 @@ int device_read(const struct slice_device *slice, struct device *ret_device,
 /* Takes from other what device does not know. */
 void device_fill(struct device *device, const struct device *other);
 
-/* The attribute `domain/name`, which a driver may also write as `name` when the domain is its own;
- * NULL when absent. */
-const char *device_text(const struct slice_device *slice, const char *domain, const char *name);
-
 /* "0000:8f:00.0" or "8f:00.0"; PCI_NONE when it is something else. */
 uint64_t pci_parse(const char *text);
 /* At least 14 bytes. */

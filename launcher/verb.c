@@ -36,13 +36,19 @@ int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void 
     return 0;
 }
 
+static int add_text(const char *text, size_t length, void *arg)
+{
+    struct buf *out = arg;
+    buf_add(out, text, length);
+    return out->failed ? -1 : 0;
+}
+
 void verb_add_json_take(json_t *json, struct buf *out)
 {
-    cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    if (!json || json_dump_callback(json, add_text, out, JSON_INDENT(2)) < 0)
+        out->failed = true;
+    buf_add_str(out, "\n");
     json_decref(json);
-    if (text)
-        buf_printf(out, "%s\n", text);
-    out->failed |= !text;
 }
 
 int verb_write(const char *name, struct buf *out)

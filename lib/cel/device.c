@@ -100,19 +100,41 @@ static int read_list(struct loader *l, size_t kind, const char *name, const json
     return 0;
 }
 
+/* The kind that a key names, SIZE_MAX for none of them. */
+static size_t kind_of(const char *key, bool *ret_list)
+{
+    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++) {
+        size_t len = strlen(KINDS[i].key);
+        if (strncmp(key, KINDS[i].key, len) != 0)
+            continue;
+        *ret_list = key[len] == 's' && key[len + 1] == '\0';
+        if (*ret_list || key[len] == '\0')
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+/* Of several values, which the API server refuses: lists first, then in the order of KINDS. */
 static int read_attribute(struct loader *l, const char *name, const json_t *json,
                           struct cel_value *ret_value)
 {
-    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++) {
-        const json_t *list = json_object_get(json, KINDS[i].plural);
-        if (list && !json_is_null(list))
-            return read_list(l, i, name, list, ret_value);
+    const json_t *found = NULL, *value;
+    const char *key;
+    size_t best = SIZE_MAX;
+    bool best_list = false, list = false;
+
+    json_object_foreach((json_t *)json, key, value)
+    {
+        size_t kind = json_is_null(value) ? SIZE_MAX : kind_of(key, &list);
+        if (kind == SIZE_MAX || (found && (best_list > list || (best_list == list && best < kind))))
+            continue;
+        found = value;
+        best = kind;
+        best_list = list;
     }
-    for (size_t i = 0; i < ARRAY_LEN(KINDS); i++) {
-        const json_t *one = json_object_get(json, KINDS[i].key);
-        if (one && !json_is_null(one))
-            return read_scalar(l, i, name, one, ret_value);
-    }
+    if (found)
+        return best_list ? read_list(l, best, name, found, ret_value)
+                         : read_scalar(l, best, name, found, ret_value);
     *ret_value = cel_errorf(l->arena, "attribute %s: no value of a known type", name);
     l->broken = ret_value->text.data;
     return 0;
