@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/objects.h"
+#include "jobs/avoid_node.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -464,6 +465,8 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
         rc = merge_resource(&m, &spec->gpus);
     if (rc == 0)
         rc = merge_resource(&m, &spec->nics);
+    if (rc == 0)
+        rc = avoid_nodes(m.pod, options->avoid, options->avoid_count, err);
     if (rc == 0)
         *ret_template = TAKE_PTR(template);
     return rc;

@@ -20,14 +20,16 @@
 
 struct render_options {
     enum claims_api api;
-    unsigned step;         /* of the ladder: below claims_attempts() */
-    uint32_t attempt;      /* of the job, from 1: the label drarun.dev/attempt */
-    const char *namespace; /* NULL: the spec's, else "default" */
-    const char *image;     /* NULL: RENDER_IMAGE */
-    bool image_volume;     /* the agent comes as an image volume, without an init container */
-    const char *key;       /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
-    const char *secret;    /* its name, unique to the job; NULL: NAME-key */
-    bool here;             /* no launcher Job: the launcher runs elsewhere */
+    unsigned step;            /* of the ladder: below claims_attempts() */
+    uint32_t attempt;         /* of the job, from 1: the label drarun.dev/attempt */
+    const char *namespace;    /* NULL: the spec's, else "default" */
+    const char *image;        /* NULL: RENDER_IMAGE */
+    bool image_volume;        /* the agent comes as an image volume, without an init container */
+    const char *key;          /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
+    const char *secret;       /* its name, unique to the job; NULL: NAME-key */
+    bool here;                /* no launcher Job: the launcher runs elsewhere */
+    const char *const *avoid; /* nodes that its pods must not run on, avoid_count of them */
+    size_t avoid_count;
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,8 @@
 #define HEARSAY_MS 250
 /* After an exit or abort, in which the crash that it may be the echo of can still become known. */
 #define SETTLE_MS 100
+/* After the loss of a worker, until the API tells how its pod ended. */
+#define SETTLE_POD_MS 3000
 #define PING_PODS_EVERY_MS                                                                         \
     3000 /* a node that is gone says nothing, and its pods stay for minutes */
 #define PING_PODS_LOST_MS 12000
@@ -53,19 +56,36 @@ void job_event(struct job *job, enum job_event event)
     job_act(job, step->action);
 }
 
+/* A worker has gone, or is about to, and the cluster has not said why. */
+static bool awaits_pod(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        if ((agent->linger || agent->leaves) && !agent->pod_told)
+            return job->request->pods && cause_may_change(job->cause);
+    }
+    return false;
+}
+
 static void on_settle_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    cause_settle(job->cause);
-    job_event(job, JOB_CAUSE);
+    bool again = !job->pod_awaited && awaits_pod(job);
+    job->pod_awaited = again && job_start_clock(job->settle_clock, SETTLE_POD_MS) == 0;
+    if (!job->pod_awaited)
+        cause_settle(job->cause);
+    if (job->state < JOB_ENDING)
+        job_event(job, JOB_CAUSE);
     job_look(job);
 }
 
 void job_caused(struct job *job, bool first)
 {
     bool wait = first && cause_may_change(job->cause);
-    if (first && !(wait && job_start_clock(job->settle_clock, SETTLE_MS) == 0))
+    if (!first || (wait && job_start_clock(job->settle_clock, SETTLE_MS) == 0))
+        return;
+    if (job->state != JOB_ENDING)
         job_event(job, JOB_CAUSE);
 }
 
@@ -75,6 +95,24 @@ void job_fail(struct job *job, const struct drarun_error *err)
     if (!first)
         log_verbose("%s", err->text);
     job_caused(job, first);
+}
+
+void job_fail_worker(struct agent *agent, const struct drarun_error *err)
+{
+    struct job *job = agent->job;
+    if (!job->request->pods)
+        job_fail(job, err);
+    else
+        job_caused(job, cause_worker_failure(job->cause, agent->index, err));
+}
+
+void job_leave(struct job *job)
+{
+    if (job->state >= JOB_ENDING)
+        return;
+    job->leaving = true;
+    job->signo = SIGTERM;
+    job_event(job, JOB_INTERRUPT);
 }
 
 void job_hear(struct job *job, const struct drarun_error *err)
@@ -95,11 +133,29 @@ static void believe(struct job *job)
         job_fail(job, &err);
 }
 
+/* Some agent's connection has ended, and it will be known how. */
+static bool awaits_agent(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].linger)
+            return true;
+    return false;
+}
+
 static void on_hearsay_clock(evutil_socket_t fd, short what, void *arg)
 {
+    struct job *job = arg;
     (void)fd, (void)what;
-    believe(arg);
-    job_look(arg);
+    if (awaits_agent(job) && job_start_clock(job->hearsay_clock, HEARSAY_MS) == 0)
+        return;
+    believe(job);
+    job_look(job);
+}
+
+/* The ranks have ended, and what the cluster may still say would be the cause. */
+static bool awaits_words(const struct job *job)
+{
+    return job->pod_awaited && awaits_pod(job);
 }
 
 void job_look(struct job *job)
@@ -113,7 +169,7 @@ void job_look(struct job *job)
     if (job->state == JOB_PREPARING && job->prepared == job->count)
         job_event(job, JOB_READY);
     if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
-        !agents_sweep(job))
+        !agents_sweep(job) && !awaits_words(job))
         job_event(job, JOB_DRAINED);
 }
 
@@ -185,12 +241,23 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static void fail_total(struct job *job)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
+               "the job did not end within %" PRId64 " s (spec.timeouts.total)",
+               job->request->pods->total_ms / 1000);
+    job_fail(job, &err);
+}
+
 static void on_limit_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    bool first = cause_timeout(job->cause, job->request->timeout_ms);
-    job_caused(job, first);
+    if (job->request->pods)
+        fail_total(job);
+    else
+        job_caused(job, cause_timeout(job->cause, job->request->timeout_ms));
     if (job->state == JOB_DRAINING)
         job_event(job, JOB_FINAL);
     job_look(job);
@@ -210,6 +277,25 @@ static int64_t ping_every_ms(const struct job *job)
     return job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
 }
 
+/* The cluster takes most of a minute to say that a node does not answer. */
+static void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    if (!pods) {
+        agent_lose(agent, why);
+        return;
+    }
+    const struct cause_pod pod = {
+        .worker = agent->index,
+        .pod = pods->pods[agent->index],
+        .node = pods->nodes[agent->index],
+        .end = POD_END_NODE_LOST,
+        .message = why->text,
+        .exit_code = -1,
+    };
+    job_pod_ended(agent->job, &pod);
+}
+
 static void check_heard(struct job *job, int64_t now)
 {
     int64_t limit = job->request->pods ? PING_PODS_LOST_MS : PING_LOST_MS;
@@ -220,7 +306,7 @@ static void check_heard(struct job *job, int64_t now)
             continue;
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
                    "nothing was heard from it for %" PRId64 " s", limit / 1000);
-        agent_lose(agent, &err);
+        agent_lose_silent(agent, &err);
     }
 }
 
@@ -343,7 +429,11 @@ static int map_ranks(struct job *job, struct drarun_error *err)
                           request->stdin_rank, job->map.ranks - 1);
     job->rank_ended = calloc(job->map.ranks, 1);
     job->cause = cause_new(&job->map);
-    return job->rank_ended && job->cause ? 0 : error_set(err, ENOMEM, "out of memory");
+    if (!job->rank_ended || !job->cause)
+        return error_set(err, ENOMEM, "out of memory");
+    if (request->pods)
+        cause_expect_pods(job->cause);
+    return 0;
 }
 
 static int make_streams(struct job *job, struct drarun_error *err)

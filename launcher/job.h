@@ -39,9 +39,10 @@ void job_free(struct job *job);
 void job_stop(struct job *job, const struct drarun_error *why);
 /* As the signal that the user sends. */
 void job_interrupt(struct job *job, int signo);
-/* The pod of a worker has ended, for the reason that the cluster tells. Nothing for one that had
- * ended in order. */
-void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why);
+/* The pod of a worker has ended, as the cluster tells. Nothing for one that had ended in order. */
+void job_pod_ended(struct job *job, const struct cause_pod *pod);
+/* Its end is announced: every rank gets SIGTERM and request_pods.grace_ms. */
+void job_pod_leaves(struct job *job, const struct cause_pod *pod);
 
 /* For request_pods.prepare: what a worker says that it holds (docs/design/018-inspection.md;
  * borrowed), and the message that takes what is derived of it; NULL without memory. */

@@ -70,7 +70,7 @@ static void do_end(struct job *job, bool at_once)
     Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
     /* after the loss of an agent nothing useful can come of waiting for the ranks of the others */
-    end.at_once = at_once || job->lost > 0;
+    end.at_once = at_once || job->lost > 0 || job->leaving;
     end.reason = (char *)(at_once ? "told to end at once" : "the job ends");
     event_del(job->start_clock);
     event_del(job->grace_clock);
@@ -93,7 +93,8 @@ static void do_forward(struct job *job)
         return;
     }
     job_send_signal(job, job->signo);
-    job_start_clock(job->grace_clock, job->request->kill_after_ms);
+    job_start_clock(job->grace_clock,
+                    job->leaving ? job->request->pods->grace_ms : job->request->kill_after_ms);
 }
 
 static void do_drop(struct job *job)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +35,8 @@ void agent_name(const struct agent *agent, char *text, size_t size)
     if (agent->job->early)
         snprintf(text, size, "the agent");
     else if (pods)
-        snprintf(text, size, "worker %u (%s)", agent->index, pods->names[agent->index]);
+        snprintf(text, size, "worker %u (%s on %s)", agent->index, pods->pods[agent->index],
+                 pods->nodes[agent->index]);
     else if (agent->host[0] && agent->job->request->agents)
         snprintf(text, size, "worker %u (%.60s, %s)", agent->index, agent->host, agent->address);
     else
@@ -92,7 +94,7 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
     struct drarun_error err = *why;
     err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
     error_prefix(&err, "%s was lost", name);
-    job_fail(job, &err);
+    job_fail_worker(agent, &err);
 }
 
 /* ---- sending ---- */
@@ -456,13 +458,30 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     job_look(job);
 }
 
-void job_pod_ended(struct job *job, uint32_t worker, const struct drarun_error *why)
+void job_pod_ended(struct job *job, const struct cause_pod *pod)
 {
-    struct agent *agent = &job->agents[worker];
-    if (agent->phase >= AGENT_DONE)
+    struct agent *agent = &job->agents[pod->worker];
+    bool own = pod->end == POD_END_EXIT || pod->end == POD_END_UNKNOWN;
+    agent->pod_told = true;
+    if ((agent->phase == AGENT_DONE && !agent->leaves) || (own && agent->channel))
+        return; /* in order, or what it said last is unread */
+    bool first = cause_pod(job->cause, pod);
+    agent_lose(agent, NULL);
+    job_caused(job, first);
+    job_look(job);
+}
+
+void job_pod_leaves(struct job *job, const struct cause_pod *pod)
+{
+    struct agent *agent = &job->agents[pod->worker];
+    if (agent->pod_told || (agent->phase == AGENT_DONE && !agent->leaves))
         return;
-    channel_free(TAKE_PTR(agent->channel));
-    agent_lose(agent, why);
+    agent->pod_told = true;
+    if (cause_pod(job->cause, pod)) {
+        log_note("worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                 pod->worker, pod->pod ? pod->pod : "?", job->request->pods->grace_ms / 1000);
+        job_leave(job);
+    }
     job_look(job);
 }
 

@@ -130,7 +130,10 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
     agent_name(agent, name, sizeof name);
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "%s is taken away: %s", name,
                evicted->reason);
-    job_fail(agent->job, &err);
+    agent->leaves = true;
+    if (agent->job->request->pods)
+        job_leave(agent->job);
+    job_fail_worker(agent, &err);
 }
 
 static void on_note(struct agent *agent, const Drarun__Wire__Note *note)

@@ -48,6 +48,8 @@ struct agent {
     /* its connection has ended; how its process or pod did is not known yet */
     struct event *linger;
     bool launched;      /* it was sent the job */
+    bool leaves;        /* its pod was told to end */
+    bool pod_told;      /* the cluster has said why */
     json_t *inspection; /* what it says that it holds; NULL: it has said nothing */
     int64_t heard_ms;
     uint64_t held;   /* bytes of its output here */
@@ -91,6 +93,7 @@ struct job {
     uint32_t stdin_left; /* ranks that want it and have not ended */
     struct signals *signals;
     int signo;          /* the user's first one */
+    bool leaving;       /* the cluster takes a worker away: the signal is ours */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
 
@@ -104,6 +107,7 @@ struct job {
     struct event *stop_clock;    /* before we stop */
     struct event *hearsay_clock; /* before hearsay counts */
     struct event *settle_clock;  /* before an exit or abort counts as the first cause */
+    bool pod_awaited;            /* the same clock: before the loss of a worker does */
     int64_t pinged_ms;
     uint32_t overdue_stage;
 
@@ -119,6 +123,10 @@ void job_look(struct job *job);
 /* Takes what a function of cause.h returned. */
 void job_caused(struct job *job, bool first);
 void job_fail(struct job *job, const struct drarun_error *err);
+/* The same, of one worker. */
+void job_fail_worker(struct agent *agent, const struct drarun_error *err);
+/* The cluster takes a worker away: the others are of no use, but may save what they have. */
+void job_leave(struct job *job);
 int job_start_clock(struct event *clock, int64_t ms);
 /* What an agent says of another: counts only when that one does not show within a moment what
  * really happened to it. */

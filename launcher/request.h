@@ -39,7 +39,10 @@ struct request_pods {
     uint32_t workers;
     const char *const *addresses;   /* by worker: IP:PORT */
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
-    const char *const *names;       /* by worker: "NAME-w-3 on node-7", for messages */
+    const char *const *pods;        /* their names by worker, and the names of their nodes */
+    const char *const *nodes;
+    int64_t total_ms; /* spec.timeouts.total, of which job_request.timeout_ms is the rest */
+    int64_t grace_ms; /* that ranks have when the cluster takes one of the pods away */
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
      * (job_inspection, job_launch). A refusal ends the job. May be NULL. */
     int (*prepare)(void *arg, struct job *job, struct drarun_error *err);

@@ -3,6 +3,7 @@
 #include "launcher/cluster_api.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,8 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
     int status = lead_run(cluster, &options);
     explicit_bzero(&key, sizeof key);
     job_spec_done(&spec);
+    if (status == LEAD_LEFT) /* the Job makes another pod */
+        return 128 + SIGTERM;
     return status > 128 ? 1 : status; /* what is above says that the launcher was killed */
 }
 
@@ -107,7 +110,8 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .json = run->json,
         .report_path = run->report_path,
     };
-    return lead_run(cluster, &options);
+    int status = lead_run(cluster, &options);
+    return status == LEAD_LEFT ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : status;
 }
 
 /* The account that the launcher's pod runs as: made where it is missing and we may. */

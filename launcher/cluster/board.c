@@ -15,7 +15,7 @@
 #include "lib/base/number.h"
 #include "lib/kube/watch.h"
 
-enum kind { KIND_PODS = 0, KIND_CLAIMS, KIND_JOBS, KIND_EVENTS, KIND_COUNT };
+enum kind { KIND_PODS = 0, KIND_CLAIMS, KIND_JOBS, KIND_EVENTS, KIND_MAP, KIND_COUNT };
 
 struct source {
     struct board *board;
@@ -170,11 +170,11 @@ static const struct kube_watch_events watch_events = {
 };
 
 static int watch(struct board *board, enum kind kind, const struct kube_resource *resource,
-                 const char *labels, struct drarun_error *err)
+                 const char *labels, const char *name, struct drarun_error *err)
 {
     struct source *source = &board->sources[kind];
     struct kube_watch_options options = {
-        .target = {.resource = resource, .namespace_ = board->namespace},
+        .target = {.resource = resource, .namespace_ = board->namespace, .name = name},
         .select.labels = labels,
         .forget = kind == KIND_EVENTS,
     };
@@ -187,16 +187,16 @@ static int watch_all(struct board *board, bool events, struct drarun_error *err)
 {
     char selector[32 + K8S_LABEL_MAX];
     snprintf(selector, sizeof selector, "drarun.dev/job=%s", board->spec->name);
-    int rc = watch(board, KIND_PODS, &kube_pods, selector, err);
+    int rc = watch(board, KIND_PODS, &kube_pods, selector, NULL, err);
     if (rc == 0 && claims_wanted(board->spec)) {
         board->claims = kube_resource_claims;
         board->claims.version = strchr(claims_api_version(board->cluster->api), '/') + 1;
-        rc = watch(board, KIND_CLAIMS, &board->claims, selector, err);
+        rc = watch(board, KIND_CLAIMS, &board->claims, selector, NULL, err);
     }
     if (rc == 0)
-        rc = watch(board, KIND_JOBS, &kube_jobs, selector, err);
+        rc = watch(board, KIND_JOBS, &kube_jobs, selector, NULL, err);
     if (rc == 0 && events)
-        rc = watch(board, KIND_EVENTS, &kube_events, NULL, err);
+        rc = watch(board, KIND_EVENTS, &kube_events, NULL, NULL, err);
     return rc;
 }
 
@@ -309,7 +309,7 @@ static void sort_claim(const json_t *claim, void *arg)
 {
     struct sorting *s = arg;
     int64_t worker = worker_label(claim);
-    if (worker >= 0 && worker < s->board->spec->workers && is_of_attempt(claim, s->attempt) &&
+    if (worker >= 0 && worker < s->board->spec->workers &&
         (!s->parent_uid || kube_is_owned_by(claim, s->parent_uid)))
         s->claims[worker] = claim;
 }
@@ -405,12 +405,12 @@ static void count_claim(const json_t *claim, void *arg)
     c->count++;
 }
 
-size_t board_remains(const struct board *board)
+size_t board_remains(const struct board *board, bool claims)
 {
     bool direct = board->spec->claims == SPEC_CLAIMS_DIRECT;
     struct counting c = {.parent_uid = direct ? board->owner_uid : NULL};
     kube_watch_each(board->sources[KIND_PODS].watch, count_worker, &c);
-    if (board->sources[KIND_CLAIMS].watch)
+    if (claims && board->sources[KIND_CLAIMS].watch)
         kube_watch_each(board->sources[KIND_CLAIMS].watch, direct ? count_worker : count_claim, &c);
     return c.count;
 }
@@ -420,6 +420,22 @@ static const json_t *job_called(const struct board *board, const char *suffix)
     char name[K8S_LABEL_MAX + 8];
     snprintf(name, sizeof name, "%s%s", board->spec->name, suffix);
     return kube_watch_find(board->sources[KIND_JOBS].watch, NULL, name);
+}
+
+int board_watch_map(struct board *board, struct drarun_error *err)
+{
+    char name[K8S_LABEL_MAX + 8];
+    snprintf(name, sizeof name, "%s-status", board->spec->name);
+    return watch(board, KIND_MAP, &kube_config_maps, NULL, name, err);
+}
+
+const json_t *board_owner(const struct board *board)
+{
+    char name[K8S_LABEL_MAX + 8];
+    if (!board->sources[KIND_MAP].watch)
+        return board_launcher_job(board);
+    snprintf(name, sizeof name, "%s-status", board->spec->name);
+    return kube_watch_find(board->sources[KIND_MAP].watch, NULL, name);
 }
 
 const json_t *board_launcher_job(const struct board *board)

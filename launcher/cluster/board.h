@@ -34,13 +34,18 @@ int board_sync(struct board *board, int64_t ms, struct drarun_error *err);
  * watched now: NULL when it can; borrowed until the loop runs again. */
 const char *board_trouble(const struct board *board);
 
-/* The workers of an attempt, spec->workers of them; borrowed until the loop runs again. Pods and
- * claims of other attempts do not count. */
+/* The workers of an attempt, spec->workers of them; borrowed until the loop runs again. Pods of
+ * other attempts do not count; claims may be kept from one to the next. */
 const struct pod_state *board_workers(struct board *board, uint32_t attempt);
 /* By worker an array of its claims (a new reference); NULL without memory. */
 json_t *board_claims(struct board *board, uint32_t attempt);
-/* How many pods and claims of any attempt there are. */
-size_t board_remains(const struct board *board);
+/* How many pods, and claims, of any attempt there are. */
+size_t board_remains(const struct board *board, bool claims);
+
+/* Watches ConfigMap NAME-status too, the owner of a job that has no launcher Job. */
+int board_watch_map(struct board *board, struct drarun_error *err);
+/* The job's owner as it is now: Job NAME, or that ConfigMap; NULL when there is none. */
+const json_t *board_owner(const struct board *board);
 
 /* The Job NAME, and NAME-w of template mode; NULL when there is none. */
 const json_t *board_launcher_job(const struct board *board);

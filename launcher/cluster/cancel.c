@@ -8,6 +8,7 @@
 #include "jobs/k8s_name.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/lead.h"
+#include "launcher/cluster/lease.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -51,11 +52,14 @@ int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
     int rc = cluster_merge_patch(cluster, &target, patch, err);
     if (rc == -ENOENT) {
         *err = (struct drarun_error){0};
-        rc = cluster_get(cluster, &map, NULL, err);
-        if (rc == -ENOENT)
+        rc = cluster_merge_patch(cluster, &map, patch, err);
+        if (rc == -ENOENT) {
+            *err = (struct drarun_error){0};
             return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s",
                               name, namespace);
-        return rc < 0 ? rc : delete_job(cluster, name, namespace, true, NULL, err);
+        }
+        bool alone = rc == 0 && !lease_is_held(cluster, name, namespace);
+        return alone ? delete_job(cluster, name, namespace, true, NULL, err) : rc;
     }
     if (rc == 0)
         rc = launcher_runs(cluster, name, namespace, err);

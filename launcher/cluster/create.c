@@ -344,6 +344,20 @@ int delete_workers(struct cluster *cluster, const struct job_spec *spec, const c
                               : delete_collection(cluster, &claims, namespace, spec->name, err);
 }
 
+int delete_pods(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                const char *node, bool now, struct drarun_error *err)
+{
+    char labels[128 + K8S_LABEL_MAX], fields[320];
+    bool indexed = spec->claims == SPEC_CLAIMS_TEMPLATE;
+    struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
+    struct kube_select select = {.labels = labels, .fields = node ? fields : NULL};
+    struct kube_delete options = {.now = now};
+    snprintf(labels, sizeof labels, "drarun.dev/job=%s,%s", spec->name,
+             indexed ? "batch.kubernetes.io/job-completion-index" : "drarun.dev/worker");
+    snprintf(fields, sizeof fields, "spec.nodeName=%s", node ? node : "");
+    return cluster_delete_all(cluster, &target, &select, &options, err);
+}
+
 int delete_job(struct cluster *cluster, const char *name, const char *namespace, bool here,
                const char *uid, struct drarun_error *err)
 {

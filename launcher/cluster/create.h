@@ -22,6 +22,10 @@ int create_workers(struct cluster *cluster, const struct job_spec *spec,
 /* Takes claims and pods of all attempts away; returns when the API server has been told. */
 int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                    struct drarun_error *err);
+/* The pods alone. node: those of that node, which does not answer, so that nobody waits for it;
+ * NULL: all of them. */
+int delete_pods(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                const char *node, bool now, struct drarun_error *err);
 /* Takes the owner away, and with it everything. */
 int delete_job(struct cluster *cluster, const char *name, const char *namespace, bool here,
                const char *uid, struct drarun_error *err);

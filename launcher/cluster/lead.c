@@ -34,10 +34,10 @@ static void on_signal(void *arg, int signo)
         raise(SIGSTOP);
 }
 
-/* `drarun cancel` writes it to the launcher Job. */
+/* `drarun cancel` writes it to the owner. */
 static void look_for_cancel(struct lead *lead)
 {
-    const json_t *metadata = json_object_get(board_launcher_job(lead->board), "metadata");
+    const json_t *metadata = json_object_get(board_owner(lead->board), "metadata");
     const json_t *annotations = json_object_get(metadata, "annotations");
     if (lead->cancelled || !json_object_get(annotations, LEAD_CANCEL))
         return;
@@ -128,17 +128,36 @@ static int adopt(struct lead *lead, struct drarun_error *err)
                : create_job(lead->cluster, lead->spec, &lead->render, &uid, err);
 }
 
-static int make_or_adopt(struct lead *lead, struct drarun_error *err)
+static void own(struct lead *lead)
 {
-    if (lead->options->owner_uid) {
-        lead->owner_uid = strdup(lead->options->owner_uid);
-        board_own(lead->board, lead->owner_uid);
-        return lead->owner_uid ? adopt(lead, err) : error_set(err, ENOMEM, "out of memory");
-    }
-    int rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
-    lead->created = rc == 0;
+    lead->render.owner_uid = lead->owner_uid;
     board_own(lead->board, lead->owner_uid);
-    return rc;
+    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+}
+
+/* The launcher Job is there: nothing of the job is touched before its Lease is ours. */
+static int take_over(struct lead *lead, struct drarun_error *err)
+{
+    lead->owner_uid = strdup(lead->options->owner_uid);
+    if (!lead->owner_uid)
+        return error_set(err, ENOMEM, "out of memory");
+    own(lead);
+    int rc = make_lease(lead, err);
+    if (rc == 0)
+        rc = lead_resume(lead, err);
+    bool alive = !lead->ended && !lead->orphaned && !lead->releasing;
+    return rc < 0 || !alive || lead->gang.phase == GANG_RELEASING ? rc : adopt(lead, err);
+}
+
+static int make(struct lead *lead, struct drarun_error *err)
+{
+    int rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
+    if (rc < 0)
+        return rc;
+    lead->created = true;
+    own(lead);
+    rc = board_watch_map(lead->board, err);
+    return rc < 0 ? rc : make_lease(lead, err);
 }
 
 static int begin(struct lead *lead, struct drarun_error *err)
@@ -167,13 +186,9 @@ static int begin(struct lead *lead, struct drarun_error *err)
     if (rc == 0)
         rc = status_writer_new(lead->cluster, lead->spec->name, options->namespace, &lead->writer,
                                err);
-    if (rc == 0)
-        rc = make_or_adopt(lead, err);
     if (rc < 0)
         return rc;
-    lead->render.owner_uid = lead->owner_uid;
-    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
-    return make_lease(lead, err);
+    return options->owner_uid ? take_over(lead, err) : make(lead, err);
 }
 
 /* ---- attempts ---- */
@@ -208,45 +223,20 @@ static int attempt(struct lead *lead, struct drarun_error *err)
     return rc < 0 ? rc : lead_run_ranks(lead, err);
 }
 
-/* Is another attempt of use, and allowed? rc: of this one, which err explains. */
-static bool may_restart(const struct lead *lead, int rc, const struct drarun_error *err)
-{
-    if (lead->signo || lead->lost.code || lead->restarts >= lead->spec->restarts)
-        return false;
-    if (rc < 0) /* it never ran: the gang has its own tries */
-        return err->kind == DRARUN_ERR_INFRASTRUCTURE;
-    return lead->status != 0;
-}
-
-static int restart(struct lead *lead, struct drarun_error *err)
-{
-    lead->restarts++;
-    log_note("attempt %u ended with %d: attempt %u follows (%u of %u restarts)",
-             lead->render.attempt, lead->status, lead->render.attempt + 1, lead->restarts,
-             lead->spec->restarts);
-    int rc = catch_signals(lead, err);
-    if (rc == 0)
-        rc = lead_release(lead, err);
-    if (rc < 0)
-        return rc;
-    lead->render.attempt++;
-    int64_t since = lead->gang.since_ms;
-    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
-    lead->gang.since_ms = since;
-    return create_workers(lead->cluster, lead->spec, &lead->render, err);
-}
-
 static int attempts(struct lead *lead, struct drarun_error *err)
 {
-    for (;;) {
-        int rc = attempt(lead, err);
-        if (!may_restart(lead, rc, err))
+    int rc = lead->releasing ? lead_next_attempt(lead, err) : 0;
+    while (rc == 0) {
+        rc = lead->orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
+        lead->orphaned = false;
+        if (!lead_may_restart(lead, rc, err))
             return rc;
         *err = (struct drarun_error){0};
-        rc = restart(lead, err);
-        if (rc < 0)
-            return rc;
+        rc = catch_signals(lead, err);
+        if (rc == 0)
+            rc = lead_restart(lead, err);
     }
+    return rc;
 }
 
 /* ---- the end ---- */
@@ -270,7 +260,9 @@ static bool is_left_to_others(const struct lead *lead)
 static void clean_up(struct lead *lead)
 {
     struct drarun_error err = {0};
-    int rc;
+    int rc = lead_delete_silent(lead, &err);
+    if (rc < 0)
+        log_error("%s", err.text);
     if (lead->options->here && lead->created)
         rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
                         lead->owner_uid, &err);
@@ -294,7 +286,9 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     if (rc < 0 && !lead->report)
         lead->report = lead_failure_report(lead, err);
     gang_end(&lead->gang, lead_now());
-    lead_tell(lead, lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed");
+    const char *result = lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed";
+    lead_event_end(lead, result);
+    lead_tell(lead, result);
     if (status_writer_flush(lead->writer, FLUSH_MS, &local) < 0)
         log_error("%s", local.text);
     clean_up(lead);
@@ -310,6 +304,9 @@ static void done(struct lead *lead)
     board_free(lead->board);
     facts_free(lead->facts);
     json_decref(lead->report);
+    json_decref(lead->doc);
+    strlist_done(&lead->avoid);
+    strlist_done(&lead->silent);
     free(lead->owner_uid);
     explicit_bzero(&lead->key, sizeof lead->key);
     explicit_bzero(lead->key_text, sizeof lead->key_text);
@@ -323,11 +320,14 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
     int rc = catch_signals(&lead, &err);
     if (rc == 0)
         rc = begin(&lead, &err);
-    if (rc == 0)
+    if (rc == 0 && !lead.ended)
         rc = attempts(&lead, &err);
-    finish(&lead, rc, &err);
-    if (options->framed)
+    if (lead.ended)
+        clean_up(&lead);
+    else
+        finish(&lead, rc, &err);
+    if (options->framed && !is_left_to_others(&lead))
         lead_say_end(&lead);
     done(&lead);
-    return lead.status;
+    return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;
 }

@@ -36,7 +36,10 @@ int64_t lead_now(void);
 /* "NAME-key-1a2b3c4d". */
 int lead_name_secret(const char *job, char name[LEAD_SECRET_SIZE], struct drarun_error *err);
 
-/* The job from here to its end; returns its exit status. What is to be said was said. */
+#define LEAD_LEFT (-1)
+
+/* The job from here to its end; returns its exit status, or LEAD_LEFT where another launcher goes
+ * on with it. What is to be said was said. */
 int lead_run(struct cluster *cluster, const struct lead_options *options);
 
 #endif

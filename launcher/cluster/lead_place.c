@@ -11,8 +11,7 @@
 #include "lib/base/log.h"
 
 #define TELL_WAITING_MS 2000
-#define TURN_MS 60000     /* the longest sleep: the API tells of all that matters */
-#define RELEASE_MS 120000 /* beyond a pod's own grace period nothing of ours holds it */
+#define TURN_MS 60000 /* the longest sleep: the API tells of all that matters */
 
 int64_t lead_now(void)
 {
@@ -63,6 +62,8 @@ static int begin_release(struct lead *lead, struct drarun_error *err)
     log_note("the workers' devices are given back, to try again in %" PRId64 " ms%s",
              lead->decision.pause_ms,
              lead->decision.action == GANG_NEXT_STEP ? " without alignment in the claims" : "");
+    lead_event(lead, "Released", "not all workers could be had: what some held is given back");
+    lead_tell(lead, NULL);
     return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
 }
 
@@ -70,6 +71,7 @@ static int create_again(struct lead *lead, struct drarun_error *err)
 {
     lead->render.attempt++;
     lead->render.step = lead->decision.step;
+    lead_tell(lead, NULL);
     return create_workers(lead->cluster, lead->spec, &lead->render, err);
 }
 
@@ -97,6 +99,9 @@ static void tell_waiting(struct lead *lead)
         return;
     lead->waiting_told = true;
     lead_tell(lead, NULL);
+    const json_t *text = json_object_get(json_object_get(lead->doc, "waiting"), "text");
+    if (json_is_string(text))
+        lead_event(lead, "Waiting", json_string_value(text));
 }
 
 /* Until something has changed or a time has come. */
@@ -112,7 +117,7 @@ static void wait_for_news(struct lead *lead)
     tell_waiting(lead);
 }
 
-static bool is_stopped(const struct lead *lead)
+bool lead_is_stopped(const struct lead *lead)
 {
     return lead->signo || lead->lost.code;
 }
@@ -121,7 +126,7 @@ int lead_place(struct lead *lead, struct drarun_error *err)
 {
     lead->waiting_told = false;
     lead->dirty = true;
-    while (!is_stopped(lead)) {
+    while (!lead_is_stopped(lead)) {
         bool due = lead_now() >= lead->decision.next_ms;
         if (!lead->dirty && !due) {
             wait_for_news(lead);
@@ -136,20 +141,4 @@ int lead_place(struct lead *lead, struct drarun_error *err)
             return 0;
     }
     return -EINTR;
-}
-
-int lead_release(struct lead *lead, struct drarun_error *err)
-{
-    int64_t end = clock_ms() + RELEASE_MS;
-    int rc = delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
-    while (rc == 0 && board_remains(lead->board) > 0) {
-        int64_t left = end - clock_ms();
-        if (left <= 0)
-            return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                              "%zu pods and claims of the job are not gone after %d s: their nodes "
-                              "may be lost",
-                              board_remains(lead->board), RELEASE_MS / 1000);
-        cluster_turn(lead->cluster, left);
-    }
-    return rc;
 }

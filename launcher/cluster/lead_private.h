@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
- * attempt until its workers are up), lead_ranks.c (its ranks), lead_plan.c (what
- * they get), lead_status.c (what is told). */
+ * attempt until its workers are up), lead_ranks.c (its ranks), lead_plan.c (what they get),
+ * lead_restart.c (the next attempt), lead_resume.c (what an earlier launcher has left),
+ * lead_status.c and lead_events.c (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -45,8 +46,17 @@ struct lead {
     bool cancelled;           /* by `drarun cancel` */
     struct drarun_error lost; /* code 0: no */
 
+    struct cause_restart next; /* what the end of the last attempt's ranks asks for */
+    struct strlist avoid;      /* nodes that no attempt is to use again */
+    struct strlist silent;     /* those of them that do not answer */
+    json_t *doc;               /* the status document as it was written last, or NULL */
+    bool orphaned;             /* an earlier launcher has gone while its ranks ran */
+    bool ended;                /* it had told the job's end */
+    bool releasing;            /* it was on its way to the next attempt */
+
     struct job *job; /* while ranks run */
     json_t *report;  /* cause_json of the last attempt's ranks, or NULL */
+    unsigned events; /* written so far: part of their names */
     int status;      /* exit status; meaningful once it has ended */
 };
 
@@ -57,8 +67,7 @@ struct lead {
 int lead_place(struct lead *lead, struct drarun_error *err);
 /* Asks for a decision, as often as something follows from one. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
-/* Takes claims and pods of all attempts away, and waits until they are gone. */
-int lead_release(struct lead *lead, struct drarun_error *err);
+bool lead_is_stopped(const struct lead *lead);
 
 /* ---- lead_ranks.c ---- */
 
@@ -67,6 +76,32 @@ int lead_release(struct lead *lead, struct drarun_error *err);
 int lead_run_ranks(struct lead *lead, struct drarun_error *err);
 /* Something has changed while ranks run. */
 void lead_look_at_ranks(struct lead *lead);
+
+/* ---- lead_restart.c ---- */
+
+/* Is another attempt of use, and allowed? rc: of this one, which err explains. */
+bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error *err);
+/* Ends the attempt, whose ranks have run, and makes the next one. */
+int lead_restart(struct lead *lead, struct drarun_error *err);
+/* The second half of it, which an earlier launcher may not have come to. */
+int lead_next_attempt(struct lead *lead, struct drarun_error *err);
+/* Takes pods off the API of which no node would ever say that they are gone. */
+int lead_delete_silent(struct lead *lead, struct drarun_error *err);
+
+/* ---- lead_resume.c ---- */
+
+/* Goes on from what the last launcher has told: lead->gang, attempt and restarts, and orphaned,
+ * ended or releasing. */
+int lead_resume(struct lead *lead, struct drarun_error *err);
+/* The ranks that run without a launcher: an attempt that is over. */
+int lead_take_orphans(struct lead *lead, struct drarun_error *err);
+
+/* ---- lead_events.c ---- */
+
+/* An Event on the job's owner, best effort: nothing waits for it, and a refusal is no error. */
+void lead_event(struct lead *lead, const char *reason, const char *message);
+/* Of a job that has ended. */
+void lead_event_end(struct lead *lead, const char *result);
 
 /* ---- lead_plan.c ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "launcher/cluster/lead_private.h"
@@ -30,43 +30,33 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
 
 static void on_started(void *arg)
 {
-    lead_tell(arg, NULL);
-}
-
-static void say_end(const struct pod_state *worker, struct drarun_error *err)
-{
-    error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ECANCELED, "its pod %s: %s%s%s",
-               worker->deleting ? "is being deleted" : "has ended", pod_end_name(worker->end),
-               worker->message ? ": " : "", worker->message ? worker->message : "");
+    struct lead *lead = arg;
+    char text[96];
+    snprintf(text, sizeof text, "%u ranks on %u workers run (attempt %u)", lead->ranks,
+             lead->spec->workers, lead->render.attempt);
+    lead_tell(lead, NULL);
+    lead_event(lead, "Started", text);
 }
 
 /* News of the pods under running ranks. */
-static void look_at_pods(struct lead *lead)
+void lead_look_at_ranks(struct lead *lead)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < lead->spec->workers; i++) {
-        struct drarun_error why = {0};
         const struct pod_state *worker = &workers[i];
-        if (worker->phase == POD_ABSENT)
-            error_kind(&why, DRARUN_ERR_INFRASTRUCTURE, ECANCELED, "its pod was deleted");
-        else if (worker->phase == POD_ENDED && worker->end != POD_END_EXIT)
-            say_end(worker, &why);
+        bool absent = worker->phase == POD_ABSENT;
+        const struct cause_pod pod = {
+            .worker = i,
+            .pod = worker->name,
+            .node = worker->node,
+            .end = worker->end != POD_END_NONE ? worker->end : POD_END_DELETED,
+            .message = worker->message,
+            .exit_code = worker->exit_code,
+        };
+        if (absent || worker->phase == POD_ENDED)
+            job_pod_ended(lead->job, &pod);
         else if (worker->disrupted || worker->deleting)
-            lead->signo = lead->signo ? lead->signo : -SIGTERM;
-        if (why.code)
-            job_pod_ended(lead->job, i, &why);
-    }
-}
-
-void lead_look_at_ranks(struct lead *lead)
-{
-    int asked = lead->signo;
-    if (lead->lost.code)
-        job_stop(lead->job, &lead->lost);
-    look_at_pods(lead);
-    if (lead->signo != asked && lead->signo < 0) {
-        log_note("a worker is being taken away: every rank gets SIGTERM");
-        job_interrupt(lead->job, -lead->signo);
+            job_pod_leaves(lead->job, &pod);
     }
 }
 
@@ -99,6 +89,16 @@ static uint32_t gpus_of_a_worker(const struct lead *lead)
     return count_gpus(json_array_get(claims, 0));
 }
 
+static void note_node(struct lead *lead, const char *node)
+{
+    json_t *end = json_object_get(json_object_get(lead->report, "cause"), "end");
+    bool silent = json_is_string(end) && strcmp(json_string_value(end), "node-lost") == 0;
+    if (lead->next.avoid_node && node && !strlist_has(&lead->avoid, node))
+        strlist_add(&lead->avoid, node);
+    if (silent && node && !strlist_has(&lead->silent, node))
+        strlist_add(&lead->silent, node);
+}
+
 static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
@@ -108,8 +108,24 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     lead->status = cause_status(cause);
     json_decref(lead->report);
     lead->report = cause_json(cause);
+    lead->next = cause_restart(cause);
+    note_node(lead, cause_node(cause));
+    /* our own pod is taken away: the next launcher ends this attempt and may begin another */
+    if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
+        lead->status == 128 + SIGTERM)
+        lead->signo = SIGTERM;
     if (!lead->options->framed && report_show(request, &facts, cause, &err) < 0)
         log_error("%s", err.text);
+}
+
+/* Of the job's total; 0: it has no limit. */
+static int64_t time_left(const struct lead *lead)
+{
+    int64_t total = lead->spec->timeouts.total;
+    int64_t end = lead->gang.since_ms + total + lead->gang.spent_ms[GANG_CLOCK_QUEUE];
+    if (total <= 0 || total == INT64_MAX)
+        return 0;
+    return end > lead_now() ? end - lead_now() : 1;
 }
 
 static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
@@ -155,6 +171,8 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     ranks.request.quiet = lead->options->quiet;
     ranks.request.json = lead->options->json;
     ranks.request.report_path = lead->options->report_path;
+    ranks.pods.total_ms = lead->spec->timeouts.total;
+    ranks.request.timeout_ms = time_left(lead);
     rc = run(lead, &ranks, err);
     ranks_done(&ranks);
     return rc;

@@ -25,6 +25,18 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
     return waiting_build(&input, ret_waiting, err);
 }
 
+/* With what only the document before knows: the history. */
+static void put(struct lead *lead, json_t *doc)
+{
+    json_t *merged = lead->doc ? status_doc_merge(lead->doc, doc) : json_incref(doc);
+    json_decref(doc);
+    if (!merged)
+        return;
+    json_decref(lead->doc);
+    lead->doc = merged;
+    status_writer_put(lead->writer, json_incref(merged));
+}
+
 void lead_tell(struct lead *lead, const char *result)
 {
     struct drarun_error err = {0};
@@ -55,7 +67,7 @@ void lead_tell(struct lead *lead, const char *result)
     if (status_doc_build(&input, &doc, &err) < 0)
         log_error("the status cannot be written: %s", err.text);
     else
-        status_writer_put(lead->writer, doc);
+        put(lead, doc);
     if (waits)
         waiting_done(&waiting);
 }

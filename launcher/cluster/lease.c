@@ -228,6 +228,21 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
     return 0;
 }
 
+bool lease_is_held(struct cluster *cluster, const char *job, const char *namespace)
+{
+    struct drarun_error err = {0};
+    struct kube_target target = {.resource = &kube_leases, .namespace_ = namespace, .name = job};
+    CLEANUP(json_decrefp) json_t *object = NULL;
+    struct timeval now;
+    int64_t renewed = 0;
+    if (cluster_get(cluster, &target, &object, &err) < 0)
+        return false;
+    const char *text = json_string_value(json_object_get(spec_of(object), "renewTime"));
+    gettimeofday(&now, NULL);
+    return text && timestamp_parse(text, &renewed) &&
+           (int64_t)now.tv_sec * 1000 - renewed < LEASE_S * 1000;
+}
+
 void lease_free(struct lease *lease)
 {
     if (!lease)

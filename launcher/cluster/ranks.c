@@ -12,6 +12,8 @@
 #define RADIX 8
 #define KILL_AFTER_MS 5000
 #define ORPHAN_WAIT_MS 60000 /* for the next launcher, where this one is lost */
+#define POD_GRACE_S 30       /* the API's default */
+#define REPORT_MS 2000
 
 static void add_texts(struct strlist *list, const json_t *texts)
 {
@@ -59,10 +61,20 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
                               "worker %u: pod %s runs without an IP address", i, worker->name);
         strlist_addf(&ranks->addresses, "%s%s%s:%u", v6 ? "[" : "", worker->ip, v6 ? "]" : "",
                      RENDER_AGENT_PORT + (host ? i : 0));
-        strlist_addf(&ranks->names, "%s on %s", worker->name, worker->node ? worker->node : "?");
+        strlist_add(&ranks->names, worker->name);
+        strlist_add(&ranks->nodes, worker->node ? worker->node : "?");
     }
-    return ranks->addresses.failed || ranks->names.failed ? error_set(err, ENOMEM, "out of memory")
-                                                          : 0;
+    bool failed = ranks->addresses.failed || ranks->names.failed || ranks->nodes.failed;
+    return failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* What is left of the pods' own, so that the report of the end still gets out. */
+static int64_t grace_of_ranks(const struct job_spec *spec)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *seconds = json_object_get(pod, "terminationGracePeriodSeconds");
+    int64_t ms = (json_is_integer(seconds) ? json_integer_value(seconds) : POD_GRACE_S) * 1000;
+    return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
 static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct strlist *argv)
@@ -89,7 +101,9 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     }
     r->pods.workers = facts->spec->workers;
     r->pods.addresses = (const char *const *)r->addresses.items;
-    r->pods.names = (const char *const *)r->names.items;
+    r->pods.pods = (const char *const *)r->names.items;
+    r->pods.nodes = (const char *const *)r->nodes.items;
+    r->pods.grace_ms = grace_of_ranks(facts->spec);
     r->program = (struct request_program){.argv = r->argv.items, .argc = r->argv.count};
     r->request = (struct job_request){
         .programs = &r->program,
@@ -113,4 +127,5 @@ void ranks_done(struct ranks *r)
     strlist_done(&r->argv);
     strlist_done(&r->addresses);
     strlist_done(&r->names);
+    strlist_done(&r->nodes);
 }

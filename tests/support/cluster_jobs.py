@@ -2,11 +2,14 @@
 """drarun on a cluster of the tests: jobs run from where the API server and the pods are reached."""
 import contextlib
 import json
+import threading
+import time
 
 from .build import SLOWER
 
 IMAGE = "localhost/drarun:1"
 RUN_S = 60 * SLOWER
+RUNNING_S = 30 * SLOWER
 
 
 class Jobs:
@@ -18,7 +21,7 @@ class Jobs:
         self.env = {"KUBECONFIG": str(self.kubeconfig), "DRARUN_IMAGE": IMAGE}
 
     def file(self, name="job", metadata=None, **spec):
-        spec = {"workers": 1, "image": "localhost/busybox:1", **spec}
+        spec = {"workers": 1, **({} if "template" in spec else {"image": "localhost/busybox:1"}), **spec}
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob",
                                     "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
@@ -34,6 +37,48 @@ class Jobs:
         """The status document, as the launcher wrote it last."""
         found = self.cluster.api.get("v1", "ConfigMap", f"{name}-status", self.namespace.name)
         return json.loads(found["data"]["status.json"]) if found and "status.json" in found["data"] else None
+
+
+class Running:
+    """A job under way, its output read as it comes. ended(): its result; at: when that was."""
+
+    def __init__(self, jobs, *options, name="job", env=None, **spec):
+        self.jobs, self.name, self.lines, self.at = jobs, name, [], None
+        self.job = jobs.drarun.start("run", jobs.file(name, **spec), *options, under=jobs.cluster.under,
+                                     env={**jobs.env, **(env or {})})
+        self.out, self.job.process.stdout = self.job.process.stdout, None
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.out:
+            self.lines.append(line)
+        self.at = time.monotonic()
+
+    def wait_running(self, attempt=1):
+        def there():
+            self._alive()
+            status = self.jobs.status(self.name) or {}
+            return status.get("phase") == "running" and status["attempt"] == attempt
+        self.jobs.cluster.wait(f"the ranks of attempt {attempt} do not run", there, RUNNING_S)
+        return self
+
+    def wait_lines(self, count, text="up"):
+        def there():
+            self._alive()
+            return sum(text in line for line in self.lines) >= count
+        self.jobs.cluster.wait(f"{text!r} does not come {count} times", there, RUNNING_S)
+        return self
+
+    def _alive(self):
+        assert self.job.process.poll() is None, self.ended()
+
+    def ended(self, seconds=60):
+        result = self.job.finish(seconds)
+        self.reader.join(seconds)
+        self.out.close()
+        result.out = "".join(self.lines)
+        return result
 
 
 @contextlib.contextmanager

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/lead_private.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define RELEASE_MS 120000 /* beyond a pod's own grace period nothing of ours holds it */
+#define POD_GRACE_S 30    /* the API's default */
+#define BEYOND_GRACE_MS 10000
+
+bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error *err)
+{
+    if (lead_is_stopped(lead) || lead->cancelled || lead->restarts >= lead->spec->restarts)
+        return false;
+    if (rc < 0) /* it never ran: the gang has its own tries */
+        return err->kind == DRARUN_ERR_INFRASTRUCTURE;
+    return lead->status != 0 && lead->next.retry;
+}
+
+/* ---- release ---- */
+
+static int64_t pod_grace_ms(const struct job_spec *spec)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *seconds = json_object_get(pod, "terminationGracePeriodSeconds");
+    return (json_is_integer(seconds) ? json_integer_value(seconds) : POD_GRACE_S) * 1000;
+}
+
+int lead_delete_silent(struct lead *lead, struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < lead->silent.count; i++)
+        rc = delete_pods(lead->cluster, lead->spec, lead->options->namespace, lead->silent.items[i],
+                         true, err);
+    return rc;
+}
+
+static int wait_until_gone(struct lead *lead, bool claims, int64_t ms, struct drarun_error *err)
+{
+    int64_t end = clock_ms() + ms;
+    while (board_remains(lead->board, claims) > 0 && clock_ms() < end) {
+        if (lead_is_stopped(lead))
+            return -EINTR;
+        cluster_turn(lead->cluster, end - clock_ms());
+    }
+    return board_remains(lead->board, claims) == 0
+               ? 0
+               : error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                            "%zu pods and claims of the job are not gone after %" PRId64
+                            " s: their nodes may be lost",
+                            board_remains(lead->board, claims), ms / 1000);
+}
+
+/* Pods of all attempts go, claims too unless the next attempt can use them. */
+static int release(struct lead *lead, bool keep_claims, struct drarun_error *err)
+{
+    const char *namespace = lead->options->namespace;
+    struct drarun_error late = {0};
+    int rc = keep_claims ? delete_pods(lead->cluster, lead->spec, namespace, NULL, false, err)
+                         : delete_workers(lead->cluster, lead->spec, namespace, err);
+    if (rc == 0)
+        rc = lead_delete_silent(lead, err);
+    if (rc < 0)
+        return rc;
+    rc = wait_until_gone(lead, !keep_claims, pod_grace_ms(lead->spec) + BEYOND_GRACE_MS, &late);
+    if (rc != -ETIMEDOUT)
+        return rc;
+    log_note("%s: they are taken off the API without their nodes' word", late.text);
+    rc = delete_pods(lead->cluster, lead->spec, namespace, NULL, true, err);
+    return rc < 0 ? rc : wait_until_gone(lead, !keep_claims, RELEASE_MS, err);
+}
+
+/* ---- the next one ---- */
+
+int lead_next_attempt(struct lead *lead, struct drarun_error *err)
+{
+    bool keep = !lead->next.new_claims && lead->spec->claims == SPEC_CLAIMS_DIRECT;
+    int rc = release(lead, keep, err);
+    if (rc < 0)
+        return rc;
+    struct gang before = lead->gang;
+    lead->render.attempt++;
+    lead->render.avoid = (const char *const *)lead->avoid.items;
+    lead->render.avoid_count = lead->avoid.count;
+    lead->render.step = keep ? before.step : 0;
+    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+    lead->gang.since_ms = before.since_ms;
+    lead->gang.step = lead->render.step;
+    json_decref(lead->report);
+    lead->report = NULL;
+    lead_tell(lead, NULL);
+    return create_workers(lead->cluster, lead->spec, &lead->render, err);
+}
+
+int lead_restart(struct lead *lead, struct drarun_error *err)
+{
+    char text[128];
+    lead->restarts++;
+    snprintf(text, sizeof text, "attempt %u ended with %d: attempt %u follows (%u of %u restarts)",
+             lead->render.attempt, lead->status, lead->render.attempt + 1, lead->restarts,
+             lead->spec->restarts);
+    log_note("%s", text);
+    lead_event(lead, "Restarted", text);
+    lead_tell(lead, NULL); /* how this one ended: a line of the history */
+    return lead_next_attempt(lead, err);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/status_doc.h"
+#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/lead_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static uint32_t number(const json_t *doc, const char *key, uint32_t fallback)
+{
+    json_int_t value = json_integer_value(json_object_get(doc, key));
+    return value > 0 && value <= UINT32_MAX ? (uint32_t)value : fallback;
+}
+
+/* A job of that name that was deleted may have left its document for a moment. */
+static bool is_of_this_job(const struct lead *lead, const json_t *doc)
+{
+    const char *uid = json_string_value(json_object_get(doc, "uid"));
+    return uid && strcmp(uid, lead->owner_uid) == 0;
+}
+
+static void take(struct lead *lead, const json_t *doc)
+{
+    const char *phase = json_string_value(json_object_get(doc, "phase"));
+    bool ran = phase && strcmp(phase, "running") == 0;
+    const json_t *report = json_object_get(doc, "report");
+    lead->render.attempt = number(doc, "attempt", 1);
+    lead->restarts = number(doc, "restarts", 0);
+    lead->ranks = number(doc, "ranks", 0);
+    gang_load(&lead->gang, status_doc_gang(doc));
+    lead->render.step = lead->gang.step;
+    lead->ended = status_doc_exit(doc) >= 0;
+    if (json_is_object(report))
+        lead->report = json_deep_copy(report);
+    if (lead->ended) {
+        lead->status = status_doc_exit(doc);
+        return;
+    }
+    lead->releasing = lead->report != NULL;
+    lead->orphaned = ran && !lead->releasing;
+}
+
+int lead_resume(struct lead *lead, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    struct drarun_error local = {0};
+    json_t *doc = NULL;
+    int rc = job_map_get(lead->cluster, lead->spec->name, lead->options->namespace, &map, &local);
+    if (rc == -ENOENT) /* the client has not come to it */
+        return 0;
+    if (rc < 0)
+        return error_kind(err, local.kind, local.code, "%s", local.text);
+    const char *text = job_map_status(map);
+    if (!text || status_doc_parse(text, strlen(text), &doc, &local) < 0)
+        return 0;
+    if (!is_of_this_job(lead, doc)) {
+        json_decref(doc);
+        return 0;
+    }
+    lead->doc = doc;
+    take(lead, doc);
+    if (!lead->ended)
+        log_note("another launcher led this job before: attempt %u goes on from \"%s\"",
+                 lead->render.attempt, gang_phase_name(lead->gang.phase));
+    return 0;
+}
+
+int lead_take_orphans(struct lead *lead, struct drarun_error *err)
+{
+    const json_t *launcher = json_object_get(lead->doc, "launcher");
+    const char *pod = json_string_value(json_object_get(launcher, "pod"));
+    struct rankmap map;
+    struct buf text = BUF_INIT;
+    uint32_t count = lead->spec->workers;
+    int rc = rankmap_build(&count, 1, count, 1, &map, err);
+    if (rc < 0)
+        return rc;
+    struct cause *cause = cause_new(&map);
+    if (cause) {
+        cause_launcher_lost(cause, pod, NULL, 0);
+        lead->status = cause_status(cause);
+        lead->next = cause_restart(cause);
+        lead->report = cause_json(cause);
+        cause_explain(cause, &text);
+    }
+    if (text.data)
+        log_note("%s", text.data);
+    buf_done(&text);
+    cause_free(cause);
+    rankmap_done(&map);
+    return lead->report ? 0 : error_set(err, ENOMEM, "out of memory");
+}
