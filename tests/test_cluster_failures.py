@@ -3,14 +3,19 @@
 import re
 import time
 
+import pytest
+
 from support.build import SLOWER
-from support.cluster import Cluster
+from support.cluster import Cluster, devices
 from support.cluster_jobs import Running, in_namespace
 
 LOST_S = 15
+GONE_S = 20 * SLOWER
+HERE_OR_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 # says "saved" when it is told to end
 SAVES = ["sh", "-c", 'trap "echo rank $RANK saved; exit 0" TERM; echo up; while :; do sleep 0.1; done']
 SLEEPS = ["sh", "-c", "echo up; exec sleep 1000"]
+SECOND_ENDS = ["sh", "-c", "echo up in attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 2 ] || exec sleep 1000"]
 
 
 def evict(jobs, pod):
@@ -19,13 +24,39 @@ def evict(jobs, pod):
         "name": pod, "namespace": jobs.namespace.name}})
 
 
-def test_eviction_gives_every_rank_its_grace(jobs):
-    job = Running(jobs, "--here", workers=2, command=SAVES).wait_lines(2)
+def template(command, container=None, **pod):
+    return {"spec": {"containers": [{"name": "main", "image": "localhost/busybox:1", "command": command,
+                                     **(container or {})}], **pod}}
+
+
+def what_is_left(jobs):
+    """Beside what is there once for each namespace."""
+    return [each for each in jobs.namespace.leftovers(0) if each[1] not in ("drarun-launcher", "drarun")]
+
+
+def node_of(jobs, pod):
+    return jobs.cluster.api.get("v1", "Pod", pod, jobs.namespace.name)["spec"]["nodeName"]
+
+
+@HERE_OR_POD
+def test_eviction_gives_every_rank_its_grace(jobs, mode):
+    job = Running(jobs, *mode, workers=2, command=SAVES).wait_lines(2)
     evict(jobs, "job-w-1")
     result = job.ended()
     assert result.rc == 70, result
     assert sorted(result.out.split("\n")) == ["", "rank 0 saved", "rank 1 saved", "up", "up"], result
     assert re.search(r"worker 1 \(job-w-1 on n\d\) was evicted", result.err), result
+    assert result.err.count("worker 0") == 0, result
+
+
+def test_grace_has_an_end(jobs):
+    deaf = ["sh", "-c", 'trap "" TERM; echo up; while :; do sleep 0.1; done']
+    job = Running(jobs, "--here", workers=2, template=template(deaf, terminationGracePeriodSeconds=6)).wait_lines(2)
+    began = time.monotonic()
+    evict(jobs, "job-w-1")
+    result = job.ended()
+    assert result.rc == 70 and "was evicted" in result.err, result
+    assert 3 < job.at - began < 6 + 4 * SLOWER, job.at - began
 
 
 def test_deleted_pod_is_the_cause(jobs):
@@ -36,18 +67,75 @@ def test_deleted_pod_is_the_cause(jobs):
     assert "rank 1 saved" in result.out, result
 
 
-def test_oom_kill_is_the_cause(jobs):
+@HERE_OR_POD
+def test_oom_kill_is_the_cause(jobs, mode):
     hog = ["sh", "-c", "[ $RANK = 0 ] && sleep 1000; x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo $x | wc -c"]
-    template = {"spec": {"containers": [{"name": "main", "image": "localhost/busybox:1", "command": hog,
-                                         "resources": {"limits": {"memory": "64Mi"}}}]}}
-    result = jobs.run("--here", workers=2, template=template)
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    result = jobs.run(*mode, workers=2, template=template(hog, limits))
     assert result.rc == 137 and "OOM" in result.err and "worker 1" in result.err, result
 
 
-def test_restart_keeps_its_claims_and_tells_its_history(jobs):
-    once = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; exec sleep 1000"]
-    job = Running(jobs, "--here", workers=2, command=once, restarts=1)
-    job.wait_running()
+def test_preemption_by_a_pod_of_higher_priority(jobs):
+    api = jobs.cluster.api
+    api.make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "above"}, "value": 1000})
+    most = {"resources": {"requests": {"cpu": f"{int(api.get('v1', 'Node', 'n0')['status']['allocatable']['cpu']) * 600}m"}}}
+    try:
+        job = Running(jobs, "--here", workers=2, template=template(SAVES, most)).wait_lines(2)
+        above = jobs.cluster.pod("above", ["sleep", "1000"], namespace=jobs.namespace.name, container=most,
+                                 priorityClassName="above").make()
+        result = job.ended()
+        assert result.rc == 70 and re.search(r"worker \d \(job-w-\d on n\d\) was preempted", result.err), result
+        assert result.out.count("saved") == 2, result
+        above.delete()
+    finally:
+        api.delete("scheduling.k8s.io/v1", "PriorityClass", "above")
+
+
+@pytest.fixture
+def claimed(cluster, jobs):
+    """The parts of a pod template that claim one of two devices on each node."""
+    cluster.device_classes()
+    drivers = [cluster.driver(i, devices.GPU, devices.gpus(2)).start() for i in range(2)]
+    for each in drivers:
+        each.wait()
+    cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {
+        "name": "one", "namespace": jobs.namespace.name}, "spec": {"spec": {"devices": {"requests": [
+            {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}}})
+    yield {"resourceClaims": [{"name": "one", "resourceClaimTemplateName": "one"}],
+           "container": {"resources": {"claims": [{"name": "one"}]}}}
+    cluster.api.delete("resource.k8s.io/v1", "ResourceClaimTemplate", "one", jobs.namespace.name)
+    cluster.wait("its claims are not gone", lambda: not cluster.api.get(
+        "resource.k8s.io/v1", "ResourceClaim", namespace=jobs.namespace.name), GONE_S)
+    for each in drivers:
+        each.stop()
+
+
+def held_device(jobs, pod):
+    """What a DeviceTaintRule selects the device by that the pod's own claim has."""
+    api, there = jobs.cluster.api, jobs.namespace.name
+    claim = api.get("v1", "Pod", pod, there)["status"]["resourceClaimStatuses"][0]["resourceClaimName"]
+    found = api.get("resource.k8s.io/v1", "ResourceClaim", claim, there)["status"]["allocation"]["devices"]["results"][0]
+    return {key: found[key] for key in ("driver", "pool", "device")}
+
+
+def test_taint_of_a_device_moves_the_job_to_another(jobs, claimed):
+    api = jobs.cluster.api
+    job = Running(jobs, "--here", workers=2, restarts=1, template=template(SECOND_ENDS, **claimed)).wait_lines(2)
+    faulty = held_device(jobs, "job-w-1")
+    api.make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "faulty"},
+              "spec": {"deviceSelector": faulty, "taint": {"key": "test/faulty", "effect": "NoExecute"}}})
+    try:
+        result = job.ended().ok()
+    finally:
+        api.delete("resource.k8s.io/v1beta2", "DeviceTaintRule", "faulty")
+    assert "attempt 2 follows (1 of 1 restarts)" in result.err, result
+    assert "ended by a taint of one of its devices" in result.err, result
+    assert result.out.count("up in attempt 2") == 2, result
+
+
+@HERE_OR_POD
+def test_restarts_have_a_bound_and_leave_a_history(jobs, mode):
+    job = Running(jobs, *mode, workers=2, command=SLEEPS, restarts=1).wait_running()
     evict(jobs, "job-w-0")
     job.wait_running(attempt=2)
     status = jobs.status()
@@ -57,16 +145,23 @@ def test_restart_keeps_its_claims_and_tells_its_history(jobs):
     assert result.rc == 70 and "attempt 2 follows (1 of 1 restarts)" in result.err, result
 
 
+def test_failing_rank_is_tried_again(jobs):
+    command = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 3 ] || exit 9"]
+    result = jobs.run("--here", workers=2, command=command, restarts=2).ok()
+    assert result.out.count("attempt 3") == 2 and "attempt 1 ended with 9: attempt 2 follows" in result.err, result
+
+
 def test_cancel_of_a_job_led_from_here(jobs):
-    job = Running(jobs, "--here", workers=2, command=SAVES).wait_lines(2)
+    job = Running(jobs, "--here", workers=2, command=SAVES).wait_running()
     jobs.verb("cancel", "job").ok()
     result = job.ended()
     assert result.rc == 130, result
 
 
 def test_total_deadline_under_running_ranks(jobs):
-    result = jobs.run("--here", command=SLEEPS, timeouts={"total": "15s"})
+    result = jobs.run("--here", command=SLEEPS, timeouts={"total": "6s"})
     assert result.rc == 124 and "spec.timeouts.total" in result.err, result
+    assert result.out == "up\n", result
 
 
 def test_events_tell_the_course(jobs):
@@ -76,12 +171,24 @@ def test_events_tell_the_course(jobs):
     assert sorted(told) == ["Started", "Succeeded"], told
 
 
-def test_silent_node_is_lost_within_15_s(drarun, tmp_path):
+@pytest.mark.parametrize("mode,kind,owner", [(["--here"], ("v1", "ConfigMap"), "job-status"),
+                                             ([], ("batch/v1", "Job"), "job")], ids=["here", "pod"])
+def test_deleting_the_owner_alone_removes_everything(jobs, mode, kind, owner):
+    job = Running(jobs, *mode, workers=2, command=SLEEPS).wait_lines(2)
+    jobs.cluster.api.delete(*kind, owner, jobs.namespace.name)
+    result = job.ended()
+    assert result.rc in (69, 70) and "delete" in result.err, result
+    assert result.seconds < 15 * SLOWER, result
+    jobs.cluster.wait(lambda: f"it leaves {what_is_left(jobs)}", lambda: not what_is_left(jobs), GONE_S)
+
+
+def test_silent_node_is_noticed_in_15_s_and_avoided(drarun, tmp_path):
     with Cluster(nodes=2) as cluster, in_namespace(cluster, drarun, tmp_path, "lost") as jobs:
-        job = Running(jobs, "--here", workers=2, command=SLEEPS).wait_lines(2)
-        lost = cluster.api.get("v1", "Pod", "job-w-1", jobs.namespace.name)["spec"]["nodeName"]
+        job = Running(jobs, "--here", workers=1, command=SECOND_ENDS, restarts=1).wait_lines(1)
+        lost = node_of(jobs, "job-w-0")
         began = time.monotonic()
         next(each for each in cluster.nodes if each.name == lost).cut()
-        result = job.ended()
-        assert result.rc == 70 and "lost with its node" in result.err, result
-        assert job.at - began < LOST_S + 5 * SLOWER, job.at - began
+        job.wait_lines(1, "attempt 2")
+        assert time.monotonic() - began < LOST_S + 5 * SLOWER
+        result = job.ended().ok()
+        assert "was lost with its node" in result.err and "(job-w-0 on " + lost in result.err, result

@@ -65,8 +65,7 @@ class Running:
 
     def wait_lines(self, count, text="up"):
         def there():
-            self._alive()
-            return sum(text in line for line in self.lines) >= count
+            return sum(text in line for line in self.lines) >= count or self._alive()
         self.jobs.cluster.wait(f"{text!r} does not come {count} times", there, RUNNING_S)
         return self
 
