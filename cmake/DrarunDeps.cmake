@@ -6,6 +6,7 @@
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
 #   drarun::curl          libcurl, shared; absent in a cross build
+#   drarun::wslay         WebSocket frames, shared; absent in a cross build
 #   drarun::pmix_server   libpmix 5.0.7 from scripts/fetch-pmix; always its archive, since the .so
 #                         wants a newer glibc than Debian 12's
 #   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
@@ -76,6 +77,12 @@ if(NOT CMAKE_CROSSCOMPILING)
   set_target_properties(drarun::curl PROPERTIES
     IMPORTED_LOCATION ${found_curl}
     INTERFACE_INCLUDE_DIRECTORIES ${found_curl_include})
+  drarun_find(library found_wslay libwslay.so) # Debian has it shared alone
+  drarun_find(path found_wslay_include wslay/wslay.h)
+  add_library(drarun::wslay UNKNOWN IMPORTED)
+  set_target_properties(drarun::wslay PROPERTIES
+    IMPORTED_LOCATION ${found_wslay}
+    INTERFACE_INCLUDE_DIRECTORIES ${found_wslay_include})
   if(DRARUN_STATIC)
     get_target_property(found_event_openssl drarun::event_openssl IMPORTED_LOCATION)
     add_library(drarun::event_openssl_dynamic STATIC IMPORTED)

@@ -11,8 +11,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-#define IN_POD "/.drarun"
-#define AGENT IN_POD "/bin/drarun-worker"
+#define IN_POD POD_MERGE_FOLDER
+#define AGENT POD_MERGE_AGENT_PROGRAM
 
 struct merge {
     const struct job_spec *spec;

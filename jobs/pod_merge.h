@@ -7,6 +7,8 @@
 
 #define POD_MERGE_INDEXED (-1) /* as worker: the template of an Indexed Job, for all workers */
 
+#define POD_MERGE_FOLDER "/.drarun"
+#define POD_MERGE_AGENT_PROGRAM POD_MERGE_FOLDER "/bin/drarun-worker"
 #define POD_MERGE_AGENT_VOLUME "drarun"
 #define POD_MERGE_SHM_VOLUME "drarun-shm"
 #define POD_MERGE_AGENT_CONTAINER "drarun-agent"

@@ -60,6 +60,14 @@ struct cluster_job { /* a verb on one job */
     int64_t timeout_ms; /* wait; 0: none */
 };
 
+struct cluster_exec {
+    struct cluster_choice cluster;
+    const char *job;
+    uint32_t rank;
+    char *const *argv; /* empty: a shell */
+    bool input, tty;
+};
+
 struct cluster_kind;
 
 /* Each returns the exit status, having said everything. */
@@ -74,6 +82,7 @@ struct cluster_api {
     int (*logs)(const struct cluster_job *job);
     int (*wait)(const struct cluster_job *job);
     int (*cancel)(const struct cluster_job *job);
+    int (*exec)(const struct cluster_exec *exec);
 };
 
 /* NULL in drarun and drarun-remote. */

@@ -52,7 +52,9 @@ static bool has_room(const struct input *input)
 /* Level-triggered: reads from now on if and only if it should. */
 static void look(struct input *input)
 {
-    input->background = input->terminal && tcgetpgrp(input->fd) != getpgrp();
+    /* a terminal that controls nobody here, as in some containers, stops nobody */
+    pid_t group = input->terminal ? tcgetpgrp(input->fd) : -1;
+    input->background = group >= 0 && group != getpgrp();
     bool wanted = input->started && !input->ended && !input->background && has_room(input);
     if (!wanted)
         event_del(input->event);

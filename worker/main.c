@@ -18,6 +18,7 @@
 #include "lib/wire/dial.h"
 #include "lib/wire/key_file.h"
 #include "worker/agent.h"
+#include "worker/beside.h"
 #include "worker/guard.h"
 #include "worker/install.h"
 #include "worker/pmix/host.h"
@@ -34,6 +35,8 @@
 struct settings {
     int control_fd;
     int serve_fd;
+    int64_t beside; /* the rank; -1: none */
+    char *const *words;
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -49,6 +52,7 @@ static const char help_text[] =
     "Usage: drarun-worker --listen [ADDR]:PORT --key-file FILE [--once]\n"
     "       drarun-worker --fd FD | --listen-fd FD --key-fd FD      (how drarun starts it)\n"
     "       drarun-worker --install DIR\n"
+    "       drarun-worker --beside RANK [--] [COMMAND...]\n"
     "\n"
     "The agent of drarun: starts and serves the ranks of one worker.\n"
     "\n"
@@ -64,6 +68,9 @@ static const char help_text[] =
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
     "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
+    "  --beside RANK         run the command with that rank's environment, folder and CPUs "
+    "(drarun\n"
+    "                        exec)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
     "  --version             versions of drarun and of the libpmix inside\n"
@@ -116,6 +123,7 @@ enum {
     OPT_POD,
     OPT_INSTALL,
     OPT_REMOTE_SERVE,
+    OPT_BESIDE,
     OPT_VERSION,
     OPT_HELP
 };
@@ -130,6 +138,7 @@ static const struct option option_table[] = {
     {"pod", no_argument, NULL, OPT_POD},
     {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
     {"install", required_argument, NULL, OPT_INSTALL},
+    {"beside", required_argument, NULL, OPT_BESIDE},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -161,6 +170,8 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         return pod_take(&s->pod, err);
     case OPT_REMOTE_SERVE:
         return inherited_fd("--remote-serve", value, &s->serve_fd, err);
+    case OPT_BESIDE:
+        return number_parse("--beside", value, 0, UINT32_MAX, &s->beside, err);
     case OPT_INSTALL:
         rc = install_agent(value, err);
         return rc < 0 ? rc : 1;
@@ -185,11 +196,14 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     struct tls_key key;
     int taken = key_env_take(KEY_VARIABLE, &key, &unusable);
     int option;
-    while ((option = getopt_long(argc, argv, "v", option_table, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+v", option_table, NULL)) != -1) {
         int rc = apply(option, optarg, s, err);
         if (rc != 0)
             return rc;
     }
+    s->words = argv + optind;
+    if (s->beside >= 0)
+        return 0;
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
@@ -274,7 +288,8 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.control_fd = -1, .serve_fd = -1, .listen_fd = -1, .level = LOG_NORMAL};
+    struct settings s = {
+        .control_fd = -1, .serve_fd = -1, .beside = -1, .listen_fd = -1, .level = LOG_NORMAL};
     struct drarun_error err = {0};
     if (argc > 0 && remote_start_is(argv[0]))
         return remote_start(argc, argv);
@@ -285,6 +300,8 @@ int main(int argc, char **argv)
     log_setup("drarun-worker", s.level);
     if (s.have_key)
         hide();
+    if (rc == 0 && s.beside >= 0)
+        rc = beside_exec((uint32_t)s.beside, s.words, &err);
     if (rc == 0 && s.serve_fd >= 0)
         return remote_serve(s.serve_fd);
     if (rc == 0)

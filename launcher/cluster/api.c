@@ -15,6 +15,7 @@
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/exec.h"
 #include "launcher/cluster/follow.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
@@ -349,6 +350,17 @@ static int cancel(const struct cluster_job *job)
     return with_cluster(job, do_cancel);
 }
 
+static int exec(const struct cluster_exec *exec)
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    if (open_cluster(&exec->cluster, &cluster, &err) < 0)
+        return fail(&err);
+    int status = exec_beside(&cluster, exec);
+    cluster_close(&cluster);
+    return status;
+}
+
 static int read_objects(const struct cluster_choice *choice, const struct cluster_kind *kinds,
                         size_t count, struct drarun_error *err)
 {
@@ -374,6 +386,7 @@ const struct cluster_api *cluster_api(void)
         .logs = logs,
         .wait = wait_job,
         .cancel = cancel,
+        .exec = exec,
     };
     return &api;
 }

@@ -60,7 +60,7 @@ static const char *label(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static int64_t worker_label(const json_t *object)
+int64_t board_worker_label(const json_t *object)
 {
     const char *text = label(object, "drarun.dev/worker");
     int64_t worker = -1;
@@ -294,7 +294,7 @@ struct sorting {
 static void sort_pod(const json_t *pod, void *arg)
 {
     struct sorting *s = arg;
-    int64_t worker = worker_label(pod);
+    int64_t worker = board_worker_label(pod);
     if (worker < 0 || worker >= s->board->spec->workers || !is_of_attempt(pod, s->attempt) ||
         (s->parent_uid && !kube_is_owned_by(pod, s->parent_uid)))
         return;
@@ -308,7 +308,7 @@ static void sort_pod(const json_t *pod, void *arg)
 static void sort_claim(const json_t *claim, void *arg)
 {
     struct sorting *s = arg;
-    int64_t worker = worker_label(claim);
+    int64_t worker = board_worker_label(claim);
     if (worker >= 0 && worker < s->board->spec->workers &&
         (!s->parent_uid || kube_is_owned_by(claim, s->parent_uid)))
         s->claims[worker] = claim;
@@ -393,7 +393,7 @@ struct counting {
 static void count_worker(const json_t *object, void *arg)
 {
     struct counting *c = arg;
-    c->count += worker_label(object) >= 0 &&
+    c->count += board_worker_label(object) >= 0 &&
                 (!c->parent_uid || !c->parent_uid[0] || kube_is_owned_by(object, c->parent_uid));
 }
 

@@ -22,6 +22,8 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
               bool events, const struct board_owner *owner, struct board **ret_board,
               struct drarun_error *err);
 void board_free(struct board *board);
+/* The worker that an object of a job belongs to, by its labels; -1: none. */
+int64_t board_worker_label(const json_t *object);
 DEFINE_CLEANUP(struct board, board_free)
 
 /* The uid of the job's owner, which is borrowed: from now on what is not of this job counts no

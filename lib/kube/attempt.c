@@ -118,6 +118,12 @@ static bool add_headers(struct attempt *a, const struct identity *identity)
     return ok && add_header(a, "Expect", "") && add_identity(a, identity);
 }
 
+static void on_connected(void *arg)
+{
+    struct attempt *a = arg;
+    a->events->connected(a->exchange, a->headers, a->arg);
+}
+
 static void on_head(void *arg)
 {
     struct attempt *a = arg;
@@ -150,7 +156,7 @@ static int start_exchange(struct attempt *a, const struct identity *identity,
                           struct drarun_error *err)
 {
     static const struct exchange_events events = {
-        .head = on_head, .data = on_data, .done = on_done};
+        .connected = on_connected, .head = on_head, .data = on_data, .done = on_done};
     struct kube_client *client = a->client;
     const struct attempt_request *r = &a->request;
     struct buf url = BUF_INIT;
@@ -173,7 +179,8 @@ static int start_exchange(struct attempt *a, const struct identity *identity,
                                         .certificate = identity->certificate,
                                         .key = identity->key,
                                         .insecure = client->config->insecure,
-                                        .stream = r->stream};
+                                        .stream = r->stream,
+                                        .connect_only = r->connect_only};
     int rc = exchange_start(client->transport, &exchange, &events, a, &a->exchange, err);
     buf_done(&url);
     if (rc == 0 && a->paused)
@@ -212,7 +219,7 @@ static void on_begin(evutil_socket_t fd, short what, void *arg)
 
 static void count(struct kube_client *client, const struct attempt_request *request)
 {
-    if (request->stream)
+    if (request->stream || request->connect_only)
         client->counts.watches++;
     else if (strcmp(request->method, "GET") == 0)
         client->counts.reads++;
@@ -238,7 +245,7 @@ int attempt_start(struct kube_client *client, const struct attempt_request *requ
         return error_set(err, ENOMEM, "out of memory");
     }
     count(client, request);
-    if (request->stream) {
+    if (request->stream || request->connect_only) {
         event_active(a->begin, 0, 0);
     } else {
         TAILQ_INSERT_TAIL(&client->line, a, link);

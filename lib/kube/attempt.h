@@ -13,9 +13,12 @@ struct attempt_request { /* the texts are borrowed until done */
     size_t body_length;
     int64_t timeout_ms; /* 0: none */
     bool stream;        /* has no turn to wait for */
+    bool connect_only;  /* as an exchange's; has none either, and method and body are not used */
 };
 
 struct attempt_events { /* as those of an exchange */
+    /* headers: those that the request would carry, as lines; "Name:" alone for none of it. */
+    void (*connected)(struct exchange *exchange, const struct curl_slist *headers, void *arg);
     void (*head)(void *arg);
     void (*data)(const char *bytes, size_t length, void *arg);
     /* err: there was no exchange (no credentials, no memory), and result is NULL. */

@@ -31,7 +31,7 @@ struct exchange {
     CURL *easy;
     struct curl_slist *connect_to;
     struct buf body; /* kept, or not yet handed on */
-    bool stream, is_ready, paused, has_head, ended, too_large;
+    bool stream, connect_only, is_ready, paused, has_head, ended, too_large;
     bool sent;    /* the request has gone out, or part of it */
     bool again;   /* libcurl would have sent it a second time */
     bool refused; /* HTTP/2: the server said that it did not look at it */
@@ -126,6 +126,9 @@ static void deliver(struct transport *t)
                 set_ready(x);
             x->events.data(part.data, part.len, x->arg);
             buf_done(&part);
+        } else if (x->ended && x->connect_only && x->code == CURLE_OK) {
+            x->ended = false; /* libcurl finds the connection as long as the handle is its own */
+            x->events.connected(x->arg);
         } else if (x->ended) {
             finish(x);
         }
@@ -322,6 +325,16 @@ static void set_connection(struct exchange *x, const struct exchange_request *re
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, x->connect_to);
 }
 
+/* HTTP/2 cannot be upgraded, and a proxy is to pass on what it does not know. */
+static void set_connect_only(CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+}
+
 static void set_request(struct exchange *x, const struct exchange_request *request)
 {
     CURL *easy = x->easy;
@@ -363,7 +376,10 @@ int exchange_start(struct transport *t, const struct exchange_request *request,
     x->events = *events;
     x->arg = arg;
     x->stream = request->stream;
+    x->connect_only = request->connect_only;
     set_connection(x, request);
+    if (x->connect_only)
+        set_connect_only(x->easy);
     set_tls(x->easy, request);
     set_request(x, request);
     CURLMcode code = curl_multi_add_handle(t->multi, x->easy);
@@ -391,6 +407,26 @@ void exchange_pause(struct exchange *x, bool pause)
         curl_easy_pause(x->easy, CURLPAUSE_CONT);
     if (!TAILQ_EMPTY(&x->transport->ready)) /* continuing may have brought something at once */
         event_active(x->transport->deliver, 0, 0);
+}
+
+int exchange_socket(const struct exchange *x)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(x->easy, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK ? fd : -1;
+}
+
+ssize_t exchange_read(struct exchange *x, void *bytes, size_t length)
+{
+    size_t n = 0;
+    CURLcode code = curl_easy_recv(x->easy, bytes, length, &n);
+    return code == CURLE_OK ? (ssize_t)n : code == CURLE_AGAIN ? -EAGAIN : -EIO;
+}
+
+ssize_t exchange_write(struct exchange *x, const void *bytes, size_t length)
+{
+    size_t n = 0;
+    CURLcode code = curl_easy_send(x->easy, bytes, length, &n);
+    return code == CURLE_OK ? (ssize_t)n : code == CURLE_AGAIN ? -EAGAIN : -EIO;
 }
 
 uint64_t transport_connections(const struct transport *t)

@@ -28,7 +28,8 @@ struct exchange_request {
     const struct buf *ca;                /* PEM, borrowed until done; NULL: the system's */
     const struct buf *certificate, *key; /* NULL: none */
     bool insecure;
-    bool stream; /* data() gets the body of a 2xx; other bodies are kept */
+    bool stream;       /* data() gets the body of a 2xx; other bodies are kept */
+    bool connect_only; /* a connection of its own, TLS and proxies done; nothing is sent on it */
 };
 
 struct exchange_result {
@@ -41,6 +42,8 @@ struct exchange_result {
 };
 
 struct exchange_events { /* any but done may be NULL */
+    /* Of one that is connect_only; done() comes only without a connection. */
+    void (*connected)(void *arg);
     /* A stream's head has come, a 2xx; before all data. */
     void (*head)(void *arg);
     void (*data)(const char *bytes, size_t length, void *arg);
@@ -58,6 +61,12 @@ int exchange_start(struct transport *t, const struct exchange_request *request,
 /* No callback afterwards. NULL is fine. */
 void exchange_cancel(struct exchange *x);
 void exchange_pause(struct exchange *x, bool pause);
+
+/* From connected() on. Bytes, 0 at the end of the stream, -EAGAIN, or -EIO. */
+int exchange_socket(const struct exchange *x);
+ssize_t exchange_read(struct exchange *x, void *bytes, size_t length);
+ssize_t exchange_write(struct exchange *x, const void *bytes, size_t length);
+
 uint64_t transport_connections(const struct transport *t);
 
 #endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/exec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "jobs/pod_merge.h"
+#include "jobs/rankmap.h"
+#include "jobs/status_doc.h"
+#include "launcher/cluster/board.h"
+#include "launcher/cluster/job_map.h"
+#include "launcher/input.h"
+#include "launcher/signals.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/kube/socket.h"
+
+#define TURN_MS 60000
+
+struct exec {
+    const struct cluster_exec *options;
+    struct kube_socket *socket;
+    struct input *input;
+    struct signals *signals;
+    struct termios terminal; /* as it was */
+    size_t underway;         /* bytes of input that have not left */
+    bool raw, ended;
+    int status;
+    struct drarun_error trouble;
+};
+
+/* ---- the terminal ---- */
+
+static void set_raw(struct exec *e)
+{
+    struct termios raw;
+    if (!e->options->tty || tcgetattr(STDIN_FILENO, &e->terminal) < 0)
+        return;
+    raw = e->terminal;
+    cfmakeraw(&raw);
+    e->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void send_size(struct exec *e)
+{
+    struct winsize size;
+    char text[64];
+    if (!e->options->tty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+        return;
+    int n = snprintf(text, sizeof text, "{\"Width\":%u,\"Height\":%u}", size.ws_col, size.ws_row);
+    kube_socket_send(e->socket, KUBE_CHANNEL_RESIZE, text, (size_t)n);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct exec *e = arg;
+    if (signo == SIGWINCH && e->socket) {
+        send_size(e);
+    } else if (signo == SIGCONT && e->input) {
+        input_look(e->input);
+    } else if (signo == SIGTSTP) {
+        raise(SIGSTOP);
+    } else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT) {
+        e->status = 128 + signo; /* the command gets SIGHUP, or its end of file, from the kubelet */
+        e->ended = true;
+    }
+}
+
+/* ---- input ---- */
+
+static void on_input(void *arg, const void *data, size_t length)
+{
+    struct exec *e = arg;
+    if (length == 0) {
+        if (kube_socket_close_channel(e->socket, KUBE_CHANNEL_STDIN) == -ENOTSUP)
+            log_note("exec: this API server cannot pass on the end of the input; "
+                     "Kubernetes 1.30 can");
+        return;
+    }
+    if (kube_socket_send(e->socket, KUBE_CHANNEL_STDIN, data, length) == 0)
+        e->underway += length;
+}
+
+static void on_drained(void *arg)
+{
+    struct exec *e = arg;
+    if (e->input && e->underway > 0)
+        input_passed(e->input, 0, e->underway);
+    e->underway = 0;
+}
+
+/* ---- output and end ---- */
+
+/* k8s.io/apimachinery, metav1.Status as remotecommand writes it. */
+static void read_status(struct exec *e, const char *text, size_t length)
+{
+    json_t *status = json_loadb(text, length, 0, NULL);
+    const char *word = json_string_value(json_object_get(status, "status"));
+    const char *message = json_string_value(json_object_get(status, "message"));
+    const json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
+    size_t i;
+    json_t *cause;
+    e->ended = true;
+    e->status = word && strcmp(word, "Success") == 0 ? 0 : -1;
+    json_array_foreach(causes, i, cause)
+    {
+        const char *reason = json_string_value(json_object_get(cause, "reason"));
+        const char *code = json_string_value(json_object_get(cause, "message"));
+        if (reason && code && strcmp(reason, "ExitCode") == 0)
+            e->status = atoi(code) & 0xff;
+    }
+    if (e->status < 0)
+        error_kind(&e->trouble, DRARUN_ERR_CLUSTER, EIO, "%s",
+                   message ? message : "the kubelet does not say how the command ended");
+    json_decref(status);
+}
+
+static void on_data(unsigned channel, const char *bytes, size_t length, void *arg)
+{
+    struct exec *e = arg;
+    if (channel == KUBE_CHANNEL_STATUS)
+        read_status(e, bytes, length);
+    else if (fd_write_all(channel == KUBE_CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
+                          length) == -EPIPE)
+        signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
+}
+
+static void on_opened(void *arg)
+{
+    struct exec *e = arg;
+    set_raw(e);
+    send_size(e);
+    if (e->input)
+        input_start(e->input);
+}
+
+static void on_ended(const struct drarun_error *err, void *arg)
+{
+    struct exec *e = arg;
+    e->socket = NULL;
+    if (e->ended)
+        return;
+    e->ended = true;
+    e->status = -1;
+    if (err)
+        e->trouble = *err;
+    else
+        error_kind(&e->trouble, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET,
+                   "the connection ended before the command did");
+}
+
+/* ---- which pod ---- */
+
+static int pod_of_worker(struct cluster *cluster, const char *job, uint32_t worker,
+                         json_t **ret_pod, struct drarun_error *err)
+{
+    char selector[160];
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = cluster->namespace};
+    const struct kube_select select = {.labels = selector, .fields = "status.phase=Running"};
+    size_t i;
+    json_t *pod;
+    snprintf(selector, sizeof selector, "drarun.dev/job=%s", job);
+    int rc = cluster_list(cluster, &target, &select, &list, err);
+    if (rc < 0)
+        return rc;
+    json_array_foreach(json_object_get(list, "items"), i, pod)
+    {
+        if (board_worker_label(pod) != worker)
+            continue;
+        *ret_pod = json_incref(pod);
+        return 0;
+    }
+    return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
+                      "the pod of worker %" PRIu32 " of %s does not run", worker, job);
+}
+
+static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, json_t **ret_pod,
+                    struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    struct rankmap ranks;
+    int rc = job_map_get(cluster, exec->job, cluster->namespace, &map, err);
+    const char *text = rc == 0 ? job_map_status(map) : NULL;
+    if (rc < 0)
+        return rc;
+    if (!text || status_doc_parse(text, strlen(text), &doc, err) < 0 ||
+        !json_integer_value(json_object_get(doc, "ranks")))
+        return error_kind(err, DRARUN_ERR_USAGE, EAGAIN, "the ranks of %s do not run yet",
+                          exec->job);
+    uint32_t count = (uint32_t)json_integer_value(json_object_get(doc, "ranks"));
+    uint32_t workers =
+        (uint32_t)json_integer_value(json_object_get(json_object_get(doc, "workers"), "count"));
+    if (exec->rank >= count)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s has ranks 0 to %" PRIu32, exec->job,
+                          count - 1);
+    rc = rankmap_build(&count, 1, workers, 0, &ranks, err);
+    if (rc < 0)
+        return rc;
+    uint32_t worker = rankmap_worker(&ranks, exec->rank);
+    rankmap_done(&ranks);
+    rc = pod_of_worker(cluster, exec->job, worker, ret_pod, err);
+    return rc < 0 ? error_prefix(err, "rank %" PRIu32, exec->rank) : 0;
+}
+
+static const char *container_of(const json_t *pod)
+{
+    const json_t *spec = json_object_get(pod, "spec");
+    return json_string_value(
+        json_object_get(json_array_get(json_object_get(spec, "containers"), 0), "name"));
+}
+
+static int command_of(const struct cluster_exec *exec, struct strlist *command)
+{
+    strlist_add(command, POD_MERGE_AGENT_PROGRAM);
+    strlist_add(command, "--beside");
+    strlist_addf(command, "%" PRIu32, exec->rank);
+    strlist_add(command, "--");
+    strlist_add_all(command, exec->argv);
+    return command->failed ? -ENOMEM : 0;
+}
+
+static int open_input(struct exec *e, struct cluster *cluster, struct drarun_error *err)
+{
+    const struct input_owner owner = {.data = on_input, .arg = e};
+    if (!e->options->input)
+        return 0;
+    e->input = input_new(cluster->base, 1, &owner);
+    return e->input ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int start(struct exec *e, struct cluster *cluster, struct drarun_error *err)
+{
+    static const struct kube_socket_events events = {
+        .opened = on_opened, .data = on_data, .drained = on_drained, .ended = on_ended};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    struct strlist command = STRLIST_INIT;
+    int rc = find_pod(cluster, e->options, &pod, err);
+    if (rc == 0 && command_of(e->options, &command) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && !(e->signals = signals_new(cluster->base, on_signal, e, err)))
+        rc = -err->code;
+    if (rc == 0)
+        rc = open_input(e, cluster, err);
+    const struct kube_exec exec = {.namespace_ = cluster->namespace,
+                                   .pod = kube_name(pod),
+                                   .container = container_of(pod),
+                                   .command = &command,
+                                   .stdin_ = e->options->input,
+                                   .tty = e->options->tty};
+    if (rc == 0)
+        rc = kube_exec_open(cluster->client, &exec, &events, e, &e->socket, err);
+    strlist_done(&command);
+    return rc;
+}
+
+int exec_beside(struct cluster *cluster, const struct cluster_exec *options)
+{
+    struct exec e = {.options = options};
+    if (start(&e, cluster, &e.trouble) < 0)
+        e.status = -1, e.ended = true;
+    while (!e.ended)
+        cluster_turn(cluster, TURN_MS);
+    if (e.raw)
+        tcsetattr(STDIN_FILENO, TCSANOW, &e.terminal);
+    kube_socket_free(e.socket);
+    if (e.input)
+        input_free(e.input);
+    if (e.signals)
+        signals_free(e.signals);
+    if (e.status >= 0)
+        return e.status;
+    log_error("exec: %s", e.trouble.text);
+    return error_exit_status(e.trouble.kind);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_exec.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "launcher/cluster_api.h"
+#include "launcher/input.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/number.h"
+
+struct options {
+    struct cluster_choice cluster;
+    bool stdin_, tty, help;
+};
+
+static const char command[] = "The command";
+
+static const struct option_spec option_list[] = {
+    {.name = "stdin",
+     .letter = 'i',
+     .group = command,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, stdin_),
+     .help = "it gets our standard input"},
+    {.name = "tty",
+     .letter = 't',
+     .group = command,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, tty),
+     .help = "it gets a terminal; without a command, a shell"},
+    CLUSTER_OPTIONS(struct options),
+    {.name = "help",
+     .letter = 'h',
+     .group = "Others",
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, help),
+     .help = "show this"},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int usage(struct drarun_error *err, const char *text)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: drarun exec [options] %s", text,
+                      verb_exec.arguments);
+}
+
+static int parse(int argc, char *const argv[], struct options *options, struct cluster_exec *exec,
+                 struct drarun_error *err)
+{
+    int64_t rank = 0;
+    int at = options_parse(&options_table, argc, argv, false, options, err);
+    if (at < 0 || options->help)
+        return at < 0 ? at : 0;
+    if (argc - at < 2)
+        return usage(err, "expected a job and a rank");
+    int rc = number_parse("the rank", argv[at + 1], 0, UINT32_MAX, &rank, err);
+    if (rc < 0)
+        return rc;
+    exec->job = argv[at];
+    exec->rank = (uint32_t)rank;
+    at += 2;
+    int more = options_parse(&options_table, argc - at, argv + at, false, options, err);
+    if (more < 0)
+        return more;
+    exec->argv = argv + at + more;
+    if (!exec->argv[0] && !options->tty)
+        return usage(err, "expected a command, or -t for a shell");
+    if (options->tty && !isatty(STDIN_FILENO))
+        return usage(err, "-t: our standard input is no terminal");
+    exec->cluster = options->cluster;
+    exec->tty = options->tty;
+    exec->input = (options->stdin_ || options->tty) && input_is_there();
+    return 0;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct cluster_exec exec = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    if (parse(argc, argv, &options, &exec, &err) < 0) {
+        log_error("exec: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (options.help) {
+        verb_help(&verb_exec, &out);
+        return verb_write("exec", &out);
+    }
+    return cluster_api() ? cluster_api()->exec(&exec) : cluster_become(argv - 2);
+}
+
+const struct verb verb_exec = {"exec", "JOB RANK [--] COMMAND...",
+                               "Runs a command beside a rank of a job, with its environment.",
+                               &options_table, run};

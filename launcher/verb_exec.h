@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drarun exec [options] JOB RANK [--] COMMAND: options only; the rest is cluster/exec.h. */
+#ifndef DRARUN_LAUNCHER_VERB_EXEC_H
+#define DRARUN_LAUNCHER_VERB_EXEC_H
+
+#include "launcher/verb.h"
+
+extern const struct verb verb_exec;
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/kube/socket.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <wslay/wslay.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/kube/attempt.h"
+#include "lib/kube/problem.h"
+#include "lib/kube/resource.h"
+#include "lib/kube/socket_upgrade.h"
+
+#define OPEN_MS 30000 /* until the command runs, the image's pull not included: the pod runs */
+#define MESSAGE_MAX ((uint64_t)4 << 20)
+#define CLOSE_CHANNEL 255 /* v5: the byte after it names the channel */
+#define PIECE 16384u
+
+struct kube_socket {
+    struct kube_client *client;
+    char *path, *what;
+    const struct kube_socket_events *events;
+    void *arg;
+    struct attempt *attempt; /* owns the exchange */
+    struct exchange *exchange;
+    struct event *readable, *writable, *deadline;
+    struct upgrade upgrade;
+    struct upgrade_answer answer;
+    struct buf out;                 /* the request, until it has left */
+    struct buf in;                  /* what came with or after the head and is not yet read */
+    struct buf inbox;               /* whole messages: a length and that many bytes, each */
+    wslay_event_context_ptr frames; /* NULL: not open yet */
+    bool at_end;                    /* of what the server sends */
+    bool sending;
+    bool *gone; /* set when a callback frees us */
+};
+
+static void socket_end(struct kube_socket *s, struct drarun_error *err)
+{
+    void (*ended)(const struct drarun_error *err, void *arg) = s->events->ended;
+    void *arg = s->arg;
+    if (err)
+        error_prefix(err, "%s", s->what);
+    kube_socket_free(s);
+    ended(err, arg);
+}
+
+static void lost(struct kube_socket *s)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET, "the connection was lost");
+    socket_end(s, &err);
+}
+
+/* ---- frames ---- */
+
+static ssize_t take_bytes(wslay_event_context_ptr frames, uint8_t *bytes, size_t length, int flags,
+                          void *arg)
+{
+    struct kube_socket *s = arg;
+    (void)flags;
+    if (s->in.len > 0) {
+        size_t n = length < s->in.len ? length : s->in.len;
+        memcpy(bytes, s->in.data, n);
+        buf_consume(&s->in, n);
+        return (ssize_t)n;
+    }
+    ssize_t n = exchange_read(s->exchange, bytes, length);
+    if (n > 0)
+        return n;
+    s->at_end = n == 0;
+    wslay_event_set_error(frames, n == -EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
+    return -1;
+}
+
+static ssize_t give_bytes(wslay_event_context_ptr frames, const uint8_t *bytes, size_t length,
+                          int flags, void *arg)
+{
+    struct kube_socket *s = arg;
+    (void)flags;
+    ssize_t n = exchange_write(s->exchange, bytes, length);
+    if (n >= 0)
+        return n;
+    wslay_event_set_error(frames, n == -EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
+    return -1;
+}
+
+static int make_mask(wslay_event_context_ptr frames, uint8_t *bytes, size_t length, void *arg)
+{
+    (void)frames, (void)arg;
+    return getrandom(bytes, length, 0) == (ssize_t)length ? 0 : -1;
+}
+
+/* Kept until wslay has returned: the owner may free us. */
+static void keep_message(wslay_event_context_ptr frames,
+                         const struct wslay_event_on_msg_recv_arg *message, void *arg)
+{
+    struct kube_socket *s = arg;
+    (void)frames;
+    if (wslay_is_ctrl_frame(message->opcode) || message->msg_length == 0)
+        return;
+    buf_add(&s->inbox, &message->msg_length, sizeof message->msg_length);
+    buf_add(&s->inbox, message->msg, message->msg_length);
+}
+
+static int open_frames(struct kube_socket *s)
+{
+    static const struct wslay_event_callbacks callbacks = {.recv_callback = take_bytes,
+                                                           .send_callback = give_bytes,
+                                                           .genmask_callback = make_mask,
+                                                           .on_msg_recv_callback = keep_message};
+    if (wslay_event_context_client_init(&s->frames, &callbacks, s) != 0)
+        return -ENOMEM;
+    wslay_event_config_set_max_recv_msg_length(s->frames, MESSAGE_MAX);
+    return 0;
+}
+
+/* False: the owner has freed us. */
+static bool deliver(struct kube_socket *s)
+{
+    struct buf inbox = s->inbox;
+    bool gone = false;
+    size_t length, at = 0;
+    s->inbox = (struct buf)BUF_INIT;
+    s->gone = &gone;
+    for (; !gone && at < inbox.len; at += length) {
+        memcpy(&length, inbox.data + at, sizeof length);
+        at += sizeof length;
+        s->events->data((unsigned char)inbox.data[at], inbox.data + at + 1, length - 1, s->arg);
+    }
+    buf_done(&inbox);
+    if (!gone)
+        s->gone = NULL;
+    return !gone;
+}
+
+static void want_writable(struct kube_socket *s)
+{
+    if (s->out.len > 0 || (s->frames && wslay_event_want_write(s->frames)))
+        event_add(s->writable, NULL);
+}
+
+static void read_frames(struct kube_socket *s)
+{
+    int rc = wslay_event_recv(s->frames);
+    bool whole = !s->inbox.failed;
+    if (!deliver(s))
+        return;
+    if (wslay_event_get_close_received(s->frames)) {
+        socket_end(s, NULL);
+    } else if (rc != 0 || s->at_end || !whole) {
+        lost(s);
+    } else {
+        want_writable(s);
+    }
+}
+
+/* ---- opening ---- */
+
+/* The server's reason is a Status object; it may come in chunks, and the connection may stay. */
+static bool read_refusal(struct kube_socket *s)
+{
+    struct drarun_error err = {0};
+    const char *brace = s->in.len ? memchr(s->in.data, '{', s->in.len) : NULL;
+    json_t *status = brace ? json_loadb(brace, s->in.len - (size_t)(brace - s->in.data),
+                                        JSON_DISABLE_EOF_CHECK, NULL)
+                           : NULL;
+    if (!status && !s->at_end && s->in.len < UPGRADE_HEAD_MAX)
+        return false;
+    if (s->answer.status >= 300)
+        problem_from_status(s->answer.status, status, &err);
+    else
+        error_kind(&err, DRARUN_ERR_CLUSTER, EPROTO, "no WebSocket: the server answers %d",
+                   s->answer.status);
+    json_decref(status);
+    socket_end(s, &err);
+    return true;
+}
+
+static void opened(struct kube_socket *s)
+{
+    struct drarun_error err = {0};
+    bool gone = false;
+    event_del(s->deadline);
+    if (open_frames(s) < 0) {
+        error_set(&err, ENOMEM, "out of memory");
+        socket_end(s, &err);
+        return;
+    }
+    s->gone = &gone;
+    s->events->opened(s->arg);
+    if (gone)
+        return;
+    s->gone = NULL;
+    read_frames(s);
+}
+
+static void read_head(struct kube_socket *s)
+{
+    struct drarun_error err = {0};
+    char piece[PIECE];
+    ssize_t n;
+    while ((n = exchange_read(s->exchange, piece, sizeof piece)) > 0)
+        buf_add(&s->in, piece, (size_t)n);
+    s->at_end = n != -EAGAIN;
+    if (s->answer.status == 0) {
+        int rc = upgrade_read(&s->upgrade, s->in.data, s->in.len, &s->answer, &err);
+        if (rc < 0) {
+            socket_end(s, &err);
+            return;
+        }
+        if (rc == 1)
+            buf_consume(&s->in, s->answer.length);
+    }
+    if (s->answer.status == 101)
+        opened(s);
+    else if ((s->answer.status == 0 || !read_refusal(s)) && s->at_end)
+        lost(s);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct kube_socket *s = arg;
+    (void)fd, (void)what;
+    if (s->frames)
+        read_frames(s);
+    else
+        read_head(s);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct kube_socket *s = arg;
+    (void)fd, (void)what;
+    if (!s->frames) {
+        ssize_t n = exchange_write(s->exchange, s->out.data, s->out.len);
+        if (n > 0)
+            buf_consume(&s->out, (size_t)n);
+        want_writable(s);
+        return;
+    }
+    /* an error shows when reading, with what the server had to say before */
+    (void)wslay_event_send(s->frames);
+    if (wslay_event_want_write(s->frames)) {
+        want_writable(s);
+    } else if (s->sending) {
+        s->sending = false;
+        if (s->events->drained)
+            s->events->drained(s->arg);
+    }
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct kube_socket *s = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "no answer within %d s", OPEN_MS / 1000);
+    socket_end(s, &err);
+}
+
+static void on_connected(struct exchange *exchange, const struct curl_slist *headers, void *arg)
+{
+    struct kube_socket *s = arg;
+    struct drarun_error err = {0};
+    struct event_base *base = s->client->base;
+    int fd = exchange_socket(exchange);
+    s->exchange = exchange;
+    s->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, s);
+    s->writable = event_new(base, fd, EV_WRITE, on_writable, s);
+    int rc = upgrade_request(&s->upgrade, s->client->url, s->path,
+                             "v5.channel.k8s.io, v4.channel.k8s.io", headers, &s->out, &err);
+    if (rc == 0 && (!s->readable || !s->writable || event_add(s->readable, NULL) < 0))
+        rc = error_set(&err, ENOMEM, "out of memory");
+    if (rc < 0)
+        socket_end(s, &err);
+    else
+        want_writable(s);
+}
+
+/* Only without a connection. */
+static void on_done(const struct exchange_result *result, const struct drarun_error *why, void *arg)
+{
+    struct kube_socket *s = arg;
+    struct drarun_error err = {0};
+    s->attempt = NULL;
+    if (why)
+        err = *why;
+    else
+        problem_from_curl(result->code, result->text, kube_config_server(s->client->config), &err);
+    socket_end(s, &err);
+}
+
+int kube_exec_open(struct kube_client *client, const struct kube_exec *exec,
+                   const struct kube_socket_events *events, void *arg,
+                   struct kube_socket **ret_socket, struct drarun_error *err)
+{
+    static const struct attempt_events of_attempt = {.connected = on_connected, .done = on_done};
+    struct kube_target target = {.resource = &kube_pods,
+                                 .namespace_ = exec->namespace_,
+                                 .name = exec->pod,
+                                 .subresource = "exec"};
+    CLEANUP(kube_socket_freep) struct kube_socket *s = calloc(1, sizeof *s);
+    struct timeval after = timeval_from_ms(OPEN_MS);
+    struct buf path = BUF_INIT, query = BUF_INIT, what = BUF_INIT;
+    if (!s)
+        return error_set(err, ENOMEM, "out of memory");
+    *s = (struct kube_socket){.client = client, .events = events, .arg = arg};
+    kube_query_add(&query, "container", exec->container);
+    for (size_t i = 0; i < exec->command->count; i++)
+        kube_query_add(&query, "command", exec->command->items[i]);
+    kube_query_add(&query, "stdin", exec->stdin_ ? "true" : NULL);
+    kube_query_add(&query, "stdout", "true");
+    kube_query_add(&query, exec->tty ? "tty" : "stderr", "true");
+    kube_path(&target, &path);
+    buf_printf(&path, "?%s", query.data ? query.data : "");
+    kube_target_describe("exec in", &target, &what);
+    bool whole = !path.failed && !query.failed && !what.failed;
+    s->path = buf_take(&path);
+    s->what = buf_take(&what);
+    buf_done(&query);
+    s->deadline = event_new(client->base, -1, 0, on_deadline, s);
+    if (!whole || !s->path || !s->what || !s->deadline || event_add(s->deadline, &after) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    const struct attempt_request request = {
+        .method = "GET", .path = s->path, .timeout_ms = OPEN_MS, .connect_only = true};
+    int rc = attempt_start(client, &request, &of_attempt, s, &s->attempt, err);
+    if (rc == 0)
+        *ret_socket = TAKE_PTR(s);
+    return rc;
+}
+
+/* ---- the owner ---- */
+
+static int queue(struct kube_socket *s, const void *message, size_t length)
+{
+    const struct wslay_event_msg whole = {WSLAY_BINARY_FRAME, message, length};
+    if (wslay_event_queue_msg(s->frames, &whole) != 0)
+        return -ENOMEM;
+    s->sending = true;
+    want_writable(s);
+    return 0;
+}
+
+int kube_socket_send(struct kube_socket *socket, enum kube_channel channel, const void *bytes,
+                     size_t length)
+{
+    struct buf message = BUF_INIT;
+    buf_add(&message, (const unsigned char[]){(unsigned char)channel}, 1);
+    buf_add(&message, bytes, length);
+    int rc = message.failed ? -ENOMEM : queue(socket, message.data, message.len);
+    buf_done(&message);
+    return rc;
+}
+
+int kube_socket_close_channel(struct kube_socket *socket, enum kube_channel channel)
+{
+    const unsigned char message[] = {CLOSE_CHANNEL, (unsigned char)channel};
+    if (strcmp(socket->answer.protocol, "v5.channel.k8s.io") != 0)
+        return -ENOTSUP;
+    return queue(socket, message, sizeof message);
+}
+
+void kube_socket_free(struct kube_socket *socket)
+{
+    if (!socket)
+        return;
+    if (socket->gone)
+        *socket->gone = true;
+    if (socket->frames)
+        wslay_event_context_free(socket->frames);
+    if (socket->readable)
+        event_free(socket->readable);
+    if (socket->writable)
+        event_free(socket->writable);
+    if (socket->deadline)
+        event_free(socket->deadline);
+    attempt_cancel(socket->attempt);
+    if (socket->out.data)
+        explicit_bzero(socket->out.data, socket->out.cap); /* it has a token */
+    buf_done(&socket->out);
+    buf_done(&socket->in);
+    buf_done(&socket->inbox);
+    free(socket->path);
+    free(socket->what);
+    free(socket);
+}
