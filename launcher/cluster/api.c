@@ -64,14 +64,17 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
 {
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = cluster->namespace, .name = run->job};
+    CLEANUP(cluster_read_drop) struct cluster_read reading = {0};
     CLEANUP(json_decrefp) json_t *map = NULL, *owner = NULL;
     struct drarun_error err = {0};
     struct job_spec spec;
     struct tls_key key;
     char holder[300];
     name_holder(true, holder, sizeof holder);
-    if (key_env_take("DRARUN_KEY", &key, &err) < 0 || cluster_discover(cluster, &err) < 0 ||
-        cluster_get(cluster, &target, &owner, &err) < 0 ||
+    if (key_env_take("DRARUN_KEY", &key, &err) < 0 ||
+        cluster_read_start(cluster, &target, &reading, &err) < 0 ||
+        cluster_discover(cluster, &err) < 0 ||
+        cluster_read_end(cluster, &reading, &owner, &err) < 0 ||
         job_map_get(cluster, run->job, cluster->namespace, &map, &err) < 0 ||
         job_map_spec(map, &spec, &err) < 0)
         return fail(&err);
@@ -115,13 +118,21 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
     return status == LEAD_LEFT ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : status;
 }
 
-/* The account that the launcher's pod runs as: made where it is missing and we may. */
-static int ensure_install(struct cluster *cluster, const char *namespace, struct drarun_error *err)
+static int ask_account(struct cluster *cluster, const char *namespace, struct cluster_read *account,
+                       struct drarun_error *err)
 {
-    struct kube_target target = {
+    const struct kube_target target = {
         .resource = &kube_service_accounts, .namespace_ = namespace, .name = INSTALL_ACCOUNT};
+    return cluster_read_start(cluster, &target, account, err);
+}
+
+/* The account that the launcher's pod runs as: made where it is missing and we may. */
+static int ensure_install(struct cluster *cluster, const char *namespace,
+                          struct cluster_read *account, struct drarun_error *err)
+{
+    struct kube_target target = {.namespace_ = namespace};
     struct drarun_error missing = {0};
-    int rc = cluster_get(cluster, &target, NULL, &missing);
+    int rc = cluster_read_end(cluster, account, NULL, &missing);
     if (rc != -ENOENT)
         return 0; /* it is there, or we may not look: the Job's Events will tell */
     CLEANUP(json_decrefp) json_t *list = install_manifests(namespace);
@@ -133,7 +144,6 @@ static int ensure_install(struct cluster *cluster, const char *namespace, struct
         target.resource =
             kube_resource_find(json_string_value(json_object_get(manifest, "apiVersion")),
                                json_string_value(json_object_get(manifest, "kind")));
-        target.name = NULL;
         if (rc == 0)
             rc = cluster_create(cluster, &target, manifest, NULL, err);
         if (rc == -EEXIST) {
@@ -165,22 +175,22 @@ static int make_key(char text[65], struct drarun_error *err)
 static int submit(struct cluster *cluster, const struct cluster_run *run,
                   const struct job_spec *spec, const char *namespace, struct drarun_error *err)
 {
+    CLEANUP(cluster_read_drop) struct cluster_read account = {0};
     char key[65], secret[LEAD_SECRET_SIZE];
     cleanup_free char *uid = NULL;
-    const struct render_options render = {
-        .api = cluster->api,
-        .attempt = 1,
-        .namespace = namespace,
-        .image = run->image,
-        .image_volume = cluster->image_volume,
-        .key = key,
-        .secret = secret,
-    };
+    struct render_options render = {
+        .attempt = 1, .namespace = namespace, .image = run->image, .key = key, .secret = secret};
     int rc = make_key(key, err);
     if (rc == 0)
         rc = lead_name_secret(spec->name, secret, err);
     if (rc == 0)
-        rc = ensure_install(cluster, namespace, err);
+        rc = ask_account(cluster, namespace, &account, err);
+    if (rc == 0)
+        rc = cluster_discover(cluster, err);
+    render.api = cluster->api;
+    render.image_volume = cluster->image_volume;
+    if (rc == 0)
+        rc = ensure_install(cluster, namespace, &account, err);
     if (rc == 0)
         rc = create_job(cluster, spec, &render, &uid, err);
     explicit_bzero(key, sizeof key);
@@ -242,11 +252,11 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
                                                    : cluster->namespace;
     if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
         return fail(&err);
-    if (cluster_discover(cluster, &err) < 0)
-        return fail(&err);
     bool here = run->here || (is_in_pod(cluster) && !run->detach);
-    return here ? lead_here(cluster, run, spec, namespace)
-                : submit_and_follow(cluster, run, spec, namespace);
+    if (!here)
+        return submit_and_follow(cluster, run, spec, namespace);
+    return cluster_discover(cluster, &err) < 0 ? fail(&err)
+                                               : lead_here(cluster, run, spec, namespace);
 }
 
 static int run(const struct cluster_run *run)

@@ -158,6 +158,44 @@ int cluster_delete_all(struct cluster *cluster, const struct kube_target *target
     return wait_for(&w, rc, NULL);
 }
 
+/* ---- a read beside others ---- */
+
+static void on_read(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct cluster_read *read = arg;
+    read->call = NULL;
+    if (err)
+        read->err = *err;
+    else
+        read->body = json_incref((json_t *)answer->body);
+}
+
+int cluster_read_start(struct cluster *cluster, const struct kube_target *target,
+                       struct cluster_read *read, struct drarun_error *err)
+{
+    *read = (struct cluster_read){0};
+    return kube_get(cluster->client, target, on_read, read, &read->call, err);
+}
+
+int cluster_read_end(struct cluster *cluster, struct cluster_read *read, json_t **ret_body,
+                     struct drarun_error *err)
+{
+    while (read->call)
+        if (event_base_loop(cluster->base, EVLOOP_ONCE) != 0 && read->call)
+            return error_set(err, EINVAL, "the event loop ended before an answer came");
+    if (read->err.code)
+        return error_kind(err, read->err.kind, read->err.code, "%s", read->err.text);
+    if (ret_body)
+        *ret_body = TAKE_PTR(read->body);
+    return 0;
+}
+
+void cluster_read_drop(struct cluster_read *read)
+{
+    kube_call_cancel(TAKE_PTR(read->call));
+    json_decref(TAKE_PTR(read->body));
+}
+
 /* ---- what is served ---- */
 
 static enum claims_api claims_served(const struct kube_served *served)
@@ -173,13 +211,17 @@ static enum claims_api claims_served(const struct kube_served *served)
 
 /* Image volumes are served by every API server from 1.33, but pods may use them where the gate of
  * that name is on: by default from IMAGE_VOLUME_MINOR. */
-static int read_version(struct cluster *cluster, struct drarun_error *err)
+static int ask_version(struct cluster *cluster, struct cluster_read *read, struct drarun_error *err)
 {
     static const struct kube_request request = {.method = "GET", .path = "/version"};
-    struct waited w = {.base = cluster->base, .err = err};
+    return kube_call_start(cluster->client, &request, on_read, read, &read->call, err);
+}
+
+static int take_version(struct cluster *cluster, struct cluster_read *read,
+                        struct drarun_error *err)
+{
     CLEANUP(json_decrefp) json_t *version = NULL;
-    int rc = kube_call_start(cluster->client, &request, on_answer, &w, NULL, err);
-    rc = wait_for(&w, rc, &version);
+    int rc = cluster_read_end(cluster, read, &version, err);
     const char *minor = json_string_value(json_object_get(version, "minor")); /* "36", "30+" */
     cluster->image_volume = minor && strtol(minor, NULL, 10) >= IMAGE_VOLUME_MINOR;
     return rc;
@@ -198,7 +240,10 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
 int cluster_discover(struct cluster *cluster, struct drarun_error *err)
 {
     struct waited w = {.base = cluster->base, .err = err};
-    int rc = kube_discover(cluster->client, on_served, &w, NULL, err);
+    CLEANUP(cluster_read_drop) struct cluster_read version = {0};
+    int rc = ask_version(cluster, &version, err);
+    if (rc == 0)
+        rc = kube_discover(cluster->client, on_served, &w, NULL, err);
     while (rc == 0 && !w.done)
         if (event_base_loop(cluster->base, EVLOOP_ONCE) != 0 && !w.done)
             return error_set(err, EINVAL, "the event loop ended before an answer came");
@@ -206,5 +251,5 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
-    return read_version(cluster, err);
+    return take_version(cluster, &version, err);
 }

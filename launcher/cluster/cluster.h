@@ -38,6 +38,20 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err);
  * kube_call_fn's. */
 int cluster_get(struct cluster *cluster, const struct kube_target *target, json_t **ret_body,
                 struct drarun_error *err);
+/* A get under way beside other calls, at an address that stays. */
+struct cluster_read {
+    struct kube_call *call; /* NULL: none, or answered */
+    json_t *body;
+    struct drarun_error err; /* code 0: none */
+};
+int cluster_read_start(struct cluster *cluster, const struct kube_target *target,
+                       struct cluster_read *read, struct drarun_error *err);
+/* Runs the loop until its answer is there, once; as cluster_get. */
+int cluster_read_end(struct cluster *cluster, struct cluster_read *read, json_t **ret_body,
+                     struct drarun_error *err);
+/* Its answer is of no interest any more. For CLEANUP; a zeroed one is fine. */
+void cluster_read_drop(struct cluster_read *read);
+
 int cluster_list(struct cluster *cluster, const struct kube_target *target,
                  const struct kube_select *select, json_t **ret_body, struct drarun_error *err);
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,

@@ -257,6 +257,14 @@ static bool is_left_to_others(const struct lead *lead)
     return lead->lost.code || (!lead->options->here && lead->signo == SIGTERM && !lead->cancelled);
 }
 
+/* The last line of the log: before the job's objects are gone, which the user need not await. */
+static void say_end(struct lead *lead)
+{
+    if (lead->options->framed && !lead->said_end)
+        lead_say_end(lead);
+    lead->said_end = true;
+}
+
 static void clean_up(struct lead *lead)
 {
     struct drarun_error err = {0};
@@ -291,6 +299,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     lead_tell(lead, result);
     if (status_writer_flush(lead->writer, FLUSH_MS, &local) < 0)
         log_error("%s", local.text);
+    say_end(lead);
     clean_up(lead);
 }
 
@@ -326,8 +335,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         clean_up(&lead);
     else
         finish(&lead, rc, &err);
-    if (options->framed && !is_left_to_others(&lead))
-        lead_say_end(&lead);
+    if (!is_left_to_others(&lead))
+        say_end(&lead);
     done(&lead);
     return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;
 }

@@ -42,6 +42,7 @@ struct lead {
     bool dirty;               /* something has changed since the last decision */
     bool created;             /* by us: what remains of an interrupted run is ours to take back */
     bool waiting_told;        /* the status says that it waits */
+    bool said_end;            /* the last line of the log is written */
     int signo;                /* told to end, by this signal */
     bool cancelled;           /* by `drarun cancel` */
     struct drarun_error lost; /* code 0: no */
