@@ -37,7 +37,7 @@ bool gang_end_is_final(enum pod_end end)
 /* Before its ranks have started a worker runs only the agent. */
 static void fatal_end(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
 {
-    if (w->phase != POD_ENDED || !gang_end_is_final(w->end))
+    if (w->phase != POD_ENDED || w->deleting || !gang_end_is_final(w->end))
         return;
     const char *container = w->container ? w->container : "?";
     if (w->end == POD_END_START)

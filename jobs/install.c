@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/install.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/render.h"
@@ -8,10 +10,11 @@
 
 #define RBAC "rbac.authorization.k8s.io"
 
+/* namespace: NULL for what belongs to the whole cluster. */
 static json_t *object(const char *api_version, const char *kind, const char *name,
                       const char *namespace)
 {
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion", api_version, "kind", kind,
+    return json_pack("{s:s, s:s, s:{s:s, s:s*, s:{s:s}}}", "apiVersion", api_version, "kind", kind,
                      "metadata", "name", name, "namespace", namespace, "labels",
                      "app.kubernetes.io/name", "drarun");
 }
@@ -40,10 +43,12 @@ static json_t *words(const char *text)
     return list;
 }
 
-/* No secret is among them: the launcher's pod gets its job's key as the workers' pods do. */
-static const struct {
+struct rule {
     const char *group, *resources, *verbs;
-} rules[] = {
+};
+
+/* No secret is among them: the launcher's pod gets its job's key as the workers' pods do. */
+static const struct rule role[] = {
     {"", "pods", "get list watch create patch deletecollection"},
     {"", "events", "list watch create"},
     {"", "configmaps", "get patch"},
@@ -54,25 +59,30 @@ static const struct {
     {"resource.nvidia.com", "computedomains", "get create delete"},
 };
 
-static json_t *role_rules(void)
+static const struct rule cluster_role[] = {
+    {"", "nodes", "list"},
+    {"resource.k8s.io", "resourceslices deviceclasses devicetaintrules", "list"},
+};
+
+static json_t *rules(const struct rule *of, size_t count)
 {
     json_t *list = json_array();
     int rc = list ? 0 : -1;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(rules); i++)
-        rc = json_array_append_new(list, json_pack("{s:[s], s:o, s:o}", "apiGroups", rules[i].group,
-                                                   "resources", words(rules[i].resources), "verbs",
-                                                   words(rules[i].verbs)));
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = json_array_append_new(list, json_pack("{s:[s], s:o, s:o}", "apiGroups", of[i].group,
+                                                   "resources", words(of[i].resources), "verbs",
+                                                   words(of[i].verbs)));
     if (rc < 0)
         json_decref(list);
     return rc < 0 ? NULL : list;
 }
 
-static json_t *role_binding(const char *namespace)
+/* Gives the launcher's account of the namespace the rights of the role, which is called like it. */
+static json_t *bound_take(json_t *binding, const char *kind, const char *namespace)
 {
-    json_t *binding = object(RBAC "/v1", "RoleBinding", INSTALL_ACCOUNT, namespace);
     binding = with_take(
         binding, "roleRef",
-        json_pack("{s:s, s:s, s:s}", "apiGroup", RBAC, "kind", "Role", "name", INSTALL_ACCOUNT));
+        json_pack("{s:s, s:s, s:s}", "apiGroup", RBAC, "kind", kind, "name", INSTALL_ACCOUNT));
     return with_take(binding, "subjects",
                      json_pack("[{s:s, s:s, s:s}]", "kind", "ServiceAccount", "name",
                                INSTALL_ACCOUNT, "namespace", namespace));
@@ -99,8 +109,22 @@ static json_t *network_policy(const char *namespace)
 
 json_t *install_manifests(const char *namespace)
 {
-    json_t *role =
-        with_take(object(RBAC "/v1", "Role", INSTALL_ACCOUNT, namespace), "rules", role_rules());
     return json_pack("[o, o, o, o]", object("v1", "ServiceAccount", INSTALL_ACCOUNT, namespace),
-                     role, role_binding(namespace), network_policy(namespace));
+                     with_take(object(RBAC "/v1", "Role", INSTALL_ACCOUNT, namespace), "rules",
+                               rules(role, ARRAY_LEN(role))),
+                     bound_take(object(RBAC "/v1", "RoleBinding", INSTALL_ACCOUNT, namespace),
+                                "Role", namespace),
+                     network_policy(namespace));
+}
+
+json_t *install_cluster_manifests(const char *namespace)
+{
+    cleanup_free char *name = NULL;
+    if (asprintf(&name, "%s-%s", INSTALL_ACCOUNT, namespace) < 0)
+        return NULL;
+    return json_pack(
+        "[o, o]",
+        with_take(object(RBAC "/v1", "ClusterRole", INSTALL_ACCOUNT, NULL), "rules",
+                  rules(cluster_role, ARRAY_LEN(cluster_role))),
+        bound_take(object(RBAC "/v1", "ClusterRoleBinding", name, NULL), "ClusterRole", namespace));
 }

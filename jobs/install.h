@@ -13,4 +13,8 @@
 /* An array of manifests in the order of creation; the caller's. NULL: out of memory. */
 json_t *install_manifests(const char *namespace);
 
+/* What belongs to the whole cluster, and may be missing: a read-only ClusterRole for the devices
+ * and its binding to that account. Jobs run without it, and say less of why they wait. */
+json_t *install_cluster_manifests(const char *namespace);
+
 #endif

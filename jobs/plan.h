@@ -49,6 +49,7 @@ struct plan_input {
     const char *pod_interface;   /* NULL: eth0 */
     char *const *user_env;       /* NAME=VALUE, NULL-terminated; NULL: none */
     const struct slices *slices;
+    bool slices_unknown;       /* they may not be read: a pod's devices are those that it shows */
     const json_t *node_labels; /* node name -> labels; NULL: none are known */
     const struct profiles *profiles;
     const struct plan_worker_input *workers;
@@ -93,6 +94,7 @@ struct plan_worker {
     struct metadata metadata;
     struct plan_gpu *gpus; /* in PCI order */
     size_t gpu_count;
+    uint32_t unread_gpus, unread_nics; /* claimed, and described by nothing (slices_unknown) */
     uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */
     struct plan_nic *nics; /* that carry data, in PCI order */
     size_t nic_count;

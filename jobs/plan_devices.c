@@ -76,8 +76,14 @@ static int add_allocation(struct planning *p, uint32_t w, const struct allocatio
             p->in->slices ? slices_find(p->in->slices, r->driver, r->pool, r->device) : NULL;
         struct device device, told;
         bool known = plan_metadata_device(p, w, r, &told);
-        if (!slice && !known)
+        if (!slice && !known && !p->in->slices_unknown)
             return missing_device(p, w, r);
+        if (!slice && !known) {
+            int rc = plan_add_unread(p, w, r, err);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
         int rc = slice ? device_read(slice, &device, err) : 0;
         if (rc < 0)
             return rc;
@@ -109,59 +115,6 @@ static int read_claims(struct planning *p, uint32_t w, struct drarun_error *err)
         rc = add_allocation(p, w, &a, err);
         allocation_done(&a);
         if (rc != 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* GPUs of a device plugin are in no claim: those that the pod shows. */
-static int add_seen_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
-{
-    size_t i;
-    json_t *entry;
-    json_array_foreach((json_t *)p->plan->workers[w].probe.gpus, i, entry)
-    {
-        const char *pci = value_text(entry, "pci");
-        const char *uuid = value_text(entry, "uuid");
-        const json_t *numa = json_object_get(entry, "numa");
-        struct device device = {
-            .kind = DEVICE_GPU,
-            .pci = pci ? pci_parse(pci) : PCI_NONE,
-            .numa = json_is_integer(numa) ? (int32_t)json_integer_value(numa) : -1,
-            .index = (int32_t)i,
-            .root = value_text(entry, "root"),
-            .uuid = uuid,
-            .name = uuid  ? uuid
-                    : pci ? pci
-                          : "gpu",
-            .product = value_text(entry, "product"),
-        };
-        int rc = plan_add_device(p, w, &device, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* Without any claim: the NICs that the pod shows. */
-static int add_seen_nics(struct planning *p, uint32_t w, struct drarun_error *err)
-{
-    const struct probe *probe = &p->plan->workers[w].probe;
-    for (size_t i = 0; i < probe->ibdev_count; i++) {
-        const struct probe_ibdev *ib = &probe->ibdevs[i];
-        struct device device = {
-            .kind = DEVICE_NIC,
-            .name = ib->name,
-            .pci = ib->pci,
-            .root = ib->root,
-            .numa = ib->numa,
-            .index = -1,
-            .rdma = true,
-            .ibdev = ib->name,
-            .ifname = ib->netdev,
-        };
-        int rc = plan_add_device(p, w, &device, err);
-        if (rc < 0)
             return rc;
     }
     return 0;
@@ -256,10 +209,8 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         rc = plan_read_metadata(p, w, err);
     if (rc == 0)
         rc = read_claims(p, w, err);
-    if (rc == 0 && worker->gpu_count == 0)
-        rc = add_seen_gpus(p, w, err);
-    if (rc == 0 && !in->claims)
-        rc = add_seen_nics(p, w, err);
+    if (rc == 0)
+        rc = plan_add_seen(p, w, err);
     if (rc == 0 && !in->claims)
         rc = plan_join_metadata(p, w, err);
     if (rc == 0)

@@ -28,6 +28,12 @@ int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t siz
 int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
                     struct drarun_error *err);
 
+/* plan_seen.c: an allocated device of which nothing but its name is known; then, for a worker whose
+ * claims have been read, what its pod shows in place of those and of what no claim gives. */
+int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_result *r,
+                    struct drarun_error *err);
+int plan_add_seen(struct planning *p, uint32_t w, struct drarun_error *err);
+
 /* plan_metadata.c */
 int plan_read_metadata(struct planning *p, uint32_t w, struct drarun_error *err);
 /* What a file says of an allocated device; false: nothing that can be used. */

@@ -140,6 +140,9 @@ static void check_nics(const struct look *look)
     if (look->planned) {
         for (i = 0; i < look->planned->nic_count; i++)
             check_planned_nic(look, &look->planned->nics[i]);
+        if (look->rdma && look->planned->unread_nics > look->planned->nic_count)
+            refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs",
+                   look->planned->nic_count, look->planned->unread_nics);
         return;
     }
     if (!look->rdma)
@@ -237,11 +240,20 @@ static bool any_mig(const struct plan_worker *worker)
     return false;
 }
 
+static int64_t gpus_wanted(const struct look *look)
+{
+    const struct plan_worker *planned = look->planned;
+    if (!planned)
+        return look->spec->gpus.count;
+    return planned->unread_gpus > planned->gpu_count ? planned->unread_gpus
+                                                     : (int64_t)planned->gpu_count;
+}
+
 static void check_gpus(const struct look *look)
 {
     const json_t *probe = json_object_get(look->document, "probe");
     int64_t seen = 0;
-    int64_t wanted = look->planned ? (int64_t)look->planned->gpu_count : look->spec->gpus.count;
+    int64_t wanted = gpus_wanted(look);
     size_t i;
     json_t *node;
     if (wanted > 0 && !any_mig(look->planned) && number_at(probe, "visibleGpus", &seen) &&

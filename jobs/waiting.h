@@ -64,4 +64,8 @@ void worker_ranges(const uint32_t *workers, uint32_t count, uint32_t max, struct
  * or when it is empty. */
 char *scheduler_words(const char *message);
 
+/* "no device of class dranet with rdma == true: ... rules out 32 of 32"; NULL when the prediction
+ * has room for all, or without memory. */
+char *devices_missing(const struct prediction *prediction);
+
 #endif

@@ -20,8 +20,4 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
 /* What the whole job waits for, before any worker can; false when nothing. */
 bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait);
 
-/* "no device of class dranet with rdma == true: ... rules out 32 of 32"; NULL when the prediction
- * has room for all, or without memory. */
-char *devices_missing(const struct prediction *prediction);
-
 #endif

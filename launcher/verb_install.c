@@ -13,7 +13,7 @@
 
 struct options {
     const char *namespace, *format;
-    bool help;
+    bool cluster_role, help;
 };
 
 static const char manifests[] = "Manifests";
@@ -26,6 +26,11 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, namespace),
      .help = "where the objects are made (default: default)"},
+    {.name = "cluster-role",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, cluster_role),
+     .help = "instead the read-only ClusterRole that lets jobs see what devices there are"},
     {.name = "format",
      .value = "FORMAT",
      .choices = "yaml json",
@@ -46,12 +51,19 @@ static const char note[] =
     "# What a namespace needs once, before its first job. Whoever may make Roles applies it:\n"
     "#   drarun install -n NAMESPACE | kubectl apply --server-side -f -\n";
 
+static const char cluster_note[] =
+    "# What lets the jobs of a namespace see the cluster's devices; they run without it, too, and\n"
+    "# then cannot say which devices are missing while they wait. Whoever may make ClusterRoles:\n"
+    "#   drarun install -n NAMESPACE --cluster-role | kubectl apply --server-side -f -\n";
+
 static int print(const struct options *options, struct buf *out, struct drarun_error *err)
 {
     bool json = options->format && strcmp(options->format, "json") == 0;
+    const char *namespace = options->namespace ? options->namespace : "default";
     CLEANUP(json_decrefp)
-    json_t *list = install_manifests(options->namespace ? options->namespace : "default");
-    return list ? manifests_write(list, note, json, out, err)
+    json_t *list =
+        options->cluster_role ? install_cluster_manifests(namespace) : install_manifests(namespace);
+    return list ? manifests_write(list, options->cluster_role ? cluster_note : note, json, out, err)
                 : error_set(err, ENOMEM, "out of memory");
 }
 

@@ -148,6 +148,14 @@ def test_verbs_of_the_role_are_counted(drarun):
     assert sum(len(rule["verbs"]) for rule in rules) == 30
 
 
+def test_cluster_role_reads_devices_and_nothing_else(drarun):
+    role, binding = documents(drarun("install", "-n", "train", "--cluster-role").ok().out)
+    assert {(verb, name) for rule in role["rules"] for verb in rule["verbs"] for name in rule["resources"]} == {
+        ("list", name) for name in ("nodes", "resourceslices", "deviceclasses", "devicetaintrules")}
+    assert (role["kind"], binding["roleRef"]["name"]) == ("ClusterRole", role["metadata"]["name"])
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "drarun-launcher", "namespace": "train"}]
+
+
 def test_owner_here(drarun):
     """Without a launcher Job the ConfigMap owns the rest."""
     path = DATA / "aligned.job.yaml"

@@ -116,12 +116,16 @@ static bool try_later(struct item *item)
     return true;
 }
 
+static bool is_deleted(const json_t *object)
+{
+    return json_object_get(json_object_get(object, "metadata"), "deletionTimestamp");
+}
+
 /* What goes with its owner, which is gone already, does not show a deletionTimestamp yet. */
 static bool is_going(const json_t *object)
 {
-    const json_t *metadata = json_object_get(object, "metadata");
-    return json_object_get(metadata, "deletionTimestamp") ||
-           json_object_get(metadata, "ownerReferences");
+    return is_deleted(object) ||
+           json_object_get(json_object_get(object, "metadata"), "ownerReferences");
 }
 
 static void say_in_the_way(const struct item *item, const json_t *object, struct drarun_error *err)
@@ -149,8 +153,10 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     struct batch *batch = item->batch;
     struct drarun_error other = {0};
     bool gone = err && err->code == ENOENT;
-    bool ours = !err && kube_is_owned_by(answer->body, batch->owner_uid);
-    if (batch->rc == 0 && !ours && (gone || (!err && is_going(answer->body))) && try_later(item))
+    bool going = !err && is_going(answer->body);
+    bool ours =
+        !err && kube_is_owned_by(answer->body, batch->owner_uid) && !is_deleted(answer->body);
+    if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
     finish(item);
     if (err)

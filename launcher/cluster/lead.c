@@ -113,19 +113,18 @@ static bool is_whole(struct lead *lead)
     return true;
 }
 
-/* The client made the owner; it may have died before it made the rest. */
+/* The client made the owner; it may have died before it made the rest. What this pod was started
+ * with is there: the Secret and the ConfigMap. */
 static int adopt(struct lead *lead, struct drarun_error *err)
 {
-    cleanup_free char *uid = NULL;
-    int64_t end = clock_ms() + HALF_MADE_MS;
+    int64_t end = clock_ms() + (lead->doc ? 0 : HALF_MADE_MS);
     while (!is_whole(lead) && clock_ms() < end)
         cluster_turn(lead->cluster, end - clock_ms());
     if (is_whole(lead))
         return 0;
     int rc = board_sync(lead->board, SYNC_MS, err);
-    return rc < 0 || is_whole(lead)
-               ? rc
-               : create_job(lead->cluster, lead->spec, &lead->render, &uid, err);
+    return rc < 0 || is_whole(lead) ? rc
+                                    : create_workers(lead->cluster, lead->spec, &lead->render, err);
 }
 
 static void own(struct lead *lead)
@@ -180,6 +179,8 @@ static int begin(struct lead *lead, struct drarun_error *err)
         rc = lead_name_secret(lead->spec->name, lead->secret, err);
     if (rc == 0 && claims_wanted(lead->spec) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
+    if (rc == 0 && lead->facts)
+        rc = forecast_new(lead->cluster, lead->spec, options->namespace, &lead->forecast, err);
     if (rc == 0)
         rc = board_new(lead->cluster, lead->spec, options->namespace, true, &owner, &lead->board,
                        err);
@@ -229,12 +230,13 @@ static int attempts(struct lead *lead, struct drarun_error *err)
     while (rc == 0) {
         rc = lead->orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
         lead->orphaned = false;
-        if (!lead_may_restart(lead, rc, err))
+        bool queued = lead_is_taken_back(lead, rc, err);
+        if (!queued && !lead_may_restart(lead, rc, err))
             return rc;
         *err = (struct drarun_error){0};
         rc = catch_signals(lead, err);
         if (rc == 0)
-            rc = lead_restart(lead, err);
+            rc = queued ? lead_queue_again(lead, err) : lead_restart(lead, err);
     }
     return rc;
 }
@@ -289,8 +291,13 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
         log_error("%s", err->text);
     if (lead->lost.code)
         log_error("%s", lead->lost.text);
-    if (!lead->owner_uid || is_left_to_others(lead))
+    if (!lead->owner_uid)
         return;
+    if (is_left_to_others(lead)) {
+        lead_give_back_suspended(lead);
+        status_writer_flush(lead->writer, FLUSH_MS, &local);
+        return;
+    }
     if (rc < 0 && !lead->report)
         lead->report = lead_failure_report(lead, err);
     gang_end(&lead->gang, lead_now());
@@ -312,6 +319,7 @@ static void done(struct lead *lead)
     status_writer_free(lead->writer);
     board_free(lead->board);
     facts_free(lead->facts);
+    forecast_free(lead->forecast);
     json_decref(lead->report);
     json_decref(lead->doc);
     strlist_done(&lead->avoid);

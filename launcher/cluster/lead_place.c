@@ -4,8 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs/waiting.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/lead_private.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -24,13 +26,13 @@ int64_t lead_now(void)
     return clock_ms() + offset;
 }
 
-static bool is_suspended(const struct lead *lead)
+const struct prediction *lead_prediction(const struct lead *lead)
 {
-    const json_t *job = board_worker_job(lead->board);
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+    return lead->forecast ? forecast_prediction(lead->forecast, lead->gang.step) : NULL;
 }
 
-int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err)
+static int decide(struct lead *lead, uint32_t inspected, const char *missing, const char *suspender,
+                  struct drarun_error *err)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     struct gang_input input = {
@@ -40,7 +42,11 @@ int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err)
         .count = lead->spec->workers,
         .inspected = inspected,
         .steps = claims_attempts(lead->spec),
-        .suspended = is_suspended(lead),
+        .suspended = lead_is_suspended(lead),
+        .suspended_by = suspender,
+        .forecast = lead->forecast ? forecast_outlook(lead->forecast, lead->gang.step)
+                                   : GANG_FORECAST_UNKNOWN,
+        .shortage = missing,
         .job = board_job_news(lead->board),
     };
     lead->dirty = false;
@@ -53,6 +59,32 @@ int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err)
                         lead->decision.event);
     } while (lead->decision.changed && lead->decision.action == GANG_WAIT);
     return 0;
+}
+
+int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err)
+{
+    struct buf suspender = BUF_INIT;
+    cleanup_free char *missing = devices_missing(lead_prediction(lead));
+    lead_name_suspender(lead, &suspender);
+    int rc = decide(lead, inspected, missing, suspender.data, err);
+    buf_done(&suspender);
+    return rc;
+}
+
+/* When the slices are to be read: while no node has room. */
+static int64_t look_ms(const struct lead *lead)
+{
+    return lead->forecast && lead->gang.phase == GANG_PLACING && lead->gang.blocked_ms
+               ? forecast_due(lead->forecast, lead->gang.step)
+               : INT64_MAX;
+}
+
+static void look_ahead(struct lead *lead)
+{
+    if (lead_now() < look_ms(lead))
+        return;
+    forecast_look(lead->forecast, lead->gang.step, lead_now());
+    lead->dirty = true;
 }
 
 /* ---- what a decision asks for ---- */
@@ -87,6 +119,7 @@ static int act(struct lead *lead, struct drarun_error *err)
         *err = lead->decision.error;
         return -err->code;
     case GANG_WAIT:
+        return lead_let_go_on(lead, err);
     case GANG_START:
         return 0;
     }
@@ -113,6 +146,8 @@ static void wait_for_news(struct lead *lead)
     int64_t told = lead->gang.phase_since_ms + TELL_WAITING_MS;
     if (!lead->waiting_told && told < until)
         until = told;
+    if (look_ms(lead) < until)
+        until = look_ms(lead);
     cluster_turn(lead->cluster, until - now);
     tell_waiting(lead);
 }
@@ -127,7 +162,8 @@ int lead_place(struct lead *lead, struct drarun_error *err)
     lead->waiting_told = false;
     lead->dirty = true;
     while (!lead_is_stopped(lead)) {
-        bool due = lead_now() >= lead->decision.next_ms;
+        int64_t now = lead_now();
+        bool due = now >= lead->decision.next_ms || now >= look_ms(lead);
         if (!lead->dirty && !due) {
             wait_for_news(lead);
             continue;
@@ -139,6 +175,7 @@ int lead_place(struct lead *lead, struct drarun_error *err)
             return rc;
         if (lead->gang.phase == GANG_STARTING)
             return 0;
+        look_ahead(lead);
     }
     return -EINTR;
 }

@@ -13,19 +13,16 @@
 struct planning {
     struct preflight_worker *inspected;
     struct profiles profiles;
-    struct slices none; /* where the cluster's cannot be read */
     struct plan_worker_input *workers;
     json_t *claims; /* by worker */
     struct plan plan;
-    bool have_profiles, have_none, planned;
+    bool have_profiles, planned;
 };
 
 static void done(struct planning *p)
 {
     if (p->planned)
         plan_done(&p->plan);
-    if (p->have_none)
-        slices_done(&p->none);
     if (p->have_profiles)
         profiles_done(&p->profiles);
     json_decref(p->claims);
@@ -61,27 +58,31 @@ static int collect(struct lead *lead, const struct job *job, struct planning *p,
     return 0;
 }
 
-static int read_no_slices(struct planning *p, struct drarun_error *err)
+/* What the user can do about it, once a job. */
+static void say_unknown(struct lead *lead)
 {
-    CLEANUP(json_decrefp) json_t *empty = json_array();
-    int rc = empty ? slices_read(empty, &p->none, err) : error_set(err, ENOMEM, "out of memory");
-    p->have_none = rc == 0;
-    return rc;
+    const char *why = facts_missing(lead->facts);
+    if (lead->unknown_told)
+        return;
+    lead->unknown_told = true;
+    log_note(
+        "the cluster's ResourceSlices are not known%s%s: each worker's devices are taken to be "
+        "those that it shows; drarun install --cluster-role gives the right to read them",
+        why[0] ? ": " : "", why);
 }
 
 static int build(struct lead *lead, struct planning *p, struct drarun_error *err)
 {
-    const struct slices *slices = lead->facts ? facts_slices(lead->facts) : NULL;
-    int rc = slices ? 0 : read_no_slices(p, err);
-    if (rc < 0)
-        return rc;
     struct plan_input input = plan_input_of(lead->spec);
-    input.slices = slices ? slices : &p->none;
+    input.slices = lead->facts ? facts_slices(lead->facts) : NULL;
+    input.slices_unknown = lead->facts && !input.slices;
     input.node_labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
     input.profiles = &p->profiles;
     input.workers = p->workers;
     input.worker_count = lead->spec->workers;
-    rc = plan_build(&input, &p->plan, err);
+    if (input.slices_unknown)
+        say_unknown(lead);
+    int rc = plan_build(&input, &p->plan, err);
     p->planned = rc == 0;
     return rc < 0 ? error_prefix(err, "plan") : 0;
 }

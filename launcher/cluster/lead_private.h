@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
- * attempt until its workers are up), lead_ranks.c (its ranks), lead_plan.c (what they get),
- * lead_restart.c (the next attempt), lead_resume.c (what an earlier launcher has left),
- * lead_status.c and lead_events.c (what is told). */
+ * attempt until its workers are up), lead_queue.c (while it is suspended), lead_ranks.c (its
+ * ranks), lead_plan.c (what they get), lead_restart.c (the next attempt), lead_resume.c (what an
+ * earlier launcher has left), lead_status.c and lead_events.c (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -11,6 +11,7 @@
 #include "jobs/render.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/facts.h"
+#include "launcher/cluster/forecast.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/lease.h"
 #include "launcher/cluster/status_writer.h"
@@ -30,8 +31,9 @@ struct lead {
     struct board *board;
     struct lease *lease;
     struct status_writer *writer;
-    struct facts *facts;     /* NULL: the job has no devices */
-    struct signals *signals; /* while no job engine has its own */
+    struct facts *facts;       /* NULL: the job has no devices */
+    struct forecast *forecast; /* NULL likewise */
+    struct signals *signals;   /* while no job engine has its own */
     struct status_line *line;
 
     struct gang gang;
@@ -41,6 +43,7 @@ struct lead {
     int64_t created_ms;
     bool dirty;               /* something has changed since the last decision */
     bool created;             /* by us: what remains of an interrupted run is ours to take back */
+    bool unknown_told;        /* that the slices may not be read */
     bool waiting_told;        /* the status says that it waits */
     bool said_end;            /* the last line of the log is written */
     int signo;                /* told to end, by this signal */
@@ -66,9 +69,26 @@ struct lead {
 /* Until every worker is up: 0. Else what ended it: -ECANCELED and lead->signo or lead->lost, or err
  * with its kind. */
 int lead_place(struct lead *lead, struct drarun_error *err);
+/* What the slices have for the present claims; NULL: not known. */
+const struct prediction *lead_prediction(const struct lead *lead);
 /* Asks for a decision, as often as something follows from one. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
 bool lead_is_stopped(const struct lead *lead);
+
+/* ---- lead_queue.c ---- */
+
+/* The worker Job is suspended, by a queue or by somebody. */
+bool lead_is_suspended(const struct lead *lead);
+/* Who keeps it from starting: a queue, and why if it said so; nothing: the spec. */
+void lead_name_suspender(const struct lead *lead, struct buf *out);
+/* Opens the gates of a job that is no longer suspended. */
+int lead_let_go_on(struct lead *lead, struct drarun_error *err);
+/* A queue has taken the workers back. rc: of the attempt, which err explains. */
+bool lead_is_taken_back(const struct lead *lead, int rc, const struct drarun_error *err);
+/* They come again when it admits them. */
+int lead_queue_again(struct lead *lead, struct drarun_error *err);
+/* The launcher's own Job is suspended: the next launcher makes the workers again. */
+void lead_give_back_suspended(struct lead *lead);
 
 /* ---- lead_ranks.c ---- */
 

@@ -90,6 +90,7 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     lead->render.step = keep ? before.step : 0;
     gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
     lead->gang.since_ms = before.since_ms;
+    lead->gang.spent_ms[GANG_CLOCK_QUEUE] = before.spent_ms[GANG_CLOCK_QUEUE];
     lead->gang.step = lead->render.step;
     json_decref(lead->report);
     lead->report = NULL;

@@ -19,6 +19,7 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .workers = board_workers(lead->board, lead->render.attempt),
         .count = lead->spec->workers,
         .decision = &lead->decision,
+        .prediction = lead_prediction(lead),
         .worker_job = board_worker_job(lead->board),
         .job_news = board_job_news(lead->board),
     };

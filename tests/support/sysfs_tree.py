@@ -161,6 +161,8 @@ class Tree:
         self.write(f"{port}/rate", IB_RATES[nic["speedMbps"]])
         for index in range(8):
             self.write(f"{port}/gids/{index}", ZERO_GID)
+        if nic["linkLayer"] == "InfiniBand":  # the subnet's prefix and the port's own number
+            self.write(f"{port}/gids/0", f"fe80:0000:0000:0000:0000:0000:0000:{self.uverbs + 1:04x}")
         for gid in nic.get("gids", []):
             self.gid(port, nic, gid)
         self.link(f"{base}/device", path)

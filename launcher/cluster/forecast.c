@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/forecast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/cluster_files.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static const struct kube_resource taint_rules = {
+    .group = "resource.k8s.io",
+    .version = "v1beta2",
+    .plural = "devicetaintrules",
+    .kind = "DeviceTaintRule",
+};
+
+struct forecast {
+    struct cluster *cluster;
+    const struct job_spec *spec;
+    const char *namespace;
+    struct slices slices;
+    json_t *classes, *labels, *claims, *rules;
+    struct prediction prediction;
+    enum gang_forecast outlook;
+    unsigned step;
+    int64_t looked_ms; /* 0: never */
+    bool have_slices, predicted;
+    bool refused;    /* the slices may not be read: nor shall we ask again */
+    bool own_claims; /* those of other namespaces may not be read */
+};
+
+static void forget(struct forecast *f)
+{
+    if (f->predicted)
+        prediction_done(&f->prediction);
+    if (f->have_slices)
+        slices_done(&f->slices);
+    f->predicted = f->have_slices = false;
+    f->outlook = GANG_FORECAST_UNKNOWN;
+    json_decref(TAKE_PTR(f->classes));
+    json_decref(TAKE_PTR(f->labels));
+    json_decref(TAKE_PTR(f->claims));
+    json_decref(TAKE_PTR(f->rules));
+}
+
+int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                 struct forecast **ret_forecast, struct drarun_error *err)
+{
+    struct forecast *f = calloc(1, sizeof *f);
+    if (!f)
+        return error_set(err, ENOMEM, "out of memory");
+    *f = (struct forecast){.cluster = cluster, .spec = spec, .namespace = namespace};
+    *ret_forecast = f;
+    return 0;
+}
+
+void forecast_free(struct forecast *forecast)
+{
+    if (!forecast)
+        return;
+    forget(forecast);
+    free(forecast);
+}
+
+/* ---- reading ---- */
+
+static int list(struct forecast *f, const struct kube_resource *kind, const char *namespace,
+                json_t **ret_items, struct drarun_error *err)
+{
+    struct kube_resource resource = *kind;
+    const struct kube_target target = {.resource = &resource, .namespace_ = namespace};
+    CLEANUP(json_decrefp) json_t *body = NULL;
+    if (kind != &taint_rules && kind != &kube_nodes)
+        resource.version = strchr(claims_api_version(f->cluster->api), '/') + 1;
+    int rc = cluster_list(f->cluster, &target, NULL, &body, err);
+    if (rc < 0)
+        return rc;
+    *ret_items = json_incref(json_object_get(body, "items"));
+    return *ret_items ? 0 : error_set(err, EPROTO, "the list of %s has no items", kind->plural);
+}
+
+static int read_slices(struct forecast *f, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *items = NULL;
+    int rc = list(f, &kube_resource_slices, NULL, &items, err);
+    f->refused = rc == -EACCES;
+    if (rc == 0)
+        rc = slices_read(items, &f->slices, err);
+    f->have_slices = rc == 0;
+    return rc;
+}
+
+/* What may not be read is done without. */
+static void read_optional(struct forecast *f, const struct kube_resource *kind,
+                          const char *namespace, json_t **ret_items)
+{
+    struct drarun_error missing = {0};
+    if (list(f, kind, namespace, ret_items, &missing) < 0)
+        log_verbose("%s; predicted without", missing.text);
+}
+
+static void read_claims(struct forecast *f)
+{
+    struct drarun_error missing = {0};
+    if (!f->own_claims && list(f, &kube_resource_claims, NULL, &f->claims, &missing) == -EACCES)
+        f->own_claims = true;
+    if (f->own_claims)
+        read_optional(f, &kube_resource_claims, f->namespace, &f->claims);
+}
+
+static bool is_of_job(const struct forecast *f, const json_t *claim)
+{
+    const json_t *metadata = json_object_get(claim, "metadata");
+    const char *job =
+        json_string_value(json_object_get(json_object_get(metadata, "labels"), "drarun.dev/job"));
+    const char *namespace = json_string_value(json_object_get(metadata, "namespace"));
+    return job && namespace && strcmp(job, f->spec->name) == 0 &&
+           strcmp(namespace, f->namespace) == 0;
+}
+
+/* What the job holds itself is there for it. */
+static void leave_out_own(struct forecast *f)
+{
+    for (size_t i = json_array_size(f->claims); i > 0; i--)
+        if (is_of_job(f, json_array_get(f->claims, i - 1)))
+            json_array_remove(f->claims, i - 1);
+}
+
+static void read_labels(struct forecast *f)
+{
+    CLEANUP(json_decrefp) json_t *nodes = NULL;
+    read_optional(f, &kube_nodes, NULL, &nodes);
+    f->labels = nodes ? cluster_node_labels(nodes) : NULL;
+}
+
+static int read_all(struct forecast *f, struct drarun_error *err)
+{
+    int rc = read_slices(f, err);
+    if (rc < 0)
+        return rc;
+    read_optional(f, &kube_device_classes, NULL, &f->classes);
+    read_optional(f, &taint_rules, NULL, &f->rules);
+    read_labels(f);
+    read_claims(f);
+    leave_out_own(f);
+    return 0;
+}
+
+/* ---- evaluating ---- */
+
+static int evaluate(struct forecast *f, const json_t *claim, const json_t *claims,
+                    struct drarun_error *err)
+{
+    const struct predict_cluster cluster = {.slices = &f->slices,
+                                            .classes = f->classes,
+                                            .node_labels = f->labels,
+                                            .claims = claims,
+                                            .taint_rules = f->rules};
+    if (f->predicted)
+        prediction_done(&f->prediction);
+    int rc = predict(claim, f->spec->workers, &cluster, &f->prediction, err);
+    f->predicted = rc == 0;
+    return rc;
+}
+
+/* First the empty cluster: what it does not have is told of that, and not of who holds the rest. */
+static int predict_job(struct forecast *f, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    int rc = claims_spec(f->spec, CLAIMS_API_V1, f->step, &claim, err);
+    if (rc == 0)
+        rc = evaluate(f, claim, NULL, err);
+    if (rc < 0)
+        return rc;
+    if (f->prediction.shortage) {
+        f->outlook = f->labels ? GANG_FORECAST_NEVER : GANG_FORECAST_UNKNOWN;
+        return 0;
+    }
+    rc = evaluate(f, claim, f->claims, err);
+    if (rc < 0)
+        return rc;
+    if (f->prediction.shortage)
+        f->outlook = GANG_FORECAST_FULL;
+    else
+        f->outlook = f->own_claims || !f->claims ? GANG_FORECAST_UNKNOWN : GANG_FORECAST_FITS;
+    return 0;
+}
+
+void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms)
+{
+    struct drarun_error why = {0};
+    forget(forecast);
+    forecast->step = step;
+    forecast->looked_ms = now_ms;
+    int rc = read_all(forecast, &why);
+    if (rc == 0)
+        rc = predict_job(forecast, &why);
+    if (rc < 0)
+        log_verbose("what the slices have for the job is not known: %s", why.text);
+}
+
+int64_t forecast_due(const struct forecast *forecast, unsigned step)
+{
+    if (forecast->refused)
+        return INT64_MAX;
+    return forecast->looked_ms && forecast->step == step ? forecast->looked_ms + FORECAST_AGAIN_MS
+                                                         : 0;
+}
+
+enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step)
+{
+    return forecast->step == step ? forecast->outlook : GANG_FORECAST_UNKNOWN;
+}
+
+const struct prediction *forecast_prediction(const struct forecast *forecast, unsigned step)
+{
+    return forecast->predicted && forecast->step == step ? &forecast->prediction : NULL;
+}

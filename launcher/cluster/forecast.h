@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the cluster's slices have for a job that finds no room, beside what the scheduler says: read
+ * while it waits, since what is free changes. DeviceClasses, Nodes' labels, claims of other
+ * namespaces and taints belong to the whole cluster; where one of them may not be read the forecast
+ * says less, and never that it is impossible. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_FORECAST_H
+#define DRARUN_LAUNCHER_CLUSTER_FORECAST_H
+
+#include "jobs/gang.h"
+#include "jobs/predict.h"
+#include "launcher/cluster/cluster.h"
+
+#define FORECAST_AGAIN_MS 10000 /* after the last look, while the job still waits */
+
+struct forecast;
+
+int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                 struct forecast **ret_forecast, struct drarun_error *err);
+void forecast_free(struct forecast *forecast);
+DEFINE_CLEANUP(struct forecast, forecast_free)
+
+/* Reads and evaluates, for this step of the ladder; runs the loop. What cannot be read or evaluated
+ * is logged and leaves the forecast unknown. */
+void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms);
+/* When to look again; INT64_MAX: the slices may not be read. */
+int64_t forecast_due(const struct forecast *forecast, unsigned step);
+
+enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step);
+/* Of the last look; NULL when there is none, or of another step. Borrowed until the next. */
+const struct prediction *forecast_prediction(const struct forecast *forecast, unsigned step);
+
+#endif

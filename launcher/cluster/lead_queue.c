@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/resume.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static bool is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+bool lead_is_suspended(const struct lead *lead)
+{
+    return is_suspended(board_worker_job(lead->board));
+}
+
+void lead_name_suspender(const struct lead *lead, struct buf *out)
+{
+    const struct news_item *pending = news_get(board_job_news(lead->board), NEWS_QUEUED);
+    if (!lead->spec->queue)
+        return;
+    buf_printf(out, "queue %s has not admitted it%s%s", lead->spec->queue, pending ? ": " : "",
+               pending ? pending->text : "");
+}
+
+/* That the launcher's Job runs is what resumes a suspended job. */
+int lead_let_go_on(struct lead *lead, struct drarun_error *err)
+{
+    if (lead->gang.phase != GANG_QUEUED || lead->options->here ||
+        is_suspended(board_launcher_job(lead->board)))
+        return 0;
+    return resume_workers(lead->cluster, lead->spec, lead->options->namespace,
+                          board_workers(lead->board, lead->render.attempt),
+                          board_worker_job(lead->board), err);
+}
+
+bool lead_is_taken_back(const struct lead *lead, int rc, const struct drarun_error *err)
+{
+    bool by_its_pods = rc < 0 ? err->kind == DRARUN_ERR_INFRASTRUCTURE : lead->status != 0;
+    return by_its_pods && lead->spec->queue && lead_is_suspended(lead) && !lead_is_stopped(lead) &&
+           !lead->cancelled;
+}
+
+/* With a new worker Job: in the old one a worker whose ranks were ended may count as completed. */
+int lead_queue_again(struct lead *lead, struct drarun_error *err)
+{
+    log_note("queue %s has taken the workers back: the ranks start anew when it admits them again",
+             lead->spec->queue);
+    return lead_next_attempt(lead, err);
+}
+
+void lead_give_back_suspended(struct lead *lead)
+{
+    struct drarun_error err = {0};
+    struct gang before = lead->gang;
+    if (lead->lost.code || !is_suspended(board_launcher_job(lead->board)))
+        return;
+    log_note("the job is suspended: its workers are taken back");
+    if (delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err) < 0)
+        log_error("%s", err.text);
+    lead->render.attempt++;
+    json_decref(TAKE_PTR(lead->report));
+    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+    lead->gang.since_ms = before.since_ms;
+    lead_tell(lead, NULL);
+}

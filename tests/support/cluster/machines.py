@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real nodes that show a captured machine: its devices in their slices, and in a pod that holds some of them its
+sysfs and nodes in /dev for those. What is behind such a node is /dev/null."""
+import tempfile
+
+from ..sysfs_tree import make_tree
+from .devices import GPU, NIC, ROOT, fixture
+
+CGROUPS = "sys/fs/cgroup"  # what the runtime mounts there
+
+
+def value_of(device, key):
+    """Of an attribute, whatever its domain: None where it has none such."""
+    for name, value in device["attributes"].items():
+        if name.split("/")[-1] == key:
+            return next(iter(value.values()))
+    return None
+
+
+def address_of(device):
+    return value_of(device, "pciBusID") or value_of(device, "pciAddress")
+
+
+def nodes_by_address(tree):
+    """PCI address -> its node in /dev."""
+    found = {}
+    for path in tree.glob("proc/driver/nvidia/gpus/*/information"):
+        minor = path.read_text().split("Device Minor:")[1].split()[0]
+        found[path.parent.name] = f"/dev/nvidia{minor}"
+    for path in tree.glob("sys/devices/**/infiniband_verbs/uverbs*"):
+        found[path.parent.parent.name] = f"/dev/infiniband/{path.name}"
+    return found
+
+
+def edits(tree, nodes, device):
+    """What CDI puts into a container that gets it. Every pod sees the functions of the whole machine, as it does
+    on a real one. Of GPUs procfs says nothing: no runtime mounts anything there."""
+    node = nodes.get(address_of(device))
+    return {
+        "deviceNodes": [{"path": node, "hostPath": "/dev/null", "type": "c", "permissions": "rw"}] if node else [],
+        "mounts": [{"hostPath": str(tree / "sys"), "containerPath": "/sys", "type": "bind",
+                    "options": ["rbind", "ro", "nosuid", "nodev", "noexec"]}],
+    }
+
+
+def captured(name, node, machine=None, slices=None):
+    """{driver: what Driver takes} of the machine `name` of tests/data/fixtures for a real node, without MIG
+    devices. node: a Node of the cluster, below whose folder its sysfs lies. machine(fixture) changes what it is,
+    slices(fixture) what is published of it alone."""
+    found = fixture(name)
+    for piece in found["resourceSlices"]:
+        piece["spec"]["devices"] = [each for each in piece["spec"]["devices"] if value_of(each, "type") != "mig"]
+    if machine:
+        machine(found)
+    tree = make_tree(found, tempfile.mkdtemp(dir=node.folder))
+    (tree / CGROUPS).mkdir(parents=True)
+    if slices:
+        slices(found)
+    nodes, devices = nodes_by_address(tree), {GPU: [], NIC: []}
+    for piece in found["resourceSlices"]:
+        for device in piece["spec"]["devices"]:
+            devices[piece["spec"]["driver"]].append({"device": device, "edits": edits(tree, nodes, device),
+                                                     **netdev(node, len(devices[NIC]), device)})
+    return devices
+
+
+def netdev(node, index, device):
+    """A real interface for a NIC that tells its name."""
+    name = value_of(device, "ifName")
+    address = f"10.97.{node.index}.{index + 1}/16"
+    return {"netdev": {"Name": name, "Address": address, "MTU": 1500}} if name else {}
+
+
+def nics_of(machine):
+    """(device of the slice, what is known of it) for each NIC of a fixture."""
+    for piece in machine["resourceSlices"]:
+        for device in piece["spec"]["devices"]:
+            if piece["spec"]["driver"] == NIC:
+                yield device, machine["truth"]["nics"][address_of(device)]
+
+
+def without_pairs(machine):
+    """NICs on roots on which no GPU is."""
+    for device, _ in nics_of(machine):
+        root = device["attributes"][ROOT]
+        root["string"] = root["string"].replace("pci0000:", "pci0001:")
+
+
+def without_rdma(machine):
+    """Ethernet NICs that have an interface alone."""
+    for device, nic in nics_of(machine):
+        nic.update(ibdev=None, linkLayer="Ethernet")
+        device["attributes"].pop(f"{NIC}/rdmaDevice", None)
+        device["attributes"].update({f"{NIC}/rdma": {"bool": False}, f"{NIC}/ifName": {"string": nic["netdev"]}})
