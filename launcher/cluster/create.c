@@ -224,6 +224,8 @@ static bool is_kind(const json_t *manifest, const char *const *kinds)
 static const char *const starting[] = {"Pod", "Job", NULL}; /* containers */
 static const char *const of_workers[] = {"ResourceClaim", "ResourceClaimTemplate", "Pod", "Job",
                                          NULL};
+/* with these a launcher in its pod was started, and its Role lets it make none */
+static const char *const of_launcher[] = {"Secret", "ConfigMap", NULL};
 
 /* The manifests of these kinds, or those of others. */
 static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
@@ -273,10 +275,8 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     CLEANUP(json_decrefp) json_t *list = NULL;
     cleanup_free char *uid = NULL;
     int rc = render_job(spec, options, &list, err);
-    if (rc == 0 && !options->owner_uid)
+    if (rc == 0)
         rc = create_owner(cluster, spec, namespace, list, &uid, err);
-    else if (rc == 0 && !(uid = strdup(options->owner_uid)))
-        rc = error_set(err, ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
@@ -285,7 +285,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     rc = render_job(spec, &owned, &list, err);
     if (rc == 0 && json_array_remove(list, 0) == 0)
         rc = create_in_order(&batch, list, namespace);
-    if (rc < 0 && !options->owner_uid) {
+    if (rc < 0) {
         struct drarun_error left = {0};
         if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
             log_error("%s; what was made of the job remains", left.text);
@@ -296,18 +296,32 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     return rc;
 }
 
-int create_workers(struct cluster *cluster, const struct job_spec *spec,
-                   const struct render_options *options, struct drarun_error *err)
+/* What the owner owns of these kinds, or of others. */
+static int create_owned(struct cluster *cluster, const struct job_spec *spec,
+                        const struct render_options *options, const char *const *kinds, bool wanted,
+                        struct drarun_error *err)
 {
     struct batch batch = {
         .cluster = cluster, .job = spec->name, .owner_uid = options->owner_uid, .err = err};
-    CLEANUP(json_decrefp) json_t *list = NULL, *workers = NULL;
+    CLEANUP(json_decrefp) json_t *list = NULL, *chosen = NULL;
     int rc = render_job(spec, options, &list, err);
     if (rc < 0)
         return rc;
     json_array_remove(list, 0); /* the owner */
-    workers = choose(list, of_workers, true);
-    return create_in_order(&batch, workers, object_namespace(spec, options));
+    chosen = choose(list, kinds, wanted);
+    return create_in_order(&batch, chosen, object_namespace(spec, options));
+}
+
+int create_workers(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, struct drarun_error *err)
+{
+    return create_owned(cluster, spec, options, of_workers, true, err);
+}
+
+int create_missing(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, struct drarun_error *err)
+{
+    return create_owned(cluster, spec, options, of_launcher, false, err);
 }
 
 /* ---- away with it ---- */

@@ -6,10 +6,9 @@
 #include "jobs/render.h"
 #include "launcher/cluster/cluster.h"
 
-/* Creates all of them, the owner first, the others at once. options: owner_uid is filled in with
- * the owner's, which the caller frees (*ret_uid); where it is set already, the owner exists and is
- * adopted. What is there already and belongs to that owner stays as it is. When one cannot be made,
- * an owner that this call has made is deleted again, and with it the others.
+/* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid
+ * is the owner's, which the caller frees. When one cannot be made, the owner is deleted again, and
+ * with it the others.
  *
  * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name. */
 int create_job(struct cluster *cluster, const struct job_spec *spec,
@@ -17,6 +16,11 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
 
 /* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. */
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, struct drarun_error *err);
+
+/* What a job needs that exists, with Secret and document, and whose client may have died on the
+ * way; options->owner_uid is set. What is there and belongs to that owner stays as it is. */
+int create_missing(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
 /* Takes claims and pods of all attempts away; returns when the API server has been told. */

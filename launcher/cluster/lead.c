@@ -124,7 +124,7 @@ static int adopt(struct lead *lead, struct drarun_error *err)
         return 0;
     int rc = board_sync(lead->board, SYNC_MS, err);
     return rc < 0 || is_whole(lead) ? rc
-                                    : create_workers(lead->cluster, lead->spec, &lead->render, err);
+                                    : create_missing(lead->cluster, lead->spec, &lead->render, err);
 }
 
 static void own(struct lead *lead)

@@ -8,6 +8,8 @@ import struct
 import threading
 import time
 
+from .cluster.api import connection_in, in_network
+
 
 def kubeconfig(path, server, user, cluster=None, namespace="default"):
     """Writes one with one context, with more fields of its cluster than support.cluster's; returns its path."""
@@ -51,8 +53,7 @@ class Exchange:
 
     def ask(self):
         """The real server's answer, its body unread."""
-        upstream = http.client.HTTPSConnection("127.0.0.1", self.proxy.upstream, timeout=600,
-                                               context=self.proxy.client_tls)
+        upstream = self.proxy.connect()
         self.proxy.upstreams.append(upstream)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "accept-encoding")}
         upstream.request(self.method, self.path, body=self.body or None, headers=headers)
@@ -117,8 +118,15 @@ class ApiProxy:
     def url(self):
         return f"https://127.0.0.1:{self.port}"
 
+    def connect(self):
+        """To the real server; not connected yet."""
+        return http.client.HTTPSConnection("127.0.0.1", self.upstream, timeout=600, context=self.client_tls)
+
+    def socket(self):
+        return socket.socket()
+
     def up(self):
-        self.listener = socket.socket()
+        self.listener = self.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", self.port))
         self.port = self.listener.getsockname()[1]
@@ -214,3 +222,19 @@ class ApiProxy:
 
     def close(self):
         self.down()
+
+
+class NodesProxy(ApiProxy):
+    """Before the API server of a cluster with nodes, in the network namespace from which the pods are reached, too."""
+
+    def __init__(self, cluster):
+        self.network = cluster.network
+        if not (cluster.keys.folder / "proxy.crt").exists():
+            cluster.keys.sign("proxy", "/CN=proxy", ["IP:127.0.0.1"])
+        super().__init__(cluster.network.api_port, cluster.keys.folder)
+
+    def connect(self):
+        return connection_in(self.network.pid, (self.network.api, self.upstream), self.client_tls)
+
+    def socket(self):
+        return in_network(self.network.pid, socket.socket)

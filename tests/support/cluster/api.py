@@ -15,10 +15,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def connect_in(pid, address, timeout):
-    """A TCP connection made in the network namespace of process pid (None: in ours). A thread of its own
-    enters it, as a namespace belongs to a thread; the socket stays in it."""
+    """A TCP connection made in the network namespace of process pid (None: in ours)."""
+    return in_network(pid, lambda: socket.create_connection(address, timeout))
+
+
+def connection_in(pid, address, tls):
+    return _Connection(pid, address, tls)
+
+
+def in_network(pid, make):
+    """What make() gives, a socket, in the network namespace of process pid. A thread of its own enters it, as a
+    namespace belongs to a thread; the socket stays in it."""
     if pid is None:
-        return socket.create_connection(address, timeout)
+        return make()
     answer = []
 
     def work():
@@ -26,7 +35,7 @@ def connect_in(pid, address, timeout):
             with open(f"/proc/{pid}/ns/net") as namespace:
                 if _libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
                     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), namespace.name)
-            answer.append(socket.create_connection(address, timeout))
+            answer.append(make())
         except OSError as error:
             answer.append(error)
     thread = threading.Thread(target=work)
