@@ -52,10 +52,19 @@ int64_t silence_lasts_ms(const struct silence *s, int64_t now_ms)
     return s->begun ? now_ms - s->moved_ms : 0;
 }
 
+uint64_t silence_net_bytes(const struct silence *s)
+{
+    return grown(s->before.net_bytes, s->first.net_bytes);
+}
+
+uint64_t silence_rdma_bytes(const struct silence *s)
+{
+    return grown(s->before.rdma_bytes, s->first.rdma_bytes);
+}
+
 bool silence_fell_back(struct silence *s, uint32_t workers)
 {
-    uint64_t net = grown(s->before.net_bytes, s->first.net_bytes);
-    uint64_t rdma = grown(s->before.rdma_bytes, s->first.rdma_bytes);
+    uint64_t net = silence_net_bytes(s), rdma = silence_rdma_bytes(s);
     if (s->fallen || net < FALLBACK_BYTES * workers || rdma >= net / FALLBACK_PART)
         return false;
     s->fallen = true;

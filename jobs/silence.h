@@ -35,5 +35,8 @@ int64_t silence_lasts_ms(const struct silence *silence, int64_t now_ms);
 /* True once: the job has moved more than 256 MiB a worker over TCP, and less than a tenth of that
  * by RDMA. For jobs that want RDMA and run on several nodes. */
 bool silence_fell_back(struct silence *silence, uint32_t workers);
+/* What all workers have moved since the first call. */
+uint64_t silence_net_bytes(const struct silence *silence);
+uint64_t silence_rdma_bytes(const struct silence *silence);
 
 #endif

@@ -2,7 +2,8 @@
 /* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
  * attempt until its workers are up), lead_queue.c (while it is suspended), lead_ranks.c (its
  * ranks), lead_plan.c (what they get), lead_restart.c (the next attempt), lead_resume.c (what an
- * earlier launcher has left), lead_status.c and lead_events.c (what is told). */
+ * earlier launcher has left), lead_vitals.c (whether they hang), lead_status.c and lead_events.c
+ * (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -58,10 +59,11 @@ struct lead {
     bool ended;                /* it had told the job's end */
     bool releasing;            /* it was on its way to the next attempt */
 
-    struct job *job; /* while ranks run */
-    json_t *report;  /* cause_json of the last attempt's ranks, or NULL */
-    unsigned events; /* written so far: part of their names */
-    int status;      /* exit status; meaningful once it has ended */
+    struct job *job;            /* while ranks run */
+    struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
+    json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
+    unsigned events;            /* written so far: part of their names */
+    int status;                 /* exit status; meaningful once it has ended */
 };
 
 /* ---- lead_place.c ---- */
@@ -123,6 +125,14 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err);
 void lead_event(struct lead *lead, const char *reason, const char *message);
 /* Of a job that has ended. */
 void lead_event_end(struct lead *lead, const char *result);
+
+/* ---- lead_vitals.c ---- */
+
+/* From now on it is said when the running ranks hang, and when TCP carries what RDMA should. */
+void lead_watch_vitals(struct lead *lead);
+void lead_leave_vitals(struct lead *lead);
+/* request_pods.vitals; arg is the lead. */
+void lead_take_vitals(void *arg, uint32_t worker, const struct Drarun__Wire__Vitals *vitals);
 
 /* ---- lead_plan.c ---- */
 

@@ -36,6 +36,7 @@ static void on_started(void *arg)
              lead->spec->workers, lead->render.attempt);
     lead_tell(lead, NULL);
     lead_event(lead, "Started", text);
+    lead_watch_vitals(lead);
 }
 
 /* News of the pods under running ranks. */
@@ -136,6 +137,7 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
     if (!lead->job)
         return -err->code;
     job_run(lead->job);
+    lead_leave_vitals(lead);
     keep_report(lead, &ranks->request);
     job_free(TAKE_PTR(lead->job));
     return 0;
@@ -160,6 +162,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .generation = lease_generation(lead->lease),
         .prepare = on_prepare,
         .started = on_started,
+        .vitals = lead_take_vitals,
         .arg = lead,
     };
     int rc = ranks_build(&facts, &pods, &ranks, err);
