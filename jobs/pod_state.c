@@ -81,7 +81,10 @@ static void read_no_claim(bool wanted, struct pod_state *state)
 {
     const struct news_item *failed = news_get(state->news, NEWS_CLAIM_FAILED);
     state->claim = wanted ? CLAIM_ABSENT : CLAIM_NONE;
-    if (!wanted || !failed)
+    /* a claim of the user's own template: the scheduler does not look at the pod before it is made
+     */
+    bool foreign = !wanted && state->phase == POD_UNSCHEDULED && !state->reason;
+    if (!failed || (!wanted && !foreign))
         return;
     bool template = strstr(failed->text, "resource claim template") ||
                     strstr(failed->text, "resourceclaimtemplate");

@@ -8,6 +8,7 @@ from support import leftovers
 from support.agents import Agents
 from support.build import BUILD, SANITIZE, SOURCE
 from support.cluster import Cluster
+from support.cluster.machines import Machines
 from support.cluster_jobs import in_namespace
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
@@ -104,6 +105,15 @@ def cluster():
     """A Kubernetes with two real nodes."""
     with Cluster(nodes=2) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def machines(cluster):
+    """The nodes of `cluster` as captured machines, whose devices a test driver publishes and prepares."""
+    cluster.device_classes()
+    made = Machines(cluster)
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -5,60 +5,16 @@ import json
 
 import pytest
 
-from support.cluster.machines import captured, value_of, without_pairs, without_rdma
+from support.cluster.machines import RDMA, claimed, value_of, without_pairs, without_rdma
 
-MACHINE = "dgx-h100"
-GPUS, NICS = 8, 12  # 8 NICs on the GPUs' roots, 4 on their own
-RDMA = 'device.attributes["dra.net"].rdma == true'
-PAIRED = f'{RDMA} && !device.attributes["dra.net"].pciAddress.startsWith("0000:29") && ' \
-         '!device.attributes["dra.net"].pciAddress.startsWith("0000:aa")'
+GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
-
-
-class Machines:
-    """The drivers of both nodes."""
-
-    def __init__(self, cluster):
-        self.cluster = cluster
-        self.drivers = [cluster.driver(node.index, name, found).start() for node in cluster.nodes
-                        for name, found in captured(MACHINE, node).items()]
-        for each in self.drivers:
-            each.wait()
-
-    def become(self, **how):
-        """They are changed machines from now on, as captured() says."""
-        for each in self.drivers:
-            each.publish(captured(MACHINE, each.node, **how)[each.name])
-        self.cluster.wait("the devices are not published again", self.are_published, 30)
-
-    def are_published(self):
-        found = {(each["spec"]["driver"], each["spec"]["nodeName"]): each["spec"]["devices"]
-                 for each in self.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")}
-        return all([each["attributes"] for each in found.get((driver.name, driver.node.name), [])]
-                   == [each["device"]["attributes"] for each in driver.settings["Devices"]] for driver in self.drivers)
-
-    def stop(self):
-        for each in self.drivers:
-            each.stop()
-
-
-@pytest.fixture(scope="module")
-def machines(cluster):
-    cluster.device_classes()
-    made = Machines(cluster)
-    yield made
-    made.stop()
 
 
 @pytest.fixture
 def jobs(machines, jobs):
     return jobs
-
-
-def claimed(gpus=2, nics=2, selector=PAIRED, **more):
-    return {"gpus": {"count": gpus, "class": "gpu.nvidia.com"},
-            "nics": {"count": nics, "class": "dranet", "selector": selector}, **more}
 
 
 def shown(out):

@@ -324,6 +324,7 @@ static void done(struct lead *lead)
     json_decref(lead->doc);
     strlist_done(&lead->avoid);
     strlist_done(&lead->silent);
+    free(lead->told_words);
     free(lead->owner_uid);
     explicit_bzero(&lead->key, sizeof lead->key);
     explicit_bzero(lead->key_text, sizeof lead->key_text);

@@ -126,30 +126,55 @@ static int act(struct lead *lead, struct drarun_error *err)
     return 0;
 }
 
-static void tell_waiting(struct lead *lead)
+/* When the status may next say why the job waits: as soon as that is another reason, and not more
+ * often than people read. */
+static int64_t tell_ms(const struct lead *lead)
 {
-    if (lead->waiting_told || lead_now() - lead->gang.phase_since_ms < TELL_WAITING_MS)
-        return;
-    lead->waiting_told = true;
-    lead_tell(lead, NULL);
+    int64_t first = lead->gang.phase_since_ms + TELL_WAITING_MS;
+    int64_t again = lead->told_ms + TELL_WAITING_MS;
+    if (!lead->told_words)
+        return first;
+    return first > again ? first : again;
+}
+
+/* Once an attempt: Events are for those who look at the job, and are not many. */
+static void tell_event(struct lead *lead)
+{
     const json_t *text = json_object_get(json_object_get(lead->doc, "waiting"), "text");
     if (json_is_string(text))
         lead_event(lead, "Waiting", json_string_value(text));
+}
+
+/* True when it is as the status says. */
+static bool tell_waiting(struct lead *lead)
+{
+    cleanup_free char *words = lead_waiting_words(lead);
+    if (!words || (lead->told_words && strcmp(words, lead->told_words) == 0))
+        return true;
+    if (lead_now() < tell_ms(lead))
+        return false;
+    lead_tell(lead, NULL);
+    if (!lead->told_words)
+        tell_event(lead);
+    free(lead->told_words);
+    lead->told_words = TAKE_PTR(words);
+    lead->told_ms = lead_now();
+    return true;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Until something has changed or a time has come. */
 static void wait_for_news(struct lead *lead)
 {
     int64_t now = lead_now(), until = now + TURN_MS;
-    if (lead->decision.next_ms < until)
-        until = lead->decision.next_ms;
-    int64_t told = lead->gang.phase_since_ms + TELL_WAITING_MS;
-    if (!lead->waiting_told && told < until)
-        until = told;
-    if (look_ms(lead) < until)
-        until = look_ms(lead);
-    cluster_turn(lead->cluster, until - now);
-    tell_waiting(lead);
+    if (!tell_waiting(lead))
+        until = tell_ms(lead);
+    until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
+    cluster_turn(lead->cluster, until > now ? until - now : 0);
 }
 
 bool lead_is_stopped(const struct lead *lead)
@@ -159,7 +184,7 @@ bool lead_is_stopped(const struct lead *lead)
 
 int lead_place(struct lead *lead, struct drarun_error *err)
 {
-    lead->waiting_told = false;
+    free(TAKE_PTR(lead->told_words));
     lead->dirty = true;
     while (!lead_is_stopped(lead)) {
         int64_t now = lead_now();

@@ -42,10 +42,11 @@ struct lead {
     uint32_t restarts;
     uint32_t ranks;
     int64_t created_ms;
+    char *told_words; /* why it waits, as the status says; NULL: nothing yet */
+    int64_t told_ms;
     bool dirty;               /* something has changed since the last decision */
     bool created;             /* by us: what remains of an interrupted run is ours to take back */
     bool unknown_told;        /* that the slices may not be read */
-    bool waiting_told;        /* the status says that it waits */
     bool said_end;            /* the last line of the log is written */
     int signo;                /* told to end, by this signal */
     bool cancelled;           /* by `drarun cancel` */
@@ -143,6 +144,8 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
 
 /* Writes the status document; result NULL while the job goes on. */
 void lead_tell(struct lead *lead, const char *result);
+/* Why it waits, in words that change only with the reason; malloc'ed, NULL without memory. */
+char *lead_waiting_words(struct lead *lead);
 /* The report of a job whose ranks never ran; NULL without memory. */
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err);
 /* The last line of a framed log. */

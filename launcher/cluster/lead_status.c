@@ -26,6 +26,23 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
     return waiting_build(&input, ret_waiting, err);
 }
 
+char *lead_waiting_words(struct lead *lead)
+{
+    struct waiting waiting;
+    struct buf out = BUF_INIT;
+    if (build_waiting(lead, &waiting, NULL) < 0)
+        return NULL;
+    buf_printf(&out, "%s %u/%u", gang_phase_name(lead->gang.phase), waiting.allocated,
+               waiting.running);
+    /* the pause between two tries is told by its length, which goes down */
+    for (uint32_t i = 0; i < waiting.count && lead->gang.phase != GANG_RELEASING; i++)
+        buf_printf(&out, "\n%u: %s", waiting.reasons[i].count, waiting.reasons[i].text);
+    waiting_done(&waiting);
+    char *words = out.failed ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
 /* With what only the document before knows: the history. */
 static void put(struct lead *lead, json_t *doc)
 {

@@ -9,6 +9,7 @@
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
 #include "launcher/cluster/board.h"
+#include "launcher/cluster/forecast.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/verb.h"
@@ -86,29 +87,30 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
 
 /* ---- status ---- */
 
-/* Why it waits at this moment, from the API alone: the launcher may not be up yet. */
-static int add_waiting(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
-                       json_t *doc, struct drarun_error *err)
+static bool any_unscheduled(const struct pod_state *workers, uint32_t count)
 {
-    static const struct board_owner nobody;
-    CLEANUP(board_freep) struct board *board = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (workers[i].phase == POD_UNSCHEDULED && workers[i].unschedulable)
+            return true;
+    return false;
+}
+
+/* What the slices lack, where the user may read them; NULL: that is not known. */
+static int look_ahead(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                      unsigned step, struct forecast **ret_forecast, struct drarun_error *err)
+{
+    if (!claims_wanted(spec) || !cluster->api)
+        return 0;
+    int rc = forecast_new(cluster, spec, namespace, ret_forecast, err);
+    if (rc == 0)
+        forecast_look(*ret_forecast, step, lead_now());
+    return rc;
+}
+
+static int set_waiting(const struct waiting_input *input, json_t *doc, struct drarun_error *err)
+{
     struct waiting waiting;
-    json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));
-    int rc = cluster_discover(cluster, err);
-    if (rc == 0)
-        rc = board_new(cluster, spec, namespace, true, &nobody, &board, err);
-    if (rc == 0)
-        rc = board_sync(board, SYNC_MS, err);
-    if (rc < 0)
-        return rc;
-    const struct waiting_input input = {
-        .now_ms = lead_now(),
-        .workers = board_workers(board, attempt > 0 ? (uint32_t)attempt : 1),
-        .count = spec->workers,
-        .worker_job = board_worker_job(board),
-        .job_news = board_job_news(board),
-    };
-    rc = waiting_build(&input, &waiting, err);
+    int rc = waiting_build(input, &waiting, err);
     if (rc < 0)
         return rc;
     json_t *words = waiting_json(&waiting);
@@ -116,6 +118,49 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
     return words && json_object_set_new(doc, "waiting", words) < 0
                ? error_set(err, ENOMEM, "out of memory")
                : 0;
+}
+
+/* Why it waits at this moment, from the API alone: the launcher may not be up yet. What the
+ * launcher has said stays where it may read more than we. */
+static int add_waiting(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                       json_t *doc, struct drarun_error *err)
+{
+    static const struct board_owner nobody;
+    CLEANUP(board_freep) struct board *board = NULL;
+    CLEANUP(forecast_freep) struct forecast *forecast = NULL;
+    json_int_t number = json_integer_value(json_object_get(doc, "attempt"));
+    uint32_t attempt = number > 0 ? (uint32_t)number : 1;
+    unsigned step = (unsigned)json_integer_value(json_object_get(doc, "step"));
+    bool told = json_is_object(json_object_get(doc, "waiting"));
+    int rc = cluster_discover(cluster, err);
+    if (rc == 0)
+        rc = board_new(cluster, spec, namespace, true, &nobody, &board, err);
+    if (rc == 0)
+        rc = board_sync(board, SYNC_MS, err);
+    if (rc < 0)
+        return rc;
+    bool unscheduled = any_unscheduled(board_workers(board, attempt), spec->workers);
+    if (unscheduled)
+        rc = look_ahead(cluster, spec, namespace, step, &forecast, err);
+    const struct prediction *prediction = forecast ? forecast_prediction(forecast, step) : NULL;
+    if (rc < 0 || (told && unscheduled && !prediction))
+        return rc;
+    const struct waiting_input input = {
+        .now_ms = lead_now(),
+        .workers = board_workers(board, attempt),
+        .count = spec->workers,
+        .prediction = prediction,
+        .worker_job = board_worker_job(board),
+        .job_news = board_job_news(board),
+    };
+    return set_waiting(&input, doc, err);
+}
+
+/* Between two tries only the launcher knows what comes. */
+static bool is_releasing(const json_t *doc)
+{
+    const char *phase = json_string_value(json_object_get(doc, "phase"));
+    return phase && strcmp(phase, "releasing") == 0;
 }
 
 static bool still_waits(const json_t *doc)
@@ -135,7 +180,7 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
     doc = doc_of(map);
     if (!doc)
         return error_set(err, ENOMEM, "out of memory");
-    if (still_waits(doc) && job_map_spec(map, &spec, err) == 0) {
+    if (still_waits(doc) && !is_releasing(doc) && job_map_spec(map, &spec, err) == 0) {
         rc = add_waiting(cluster, &spec, cluster->namespace, doc, err);
         job_spec_done(&spec);
     }

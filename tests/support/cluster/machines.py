@@ -6,6 +6,10 @@ import tempfile
 from ..sysfs_tree import make_tree
 from .devices import GPU, NIC, ROOT, fixture
 
+RDMA = 'device.attributes["dra.net"].rdma == true'
+# of the 12 NICs of dgx-h100 the 8 that share a root with a GPU
+PAIRED = f'{RDMA} && !device.attributes["dra.net"].pciAddress.startsWith("0000:29") && ' \
+         '!device.attributes["dra.net"].pciAddress.startsWith("0000:aa")'
 CGROUPS = "sys/fs/cgroup"  # what the runtime mounts there
 
 
@@ -92,3 +96,39 @@ def without_rdma(machine):
         nic.update(ibdev=None, linkLayer="Ethernet")
         device["attributes"].pop(f"{NIC}/rdmaDevice", None)
         device["attributes"].update({f"{NIC}/rdma": {"bool": False}, f"{NIC}/ifName": {"string": nic["netdev"]}})
+
+
+class Machines:
+    """Real nodes as captured machines: a GPU driver and a NIC driver on each."""
+
+    def __init__(self, cluster, name="dgx-h100"):
+        self.cluster, self.name = cluster, name
+        self.drivers = [cluster.driver(node.index, driver, found).start() for node in cluster.nodes
+                        for driver, found in captured(name, node).items()]
+        for each in self.drivers:
+            each.wait()
+
+    def become(self, **how):
+        """They are changed machines from now on, as captured() says."""
+        for each in self.drivers:
+            each.publish(captured(self.name, each.node, **how)[each.name])
+        self.cluster.wait("the devices are not published again", self.are_published, 30)
+
+    def are_published(self):
+        found = {(each["spec"]["driver"], each["spec"]["nodeName"]): each["spec"]["devices"]
+                 for each in self.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")}
+        return all([each["attributes"] for each in found.get((driver.name, driver.node.name), [])]
+                   == [each["device"]["attributes"] for each in driver.settings["Devices"]] for driver in self.drivers)
+
+    def driver(self, name, node):
+        return next(each for each in self.drivers if each.name == name and each.node.index == node)
+
+    def stop(self):
+        for each in self.drivers:
+            each.stop()
+
+
+def claimed(gpus=2, nics=2, selector=PAIRED, **more):
+    """spec.devices of a job."""
+    return {"gpus": {"count": gpus, "class": "gpu.nvidia.com"},
+            "nics": {"count": nics, "class": "dranet", "selector": selector}, **more}
