@@ -98,6 +98,9 @@ struct cause_restart {
     bool new_claims; /* the claims do not fit any more; else they are kept where possible */
 };
 struct cause_restart cause_restart(const struct cause *cause);
+/* The same of a pod's end that cause_json told as "cause"; of others nothing but retry is known. */
+struct json_t;
+struct cause_restart cause_restart_told(const struct json_t *cause);
 /* The node that the first cause names, NULL without; borrowed from the cause. */
 const char *cause_node(const struct cause *cause);
 
@@ -131,7 +134,6 @@ void cause_explain(const struct cause *cause, struct buf *out);
 /* The report of --output json as one JSON object (jansson), schema in docs/design/006-ends.md:
  * {"status","cause":null or {"kind","text",...},"ranks","ended"}. The caller adds its own keys.
  * NULL without memory. */
-struct json_t;
 struct json_t *cause_json(const struct cause *cause);
 
 #endif

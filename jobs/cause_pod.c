@@ -200,6 +200,15 @@ struct cause_restart cause_restart(const struct cause *cause)
     }
 }
 
+struct cause_restart cause_restart_told(const json_t *cause)
+{
+    const char *end = json_string_value(json_object_get(cause, "end"));
+    for (size_t i = 1; end && i < ARRAY_LEN(rows); i++)
+        if (strcmp(pod_end_name((enum pod_end)i), end) == 0)
+            return rows[i].restart;
+    return (struct cause_restart){.retry = true};
+}
+
 const char *cause_node(const struct cause *cause)
 {
     return cause->first.host;

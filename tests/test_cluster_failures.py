@@ -170,9 +170,10 @@ def test_job_goes_on_with_another_launcher(jobs):
         assert result.out == "up\n" * 4, result
 
 
-def test_failing_rank_is_tried_again(jobs):
+@pytest.mark.parametrize("claims", ["direct", "template"])
+def test_failing_rank_is_tried_again(jobs, claims):
     command = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 2 ] || exit 9"]
-    result = jobs.run("--here", workers=2, command=command, restarts=1).ok()
+    result = jobs.run("--here", workers=2, command=command, restarts=1, devices={"claims": claims}).ok()
     assert result.out.count("attempt 2") == 2 and "attempt 1 ended with 9: attempt 2 follows" in result.err, result
 
 
@@ -187,6 +188,27 @@ def test_total_deadline_under_running_ranks(jobs):
     result = jobs.run("--here", command=SLEEPS, timeouts={"total": "4s"})
     assert result.rc == 124 and "spec.timeouts.total" in result.err, result
     assert result.out == "up\n", result
+
+
+def test_name_of_an_expired_job_is_free(jobs):
+    def again():
+        result = jobs.run("--here", command=["true"], ttlSecondsAfterFinished=2)
+        assert result.rc == 0 or "there is a job" in result.err, result
+        return result.rc == 0
+    assert again() and not again()
+    jobs.cluster.wait("its name stays taken", again, 10 * SLOWER, 0.5)
+    jobs.cluster.wait("it stays", lambda: "no jobs" in jobs.verb("list").ok().err, 10 * SLOWER, 0.5)
+
+
+@HERE_OR_POD
+def test_ended_job_is_shown_for_its_time_to_live(jobs, mode):
+    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=6).rc == 3
+    assert "failed" in jobs.verb("status", "job").ok().out and jobs.verb("wait", "job").rc == 3
+    assert "job" in jobs.verb("list").ok().out
+
+    def gone():
+        return "no jobs" in jobs.verb("list").ok().err and not what_is_left(jobs)
+    jobs.cluster.wait(lambda: f"it stays: {what_is_left(jobs)}", gone, 6 + GONE_S, 0.5)
 
 
 def test_events_tell_the_course(jobs):

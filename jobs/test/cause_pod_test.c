@@ -141,6 +141,10 @@ static void every_end(void **state)
         assert_string_equal(json_string_value(json_object_get(inner, "end")),
                             pod_end_name(s->pod.end));
         assert_int_equal(json_integer_value(json_object_get(inner, "worker")), 1);
+        restart = cause_restart_told(inner);
+        assert_int_equal(restart.retry, s->restart.retry);
+        assert_int_equal(restart.avoid_node, s->restart.avoid_node);
+        assert_int_equal(restart.new_claims, s->restart.new_claims);
         cause_free(cause);
     }
 }

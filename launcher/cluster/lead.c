@@ -11,6 +11,7 @@
 
 #include "jobs/objects.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/expire.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/json_log.h"
 #include "lib/base/cleanup.h"
@@ -150,7 +151,12 @@ static int take_over(struct lead *lead, struct drarun_error *err)
 
 static int make(struct lead *lead, struct drarun_error *err)
 {
+    struct drarun_error again = {0};
     int rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
+    if (rc == -EEXIST && expire_reap(lead->cluster, lead->options->namespace) > 0) {
+        rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, &again);
+        *err = again;
+    }
     if (rc < 0)
         return rc;
     lead->created = true;
@@ -267,13 +273,26 @@ static void say_end(struct lead *lead)
     lead->said_end = true;
 }
 
+/* All but the document, which is there for a while for status, list and describe. */
+static int keep(struct lead *lead, struct drarun_error *err)
+{
+    const char *namespace = lead->options->namespace;
+    int rc = delete_workers(lead->cluster, lead->spec, namespace, err);
+    return rc < 0 ? rc
+                  : expire_keep(lead->cluster, lead->spec->name, namespace, lead->render.secret,
+                                lead->spec->ttl_after_finished, err);
+}
+
 static void clean_up(struct lead *lead)
 {
     struct drarun_error err = {0};
     int rc = lead_delete_silent(lead, &err);
     if (rc < 0)
         log_error("%s", err.text);
-    if (lead->options->here && lead->created)
+    bool own = lead->options->here && lead->created;
+    if (own && lead->spec->ttl_after_finished > 0)
+        rc = keep(lead, &err);
+    else if (own)
         rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
                         lead->owner_uid, &err);
     else

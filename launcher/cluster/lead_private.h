@@ -109,6 +109,10 @@ bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error
 int lead_restart(struct lead *lead, struct drarun_error *err);
 /* The second half of it, which an earlier launcher may not have come to. */
 int lead_next_attempt(struct lead *lead, struct drarun_error *err);
+/* Which nodes the next attempts are to avoid; cause as in a report. */
+void lead_note_cause(struct lead *lead, const json_t *cause);
+/* Pods that are made from now on do. */
+void lead_avoid_nodes(struct lead *lead);
 /* Takes pods off the API of which no node would ever say that they are gone. */
 int lead_delete_silent(struct lead *lead, struct drarun_error *err);
 

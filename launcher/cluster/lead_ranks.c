@@ -90,16 +90,6 @@ static uint32_t gpus_of_a_worker(const struct lead *lead)
     return count_gpus(json_array_get(claims, 0));
 }
 
-static void note_node(struct lead *lead, const char *node)
-{
-    json_t *end = json_object_get(json_object_get(lead->report, "cause"), "end");
-    bool silent = json_is_string(end) && strcmp(json_string_value(end), "node-lost") == 0;
-    if (lead->next.avoid_node && node && !strlist_has(&lead->avoid, node))
-        strlist_add(&lead->avoid, node);
-    if (silent && node && !strlist_has(&lead->silent, node))
-        strlist_add(&lead->silent, node);
-}
-
 static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
@@ -110,7 +100,7 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     json_decref(lead->report);
     lead->report = cause_json(cause);
     lead->next = cause_restart(cause);
-    note_node(lead, cause_node(cause));
+    lead_note_cause(lead, json_object_get(lead->report, "cause"));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
     if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
         lead->status == 128 + SIGTERM)

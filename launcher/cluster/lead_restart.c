@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/lead_private.h"
@@ -20,6 +21,18 @@ bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error
     if (rc < 0) /* it never ran: the gang has its own tries */
         return err->kind == DRARUN_ERR_INFRASTRUCTURE;
     return lead->status != 0 && lead->next.retry;
+}
+
+void lead_note_cause(struct lead *lead, const json_t *cause)
+{
+    const char *node = json_string_value(json_object_get(cause, "host"));
+    const char *end = json_string_value(json_object_get(cause, "end"));
+    if (!node || !end)
+        return;
+    if (cause_restart_told(cause).avoid_node && !strlist_has(&lead->avoid, node))
+        strlist_add(&lead->avoid, node);
+    if (strcmp(end, pod_end_name(POD_END_NODE_LOST)) == 0 && !strlist_has(&lead->silent, node))
+        strlist_add(&lead->silent, node);
 }
 
 /* ---- release ---- */
@@ -77,6 +90,12 @@ static int release(struct lead *lead, bool keep_claims, struct drarun_error *err
 
 /* ---- the next one ---- */
 
+void lead_avoid_nodes(struct lead *lead)
+{
+    lead->render.avoid = (const char *const *)lead->avoid.items;
+    lead->render.avoid_count = lead->avoid.count;
+}
+
 int lead_next_attempt(struct lead *lead, struct drarun_error *err)
 {
     bool keep = !lead->next.new_claims && lead->spec->claims == SPEC_CLAIMS_DIRECT;
@@ -85,8 +104,7 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
         return rc;
     struct gang before = lead->gang;
     lead->render.attempt++;
-    lead->render.avoid = (const char *const *)lead->avoid.items;
-    lead->render.avoid_count = lead->avoid.count;
+    lead_avoid_nodes(lead);
     lead->render.step = keep ? before.step : 0;
     gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
     lead->gang.since_ms = before.since_ms;

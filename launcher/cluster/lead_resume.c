@@ -22,6 +22,19 @@ static bool is_of_this_job(const struct lead *lead, const json_t *doc)
     return uid && strcmp(uid, lead->owner_uid) == 0;
 }
 
+/* What the attempts so far have taught. */
+static void take_causes(struct lead *lead, const json_t *doc)
+{
+    const json_t *cause = json_object_get(json_object_get(doc, "report"), "cause");
+    size_t i;
+    json_t *chapter;
+    json_array_foreach(json_object_get(doc, "history"), i, chapter)
+        lead_note_cause(lead, json_object_get(chapter, "cause"));
+    lead_note_cause(lead, cause);
+    lead->next = cause_restart_told(cause);
+    lead_avoid_nodes(lead);
+}
+
 static void take(struct lead *lead, const json_t *doc)
 {
     const char *phase = json_string_value(json_object_get(doc, "phase"));
@@ -32,6 +45,7 @@ static void take(struct lead *lead, const json_t *doc)
     lead->ranks = number(doc, "ranks", 0);
     gang_load(&lead->gang, status_doc_gang(doc));
     lead->render.step = lead->gang.step;
+    take_causes(lead, doc);
     lead->ended = status_doc_exit(doc) >= 0;
     if (json_is_object(report))
         lead->report = json_deep_copy(report);

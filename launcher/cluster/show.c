@@ -9,6 +9,7 @@
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
 #include "launcher/cluster/board.h"
+#include "launcher/cluster/expire.h"
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
@@ -61,6 +62,8 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
     CLEANUP(json_decrefp) json_t *list = NULL, *docs = json_array();
     size_t i;
     json_t *map, *doc;
+    if (!job->all_namespaces)
+        expire_reap(cluster, cluster->namespace);
     if (cluster_list(cluster, &target, &select, &list, &err) < 0)
         return fail("list", &err);
     json_array_foreach(json_object_get(list, "items"), i, map)

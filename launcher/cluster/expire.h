@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spec.ttlSecondsAfterFinished of a job without a launcher Job: its document stays for so long, and
+ * whoever comes by then deletes it, as no controller does. Runs the loop. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
+#define DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
+
+#include "launcher/cluster/cluster.h"
+
+/* Of a job that has ended, whose workers are being deleted: takes its Secret and its Lease away,
+ * and dates its document. */
+int expire_keep(struct cluster *cluster, const char *job, const char *namespace, const char *secret,
+                int64_t seconds, struct drarun_error *err);
+/* Deletes the documents whose time is over; returns how many. Best effort: who may not is told
+ * nothing. */
+size_t expire_reap(struct cluster *cluster, const char *namespace);
+
+#endif
