@@ -9,7 +9,6 @@ from support.cluster.machines import RDMA, claimed, value_of, without_pairs, wit
 
 GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
-MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 
 
 @pytest.fixture
@@ -33,8 +32,8 @@ def planned(jobs, spec):
             for rank in worker["ranks"]}
 
 
-@MODES
-@pytest.mark.parametrize("claims", ["direct", "template"])
+@pytest.mark.parametrize("claims,mode", [("direct", ["--here"]), ("direct", []), ("template", [])],
+                         ids=["here", "pod", "template"])
 def test_ranks_get_the_plans_environment_and_devices(jobs, claims, mode):
     wanted = {"workers": 2, "devices": claimed(GPUS, GPUS, claims=claims), "command": SHOW}
     plan = planned(jobs, jobs.file(**wanted))

@@ -170,17 +170,20 @@ class Cluster:
         """A Driver for real node index, not yet started: devices.gpus(8), devices.nics(8, index)."""
         return Driver(self.nodes[index], name, devices)
 
-    def fake_nodes(self, count, machine, resources=None, prefix="fake"):
+    def fake_nodes(self, count, machine, resources=None, prefix="fake", alter=None):
         """Adds nodes that are objects: a captured machine's slices and labels. Pods bound to them run, in
         what the API says, until they are deleted or the seconds of their annotation
-        test.drarun.dev/ends have passed."""
+        test.drarun.dev/ends have passed. alter(node, *slices) changes the objects of one before."""
         assert not self.nodes, "nodes that nobody speaks for are lost beside real ones"
         self.device_classes()
         if self.fake_kubelet is None:
             self.fake_kubelet = Daemon("fake-kubelet", [self.programs / "fake-kubelet", "-kubeconfig",
                                                         self.kubeconfig()], self.folder / "fake-kubelet.log").start()
         for i in range(count):
-            self.api.make(*fake_machine(machine, f"{prefix}{i}", resources))
+            objects = fake_machine(machine, f"{prefix}{i}", resources)
+            if alter:
+                alter(*objects)
+            self.api.make(*objects)
 
     def pod(self, name, command=None, **how):
         """A Pod, not yet made: image=, node="n0", namespace=, container={...}, and fields of its spec."""
