@@ -17,6 +17,7 @@ DEADLINE = 120  # seconds that one job may take
 MPI_TIMES = SOURCE.parent / "launch" / "mpi_times.c"
 IMAGE = "localhost/mpi-times:1"
 OURS = "drarun/"  # the beginning of our programs' user agent
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 Outcome = collections.namedtuple("Outcome", "status out err began ended")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the launcher acts on what it sees."""
+"""How soon the launcher acts on what it sees: a pod's deletion, a rank's death, a node's."""
 import time
 
-from bed import OURS
+from bed import OURS, realtime_of
 from measure import quantile
 from report import SPREAD_COLUMNS, number, spread_cells
 
@@ -41,5 +41,69 @@ def acted(bed, mark, namespace):
     return 1000 * (min(ours) - deleted[0]) if deleted and ours else None
 
 
+DEATH = "read up rest </proc/uptime; [ $RANK = 1 ] && { echo $up; exit 3; }; exec sleep 1000"
+
+
+def rank_death(bed, report, scale):
+    """From the time that the rank prints before it ends (clock ticks of 10 ms)."""
+    gone, released = [], []
+    for _ in range(scale.rounds):
+        with bed.namespace() as namespace:
+            bed.install(namespace)
+            outcome = bed.run(namespace, {"workers": 4, "image": BUSYBOX, "command": ["sh", "-c", DEATH]})
+            if outcome.status != 3:
+                report.missed.append(f"rank death: status {outcome.status}: {outcome.err[-200:]}")
+                continue
+            died = realtime_of(float(outcome.out.split()[0]) * 1e9)
+            gone.append(1000 * (outcome.ended - died))
+            bed.cluster.wait("pods remain", lambda: not workers(bed, namespace), 60, 0.02)
+            released.append(1000 * (time.time() - died))
+    report.heading("A rank of 4 dies: ms")
+    report.table(["what", *SPREAD_COLUMNS, "goal", "verdict"])
+    for what, values in (("to the prompt, all ranks gone", gone), ("to no pod left that holds a claim", released)):
+        if values:
+            p99 = quantile(sorted(values), 0.99)
+            report.row(what, *spread_cells(values), 2000, report.verdict(f"rank death {what}, p99 ms", p99, 2000))
+
+
+def workers(bed, namespace):
+    return [each for each in bed.api.get("v1", "Pod", namespace=namespace)
+            if each["metadata"]["name"].startswith("job-w-")]
+
+
+def node_loss(bed, report, scale):
+    """Power loss of a node that has a worker, to drarun's end."""
+    values = []
+    for _ in range(scale.losses):
+        with bed.namespace() as namespace:
+            process = bed.start(namespace, {"workers": 2, "image": BUSYBOX, "command": ["sleep", "1000"], "template": {
+                "spec": {"topologySpreadConstraints": SPREAD}}}, "--here")
+            bed.cluster.wait("the ranks do not run", lambda: running(bed, namespace), 60)
+            node = bed.cluster.node(1)
+            node.kill()
+            died = time.time()
+            process.communicate(timeout=120)
+            values.append(time.time() - died)
+            node.boot()
+            node.wait_ready()
+    report.heading("A node loses power: seconds to drarun's end with its name")
+    report.table([*SPREAD_COLUMNS, "goal", "verdict"])
+    report.row(*spread_cells(values), 15, report.verdict("node loss, s", max(values), 15))
+
+
+SPREAD = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+           "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}]
+
+
+def running(bed, namespace):
+    import json
+    found = bed.api.get("v1", "ConfigMap", "job-status", namespace)
+    text = (found or {}).get("data", {}).get("status.json")
+    return text and json.loads(text)["phase"] == "running"
+
+
 def run(bed, report, scale):
     event_to_action(bed, report, scale)
+    rank_death(bed, report, scale)
+    if scale.losses:
+        node_loss(bed, report, scale)
