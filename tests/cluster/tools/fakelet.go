@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	fakeNode = "test.drarun.dev/fake" // label of a node that nobody runs
-	endsIn   = "test.drarun.dev/ends" // annotation of a pod: seconds until it succeeds
+	fakeNode = "test.drarun.dev/fake"  // label of a node that nobody runs
+	endsIn   = "test.drarun.dev/ends"  // annotation of a pod: seconds until it succeeds
+	stays    = "test.drarun.dev/stays" // annotation of a pod: it is bound, but its containers never start
 	workers  = 16
 )
 
@@ -92,6 +93,7 @@ func (f *fakelet) treat(ctx context.Context, key string, pod *v1.Pod) error {
 		now := int64(0)
 		return pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now,
 			Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	case pod.Annotations[stays] != "":
 	case pod.Status.Phase == v1.PodPending:
 		_, err := pods.UpdateStatus(ctx, running(pod), metav1.UpdateOptions{})
 		return err

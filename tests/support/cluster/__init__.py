@@ -173,7 +173,8 @@ class Cluster:
     def fake_nodes(self, count, machine, resources=None, prefix="fake", alter=None):
         """Adds nodes that are objects: a captured machine's slices and labels. Pods bound to them run, in
         what the API says, until they are deleted or the seconds of their annotation
-        test.drarun.dev/ends have passed. alter(node, *slices) changes the objects of one before."""
+        test.drarun.dev/ends have passed; with test.drarun.dev/stays they never start. alter(node, *slices) changes
+        the objects of one before."""
         assert not self.nodes, "nodes that nobody speaks for are lost beside real ones"
         self.device_classes()
         if self.fake_kubelet is None:
