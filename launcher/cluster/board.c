@@ -161,7 +161,42 @@ static void on_trouble(const struct drarun_error *err, void *arg)
     mark_changed(source->board);
 }
 
+/* Of 1,000 pods most of what a launcher would hold is their templates, all the same: the rest is
+ * what jobs/pod_state reads. */
+static void keep_alone(json_t *object, const char *const keys[], size_t count)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(object, next, key, value)
+    {
+        size_t i = 0;
+        while (i < count && strcmp(key, keys[i]) != 0)
+            i++;
+        if (i == count)
+            json_object_del(object, key);
+    }
+}
+
+static void trim(json_t *object, void *arg)
+{
+    static const char *const of_spec[] = {"nodeName", "schedulingGates", "readinessGates",
+                                          "containers", "initContainers"};
+    static const char *const of_container[] = {"name", "image", "restartPolicy"};
+    const struct source *source = arg;
+    json_t *spec = json_object_get(object, "spec"), *container;
+    size_t i;
+    if (source->kind != KIND_PODS)
+        return;
+    keep_alone(spec, of_spec, ARRAY_LEN(of_spec));
+    json_array_foreach(json_object_get(spec, "containers"), i, container)
+        keep_alone(container, of_container, ARRAY_LEN(of_container));
+    json_array_foreach(json_object_get(spec, "initContainers"), i, container)
+        keep_alone(container, of_container, ARRAY_LEN(of_container));
+}
+
 static const struct kube_watch_events watch_events = {
+    .trim = trim,
     .added = on_added,
     .changed = on_object_changed,
     .deleted = on_deleted,
