@@ -41,8 +41,8 @@ static int add_domain(json_t *list, const struct job_spec *spec,
 }
 
 /* The claim of a worker, or with worker < 0 the template of all. */
-static int add_claim(json_t *list, const struct job_spec *spec,
-                     const struct render_options *options, int64_t worker, struct drarun_error *err)
+static int make_claim(const struct job_spec *spec, const struct render_options *options,
+                      int64_t worker, json_t **ret_claim, struct drarun_error *err)
 {
     json_t *claim = NULL;
     int rc = claims_spec(spec, options->api, options->step, &claim, err);
@@ -51,6 +51,7 @@ static int add_claim(json_t *list, const struct job_spec *spec,
     if (worker < 0)
         claim = json_pack("{s:{s:o}, s:o}", "metadata", "labels", object_labels(spec, options),
                           "spec", claim);
+    CLEANUP(json_decrefp)
     json_t *object =
         object_new(spec, options, claims_api_version(options->api),
                    worker < 0 ? "ResourceClaimTemplate" : "ResourceClaim",
@@ -62,24 +63,37 @@ static int add_claim(json_t *list, const struct job_spec *spec,
     if (worker >= 0)
         rc |= json_object_set_new(labels, "drarun.dev/worker",
                                   json_sprintf("%lld", (long long)worker));
-    if (rc < 0) {
-        json_decref(object);
-        object = NULL;
-    }
-    return add_take(list, object, err);
+    if (rc < 0)
+        return error_set(err, ENOMEM, "render: out of memory");
+    *ret_claim = TAKE_PTR(object);
+    return 0;
+}
+
+int render_claim(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
+                 json_t **ret_claim, struct drarun_error *err)
+{
+    return make_claim(spec, options, worker, ret_claim, err);
+}
+
+int render_pod(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
+               json_t **ret_pod, struct drarun_error *err)
+{
+    return pods_worker(spec, options, worker, ret_pod, err);
 }
 
 static int add_workers(json_t *list, const struct job_spec *spec,
                        const struct render_options *options, struct drarun_error *err)
 {
     int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < spec->workers && claims_wanted(spec); i++)
-        rc = add_claim(list, spec, options, i, err);
+    for (uint32_t i = 0; rc == 0 && i < spec->workers && claims_wanted(spec); i++) {
+        json_t *claim = NULL;
+        rc = render_claim(spec, options, i, &claim, err);
+        rc = rc < 0 ? rc : add_take(list, claim, err);
+    }
     for (uint32_t i = 0; rc == 0 && i < spec->workers; i++) {
         json_t *pod = NULL;
-        rc = pods_worker(spec, options, i, &pod, err);
-        if (rc == 0)
-            rc = add_take(list, pod, err);
+        rc = render_pod(spec, options, i, &pod, err);
+        rc = rc < 0 ? rc : add_take(list, pod, err);
     }
     return rc;
 }
@@ -87,15 +101,17 @@ static int add_workers(json_t *list, const struct job_spec *spec,
 static int add_indexed(json_t *list, const struct job_spec *spec,
                        const struct render_options *options, struct drarun_error *err)
 {
-    json_t *job = NULL;
-    int rc = claims_wanted(spec) ? add_claim(list, spec, options, -1, err) : 0;
+    json_t *template = NULL, *job = NULL;
+    int rc = claims_wanted(spec) ? make_claim(spec, options, -1, &template, err) : 0;
+    if (rc == 0 && template)
+        rc = add_take(list, template, err);
     if (rc == 0)
         rc = pods_indexed_job(spec, options, &job, err);
     return rc < 0 ? rc : add_take(list, job, err);
 }
 
-int render_job(const struct job_spec *spec, const struct render_options *options,
-               json_t **ret_manifests, struct drarun_error *err)
+int render_shared(const struct job_spec *spec, const struct render_options *options,
+                  json_t **ret_manifests, struct drarun_error *err)
 {
     int rc = limits_check(spec, err);
     if (rc == 0 && options->step >= claims_attempts(spec))
@@ -106,9 +122,20 @@ int render_job(const struct job_spec *spec, const struct render_options *options
         rc = add_control(list, spec, options, err);
     if (rc == 0 && spec->compute_domain)
         rc = add_domain(list, spec, options, err);
+    if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
+        rc = add_indexed(list, spec, options, err);
     if (rc == 0)
-        rc = spec->claims == SPEC_CLAIMS_TEMPLATE ? add_indexed(list, spec, options, err)
-                                                  : add_workers(list, spec, options, err);
+        *ret_manifests = TAKE_PTR(list);
+    return rc;
+}
+
+int render_job(const struct job_spec *spec, const struct render_options *options,
+               json_t **ret_manifests, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    int rc = render_shared(spec, options, &list, err);
+    if (rc == 0 && spec->claims != SPEC_CLAIMS_TEMPLATE)
+        rc = add_workers(list, spec, options, err);
     if (rc == 0)
         *ret_manifests = TAKE_PTR(list);
     return rc;

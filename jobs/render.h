@@ -39,4 +39,14 @@ struct render_options {
 int render_job(const struct job_spec *spec, const struct render_options *options,
                json_t **ret_manifests, struct drarun_error *err);
 
+/* The same in parts, so that nobody holds the manifests of all workers at once: all but the claims
+ * and pods that each worker has of its own (with a claim template there are none); */
+int render_shared(const struct job_spec *spec, const struct render_options *options,
+                  json_t **ret_manifests, struct drarun_error *err);
+/* a worker's claim, where the job wants devices; and its pod. */
+int render_claim(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
+                 json_t **ret_claim, struct drarun_error *err);
+int render_pod(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
+               json_t **ret_pod, struct drarun_error *err);
+
 #endif

@@ -13,16 +13,51 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
+/* ---- what is to be made ---- */
+
+/* Objects of a list, and behind them one for each worker, made when its turn comes: the manifests
+ * of 1,000 workers would be most of what a launcher holds. */
+struct source {
+    json_t *list;
+    const struct job_spec *spec;          /* NULL: the list alone */
+    const struct render_options *options; /* of the workers' */
+    bool pods;                            /* else claims */
+};
+
+static size_t source_count(const struct source *source)
+{
+    bool each = source->spec && source->spec->claims != SPEC_CLAIMS_TEMPLATE &&
+                (source->pods || claims_wanted(source->spec));
+    return json_array_size(source->list) + (each ? source->spec->workers : 0);
+}
+
+/* A new reference. */
+static int source_get(const struct source *source, size_t index, json_t **ret_manifest,
+                      struct drarun_error *err)
+{
+    size_t listed = json_array_size(source->list);
+    if (index < listed) {
+        *ret_manifest = json_incref(json_array_get(source->list, index));
+        return 0;
+    }
+    uint32_t worker = (uint32_t)(index - listed);
+    return source->pods ? render_pod(source->spec, source->options, worker, ret_manifest, err)
+                        : render_claim(source->spec, source->options, worker, ret_manifest, err);
+}
+
 /* ---- one batch ---- */
 
 #define GOING_MS 60000  /* how long an earlier job's object may take to go */
 #define AGAIN_MIN_MS 50 /* between two looks at it; doubles */
 #define AGAIN_MAX_MS 1000
+#define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
 
 struct batch {
     struct cluster *cluster;
     const char *job;
     const char *owner_uid;
+    const char *namespace;
+    const struct source *source;
     bool keep_uid;
     char *made_uid; /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
@@ -34,7 +69,9 @@ struct batch {
 
 struct item {
     struct batch *batch;
-    const json_t *manifest;
+    size_t index; /* in the source */
+    char *name;
+    struct kube_resource resource;
     struct kube_target target;
     struct event *again; /* an object of that name is on its way out */
     int64_t pause_ms;
@@ -42,8 +79,7 @@ struct item {
 
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
 
-static int describe(json_t *manifest, const char *namespace, struct kube_resource *storage,
-                    struct kube_target *ret_target, struct drarun_error *err)
+static int describe(struct item *item, json_t *manifest, struct drarun_error *err)
 {
     const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
     const char *kind = json_string_value(json_object_get(manifest, "kind"));
@@ -59,12 +95,17 @@ static int describe(json_t *manifest, const char *namespace, struct kube_resourc
         found = &compute_domains;
     if (!found)
         return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
-    *storage = *found;
-    const char *slash = strrchr(version, '/');
-    storage->version = slash ? slash + 1 : version;
-    *ret_target = (struct kube_target){
-        .resource = storage, .namespace_ = namespace, .name = kube_name(manifest)};
-    return 0;
+    const struct kube_resource *served = found;
+    if (strcmp(kind, "ResourceClaim") == 0 || strcmp(kind, "ResourceClaimTemplate") == 0) {
+        item->resource = *found;
+        item->resource.version = claims_api_version(item->batch->cluster->api);
+        item->resource.version = strchr(item->resource.version, '/') + 1;
+        served = &item->resource;
+    }
+    item->name = strdup(kube_name(manifest));
+    item->target = (struct kube_target){
+        .resource = served, .namespace_ = item->batch->namespace, .name = item->name};
+    return item->name ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
 static void note_failure(struct batch *batch, const struct drarun_error *err)
@@ -81,8 +122,15 @@ static void finish(struct item *item)
 static int start(struct item *item, struct drarun_error *err)
 {
     static const struct kube_write again = {.repeat = true};
-    return kube_create(item->batch->cluster->client, &item->target, item->manifest, &again,
-                       on_created, item, NULL, err);
+    struct batch *batch = item->batch;
+    CLEANUP(json_decrefp) json_t *manifest = NULL;
+    int rc = source_get(batch->source, item->index, &manifest, err);
+    if (rc == 0 && !item->name)
+        rc = describe(item, manifest, err);
+    if (rc == 0)
+        rc = kube_create(batch->cluster->client, &item->target, manifest, &again, on_created, item,
+                         NULL, err);
+    return rc;
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg)
@@ -182,33 +230,38 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     finish(item);
 }
 
-/* All at once; waits until all are answered. */
-static int create_all(struct batch *batch, const json_t *list, const char *namespace)
+static void items_free(struct item *items, size_t count)
 {
-    size_t count = json_array_size(list);
-    cleanup_free struct item *items = calloc(count + 1, sizeof *items);
-    cleanup_free struct kube_resource *resources = calloc(count + 1, sizeof *resources);
-    if (!items || !resources)
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].again)
+            event_free(items[i].again);
+        free(items[i].name);
+    }
+    free(items);
+}
+
+/* Side by side, in order; waits until all are answered. */
+static int create_all(struct batch *batch, const struct source *source)
+{
+    size_t count = source_count(source);
+    struct item *items = calloc(count + 1, sizeof *items);
+    if (!items)
         return error_set(batch->err, ENOMEM, "out of memory");
+    batch->source = source;
     batch->end_ms = clock_ms() + GOING_MS;
     for (size_t i = 0; i < count && batch->rc == 0; i++) {
-        json_t *manifest = json_array_get(list, i);
-        struct item *item = &items[i];
         struct drarun_error local = {0};
-        *item = (struct item){.batch = batch, .manifest = manifest, .pause_ms = AGAIN_MIN_MS};
-        int rc = describe(manifest, namespace, &resources[i], &item->target, &local);
-        if (rc == 0)
-            rc = start(item, &local);
-        if (rc < 0)
+        items[i] = (struct item){.batch = batch, .index = i, .pause_ms = AGAIN_MIN_MS};
+        if (start(&items[i], &local) < 0)
             note_failure(batch, &local);
         else
             batch->left++;
+        while (batch->left >= UNDER_WAY_MAX)
+            cluster_turn(batch->cluster, KUBE_CALL_MS);
     }
     while (batch->left > 0)
         cluster_turn(batch->cluster, KUBE_CALL_MS);
-    for (size_t i = 0; i < count; i++)
-        if (items[i].again)
-            event_free(items[i].again);
+    items_free(items, count);
     return batch->rc;
 }
 
@@ -242,13 +295,16 @@ static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
 }
 
 /* What containers are started with must be the job's own by then, and not what an earlier job of
- * that name has left to be deleted. */
-static int create_in_order(struct batch *batch, const json_t *list, const char *namespace)
+ * that name has left to be deleted. list: of render_shared, or some of it. */
+static int create_in_order(struct batch *batch, const json_t *list, const struct job_spec *spec,
+                           const struct render_options *options)
 {
     CLEANUP(json_decrefp) json_t *first = choose(list, starting, false);
     CLEANUP(json_decrefp) json_t *then = choose(list, starting, true);
-    int rc = create_all(batch, first, namespace);
-    return rc < 0 ? rc : create_all(batch, then, namespace);
+    const struct source claims = {.list = first, .spec = spec, .options = options};
+    const struct source pods = {.list = then, .spec = spec, .options = options, .pods = true};
+    int rc = create_all(batch, &claims);
+    return rc < 0 ? rc : create_all(batch, &pods);
 }
 
 /* ---- a job ---- */
@@ -256,9 +312,14 @@ static int create_in_order(struct batch *batch, const json_t *list, const char *
 static int create_owner(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                         const json_t *list, char **ret_uid, struct drarun_error *err)
 {
-    struct batch batch = {.cluster = cluster, .job = spec->name, .keep_uid = true, .err = err};
+    struct batch batch = {.cluster = cluster,
+                          .job = spec->name,
+                          .namespace = namespace,
+                          .keep_uid = true,
+                          .err = err};
     CLEANUP(json_decrefp) json_t *owner = json_pack("[O]", json_array_get(list, 0));
-    int rc = owner ? create_all(&batch, owner, namespace) : error_set(err, ENOMEM, "out of memory");
+    const struct source source = {.list = owner};
+    int rc = owner ? create_all(&batch, &source) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0 && !batch.made_uid)
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
@@ -274,17 +335,21 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     struct render_options owned = *options;
     CLEANUP(json_decrefp) json_t *list = NULL;
     cleanup_free char *uid = NULL;
-    int rc = render_job(spec, options, &list, err);
+    int rc = render_shared(spec, options, &list, err);
     if (rc == 0)
         rc = create_owner(cluster, spec, namespace, list, &uid, err);
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
     json_decref(TAKE_PTR(list));
-    struct batch batch = {.cluster = cluster, .job = spec->name, .owner_uid = uid, .err = err};
-    rc = render_job(spec, &owned, &list, err);
+    struct batch batch = {.cluster = cluster,
+                          .job = spec->name,
+                          .owner_uid = uid,
+                          .namespace = namespace,
+                          .err = err};
+    rc = render_shared(spec, &owned, &list, err);
     if (rc == 0 && json_array_remove(list, 0) == 0)
-        rc = create_in_order(&batch, list, namespace);
+        rc = create_in_order(&batch, list, spec, &owned);
     if (rc < 0) {
         struct drarun_error left = {0};
         if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
@@ -301,15 +366,18 @@ static int create_owned(struct cluster *cluster, const struct job_spec *spec,
                         const struct render_options *options, const char *const *kinds, bool wanted,
                         struct drarun_error *err)
 {
-    struct batch batch = {
-        .cluster = cluster, .job = spec->name, .owner_uid = options->owner_uid, .err = err};
+    struct batch batch = {.cluster = cluster,
+                          .job = spec->name,
+                          .owner_uid = options->owner_uid,
+                          .namespace = object_namespace(spec, options),
+                          .err = err};
     CLEANUP(json_decrefp) json_t *list = NULL, *chosen = NULL;
-    int rc = render_job(spec, options, &list, err);
+    int rc = render_shared(spec, options, &list, err);
     if (rc < 0)
         return rc;
     json_array_remove(list, 0); /* the owner */
     chosen = choose(list, kinds, wanted);
-    return create_in_order(&batch, chosen, object_namespace(spec, options));
+    return create_in_order(&batch, chosen, spec, options);
 }
 
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
