@@ -124,6 +124,7 @@ static void wait_for_node(const struct pod_state *w, const char *missing, struct
     cleanup_free char *words = scheduler_words(w->message);
     const struct news_item *scale_up = news_scale_up(w->news);
     const struct news_item *no_scale_up = news_get(w->news, NEWS_NO_SCALE_UP);
+    const struct news_item *no_claim = news_get(w->news, NEWS_CLAIM_FAILED);
     bool claimed = w->claim == CLAIM_NONE || w->claim == CLAIM_ALLOCATED;
     if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
         say(wait, true, w->claim_message, "its claim cannot be made");
@@ -137,6 +138,8 @@ static void wait_for_node(const struct pod_state *w, const char *missing, struct
         buf_add_str(&wait->text, missing);
     else if (w->reason)
         say(wait, false, words, "%s", w->unschedulable ? "no node has room" : w->reason);
+    else if (no_claim) /* one that is not ours: of the user, or a channel of a compute domain */
+        say(wait, false, no_claim->text, "its claim cannot be made");
     else
         say(wait, false, NULL, "the scheduler has not looked at it yet");
     if (w->unschedulable && !scale_up && no_scale_up)

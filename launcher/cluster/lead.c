@@ -183,9 +183,9 @@ static int begin(struct lead *lead, struct drarun_error *err)
     int rc = take_key(lead, err);
     if (rc == 0)
         rc = lead_name_secret(lead->spec->name, lead->secret, err);
-    if (rc == 0 && claims_wanted(lead->spec) && lead->cluster->api)
+    if (rc == 0 && (claims_wanted(lead->spec) || lead->spec->compute_domain) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
-    if (rc == 0 && lead->facts)
+    if (rc == 0 && lead->facts && claims_wanted(lead->spec))
         rc = forecast_new(lead->cluster, lead->spec, options->namespace, &lead->forecast, err);
     if (rc == 0)
         rc = board_new(lead->cluster, lead->spec, options->namespace, true, &owner, &lead->board,
@@ -339,6 +339,7 @@ static void done(struct lead *lead)
     board_free(lead->board);
     facts_free(lead->facts);
     forecast_free(lead->forecast);
+    json_decref(lead->all_claims);
     json_decref(lead->report);
     json_decref(lead->doc);
     strlist_done(&lead->avoid);

@@ -33,7 +33,6 @@ static void done(struct planning *p)
 static int collect(struct lead *lead, const struct job *job, struct planning *p,
                    struct drarun_error *err)
 {
-    const struct pod_state *states = board_workers(lead->board, lead->render.attempt);
     uint32_t count = lead->spec->workers;
     int rc = profiles_builtin(&p->profiles, err);
     p->have_profiles = rc == 0;
@@ -44,6 +43,10 @@ static int collect(struct lead *lead, const struct job *job, struct planning *p,
         return rc;
     if (!p->workers || !p->inspected || !p->claims)
         return error_set(err, ENOMEM, "out of memory");
+    rc = lead_add_channels(lead, p->claims, err);
+    if (rc < 0)
+        return rc;
+    const struct pod_state *states = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < count; i++) {
         const json_t *claims = json_array_get(p->claims, i);
         p->workers[i] = (struct plan_worker_input){

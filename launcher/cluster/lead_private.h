@@ -62,6 +62,7 @@ struct lead {
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
+    json_t *all_claims;         /* of the namespace; NULL: the job has no compute domain */
     json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
     unsigned events;            /* written so far: part of their names */
     int status;                 /* exit status; meaningful once it has ended */
@@ -143,6 +144,14 @@ void lead_take_vitals(void *arg, uint32_t worker, const struct Drarun__Wire__Vit
 
 /* Judges what all workers hold, and gives the job what follows from it. */
 int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
+
+/* ---- lead_domain.c ---- */
+
+/* Once the workers are up: reads the claims of their channels in a compute domain. NVIDIA's
+ * controller makes them, without a label of ours. Runs the loop. */
+int lead_read_channels(struct lead *lead, struct drarun_error *err);
+/* claims: by worker an array of its claims, to which that of its channel is added. */
+int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err);
 
 /* ---- lead_status.c ---- */
 

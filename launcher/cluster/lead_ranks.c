@@ -136,6 +136,9 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
 int lead_run_ranks(struct lead *lead, struct drarun_error *err)
 {
     struct ranks ranks;
+    int rc = lead_read_channels(lead, err);
+    if (rc < 0)
+        return rc;
     if (lead->facts)
         facts_wait(lead->facts);
     const struct ranks_facts facts = {
@@ -155,7 +158,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .vitals = lead_take_vitals,
         .arg = lead,
     };
-    int rc = ranks_build(&facts, &pods, &ranks, err);
+    rc = ranks_build(&facts, &pods, &ranks, err);
     if (rc < 0)
         return rc;
     lead->ranks = ranks.request.per_worker * lead->spec->workers;

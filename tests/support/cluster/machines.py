@@ -4,7 +4,7 @@ sysfs and nodes in /dev for those. What is behind such a node is /dev/null."""
 import tempfile
 
 from ..sysfs_tree import make_tree
-from .devices import GPU, NIC, ROOT, fixture
+from .devices import NIC, ROOT, fixture
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
 # of the 12 NICs of dgx-h100 the 8 that share a root with a GPU
@@ -40,6 +40,8 @@ def edits(tree, nodes, device):
     """What CDI puts into a container that gets it. Every pod sees the functions of the whole machine, as it does
     on a real one. Of GPUs procfs says nothing: no runtime mounts anything there."""
     node = nodes.get(address_of(device))
+    if value_of(device, "type") == "channel":
+        node = f"/dev/nvidia-caps-imex-channels/channel{value_of(device, 'id')}"
     return {
         "deviceNodes": [{"path": node, "hostPath": "/dev/null", "type": "c", "permissions": "rw"}] if node else [],
         "mounts": [{"hostPath": str(tree / "sys"), "containerPath": "/sys", "type": "bind",
@@ -60,11 +62,12 @@ def captured(name, node, machine=None, slices=None):
     (tree / CGROUPS).mkdir(parents=True)
     if slices:
         slices(found)
-    nodes, devices = nodes_by_address(tree), {GPU: [], NIC: []}
+    nodes, devices = nodes_by_address(tree), {}
     for piece in found["resourceSlices"]:
+        found_here = devices.setdefault(piece["spec"]["driver"], [])
         for device in piece["spec"]["devices"]:
-            devices[piece["spec"]["driver"]].append({"device": device, "edits": edits(tree, nodes, device),
-                                                     **netdev(node, len(devices[NIC]), device)})
+            found_here.append({"device": device, "edits": edits(tree, nodes, device),
+                                                     **netdev(node, len(found_here), device)})
     return devices
 
 
