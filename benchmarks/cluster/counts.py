@@ -3,9 +3,9 @@
 import collections
 
 from bed import OURS, WRITES
+from support.cluster.machines import Machines, claimed
 
 GOAL_WRITES, GOAL_WATCHES = 8, 4
-DRIVER, GPUS = "gpu.nvidia.com", 32  # on each node
 UNCOUNTED = {"events"}
 
 
@@ -31,32 +31,20 @@ def count(bed, spec):
         return found, "" if outcome.status == 0 else f"status {outcome.status}: {outcome.err[-300:]}"
 
 
-def gpus(devices):
-    """GPUS of them, which is more than one bus in sixteen has room for."""
-    found = devices.gpus(GPUS)
-    for k, each in enumerate(found):
-        each["device"]["attributes"].update({devices.BUS: {"string": f"0000:{k:02x}:00.0"},
-                                             devices.ROOT: {"string": f"pci0000:{k:02x}"}})
-    return found
-
-
 def words(counter):
     return ", ".join(f"{number} {verb}" for verb, number in sorted(counter.items())) or "-"
 
 
 def run(bed, report, scale):
-    from support.cluster import devices
     bed.cluster.device_classes()
-    drivers = [bed.cluster.driver(i, DRIVER, gpus(devices)).start() for i in range(2)]
-    for each in drivers:
-        each.wait()
+    machines = Machines(bed.cluster)  # eight GPUs, each with a NIC, on either node
     bed.api.make(*SLICES)  # the optional right that the launcher's account has beside its Role
     report.heading("Requests for one job that claims a device for each worker (Events not counted)")
     report.table(["claims", "workers", "client", "launcher", "writes", "goal", "verdict", "watches", "goal", "verdict"])
     for claims in ("direct", "template"):
         for workers in scale.counted:
             found, failure = count(bed, {"workers": workers, "image": "localhost/busybox:1", "command": ["true"],
-                                         "devices": {"claims": claims, "gpus": {"count": 1, "class": DRIVER}}})
+                                         "devices": claimed(1, 1, claims=claims)})
             what = f"{claims} mode, {workers} workers"
             writes = sum(number for each in found.values() for verb, number in each.items() if verb in WRITES)
             watches = found["launcher"]["watch"]
@@ -69,5 +57,4 @@ def run(bed, report, scale):
                        report.verdict(f"{what}: the launcher's watches", watches, GOAL_WATCHES))
     for each in SLICES:
         bed.api.delete(each["apiVersion"], each["kind"], "slices")
-    for each in drivers:
-        each.stop()
+    machines.stop()

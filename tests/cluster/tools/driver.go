@@ -19,7 +19,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	resourceapply "k8s.io/client-go/applyconfigurations/resource/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
@@ -177,7 +176,7 @@ func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 		known[each.Device.Name] = each
 	}
 	prepared, specs := []kubeletplugin.Device{}, []any{}
-	status := resourceapply.ResourceClaimStatus()
+	status := []resourceapi.AllocatedDeviceStatus{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if result.Driver != d.name {
 			continue
@@ -195,14 +194,17 @@ func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 		env, _ := edits["env"].([]any)
 		edits["env"] = append(env, variable+"="+result.Request)
 		if device.Netdev != nil {
+			if err := device.Netdev.configure(claim, d.name, result.Request); err != nil {
+				return nil, err
+			}
 			hook, err := device.Netdev.make(claim.UID, result.Device)
 			if err != nil {
 				return nil, err
 			}
 			edits["hooks"] = []any{hook}
-			status.WithDevices(resourceapply.AllocatedDeviceStatus().WithDriver(d.name).WithPool(result.Pool).
-				WithDevice(result.Device).WithNetworkData(resourceapply.NetworkDeviceData().
-				WithInterfaceName(device.Netdev.Name).WithIPs(device.Netdev.Address)))
+			status = append(status, resourceapi.AllocatedDeviceStatus{Driver: d.name, Pool: result.Pool,
+				Device: result.Device, NetworkData: &resourceapi.NetworkDeviceData{
+					InterfaceName: device.Netdev.Name, IPs: []string{device.Netdev.Address}}})
 		}
 		specs = append(specs, map[string]any{"name": id, "containerEdits": edits})
 		prepared = append(prepared, kubeletplugin.Device{Requests: []string{result.Request}, PoolName: result.Pool,
@@ -212,10 +214,10 @@ func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	if err := writeJSON(d.specPath(claim.UID), spec); err != nil {
 		return nil, err
 	}
-	if len(status.Devices) > 0 {
-		apply := resourceapply.ResourceClaim(claim.Name, claim.Namespace).WithStatus(status)
-		_, err = d.client.ResourceV1().ResourceClaims(claim.Namespace).ApplyStatus(ctx, apply,
-			metav1.ApplyOptions{FieldManager: d.name, Force: true})
+	if len(status) > 0 { // not applied: the server cannot apply beside a configuration in the allocation
+		patch, _ := json.Marshal(map[string]any{"status": map[string]any{"devices": status}})
+		_, err = d.client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 	}
 	return prepared, err
 }

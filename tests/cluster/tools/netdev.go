@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -25,6 +27,33 @@ type netdev struct {
 func ends(claim types.UID, device string) (string, string) {
 	sum := crc32.ChecksumIEEE([]byte(string(claim) + device))
 	return fmt.Sprintf("p%08x", sum), fmt.Sprintf("w%08x", sum)
+}
+
+// configure takes the interface's name and MTU from the opaque configuration for this driver and request, as DraNet's
+// has it.
+func (n *netdev) configure(claim *resourceapi.ResourceClaim, driver, request string) error {
+	for _, each := range claim.Status.Allocation.Devices.Config {
+		if each.Opaque == nil || each.Opaque.Driver != driver ||
+			(len(each.Requests) > 0 && !slices.Contains(each.Requests, request)) {
+			continue
+		}
+		wanted := struct {
+			Interface struct {
+				Name string
+				MTU  int
+			}
+		}{}
+		if err := json.Unmarshal(each.Opaque.Parameters.Raw, &wanted); err != nil {
+			return fmt.Errorf("the configuration of request %s: %v", request, err)
+		}
+		if wanted.Interface.Name != "" {
+			n.Name = wanted.Interface.Name
+		}
+		if wanted.Interface.MTU != 0 {
+			n.MTU = wanted.Interface.MTU
+		}
+	}
+	return nil
 }
 
 // make makes the pair unless it is there, and gives the hook that moves one end into the pod.

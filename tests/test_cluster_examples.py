@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The specs of examples/jobs on two real nodes that show a captured a4-highgpu-8g: what they claim, how it is paired and
+what the ranks get is theirs; images that cannot be had here and what is in them give place to a shell."""
+import copy
+import json
+
+import pytest
+import yaml
+
+from support.cluster.devices import device_class
+from support.cluster.machines import Machines
+from support.cluster_jobs import Running
+
+MACHINE = "a4-highgpu-8g"
+SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia[0-9]*; do echo "$RANK $each"; done; '
+                    'sed -n "s/^ *\\([a-z0-9]*\\):.*/$RANK if \\1/p" /proc/net/dev']
+GPU_PLUGIN = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def machines(cluster):
+    """GPUs also as the extended resource of the device plugin, which the class stands for (KEP-5004)."""
+    classes = [{**device_class("gpu.nvidia.com", "gpu.nvidia.com")}, device_class("dranet", "dra.net"),
+               device_class("mrdma.google.com", "dra.net")]
+    classes[0]["spec"]["extendedResourceName"] = GPU_PLUGIN
+    classes[2]["spec"]["selectors"].append({"cel": {"expression": 'device.attributes["dra.net"].rdma == true'}})
+    cluster.api.make(*classes)
+    made = Machines(cluster, MACHINE)
+    yield made
+    made.stop()
+
+
+def spec_of(source, name, workers):
+    """An example's `spec`, which this machine can run."""
+    spec = copy.deepcopy(yaml.safe_load((source / "examples/jobs" / f"{name}.yaml").read_text())["spec"])
+    spec["workers"] = workers
+    spec.pop("ttlSecondsAfterFinished", None)
+    if "template" in spec:
+        pod = spec["template"]["spec"]
+        pod.pop("volumes", None)
+        container = pod["containers"][0]
+        container.pop("volumeMounts", None)
+        container.pop("resources", None)
+        container.update(image="localhost/busybox:1", command=SHOW)
+    else:
+        spec.update(image="localhost/busybox:1", command=SHOW)
+    return spec
+
+
+def shown(out):
+    """By rank: what SHOW printed."""
+    ranks = {}
+    for line in out.splitlines():
+        rank, _, text = line.partition(" ")
+        ranks.setdefault(int(rank), []).append(text)
+    return ranks
+
+
+class Rank:
+    def __init__(self, lines):
+        self.env = dict(line.split("=", 1) for line in lines if "=" in line)
+        self.gpus = [line for line in lines if line.startswith("/dev/nvidia") and "*" not in line]
+        self.interfaces = {line[3:] for line in lines if line.startswith("if ")}
+
+    @property
+    def nics(self):
+        """The test driver tells what it prepared."""
+        return [name for name in self.env if name.startswith("DEVICE_PCI_")]
+
+
+# example: workers here, ranks of one, GPUs and NICs of one
+ROWS = {"two-by-two": (2, 2, 2, 2), "half-nodes-aligned": (4, 4, 4, 4), "whole-nodes": (2, 8, 8, 8),
+        "renamed-interface": (2, 1, 1, 1), "ray-all-nic": (2, 1, 8, 8)}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_example(machines, jobs, source, name):
+    workers, ranks_each, gpus, nics = ROWS[name]
+    spec = spec_of(source, name, workers)
+    result = jobs.run("--here", name=name, **spec).ok()
+    ranks = {number: Rank(lines) for number, lines in shown(result.out).items()}
+    assert sorted(ranks) == list(range(workers * ranks_each)), result
+    for rank in ranks.values():
+        assert len(rank.gpus) == gpus and len(rank.nics) == nics, (rank.gpus, rank.env)
+        assert rank.env["NCCL_NET"] == "gIB"
+    if name == "renamed-interface":
+        assert all("dranet0" in rank.interfaces for rank in ranks.values())
+
+
+def test_queued_example(machines, jobs, source):
+    """Kueue's part is played: the worker Job alone has its label and is suspended until it is admitted."""
+    space = jobs.namespace.name
+    spec = spec_of(source, "queued-torchrun", 2)
+    job = Running(jobs, "--here", **spec)
+    found = jobs.cluster.wait("no worker Job", lambda: jobs.cluster.api.get("batch/v1", "Job", "job-w", space), 30)
+    assert found["spec"]["suspend"] and found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
+    jobs.cluster.wait("the queue is not told", lambda: "team-a" in json.dumps((jobs.status() or {}).get("waiting")), 30)
+    jobs.cluster.kubectl("patch", "-n", space, "job/job-w", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    ranks = {number: Rank(lines) for number, lines in shown(job.ended().ok().out).items()}
+    assert sorted(ranks) == [0, 1]
+    assert all(len(rank.gpus) == 8 and len(rank.nics) == 8 for rank in ranks.values())
+
+
+def test_every_example_is_here(source):
+    """Those of computeDomain need a controller."""
+    files = {path.stem for path in (source / "examples/jobs").glob("*.yaml")}
+    assert files == {*ROWS, "queued-torchrun", "compute-domain"}
