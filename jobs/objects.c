@@ -104,12 +104,14 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
         json_pack("{s:b, s:b, s:b, s:i, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
-    json_t *container =
-        json_pack("{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o], s:o}", "name", "launcher", "image",
-                  image, "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
-                  object_key_variable(spec, options),
-                  plain_variable("DRARUN_SECRET", secret_name(spec, options)),
-                  plain_variable("DRARUN_IMAGE", json_string(image)), "securityContext", security);
+    json_t *container = json_pack(
+        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*], s:o}", "name", "launcher", "image", image,
+        "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
+        object_key_variable(spec, options),
+        plain_variable("DRARUN_SECRET", secret_name(spec, options)),
+        plain_variable("DRARUN_IMAGE", json_string(image)),
+        options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
+        "securityContext", security);
     return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
                      object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
                      "restartPolicy", "Never", "enableServiceLinks", 0, "containers", container);

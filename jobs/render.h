@@ -25,6 +25,7 @@ struct render_options {
     const char *namespace;    /* NULL: the spec's, else "default" */
     const char *image;        /* NULL: RENDER_IMAGE */
     bool image_volume;        /* the agent comes as an image volume, without an init container */
+    const char *delivery;     /* DRARUN_AGENT of the launcher's pod; NULL: it finds out */
     const char *key;          /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
     const char *secret;       /* its name, unique to the job; NULL: NAME-key */
     bool here;                /* no launcher Job: the launcher runs elsewhere */

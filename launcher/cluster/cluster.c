@@ -227,6 +227,20 @@ static int take_version(struct cluster *cluster, struct cluster_read *read,
     return rc;
 }
 
+/* A runtime may be older than its API server. */
+static int choose_delivery(struct cluster *cluster, struct drarun_error *err)
+{
+    const char *choice = getenv("DRARUN_AGENT");
+    if (!choice)
+        return 0;
+    if (strcmp(choice, "volume") != 0 && strcmp(choice, "copy") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "DRARUN_AGENT: expected volume or copy, got \"%.40s\"", choice);
+    cluster->delivery = choice;
+    cluster->image_volume = strcmp(choice, "volume") == 0;
+    return 0;
+}
+
 static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
 {
     struct waited *w = arg;
@@ -251,5 +265,6 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
-    return take_version(cluster, &version, err);
+    rc = take_version(cluster, &version, err);
+    return rc < 0 ? rc : choose_delivery(cluster, err);
 }

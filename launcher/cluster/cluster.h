@@ -19,7 +19,8 @@ struct cluster {
     struct kube_client *client;
     const char *namespace; /* the choice's; a spec may name another */
     enum claims_api api;   /* newest that is served; 0: none (cluster_discover) */
-    bool image_volume;     /* pods may mount images */
+    bool image_volume;     /* the agent comes by an image volume, which pods may have */
+    const char *delivery;  /* as DRARUN_AGENT says; NULL: by the cluster's version */
 };
 
 /* Opens no connection yet. choice may be NULL. */

@@ -175,6 +175,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
         .namespace = options->namespace,
         .image = options->image,
         .image_volume = lead->cluster->image_volume,
+        .delivery = lead->cluster->delivery,
         .key = lead->key_text,
         .secret = options->secret ? options->secret : lead->secret,
         .here = options->here,

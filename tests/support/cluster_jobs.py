@@ -30,8 +30,8 @@ class Jobs:
     def verb(self, *words, timeout=RUN_S, env=None, **how):
         return self.drarun(*words, under=self.cluster.under, env={**self.env, **(env or {})}, timeout=timeout, **how)
 
-    def run(self, *options, name="job", timeout=RUN_S, **spec):
-        return self.verb("run", self.file(name, **spec), *options, timeout=timeout)
+    def run(self, *options, name="job", timeout=RUN_S, env=None, input=None, **spec):
+        return self.verb("run", self.file(name, **spec), *options, timeout=timeout, env=env, input=input)
 
     def status(self, name="job"):
         """The status document, as the launcher wrote it last."""

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An image with MPI libraries and programs: what Debian has comes from the root "mpi", the libraries of
+scripts/fetch-mpi stand where they stand here, since their environments hold their own paths."""
+from ..build import SOURCE
+from ..mpi import BY_NAME
+
+NAME, BASE = "mpi-programs", "mpi"
+PROGRAMS = {"allreduce": SOURCE / "examples" / "allreduce" / "allreduce.c", "mpi_check": "mpi_check.c"}
+MPIS = ("openmpi4", "openmpi5", "mpich5")  # mpich4 hangs: docs/design/002-mpi-libraries.md
+PARTS = ("bin", "lib", "etc", "share")
+
+
+def program(mpi, name):
+    """Where a program built with that library stands in the image."""
+    return f"/programs/{name}-{mpi}"
+
+
+def starter(mpi):
+    """That library's own mpirun in the image."""
+    found = BY_NAME[mpi]
+    return f"/usr/bin/mpirun.{found.debian}" if found.debian else str(found.home() / "bin" / "mpiexec")
+
+
+def _of_library(home):
+    """All of an environment but its Python."""
+    for part in PARTS:
+        for path in (home / part).rglob("*"):
+            if path.is_file() and "python" not in str(path.relative_to(home)):
+                yield path
+
+
+def files():
+    """{path in the image: file}."""
+    found = {f"/examples/{path.name}": path for path in (SOURCE / "examples/mpi4py/allreduce.py",
+                                                         SOURCE / "examples/torchrun/train.py")}
+    for name in MPIS:
+        mpi = BY_NAME[name]
+        found |= {program(name, each): mpi.compile(source) for each, source in PROGRAMS.items()}
+        if not mpi.debian:
+            found |= {str(path): path for path in _of_library(mpi.home())}
+    return found

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs on two real nodes: MPI libraries, PyTorch, a user's own mpirun; what images and pods may look
+like; and what reaches the user of output, signals and ends."""
+import random
+import re
+import signal
+
+import pytest
+
+from support.build import SLOWER
+from support.cluster import Cluster, programs
+from support.cluster.programs import MPIS, program, starter
+
+pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
+MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+MPI, BUSYBOX = f"localhost/{programs.NAME}:1", "localhost/busybox:1"
+SPREAD = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+           "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}]
+EIGHT = {"workers": 4, "ranksPerWorker": 2}
+WAYS = [(name, [] if name == "openmpi4" else ["--here"]) for name in MPIS]
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with Cluster(nodes=2, images=("busybox", programs.BASE)) as made:
+        made.image(programs.NAME, files=programs.files(), base=programs.BASE)
+        yield made
+
+
+def template(image, command, container=None, **pod):
+    first = {"name": "ranks", "image": image, "command": [str(word) for word in command], **(container or {})}
+    return {"template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [first], **pod}}}
+
+
+def mpi(*command, **more):
+    return template(MPI, command, topologySpreadConstraints=SPREAD, **more)
+
+
+def nodes_of(jobs):
+    return {each["node"] for each in jobs.status()["workers"]["lines"]}
+
+
+# ---- MPI libraries ----
+
+@pytest.mark.parametrize("name,mode", WAYS, ids=MPIS)
+def test_allreduce(jobs, name, mode):
+    result = jobs.run(*mode, **EIGHT, **mpi(program(name, "allreduce"))).ok()
+    assert result.out.startswith("allreduce: 8 ranks, workers: 4, hosts: 4;") and "right on every rank" in result.out
+    if not mode:
+        assert len(nodes_of(jobs)) == 2
+
+
+def test_all_of_mpi(jobs):
+    result = jobs.run("--here", **EIGHT, **mpi(program("openmpi4", "mpi_check"), "all")).ok()
+    assert "ok: 8 ranks, 4 nodes\n" in result.out
+
+
+def test_mpi4py(jobs):
+    result = jobs.run("--here", **EIGHT, **mpi("/usr/bin/python3", "/examples/allreduce.py")).ok()
+    assert result.out == "mpi4py: 8 ranks, hosts: 4, sum of 1000 doubles right on every rank\n"
+
+
+@pytest.mark.parametrize("name,mode", WAYS, ids=MPIS)
+def test_own_mpirun(jobs, name, mode):
+    script = (f"{starter(name)} -n 8 sh -c 'RANK=${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 "
+              f"exec {program(name, 'mpi_check')} all'")
+    result = jobs.run(*mode, **EIGHT, launch="mpirun", **mpi("sh", "-c", script)).ok()
+    assert "ok: 8 ranks, 4 nodes\n" in result.out
+
+
+# ---- PyTorch: Debian's, of the machine itself ----
+
+def torch(*command):
+    """Too big for an image of its own."""
+    pytest.importorskip("torch", reason="no python3-torch; run scripts/setup --test")
+    places = ("/usr", "/etc/alternatives")
+    return mpi(*command, container={
+        "volumeMounts": [{"name": f"host{i}", "mountPath": path} for i, path in enumerate(places)]},
+        volumes=[{"name": f"host{i}", "hostPath": {"path": path}} for i, path in enumerate(places)])
+
+
+def test_torch_gloo(jobs):
+    result = jobs.run(workers=2, ranksPerWorker=2, launch="env", timeout=120 * SLOWER,
+                      **torch("/usr/bin/python3", "/examples/train.py")).ok()
+    assert result.out == "torchrun: 4 ranks, workers: 2, y = 3.000 x -1.000, the same and right on every rank\n"
+
+
+def test_torchrun(jobs):
+    job = torch("/usr/bin/torchrun", "--nproc_per_node", 2, "/examples/train.py")
+    # Debian's torchrun fails without (examples/torchrun/README.md)
+    job["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "9:1"}
+                                                       for name in ("PET_REDIRECTS", "PET_TEE")]
+    result = jobs.run("--here", workers=2, launch="env", timeout=120 * SLOWER, **job).ok()
+    assert "torchrun: 4 ranks, workers: 2, y = 3.000 x -1.000, the same and right on every rank\n" in result.out
+
+
+# ---- pods and images ----
+
+def test_several_containers(jobs):
+    shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    job = template(BUSYBOX, ["sh", "-c", "until [ -e /shared/up ]; do sleep 0.05; done; cat /shared/up"], shared,
+                   volumes=[{"name": "shared", "emptyDir": {}}])
+    containers = job["template"]["spec"]["containers"]
+    containers.append({"name": "side", "image": BUSYBOX, **shared,
+                       "command": ["sh", "-c", "echo from the side >/shared/.up; mv /shared/.up /shared/up; sleep 1000"]})
+    job["template"]["metadata"] = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
+    assert jobs.run("--here", workers=2, **job).ok().out == "from the side\n" * 2
+
+
+STRICT = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "runAsNonRoot": True, "runAsUser": 4711,
+          "runAsGroup": 4711, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.mark.parametrize("name", ["openmpi4", "mpich5"])
+def test_nobody_on_a_read_only_root(jobs, name):
+    result = jobs.run("--here", **EIGHT,
+                      **mpi(program(name, "allreduce"), container={"securityContext": STRICT})).ok()
+    assert "right on every rank" in result.out
+
+
+def test_user_without_an_entry(jobs):
+    result = jobs.run(workers=2, **template(BUSYBOX, ["sh", "-c", "echo $(id -u) $(id -g)"],
+                                            securityContext={"runAsUser": 1234, "runAsGroup": 1234})).ok()
+    assert result.out == "1234 1234\n" * 2
+
+
+def test_distroless(jobs):
+    image = jobs.cluster.image("distroless")
+    assert jobs.run("--here", workers=2, **template(image, ["/busybox", "echo", "alone"])).ok().out == "alone\n" * 2
+
+
+def test_host_network(jobs):
+    job = mpi(program("openmpi4", "allreduce"), hostNetwork=True)
+    assert "right on every rank" in jobs.run("--here", **EIGHT, **job).ok().out
+
+
+def test_command_args_and_arguments(jobs):
+    job = template(BUSYBOX, ["echo", "of the image"], {"args": ["of the spec"]})
+    assert jobs.run("--here", **job).ok().out == "of the image of the spec\n"
+    assert jobs.run("--here", "--", "-n", "of the  line", **job).ok().out == "of the image -n of the  line\n"
+
+
+def worker_pod(jobs, index=0):
+    return jobs.cluster.wait(f"no pod of worker {index}", lambda: jobs.cluster.api.get(
+        "v1", "Pod", f"job-w-{index}", jobs.namespace.name), 30)
+
+
+@pytest.mark.parametrize("way", ["volume", "copy"])
+def test_agent_comes_by(jobs, way):
+    """Also in the second attempt, whose pods the launcher makes."""
+    script = "echo up; [ $DRARUN_ATTEMPT = 2 ] && sleep 1000; exit 3"
+    job = jobs.drarun.start("run", jobs.file(command=["sh", "-c", script], restarts=1), under=jobs.cluster.under,
+                            env={**jobs.env, "DRARUN_AGENT": way})
+    assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
+    pod = worker_pod(jobs)
+    assert pod["metadata"]["labels"]["drarun.dev/attempt"] == "2"
+    assert bool(pod["spec"].get("initContainers")) == (way == "copy")
+    job.signal(signal.SIGINT)
+    assert job.finish(30).rc == 130
+
+
+def test_agent_comes_by_no_other_way(jobs):
+    result = jobs.run(command=["true"], env={"DRARUN_AGENT": "magic"})
+    assert result.rc == 64 and 'DRARUN_AGENT: expected volume or copy, got "magic"' in result.err
+
+
+# ---- input and output ----
+
+def test_no_input(jobs):
+    assert jobs.run("--here", command=["sh", "-c", "cat; echo end"], input="nothing").ok().out == "end\n"
+
+
+def test_label(jobs):
+    result = jobs.run("--label", workers=2, command=["sh", "-c", "echo out $RANK; echo err $RANK >&2"]).ok()
+    assert sorted(result.out.splitlines()) == ["[0] out 0", "[1] out 1"]
+    assert {"[0] err 0", "[1] err 1"} <= set(result.err.splitlines())
+    assert jobs.verb("logs", "job", "--rank", 1, text=False).ok().out == b"out 1\n"
+
+
+MANY = 3 << 20
+
+
+@MODES
+def test_much_output_in_order_and_whole(jobs, mode):
+    """Random bytes have all of them, NUL too, lines of all lengths, and most likely no newline at their end.
+    containerd keeps no \\r before \\n in a pod's log."""
+    script = ("import os,random,sys; r=int(os.environ['RANK']); random.seed(r); f=sys.stdout if r==0 else sys.stderr; "
+              f"f.buffer.write(random.randbytes({MANY})+b'end')")
+    result = jobs.verb("run", jobs.file(workers=2, **mpi("/usr/bin/python3", "-c", script)), *mode, "--quiet",
+                       text=False, timeout=120 * SLOWER)
+    assert result.rc == 0, result.err[-2000:]
+    err = re.sub(rb"^drarun: namespace [^\n]*\n", b"", result.err)
+    for rank, got in enumerate((result.out, err)):
+        random.seed(rank)
+        wanted = random.randbytes(MANY) + b"end"
+        wanted = wanted if mode else wanted.replace(b"\r\n", b"\n")
+        if got != wanted:
+            same = next((i for i, (a, b) in enumerate(zip(got, wanted)) if a != b), min(len(got), len(wanted)))
+            pytest.fail(f"rank {rank}: {len(got)} of {len(wanted)} bytes, the same to {same}: {got[same - 20:same + 60]}, "
+                        f"not {wanted[same - 20:same + 60]}")
+
+
+def test_follow_one_rank(jobs):
+    script = "for i in 1 2 3; do echo $RANK:$i; sleep 0.2; done; echo last $RANK >&2"
+    jobs.verb("submit", jobs.file(workers=2, command=["sh", "-c", script])).ok()
+    result = jobs.verb("logs", "-f", "job", "--rank", 1)
+    assert result.rc == 0 and result.out == "1:1\n1:2\n1:3\n" and "last 1\n" in result.err and "last 0" not in result.err
+    assert jobs.verb("logs", "job", "--rank", "0").ok().out == "0:1\n0:2\n0:3\n"
+
+
+# ---- ends ----
+
+def test_signal(jobs):
+    result = jobs.run(workers=2, command=["sh", "-c", "[ $RANK = 1 ] && kill -SEGV $$; sleep 100"])
+    assert result.rc == 139 and "rank 1 on worker 1" in result.err and "SIGSEGV" in result.err, result
+
+
+def test_no_program(jobs):
+    result = jobs.run("--here", command=["/nowhere"])
+    assert result.rc == 127 and "/nowhere" in result.err, result
+
+
+def test_abort(jobs):
+    result = jobs.run("--here", **EIGHT, **mpi(program("openmpi4", "mpi_check"), "abort"))
+    assert result.rc == 7 and "aborted the job with status 7" in result.err, result
+
+
+@MODES
+def test_interrupt(jobs, mode):
+    command = ["sh", "-c", "trap 'echo got it; exit 0' INT; echo up; while :; do sleep 0.05; done"]
+    job = jobs.drarun.start("run", jobs.file(workers=2, command=command), *mode, under=jobs.cluster.under, env=jobs.env)
+    assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
+    job.signal(signal.SIGINT)
+    result = job.finish(30)
+    assert result.rc == 130 and result.out == "got it\n" * 2, result
+
+
+def test_wait_has_a_deadline(jobs):
+    jobs.verb("submit", jobs.file(command=["sleep", "1000"])).ok()
+    result = jobs.verb("wait", "job", "--timeout", "1s")
+    assert result.rc == 124 and "the job job has not ended within 1 s" in result.err
+    jobs.verb("cancel", "job").ok()
+    assert jobs.verb("wait", "job", "--timeout", "30s").rc == 130
