@@ -75,7 +75,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         cluster_read_start(cluster, &target, &reading, &err) < 0 ||
         cluster_discover(cluster, &err) < 0 ||
         cluster_read_end(cluster, &reading, &owner, &err) < 0 ||
-        job_map_get(cluster, run->job, cluster->namespace, &map, &err) < 0 ||
+        job_map_await(cluster, run->job, cluster->namespace, kube_uid(owner), &map, &err) < 0 ||
         job_map_spec(map, &spec, &err) < 0)
         return fail(&err);
     const struct lead_options options = {
@@ -173,11 +173,11 @@ static int make_key(char text[65], struct drarun_error *err)
 }
 
 static int submit(struct cluster *cluster, const struct cluster_run *run,
-                  const struct job_spec *spec, const char *namespace, struct drarun_error *err)
+                  const struct job_spec *spec, const char *namespace, char **ret_uid,
+                  struct drarun_error *err)
 {
     CLEANUP(cluster_read_drop) struct cluster_read account = {0};
     char key[65], secret[LEAD_SECRET_SIZE];
-    cleanup_free char *uid = NULL;
     struct render_options render = {
         .attempt = 1, .namespace = namespace, .image = run->image, .key = key, .secret = secret};
     int rc = make_key(key, err);
@@ -189,10 +189,11 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
         rc = cluster_discover(cluster, err);
     render.api = cluster->api;
     render.image_volume = cluster->image_volume;
+    render.delivery = cluster->delivery;
     if (rc == 0)
         rc = ensure_install(cluster, namespace, &account, err);
     if (rc == 0)
-        rc = create_job(cluster, spec, &render, &uid, err);
+        rc = create_job(cluster, spec, &render, ret_uid, err);
     explicit_bzero(key, sizeof key);
     return rc;
 }
@@ -201,7 +202,8 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
                              const struct job_spec *spec, const char *namespace)
 {
     struct drarun_error err = {0};
-    const struct follow_options options = {
+    cleanup_free char *uid = NULL;
+    struct follow_options options = {
         .job = spec->name,
         .namespace = namespace,
         .output = true,
@@ -210,8 +212,9 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .quiet = run->quiet,
         .rank = -1,
     };
-    if (submit(cluster, run, spec, namespace, &err) < 0)
+    if (submit(cluster, run, spec, namespace, &uid, &err) < 0)
         return fail(&err);
+    options.uid = uid;
     if (!run->detach)
         return follow_job(cluster, &options);
     printf("%s\n", spec->name);

@@ -194,6 +194,30 @@ static void say_in_the_way(const struct item *item, const json_t *object, struct
                    item->target.resource->kind, item->target.name, namespace);
 }
 
+/* Who owns what is in the way of an owner: a job that is there, or one that has gone. */
+static void on_their_owner(const struct kube_answer *answer, const struct drarun_error *err,
+                           void *arg)
+{
+    struct item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error other = {0};
+    bool there = !err && !is_deleted(answer->body);
+    if (batch->rc == 0 && !there && try_later(item))
+        return;
+    finish(item);
+    if (there)
+        say_in_the_way(item, answer->body, &other);
+    note_failure(batch, there || !err ? &other : err);
+}
+
+static bool ask_for_their_owner(struct item *item)
+{
+    struct drarun_error err = {0};
+    const struct kube_target job = {
+        .resource = &kube_jobs, .namespace_ = item->target.namespace_, .name = item->batch->job};
+    return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
+}
+
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
 static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
@@ -204,6 +228,9 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     bool going = !err && is_going(answer->body);
     bool ours =
         !err && kube_is_owned_by(answer->body, batch->owner_uid) && !is_deleted(answer->body);
+    if (batch->rc == 0 && batch->keep_uid && going && !is_deleted(answer->body) &&
+        ask_for_their_owner(item))
+        return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
     finish(item);

@@ -45,11 +45,17 @@ struct follow {
     int64_t since_ms;
     int exit_status;
     int signo;    /* our own */
+    bool cancel;  /* the job is to be cancelled by the next turn */
     bool log_end; /* all of the log was read */
     bool gone;    /* the job was deleted */
     bool told;    /* its launcher's trouble was said */
     struct drarun_error trouble;
 };
+
+static bool is_of_job(const struct follow *f, const json_t *object)
+{
+    return !f->options->uid || kube_is_owned_by(object, f->options->uid);
+}
 
 /* ---- output ---- */
 
@@ -195,7 +201,7 @@ static void tell_trouble(struct follow *f, const json_t *pod)
 static void look_at_pod(const json_t *pod, void *arg)
 {
     struct follow *f = arg;
-    if (!f->options->output || !is_launcher(pod))
+    if (!f->options->output || !is_launcher(pod) || !is_of_job(f, pod))
         return;
     if (!has_begun(pod)) {
         tell_trouble(f, pod);
@@ -231,7 +237,7 @@ static void take_status(const json_t *map, void *arg)
     json_t *doc = NULL;
     const char *text =
         json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
-    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+    if (!text || !is_of_job(f, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
         return;
     json_decref(f->doc);
     f->doc = doc;
@@ -252,6 +258,8 @@ static void take_job(const json_t *job, void *arg)
     struct follow *f = arg;
     size_t i;
     json_t *condition;
+    if (f->options->uid && strcmp(kube_uid(job), f->options->uid) != 0)
+        return;
     json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
     {
         const char *type = json_string_value(json_object_get(condition, "type"));
@@ -274,8 +282,7 @@ static void on_job_changed(const json_t *job, const json_t *before, void *arg)
 static void on_job_deleted(const json_t *job, void *arg)
 {
     struct follow *f = arg;
-    (void)job;
-    f->gone = true;
+    f->gone |= !f->options->uid || strcmp(kube_uid(job), f->options->uid) == 0;
 }
 
 static void on_trouble(const struct drarun_error *err, void *arg)
@@ -323,7 +330,6 @@ static int watch_all(struct follow *f, struct drarun_error *err)
 static void on_signal(void *arg, int signo)
 {
     struct follow *f = arg;
-    struct drarun_error err = {0};
     if (signo == SIGTSTP)
         raise(SIGSTOP);
     if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
@@ -332,11 +338,19 @@ static void on_signal(void *arg, int signo)
     f->signo = signo;
     if (!f->options->cancel || again)
         return;
+    f->signo = -signo; /* what follows is the job's own end */
+    f->cancel = true;
+}
+
+static void cancel(struct follow *f)
+{
+    struct drarun_error err = {0};
+    f->cancel = false;
     log_note("cancelling %s; again to leave it at once", f->options->job);
-    if (cancel_job(f->cluster, f->options->job, f->options->namespace, &err) < 0)
-        log_error("%s", err.text);
-    else
-        f->signo = -signo; /* what follows is the job's own end */
+    if (cancel_job(f->cluster, f->options->job, f->options->namespace, &err) == 0)
+        return;
+    log_error("%s", err.text);
+    f->signo = abs(f->signo);
 }
 
 static void on_status_line(void *arg, struct buf *text)
@@ -368,6 +382,8 @@ static bool is_over(struct follow *f)
 
 static void turn(struct follow *f)
 {
+    if (f->cancel)
+        cancel(f);
     int64_t now = clock_ms(), until = now + TURN_MS;
     if (f->again_ms && now >= f->again_ms)
         open_log(f);

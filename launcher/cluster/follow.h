@@ -8,8 +8,9 @@
 
 struct follow_options { /* borrowed */
     const char *job, *namespace;
-    bool output; /* the ranks' output and the launcher's own lines are shown */
-    bool cancel; /* a signal ends the job; else it ends the following alone */
+    const char *uid; /* of its launcher Job: an earlier job of that name is not it; NULL: any */
+    bool output;     /* the ranks' output and the launcher's own lines are shown */
+    bool cancel;     /* a signal ends the job; else it ends the following alone */
     bool label, quiet;
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */

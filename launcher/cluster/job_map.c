@@ -7,7 +7,12 @@
 
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
+
+#define AWAIT_MS 60000
+#define AGAIN_MS 100
 
 int job_map_get(struct cluster *cluster, const char *job, const char *namespace, json_t **ret_map,
                 struct drarun_error *err)
@@ -23,6 +28,29 @@ int job_map_get(struct cluster *cluster, const char *job, const char *namespace,
     return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
                       "there is no job %s in namespace %s; drarun list shows those there are", job,
                       namespace);
+}
+
+int job_map_await(struct cluster *cluster, const char *job, const char *namespace,
+                  const char *owner_uid, json_t **ret_map, struct drarun_error *err)
+{
+    int64_t end = clock_ms() + AWAIT_MS;
+    for (;;) {
+        CLEANUP(json_decrefp) json_t *map = NULL;
+        struct drarun_error missing = {0};
+        int rc = job_map_get(cluster, job, namespace, &map, &missing);
+        if (rc < 0 && rc != -ENOENT)
+            return error_kind(err, missing.kind, missing.code, "%s", missing.text);
+        if (rc == 0 && kube_is_owned_by(map, owner_uid)) {
+            *ret_map = TAKE_PTR(map);
+            return 0;
+        }
+        if (clock_ms() >= end)
+            return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                              "ConfigMap %s-status of this job was not there within %d s: its "
+                              "client died, or an earlier job's does not go",
+                              job, AWAIT_MS / 1000);
+        cluster_turn(cluster, AGAIN_MS);
+    }
 }
 
 static const char *data(const json_t *map, const char *key)

@@ -9,6 +9,9 @@
 /* -ENOENT, kind DRARUN_ERR_USAGE: there is no such job. */
 int job_map_get(struct cluster *cluster, const char *job, const char *namespace, json_t **ret_map,
                 struct drarun_error *err);
+/* The one that this owner has: waits 60 s for it, and for an earlier job's to go. Runs the loop. */
+int job_map_await(struct cluster *cluster, const char *job, const char *namespace,
+                  const char *owner_uid, json_t **ret_map, struct drarun_error *err);
 /* The document as the user wrote it. */
 int job_map_spec(const json_t *map, struct job_spec *ret_spec, struct drarun_error *err);
 /* The status document's text; NULL before there is one; borrowed. */
