@@ -197,6 +197,18 @@ static bool gpus_asked(const struct planning *p, const struct plan_worker *worke
     return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked || p->in->plugin_gpus > 0;
 }
 
+static int refuse_no_gpu(struct planning *p, uint32_t w)
+{
+    uint32_t claimed = p->plan->workers[w].unread_gpus;
+    if (claimed == 0)
+        return plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
+    return plan_refuse(
+        p->plan, WARN_NO_GPU, (int32_t)w,
+        "the pod shows none of the %u GPUs that its claims hold: does the container "
+        "list its claim, and does the node have NVIDIA's container toolkit with CDI?",
+        claimed);
+}
+
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -220,7 +232,7 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
     if (worker->gpu_count == 0 && !worker->probe.present)
         worker->plugin_gpus = p->in->plugin_gpus;
     if (rc == 0 && worker->gpu_count + worker->plugin_gpus == 0 && gpus_asked(p, worker))
-        rc = plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
+        rc = refuse_no_gpu(p, w);
     if (rc != 0)
         return rc;
     sort_gpus(worker);

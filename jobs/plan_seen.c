@@ -86,6 +86,7 @@ int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_resu
                             .pci = PCI_NONE,
                             .numa = -1,
                             .index = -1};
+    worker->gpu_asked |= device.kind == DEVICE_GPU;
     worker->unread_gpus += device.kind == DEVICE_GPU;
     worker->unread_nics += device.kind == DEVICE_NIC;
     if (device.kind == DEVICE_GPU || (device.kind == DEVICE_NIC && worker->probe.ibdev_count > 0))
