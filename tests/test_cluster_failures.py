@@ -67,11 +67,10 @@ def test_deleted_pod_is_the_cause(jobs):
     assert "rank 1 saved" in result.out, result
 
 
-@HERE_OR_POD
-def test_oom_kill_is_the_cause(jobs, mode):
+def test_oom_kill_is_the_cause(jobs):
     hog = ["sh", "-c", "[ $RANK = 0 ] && sleep 1000; x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo $x | wc -c"]
     limits = {"resources": {"limits": {"memory": "64Mi"}}}
-    result = jobs.run(*mode, workers=2, template=template(hog, limits))
+    result = jobs.run("--here", workers=2, template=template(hog, limits))
     assert result.rc == 137 and "OOM" in result.err and "worker 1" in result.err, result
 
 
@@ -133,9 +132,8 @@ def test_taint_of_a_device_moves_the_job_to_another(jobs, claimed):
     assert result.out.count("up in attempt 2") == 2, result
 
 
-@HERE_OR_POD
-def test_restarts_have_a_bound_and_leave_a_history(jobs, mode):
-    job = Running(jobs, *mode, workers=2, command=SLEEPS, restarts=1).wait_running()
+def test_restarts_have_a_bound_and_are_told_of(jobs):
+    job = Running(jobs, workers=2, command=SLEEPS, restarts=1).wait_running()
     evict(jobs, "job-w-0")
     job.wait_running(attempt=2)
     status = jobs.status()
@@ -143,6 +141,9 @@ def test_restarts_have_a_bound_and_leave_a_history(jobs, mode):
     evict(jobs, "job-w-0")
     result = job.ended()
     assert result.rc == 70 and "attempt 2 follows (1 of 1 restarts)" in result.err, result
+    events = jobs.cluster.api.ok("GET", f"/api/v1/namespaces/{jobs.namespace.name}/events")["items"]
+    told = [each["reason"] for each in events if each["reportingComponent"] == "drarun.dev/launcher"]
+    assert sorted(told) == ["Failed", "Restarted", "Started", "Started"], told
 
 
 def launcher_pod(jobs, name):
@@ -170,11 +171,12 @@ def test_job_goes_on_with_another_launcher(jobs):
         assert result.out == "up\n" * 4, result
 
 
-@pytest.mark.parametrize("claims", ["direct", "template"])
-def test_failing_rank_is_tried_again(jobs, claims):
+def test_failing_rank_is_tried_again(jobs):
     command = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 2 ] || exit 9"]
-    result = jobs.run("--here", workers=2, command=command, restarts=1, devices={"claims": claims}).ok()
-    assert result.out.count("attempt 2") == 2 and "attempt 1 ended with 9: attempt 2 follows" in result.err, result
+    for job in [Running(jobs, "--here", name=claims, workers=2, command=command, restarts=1, devices={"claims": claims})
+                for claims in ("direct", "template")]:
+        result = job.ended().ok()
+        assert result.out.count("attempt 2") == 2 and "attempt 1 ended with 9: attempt 2 follows" in result.err, result
 
 
 def test_cancel_of_a_job_led_from_here(jobs):
@@ -202,20 +204,13 @@ def test_name_of_an_expired_job_is_free(jobs):
 
 @HERE_OR_POD
 def test_ended_job_is_shown_for_its_time_to_live(jobs, mode):
-    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=6).rc == 3
+    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=4).rc == 3
     assert "failed" in jobs.verb("status", "job").ok().out and jobs.verb("wait", "job").rc == 3
     assert "job" in jobs.verb("list").ok().out
 
     def gone():
         return "no jobs" in jobs.verb("list").ok().err and not what_is_left(jobs)
-    jobs.cluster.wait(lambda: f"it stays: {what_is_left(jobs)}", gone, 6 + GONE_S, 0.5)
-
-
-def test_events_tell_the_course(jobs):
-    jobs.run(command=["true"]).ok()
-    events = jobs.cluster.api.ok("GET", f"/api/v1/namespaces/{jobs.namespace.name}/events")["items"]
-    told = [each["reason"] for each in events if each["reportingComponent"] == "drarun.dev/launcher"]
-    assert sorted(told) == ["Started", "Succeeded"], told
+    jobs.cluster.wait(lambda: f"it stays: {what_is_left(jobs)}", gone, 4 + GONE_S, 0.2)
 
 
 @pytest.mark.parametrize("mode,kind,owner", [(["--here"], ("v1", "ConfigMap"), "job-status"),

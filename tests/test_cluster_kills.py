@@ -16,7 +16,7 @@ from support.cluster_jobs import IMAGE
 
 # of every write, before the server has it and after; 0: is_chosen
 ROUNDS = int(os.environ.get("DRARUN_KILLS", 0))
-LANES = 4
+LANES = 6
 GONE_S = 10  # the garbage collector's, of a worker Job that was deleted
 RANK = ["sh", "-c", "echo rank $RANK of attempt $DRARUN_ATTEMPT; sleep 0.3; [ $DRARUN_ATTEMPT != 1 ] || exit $0"]
 # the fields of spec: from creation to an end with success, and over the restart of a failed attempt
