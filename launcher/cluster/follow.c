@@ -47,6 +47,7 @@ struct follow {
     int signo;    /* our own */
     bool cancel;  /* the job is to be cancelled by the next turn */
     bool log_end; /* all of the log was read */
+    bool coming;  /* a launcher's pod is there, and the API does not know yet that it runs */
     bool gone;    /* the job was deleted */
     bool told;    /* its launcher's trouble was said */
     struct drarun_error trouble;
@@ -203,7 +204,8 @@ static void look_at_pod(const json_t *pod, void *arg)
     struct follow *f = arg;
     if (!f->options->output || !is_launcher(pod) || !is_of_job(f, pod))
         return;
-    if (!has_begun(pod)) {
+    f->coming = !has_begun(pod);
+    if (f->coming) {
         tell_trouble(f, pod);
         return;
     }
@@ -371,7 +373,8 @@ static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
     bool no_log = kube_watch_synced(f->pods) && !f->pod;
-    bool read = f->log_end || !f->options->output || no_log;
+    /* a short job has told its end before the kubelet has told its begin */
+    bool read = f->log_end || !f->options->output || (no_log && !f->coming);
     if (f->ended_ms && (read || now - f->ended_ms >= LOG_AFTER_END_MS))
         return true;
     if (f->options->once && (f->log_end || no_log))
