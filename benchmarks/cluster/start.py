@@ -7,7 +7,8 @@ from report import SPREAD_COLUMNS, spread_cells
 
 SPEC = {"image": IMAGE, "command": ["mpi-times"]}
 MODES = {"drarun run": (), "drarun run --here": ("--here",)}
-FLOOR, MPI_INIT = "plain Indexed Job: last container started", "MPI_Init in one pod"
+FLOOR = "plain Indexed Job: last container started"
+MPI_INIT, ONE_POD = "mpirun over as many pods: MPI_Init, first rank in to last rank out", "mpirun in one pod: MPI_Init"
 
 
 class Failed(Exception):
@@ -53,13 +54,25 @@ def plain(bed, workers, rows):
         rows.add(FLOOR, created(bed, mark, namespace), max(bed.containers(namespace).values()))
 
 
+def over_pods(bed, workers, rows):
+    """One rank a pod under Open MPI's own mpirun, which drarun lets into the pods (launch: mpirun): what MPI_Init
+    costs where ranks reach each other by TCP alone."""
+    with bed.namespace() as namespace:
+        outcome = bed.run(namespace, {"image": IMAGE, "workers": workers, "ranksPerWorker": 1, "launch": "mpirun",
+                                      "command": ["mpirun", "-n", str(workers), "mpi-times"]}, "--here")
+        if outcome.status != 0:
+            raise Failed(f"mpirun over {workers} pods: status {outcome.status}: {outcome.err[-300:]}")
+        times = stamps(outcome.out, workers)
+        rows.add(MPI_INIT, min(each[0] for each in times) / 1e9, max(each[1] for each in times) / 1e9)
+
+
 def bare(bed, workers, rows):
     """All ranks under Open MPI's own mpirun in one pod."""
     with bed.namespace() as namespace:
         pod = bed.cluster.pod("bare", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", workers, "mpi-times"],
                               namespace=namespace, image=IMAGE).make()
         times = stamps(pod.ended(), workers)
-        rows.add(MPI_INIT, min(each[0] for each in times) / 1e9, max(each[1] for each in times) / 1e9)
+        rows.add(ONE_POD, min(each[0] for each in times) / 1e9, max(each[1] for each in times) / 1e9)
         pod.delete(0)
 
 
@@ -86,7 +99,7 @@ def ours(bed, workers, rows, mode):
 
 def measure(bed, workers, rounds):
     """The contenders in turn, the order reversed every other round; the round before the first warms up."""
-    turns = [plain, bare, *[lambda bed, n, rows, mode=mode: ours(bed, n, rows, mode) for mode in MODES]]
+    turns = [plain, bare, over_pods, *[lambda bed, n, rows, mode=mode: ours(bed, n, rows, mode) for mode in MODES]]
     rows = Rows()
     for number in range(-1, rounds):
         for turn in turns if number % 2 == 0 else turns[::-1]:
