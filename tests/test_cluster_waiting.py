@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a job waits, as `drarun status` says it while it does, and what is done about it."""
 import contextlib
+import json
 import re
 
 import pytest
@@ -29,10 +30,10 @@ def waiting(jobs, *options, name="job", **spec):
     job.finish(timeout=60)
 
 
-def says(jobs, *words, name="job"):
+def says(jobs, *words, name="job", env=None):
     """`drarun status` says all of these, in one answer."""
     def said():
-        answer = jobs.verb("status", name)
+        answer = jobs.verb("status", name, env=env)
         told = answer.out
         said.last = told + answer.err
         return told if all(word in told for word in words) else None
@@ -44,6 +45,14 @@ def test_selector_that_rules_out_all(jobs):
     selector = f'{PAIRED} && device.attributes["dra.net"].numaNode > 1'
     with waiting(jobs, devices=claimed(selector=selector), command=["true"]):
         says(jobs, "no device of class dranet with rdma == true and", "numaNode > 1 (request nic) rules out 16")
+
+
+def test_user_who_may_not_read_slices_is_told_what_the_launcher_knows(jobs):
+    items = json.loads(jobs.verb("install", "-n", jobs.namespace.name, "--format", "json").ok().out)["items"]
+    user = jobs.namespace.rbac_user(next(each for each in items if each["kind"] == "Role"))
+    selector = f'{PAIRED} && device.attributes["dra.net"].numaNode > 1'
+    with waiting(jobs, devices=claimed(selector=selector), command=["true"]):
+        says(jobs, "numaNode > 1 (request nic) rules out 16", env={"KUBECONFIG": str(user)})
 
 
 def test_devices_that_others_hold(jobs):
