@@ -22,6 +22,7 @@ struct source {
     enum kind kind;
     struct kube_watch *watch; /* NULL: not watched */
     char *trouble;            /* NULL: none */
+    bool refused;             /* by the server's rules: it does not pass */
 };
 
 struct board {
@@ -154,6 +155,7 @@ static void on_trouble(const struct drarun_error *err, void *arg)
     struct source *source = arg;
     free(source->trouble);
     source->trouble = err ? strdup(err->text) : NULL;
+    source->refused = err && err->code == EACCES;
     if (err)
         log_note("%s", err->text);
     else
@@ -290,12 +292,22 @@ static bool is_synced(const struct board *board)
     return true;
 }
 
+int board_check(const struct board *board, struct drarun_error *err)
+{
+    for (size_t i = 0; i < KIND_EVENTS; i++)
+        if (board->sources[i].refused && board->sources[i].trouble)
+            return error_kind(err, DRARUN_ERR_CLUSTER, EACCES, "%s", board->sources[i].trouble);
+    return 0;
+}
+
 int board_sync(struct board *board, int64_t ms, struct drarun_error *err)
 {
     int64_t end = clock_ms() + ms;
     while (!is_synced(board)) {
         int64_t left = end - clock_ms();
         const char *trouble = board_trouble(board);
+        if (board_check(board, err) < 0)
+            return -EACCES;
         if (left <= 0)
             return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                               "the job's objects could not be listed within %" PRId64 " s%s%s",

@@ -32,6 +32,8 @@ void board_own(struct board *board, const char *owner_uid);
 
 /* Runs the loop until all that was there is known; -ETIMEDOUT after ms, or why it cannot be. */
 int board_sync(struct board *board, int64_t ms, struct drarun_error *err);
+/* -EACCES when something that the job needs may not be watched, which does not pass by itself. */
+int board_check(const struct board *board, struct drarun_error *err);
 /* Of everything but Events, whose absence is a lack of words alone. Why the cluster cannot be
  * watched now: NULL when it can; borrowed until the loop runs again. */
 const char *board_trouble(const struct board *board);

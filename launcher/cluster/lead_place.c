@@ -193,7 +193,9 @@ int lead_place(struct lead *lead, struct drarun_error *err)
             wait_for_news(lead);
             continue;
         }
-        int rc = lead_decide(lead, 0, err);
+        int rc = board_check(lead->board, err);
+        if (rc == 0)
+            rc = lead_decide(lead, 0, err);
         if (rc == 0)
             rc = act(lead, err);
         if (rc < 0)

@@ -30,13 +30,22 @@ static int code_of(int status, const char *reason)
     return EIO;
 }
 
+/* The server's words name user, verb, resource and namespace; a 403 of quota or admission has
+ * others. */
+static bool is_unauthorized_verb(int status, const char *message)
+{
+    const char *verb = status == 403 ? strstr(message, " cannot ") : NULL;
+    return verb && strstr(verb, " resource \"");
+}
+
 int problem_from_status(int status, const json_t *object, struct drarun_error *err)
 {
     const char *message = value_text_or(object, "message", "");
     const char *cure = status == 401 ? "the server does not know us by these credentials" : "";
     if (*message && strcmp(message, "Unauthorized") != 0)
         return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)),
-                          "%d: %s", status, message);
+                          "%d: %s%s", status, message,
+                          is_unauthorized_verb(status, message) ? ": a Role must allow it" : "");
     return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)), "%d%s%s",
                       status, *cure ? ": " : "", cure);
 }

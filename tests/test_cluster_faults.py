@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a cluster that refuses them or breaks under them: what is said, how soon, and that nothing remains."""
+import json
+import re
+import secrets
+import time
+
+import pytest
+
+from support.build import SLOWER
+from support.cluster_jobs import Running
+
+HERE_AND_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+SLEEP = ["sleep", "1000"]
+DOWN_S = 5
+INFRASTRUCTURE, CLUSTER, SPEC = 70, 69, 65
+
+
+def start(jobs, *options, **spec):
+    """A job whose ranks run."""
+    return Running(jobs, *options, **{"command": SLEEP, **spec}).wait_running()
+
+
+def worker(jobs, index=0):
+    """The pod of a worker."""
+    return jobs.cluster.api.get("v1", "Pod", f"job-w-{index}", jobs.namespace.name)
+
+
+# -- permissions
+
+def rules_but(jobs, group, resource, verb):
+    """Those of the Role that we ship, and what a client adds to it, without one verb."""
+    listed = jobs.drarun("install", "-n", jobs.namespace.name, "--format", "json").ok().out
+    role = next(each for each in json.loads(listed)["items"] if each["kind"] == "Role")
+    rules = role["rules"] + [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+                             {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "watch", "delete"]}]
+    left = []
+    for each in rules:
+        for name in each["resources"]:
+            same = (group, resource) == (each["apiGroups"][0], name)
+            verbs = [v for v in each["verbs"] if not same or v != verb]
+            if verbs:
+                left.append({"apiGroups": each["apiGroups"], "resources": [name], "verbs": verbs})
+    return left
+
+
+NEEDED = [("", "configmaps", "create"), ("", "configmaps", "patch"), ("", "configmaps", "delete"),
+          ("", "secrets", "create"), ("", "pods", "create"), ("", "pods", "watch"), ("batch", "jobs", "watch"),
+          ("coordination.k8s.io", "leases", "create")]
+
+
+@pytest.mark.parametrize("group,resource,verb", NEEDED, ids=[f"{v}-{r}" for _, r, v in NEEDED])
+def test_user_without_a_permission(jobs, group, resource, verb):
+    """The message names verb, resource, namespace and the cure."""
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "most"},
+            "rules": rules_but(jobs, group, resource, verb)}
+    config = jobs.namespace.rbac_user(role)
+    result = jobs.run("--here", env={"KUBECONFIG": str(config)}, command=["true"])
+    assert f'cannot {verb} resource "{resource}"' in result.err, result
+    assert f'in the namespace "{jobs.namespace.name}"' in result.err, result
+    assert "a Role must allow it" in result.err, result
+    if (resource, verb) not in {("configmaps", "patch"), ("configmaps", "delete")}:
+        assert result.rc == CLUSTER, result
+    assert result.seconds < 15 * SLOWER, result
+    if verb == "delete":
+        jobs.cluster.api.delete("v1", "ConfigMap", "job-status", jobs.namespace.name)
+
+
+# -- names
+
+@pytest.mark.parametrize("name,word", [("a" * 64, "63"), ("Job", "lower"), ("a.b", "a.b")])
+def test_impossible_name(jobs, name, word):
+    result = jobs.run("--here", name=name, command=["true"])
+    assert result.rc == SPEC and "metadata.name" in result.err and word in result.err, result
+
+
+@HERE_AND_POD
+def test_two_of_one_name_at_once(jobs, mode):
+    """One runs; the other is told which job is in its way."""
+    started = [Running(jobs, *mode, command=["sleep", "3"]) for _ in range(2)]
+    results = sorted((each.ended() for each in started), key=lambda each: each.rc)
+    assert [each.rc for each in results] == [0, CLUSTER], results
+    assert 'there is a job "job"' in results[1].err and "drarun cancel job" in results[1].err, results[1]
+
+
+# -- what breaks under a job
+
+def test_agent_killed(jobs):
+    job = start(jobs, "--here", workers=2)
+    pod = worker(jobs, 1)
+    node = next(each for each in jobs.cluster.nodes if each.name == pod["spec"]["nodeName"])
+    mine = [pid for pid in node.ok(["sh", "-c", "grep -l drarun-worker /proc/[0-9]*/cmdline | cut -d/ -f3"]).split()
+            if re.search(pod["metadata"]["uid"].replace("-", "[-_]"), node.run(["cat", f"/proc/{pid}/cgroup"]).stdout)]
+    assert mine
+    node.run(["kill", "-9", *mine])  # those that are left: one ends with the other
+    result = job.ended()
+    assert result.rc == INFRASTRUCTURE and "worker 1" in result.err, result
+
+
+STRANGER = """
+import socket, sys
+for first in (b"", b"GET / HTTP/1.1\\r\\n\\r\\n", b"\\x16\\x03\\x01\\x02\\x00" + b"\\xff" * 600, bytes(65536)):
+    with socket.create_connection((sys.argv[1], 7173), 5) as s:
+        s.settimeout(10)
+        try:
+            s.sendall(first)
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(4096): pass
+        except OSError:
+            pass
+"""
+
+
+def test_strangers_at_an_agents_port(jobs, tmp_path):
+    """Without the key, and with another job's: they get nothing, and the job does not notice."""
+    key = tmp_path / "other.key"
+    key.touch(mode=0o600)
+    key.write_text(secrets.token_hex(32) + "\n")
+    job = start(jobs, "--here", workers=2, command=["sh", "-c", "sleep 4; echo $RANK done"])
+    ip = worker(jobs, 0)["status"]["podIP"]
+    ran = jobs.cluster.in_ns(["python3", "-c", STRANGER, ip])
+    assert ran.returncode == 0, ran
+    other = jobs.drarun("run", "--agents", f"{ip}:7173", "--key-file", key, "--start-timeout", "3s", "echo", "mine",
+                        under=jobs.cluster.under)
+    assert other.rc == INFRASTRUCTURE and other.out == "" and ip in other.err, other
+    result = job.ended()
+    assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
+
+
+def test_api_server_down_while_ranks_run(jobs):
+    """The ranks do not need it; the end is told once it is back."""
+    job = start(jobs, "--here", workers=2, command=["sh", "-c", "sleep 3; echo $RANK done"])
+    jobs.cluster.apiserver.kill()
+    time.sleep(DOWN_S)
+    jobs.cluster.apiserver.start()
+    jobs.cluster.plane.wait_ready()
+    result = job.ended()
+    assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
