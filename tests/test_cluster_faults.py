@@ -13,6 +13,7 @@ from support.cluster_jobs import Running
 HERE_AND_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 SLEEP = ["sleep", "1000"]
 DOWN_S = 5
+COLLECTED_S = 60  # the garbage collector looks for a new API server with pauses of its own
 INFRASTRUCTURE, CLUSTER, SPEC = 70, 69, 65
 
 
@@ -136,3 +137,4 @@ def test_api_server_down_while_ranks_run(jobs):
     jobs.cluster.plane.wait_ready()
     result = job.ended()
     assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
+    assert not jobs.namespace.leftovers(COLLECTED_S)
