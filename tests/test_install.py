@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Install, uninstall and the Debian package."""
+import json
 import os
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.plain("what is installed is a plain build")
 FILES = {
     "bin/drarun",
     "bin/drarun-worker",
+    "libexec/drarun/drarun-cluster",
     "libexec/drarun/drarun-remote",
     "share/bash-completion/completions/drarun",
     "share/doc/drarun/LICENSE",
@@ -75,6 +78,24 @@ def test_installed_programs_run(staged, examples, tmp_path):
     finally:
         runner.close()
         moved.rename(staged)
+
+
+def test_image(source, build, tmp_path):
+    """scripts/image packs what the tests' clusters run (tests/support/cluster/image.py)."""
+    file = tmp_path / "drarun.tar"
+    run = subprocess.run([source / "scripts/image", "localhost/drarun:1", file], capture_output=True, text=True,
+                         env={**os.environ, "DRARUN_BUILD": str(build)})
+    assert run.returncode == 0 and "localhost/drarun:1" in run.stdout, run
+    with tarfile.open(file) as tar:
+        index = json.load(tar.extractfile("index.json"))["manifests"][0]
+        manifest = json.load(tar.extractfile(f"blobs/{index['digest'].replace(':', '/')}"))
+        layer = tar.extractfile(f"blobs/{manifest['layers'][0]['digest'].replace(':', '/')}")
+        names = set(tarfile.open(fileobj=layer).getnames())
+    assert {"./bin/drarun", "./bin/drarun-worker", "./libexec/drarun/drarun-cluster", "./tmp"} <= names
+    assert any("libcurl" in name for name in names)
+    missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,
+                             env={**os.environ, "DRARUN_BUILD": str(tmp_path)})
+    assert missing.returncode == 1 and "build first" in missing.stderr
 
 
 def test_agent_is_static(staged):

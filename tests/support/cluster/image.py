@@ -5,11 +5,11 @@ import contextlib
 import fcntl
 import functools
 import hashlib
-import io
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -19,6 +19,10 @@ import pytest
 from .api import wait
 from .daemon import Daemon
 from ..build import BUILD, SOURCE
+
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import oci_image  # noqa: E402
+from oci_image import copied  # noqa: E402
 
 IMPORT = ["-n", "k8s.io", "images", "import", "--local"]  # of ctr
 IMPORT_S = 120
@@ -59,7 +63,7 @@ def pack(name, root, config=None, base=None):
         if packed.exists():
             os.utime(packed)
         else:
-            _pack(name, root, config, packed, _layers(base) if base else [])
+            oci_image.write(packed, name, root, config, _layers(base) if base else [])
             for old in _oldest("*.tar"):
                 old.unlink()
     return packed
@@ -144,47 +148,6 @@ def _layers(packed):
         return read(index["manifests"][0]["digest"])["layers"]
 
 
-def _pack(name, root, config, packed, below):
-    with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
-        layer = Path(work) / "layer"
-        subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-                        "--mtime=@0", "-cf", layer, "."], check=True)
-        with open(layer, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        layers = [*below, {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{digest}",
-                           "size": layer.stat().st_size}]
-        blobs = {}
-
-        def put(content):
-            found = hashlib.sha256(content).hexdigest()
-            blobs[found] = content
-            return {"digest": f"sha256:{found}", "size": len(content)}
-        oci = "application/vnd.oci.image"
-        machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
-        about = put(json.dumps({"architecture": machine, "os": "linux", "config": config, "rootfs": {
-            "type": "layers", "diff_ids": [each["digest"] for each in layers]}}).encode())
-        manifest = put(json.dumps({
-            "schemaVersion": 2, "mediaType": f"{oci}.manifest.v1+json",
-            "config": {"mediaType": f"{oci}.config.v1+json", **about}, "layers": layers}).encode())
-        index = {"schemaVersion": 2, "manifests": [{
-            "mediaType": f"{oci}.manifest.v1+json", **manifest, "annotations": {
-                "io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}]}
-        made = Path(work) / "image.tar"
-        with tarfile.open(made, "w", format=tarfile.GNU_FORMAT) as tar:
-            _add(tar, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-            _add(tar, "index.json", json.dumps(index).encode())
-            for found, content in blobs.items():
-                _add(tar, f"blobs/sha256/{found}", content)
-            tar.add(layer, f"blobs/sha256/{digest}")
-        made.rename(packed)
-
-
-def _add(tar, name, content):
-    info = tarfile.TarInfo(name)
-    info.size = len(content)
-    tar.addfile(info, io.BytesIO(content))
-
-
 @functools.cache
 def fetched_root(name):
     """The directory of a root that scripts/fetch-roots has in the cache or fetches."""
@@ -192,29 +155,6 @@ def fetched_root(name):
     if run.returncode != 0:
         pytest.skip(f"scripts/fetch-roots {name}: {run.stderr.strip()[-300:]}")
     return Path(run.stdout.split()[1])
-
-
-def copied(files):
-    """A directory that holds {path: file}, with the libraries that the files need; the caller removes it."""
-    root = Path(tempfile.mkdtemp(prefix="dt-image-", dir="/tmp"))
-    root.chmod(0o755)
-    for path, file in files.items():
-        there = root / path.lstrip("/")
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(file, there)
-    return root
-
-
-def libraries(programs):
-    """{path: path} of the shared libraries, the loader among them, that these programs are linked with."""
-    found = {}
-    for program in programs:
-        run = subprocess.run(["ldd", program], capture_output=True, text=True)
-        for line in run.stdout.splitlines():
-            words = [word for word in line.split() if word.startswith("/")]
-            if run.returncode == 0 and words:
-                found[words[0]] = words[0]
-    return found
 
 
 def image(name, programs):
@@ -225,12 +165,7 @@ def image(name, programs):
     elif name == "distroless":  # one static program and nothing else, no shell, no /etc
         root, config = copied({"/busybox": shutil.which("busybox")}), {"Entrypoint": ["/busybox"]}
     elif name == "drarun":  # what an image volume or an init container brings, and the launcher
-        ours = {f"/{path.relative_to(BUILD)}": path for path in (
-            BUILD / "bin/drarun", BUILD / "bin/drarun-worker", *(BUILD / "libexec/drarun").glob("*")) if path.is_file()}
-        root = copied({**libraries(ours.values()), **ours})
-        (root / "tmp").mkdir()
-        (root / "tmp").chmod(0o1777)
-        config = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
+        root, config = oci_image.drarun(BUILD), oci_image.DRARUN
     elif name in ("busybox", "bookworm", "trixie", "sid", "mpi"):
         return pack(full, fetched_root(name))
     else:
