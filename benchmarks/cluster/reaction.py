@@ -76,8 +76,9 @@ def node_loss(bed, report, scale):
     values = []
     for _ in range(scale.losses):
         with bed.namespace() as namespace:
-            process = bed.start(namespace, {"workers": 2, "image": BUSYBOX, "command": ["sleep", "1000"], "template": {
-                "spec": {"topologySpreadConstraints": SPREAD}}}, "--here")
+            process = bed.start(namespace, {"workers": 2, "template": {"spec": {
+                "topologySpreadConstraints": SPREAD, "containers": [
+                    {"name": "main", "image": BUSYBOX, "command": ["sleep", "1000"]}]}}}, "--here")
             bed.cluster.wait("the ranks do not run", lambda: running(bed, namespace), 60)
             node = bed.cluster.node(1)
             node.kill()
