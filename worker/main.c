@@ -263,6 +263,7 @@ static int run_agent(struct guard *guard, void *arg)
 #ifdef DRARUN_LEAK_CHECK
     prctl(PR_SET_DUMPABLE, 1); /* its thread looks at this one */
     agent_free(agent);
+    event_base_loop(base, EVLOOP_NONBLOCK); /* libevent's own finalizers, as of bufferevents */
     event_base_free(base);
     if (__lsan_do_recoverable_leak_check()) /* _exit does without it */
         return 70;

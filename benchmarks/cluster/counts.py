@@ -24,11 +24,18 @@ def count(bed, spec):
         bed.install(namespace)
         mark = bed.audit.mark()
         outcome = bed.run(namespace, spec)
+        # the launcher tells the end before it cleans up
+        bed.cluster.wait("the launcher does not end", lambda: ended(bed, namespace), 60, 0.1)
         found = collections.defaultdict(collections.Counter)
         for each in bed.audit.requests(since=mark, agent=OURS):
             if each.namespace in ("", namespace) and not (each.resource in UNCOUNTED and each.verb in WRITES):
                 found["launcher" if each.user.startswith("system:serviceaccount:") else "client"][each.verb] += 1
         return found, "" if outcome.status == 0 else f"status {outcome.status}: {outcome.err[-300:]}"
+
+
+def ended(bed, namespace):
+    job = bed.api.get("batch/v1", "Job", "job", namespace)
+    return job and any(each["type"] in ("Complete", "Failed") for each in job.get("status", {}).get("conditions", ()))
 
 
 def words(counter):
