@@ -5,7 +5,15 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include "launcher/options.h"
+
+/* --help of a verb whose options struct has a `bool help`. */
+#define VERB_HELP_OPTION(type)                                                                     \
+    {                                                                                              \
+        .name = "help", .letter = 'h', .group = "Others", .kind = OPTION_FLAG,                     \
+        .offset = offsetof(type, help), .help = "show this"                                        \
+    }
 
 struct verb {
     const char *name;

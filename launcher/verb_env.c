@@ -107,12 +107,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, explain),
      .help = "with rule, fact, reason and source of each variable"},
-    {.name = "help",
-     .letter = 'h',
-     .group = "Others",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct options, help),
-     .help = "show this"},
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 

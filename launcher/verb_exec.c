@@ -33,12 +33,7 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, tty),
      .help = "it gets a terminal; without a command, a shell"},
     CLUSTER_OPTIONS(struct options),
-    {.name = "help",
-     .letter = 'h',
-     .group = "Others",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct options, help),
-     .help = "show this"},
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 

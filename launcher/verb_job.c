@@ -29,12 +29,6 @@ static const char shown[] = "What is shown";
         .group = shown, .kind = OPTION_TEXT, .offset = FIELD(output),                              \
         .help = "text (default) or json"                                                           \
     }
-#define HELP_OPTION                                                                                \
-    {                                                                                              \
-        .name = "help", .letter = 'h', .group = "Others", .kind = OPTION_FLAG,                     \
-        .offset = FIELD(help), .help = "show this"                                                 \
-    }
-
 static int set_rank(void *target, const char *word, const char *value, struct drarun_error *err)
 {
     struct options *options = target;
@@ -45,9 +39,10 @@ static int set_rank(void *target, const char *word, const char *value, struct dr
     return rc;
 }
 
-static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options), HELP_OPTION};
+static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options),
+                                                VERB_HELP_OPTION(struct options)};
 static const struct option_spec status_list[] = {OUTPUT_OPTION, CLUSTER_OPTIONS(struct options),
-                                                 HELP_OPTION};
+                                                 VERB_HELP_OPTION(struct options)};
 static const struct option_spec list_list[] = {
     {.name = "all-namespaces",
      .letter = 'A',
@@ -57,7 +52,7 @@ static const struct option_spec list_list[] = {
      .help = "jobs of all namespaces"},
     OUTPUT_OPTION,
     CLUSTER_OPTIONS(struct options),
-    HELP_OPTION,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_spec logs_list[] = {
     {.name = "follow",
@@ -73,7 +68,7 @@ static const struct option_spec logs_list[] = {
      .set = set_rank,
      .help = "of this rank alone (default: of all)"},
     CLUSTER_OPTIONS(struct options),
-    HELP_OPTION,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_spec wait_list[] = {
     {.name = "timeout",
@@ -83,7 +78,7 @@ static const struct option_spec wait_list[] = {
      .offset = FIELD(job.timeout_ms),
      .help = "give up with 124 after this (default: never)"},
     CLUSTER_OPTIONS(struct options),
-    HELP_OPTION,
+    VERB_HELP_OPTION(struct options),
 };
 
 #define TABLE(list)                                                                                \

@@ -103,12 +103,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, format),
      .help = "yaml (default): a document each; json: one List"},
-    {.name = "help",
-     .letter = 'h',
-     .group = "Others",
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct options, help),
-     .help = "show this"},
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from support.cluster.machines import RDMA, claimed, value_of, without_pairs, without_rdma
+from support.cluster.machines import RDMA, claimed, shown, value_of, without_pairs, without_rdma
 
 GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
@@ -14,15 +14,6 @@ SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infi
 @pytest.fixture
 def jobs(machines, jobs):
     return jobs
-
-
-def shown(out):
-    """By rank: what SHOW printed."""
-    ranks = {}
-    for line in out.splitlines():
-        rank, _, text = line.partition(" ")
-        ranks.setdefault(int(rank), []).append(text)
-    return ranks
 
 
 def planned(jobs, spec):

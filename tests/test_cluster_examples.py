@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from support.cluster.devices import device_class
-from support.cluster.machines import Machines
+from support.cluster.machines import Machines, shown
 from support.cluster_jobs import Running
 
 MACHINE = "a4-highgpu-8g"
@@ -45,15 +45,6 @@ def spec_of(source, name, workers):
     else:
         spec.update(image="localhost/busybox:1", command=SHOW)
     return spec
-
-
-def shown(out):
-    """By rank: what SHOW printed."""
-    ranks = {}
-    for line in out.splitlines():
-        rank, _, text = line.partition(" ")
-        ranks.setdefault(int(rank), []).append(text)
-    return ranks
 
 
 class Rank:

@@ -91,7 +91,7 @@ def test_a_slow_reader_slows_the_ranks(drarun):
     time.sleep(1)
     ours = [pid for pid, line in job.processes().items() if "drarun" in line]
     size = 0
-    while size < 999_000_000:
+    while size < 900_000_000:  # the rest is more than all may hold: they are there yet
         size += len(job.process.stdout.read(1 << 20))
     assert max(memory(pid) for pid in ours) < 16 * 1024, "KiB: output piles up"
     size += len(job.process.stdout.read())

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/proctree.h"
 #include "lib/base/strlist.h"
 
 #define ENVIRONMENT_MAX ((size_t)8 << 20)
@@ -28,21 +28,6 @@ static int read_environment(pid_t pid, struct strlist *env)
             strlist_add(env, text.data + at);
     buf_done(&text);
     return rc < 0 ? rc : env->failed ? -ENOMEM : 0;
-}
-
-static pid_t parent_of(pid_t pid)
-{
-    char path[64];
-    struct buf text = BUF_INIT;
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    /* the name, in parentheses, may hold anything */
-    const char *end =
-        file_read(AT_FDCWD, path, 4096, &text, NULL) == 0 ? strrchr(text.data, ')') : NULL;
-    if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-        parent = 0;
-    buf_done(&text);
-    return parent;
 }
 
 static bool is_of_rank(pid_t pid, const char *rank)
@@ -63,7 +48,7 @@ static pid_t find_rank(uint32_t rank)
     snprintf(text, sizeof text, "%" PRIu32, rank);
     while (proc && (entry = readdir(proc))) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (pid > 0 && is_of_rank(pid, text) && !is_of_rank(parent_of(pid), text))
+        if (pid > 0 && is_of_rank(pid, text) && !is_of_rank(proctree_parent(pid), text))
             return pid;
     }
     return 0;

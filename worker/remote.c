@@ -427,8 +427,8 @@ void remote_environment(const struct remote *remote, struct strlist *env)
     } table[] = {
         {"DRARUN_REMOTE", "/" SOCKET_NAME},
         {"DRARUN_HOSTFILE", "/hosts"},
-        /* Open MPI 4, Open MPI 5 (PRRTE) */
-        /* Open MPI 4's daemons look for it too, where it has another path, and use none */
+        /* Open MPI 4, whose daemons look for it too, where it has another path, and use none; Open
+         * MPI 5 (PRRTE) */
         {"OMPI_MCA_plm_rsh_agent", "/drarun-rsh:/bin/sh"},
         {"OMPI_MCA_orte_default_hostfile", "/hosts"},
         {"PRTE_MCA_plm_ssh_agent", "/drarun-rsh"},

@@ -42,7 +42,7 @@ class Times:
     """One job's. pods: from its owner's creation to the last pod's, s; seen: to all allocated, in the launcher's
     words; scheduler: to the last allocation that was written."""
 
-    def __init__(self, requests, began, seen, memory):
+    def __init__(self, requests, seen, memory):
         ours = [each for each in requests if each.agent.startswith(OURS)]
         owner = min(each.received for each in ours if each.verb == "create")
         made = [each.answered for each in requests if each.verb == "create" and each.resource == "pods" and
@@ -63,7 +63,7 @@ def one(cluster, workers, claims, name):
                                     "spec": spec(workers, claims)}))
         env = {**DRARUN.environment(), "KUBECONFIG": str(cluster.kubeconfig(namespace=namespace.name)),
                "DRARUN_IMAGE": "localhost/drarun:1"}
-        mark, began = cluster.audit.mark(), time.time()
+        mark = cluster.audit.mark()
         process = subprocess.Popen([*cluster.under, DRARUN.program(), "run", "--here", path], env=env, text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
@@ -73,7 +73,7 @@ def one(cluster, workers, claims, name):
         finally:
             process.terminate()
             process.communicate(timeout=300)
-        return Times(cluster.audit.requests(since=mark, namespace=namespace.name), began, seen, memory)
+        return Times(cluster.audit.requests(since=mark, namespace=namespace.name), seen, memory)
 
 
 def run(_, report, scale):

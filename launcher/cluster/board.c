@@ -227,7 +227,7 @@ static int watch_all(struct board *board, bool events, struct drarun_error *err)
     int rc = watch(board, KIND_PODS, &kube_pods, selector, NULL, err);
     if (rc == 0 && claims_wanted(board->spec)) {
         board->claims = kube_resource_claims;
-        board->claims.version = strchr(claims_api_version(board->cluster->api), '/') + 1;
+        board->claims.version = cluster_claims_version(board->cluster);
         rc = watch(board, KIND_CLAIMS, &board->claims, selector, NULL, err);
     }
     if (rc == 0)

@@ -209,6 +209,11 @@ static enum claims_api claims_served(const struct kube_served *served)
     return 0;
 }
 
+const char *cluster_claims_version(const struct cluster *cluster)
+{
+    return strchr(claims_api_version(cluster->api), '/') + 1;
+}
+
 /* Image volumes are served by every API server from 1.33, but pods may use them where the gate of
  * that name is on: by default from IMAGE_VOLUME_MINOR. */
 static int ask_version(struct cluster *cluster, struct cluster_read *read, struct drarun_error *err)

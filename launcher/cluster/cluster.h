@@ -34,6 +34,10 @@ void cluster_turn(struct cluster *cluster, int64_t ms);
 /* Asks what is served; runs the loop until the answer is there. */
 int cluster_discover(struct cluster *cluster, struct drarun_error *err);
 
+/* Of resource.k8s.io, "v1", where it is served: what kube_resource_claims and its like are asked
+ * for by. */
+const char *cluster_claims_version(const struct cluster *cluster);
+
 /* One call, with the loop run until its answer is there (kube_call.h has the deadline). The
  * callbacks of others run meanwhile. ret_body may be NULL; the caller owns it. Errors as
  * kube_call_fn's. */

@@ -98,8 +98,7 @@ static int describe(struct item *item, json_t *manifest, struct drarun_error *er
     const struct kube_resource *served = found;
     if (strcmp(kind, "ResourceClaim") == 0 || strcmp(kind, "ResourceClaimTemplate") == 0) {
         item->resource = *found;
-        item->resource.version = claims_api_version(item->batch->cluster->api);
-        item->resource.version = strchr(item->resource.version, '/') + 1;
+        item->resource.version = cluster_claims_version(item->batch->cluster);
         served = &item->resource;
     }
     item->name = strdup(kube_name(manifest));
@@ -448,7 +447,7 @@ int delete_workers(struct cluster *cluster, const struct job_spec *spec, const c
     bool claimed = claims_wanted(spec);
     snprintf(name, sizeof name, "%s-w", spec->name);
     if (claimed)
-        claims.version = templates.version = strchr(claims_api_version(cluster->api), '/') + 1;
+        claims.version = templates.version = cluster_claims_version(cluster);
     if (spec->claims == SPEC_CLAIMS_TEMPLATE) {
         int rc = delete_named(cluster, &kube_jobs, namespace, name, NULL, err);
         return rc < 0 || !claimed ? rc

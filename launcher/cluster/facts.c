@@ -76,7 +76,7 @@ int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_e
         return error_set(err, ENOMEM, "out of memory");
     facts->cluster = cluster;
     facts->slice_resource = kube_resource_slices;
-    facts->slice_resource.version = strchr(claims_api_version(cluster->api), '/') + 1;
+    facts->slice_resource.version = cluster_claims_version(cluster);
     const struct kube_target target = {.resource = &facts->slice_resource};
     int rc = kube_list(cluster->client, &target, NULL, on_slices, facts, &facts->slices_call, err);
     if (rc == 0)

@@ -74,7 +74,7 @@ static int list(struct forecast *f, const struct kube_resource *kind, const char
     const struct kube_target target = {.resource = &resource, .namespace_ = namespace};
     CLEANUP(json_decrefp) json_t *body = NULL;
     if (kind != &taint_rules && kind != &kube_nodes)
-        resource.version = strchr(claims_api_version(f->cluster->api), '/') + 1;
+        resource.version = cluster_claims_version(f->cluster);
     int rc = cluster_list(f->cluster, &target, NULL, &body, err);
     if (rc < 0)
         return rc;

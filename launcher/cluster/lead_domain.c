@@ -53,7 +53,7 @@ int lead_read_channels(struct lead *lead, struct drarun_error *err)
     CLEANUP(json_decrefp) json_t *body = NULL;
     if (!lead->spec->compute_domain || !lead->cluster->api)
         return 0;
-    resource.version = strchr(claims_api_version(lead->cluster->api), '/') + 1;
+    resource.version = cluster_claims_version(lead->cluster);
     int rc = cluster_list(lead->cluster, &target, NULL, &body, err);
     if (rc < 0)
         return error_prefix(err, "the channels of the compute domain");

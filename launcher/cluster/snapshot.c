@@ -26,7 +26,7 @@ static bool find(const struct cluster *cluster, const char *kind,
             continue;
         *ret_resource = *known[i].resource;
         if (strcmp(ret_resource->group, "resource.k8s.io") == 0)
-            ret_resource->version = strchr(claims_api_version(cluster->api), '/') + 1;
+            ret_resource->version = cluster_claims_version(cluster);
         return true;
     }
     return false;

@@ -41,6 +41,14 @@ static pid_t read_parent(int proc, const char *pid_name)
     return parent;
 }
 
+pid_t proctree_parent(pid_t pid)
+{
+    char name[24];
+    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(name, sizeof name, "%d", (int)pid);
+    return proc < 0 ? -1 : read_parent(proc, name);
+}
+
 static struct process *read_processes(size_t *ret_count)
 {
     cleanup_dir DIR *dir = opendir("/proc");

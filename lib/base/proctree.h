@@ -16,4 +16,7 @@ int proctree_adopt_orphans(void);
  * how many were signalled. Reads /proc; without it nothing is signalled. */
 size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg);
 
+/* The parent of a process; -1 when it is gone, or not to be seen. */
+pid_t proctree_parent(pid_t pid);
+
 #endif

@@ -20,6 +20,7 @@
 #define MESSAGE_MAX ((uint64_t)4 << 20)
 #define CLOSE_CHANNEL 255 /* v5: the byte after it names the channel */
 #define PIECE 16384u
+#define TURN_MAX (256u * 1024) /* bytes that one turn of the loop reads and hands on */
 
 struct kube_socket {
     struct kube_client *client;
@@ -35,6 +36,7 @@ struct kube_socket {
     struct buf in;                  /* what came with or after the head and is not yet read */
     struct buf inbox;               /* whole messages: a length and that many bytes, each */
     wslay_event_context_ptr frames; /* NULL: not open yet */
+    size_t turn;                    /* bytes that this turn of the loop may still read */
     bool at_end;                    /* of what the server sends */
     bool sending;
     bool *gone; /* set when a callback frees us */
@@ -64,15 +66,23 @@ static ssize_t take_bytes(wslay_event_context_ptr frames, uint8_t *bytes, size_t
 {
     struct kube_socket *s = arg;
     (void)flags;
+    if (s->turn == 0) { /* what has come is handed on first: we hold no more than that */
+        wslay_event_set_error(frames, WSLAY_ERR_WOULDBLOCK);
+        return -1;
+    }
+    length = length < s->turn ? length : s->turn;
     if (s->in.len > 0) {
         size_t n = length < s->in.len ? length : s->in.len;
         memcpy(bytes, s->in.data, n);
         buf_consume(&s->in, n);
+        s->turn -= n;
         return (ssize_t)n;
     }
     ssize_t n = exchange_read(s->exchange, bytes, length);
-    if (n > 0)
+    if (n > 0) {
+        s->turn -= (size_t)n;
         return n;
+    }
     s->at_end = n == 0;
     wslay_event_set_error(frames, n == -EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
     return -1;
@@ -147,6 +157,7 @@ static void want_writable(struct kube_socket *s)
 
 static void read_frames(struct kube_socket *s)
 {
+    s->turn = TURN_MAX;
     int rc = wslay_event_recv(s->frames);
     bool whole = !s->inbox.failed;
     if (!deliver(s))
@@ -156,6 +167,8 @@ static void read_frames(struct kube_socket *s)
     } else if (rc != 0 || s->at_end || !whole) {
         lost(s);
     } else {
+        if (s->turn == 0) /* more may lie in TLS, where the descriptor does not show it */
+            event_active(s->readable, EV_READ, 0);
         want_writable(s);
     }
 }
@@ -204,10 +217,11 @@ static void read_head(struct kube_socket *s)
 {
     struct drarun_error err = {0};
     char piece[PIECE];
-    ssize_t n;
-    while ((n = exchange_read(s->exchange, piece, sizeof piece)) > 0)
+    ssize_t n = 1;
+    while (s->in.len < UPGRADE_HEAD_MAX &&
+           (n = exchange_read(s->exchange, piece, sizeof piece)) > 0)
         buf_add(&s->in, piece, (size_t)n);
-    s->at_end = n != -EAGAIN;
+    s->at_end = n <= 0 && n != -EAGAIN;
     if (s->answer.status == 0) {
         int rc = upgrade_read(&s->upgrade, s->in.data, s->in.len, &s->answer, &err);
         if (rc < 0) {

@@ -135,3 +135,12 @@ def claimed(gpus=2, nics=2, selector=PAIRED, **more):
     """spec.devices of a job."""
     return {"gpus": {"count": gpus, "class": "gpu.nvidia.com"},
             "nics": {"count": nics, "class": "dranet", "selector": selector}, **more}
+
+
+def shown(out):
+    """By rank: the lines that it printed behind its number."""
+    ranks = {}
+    for line in out.splitlines():
+        rank, _, text = line.partition(" ")
+        ranks.setdefault(int(rank), []).append(text)
+    return ranks
