@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The devices of a node, as a list. */
+#ifndef DRARUN_PLUGIN_DISCOVER_NODE_DEVICES_H
+#define DRARUN_PLUGIN_DISCOVER_NODE_DEVICES_H
+
+#include "lib/base/strlist.h"
+#include "plugin/discover/node_device.h"
+
+struct node_devices {
+    struct node_device *list; /* GPUs by address, then NICs by address, then those without */
+    size_t count;
+    struct strlist warnings; /* what was left out as broken or hostile, a line each */
+};
+
+#define NODE_DEVICES_INIT {0}
+
+/* A zeroed device at the end; NULL: out of memory. Pointers into the list end with it. */
+struct node_device *node_devices_add(struct node_devices *devices);
+void node_devices_done(struct node_devices *devices);
+
+/* By slice name, in the driver's devices; NULL: no such. */
+const struct node_device *node_devices_find(const struct node_devices *devices, const char *driver,
+                                            const char *name);
+
+#endif
