@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# drarun_python_test(FILE LABEL SECONDS): tests/FILE.py under pytest as the ctest test LABEL.FILE. What
-# the single cases did goes to tests/report/FILE.xml in the build tree, where scripts/test reads it.
+# drarun_python_test(FILE LABEL SECONDS [LABEL...]): tests/FILE.py under pytest as the ctest test
+# LABEL.FILE. What the single cases did goes to tests/report/FILE.xml in the build tree, where
+# scripts/test reads it. Of the labels `node` and `bed` two run at a time, as they mostly wait; others alone.
 include_guard(GLOBAL)
 
 # Debian's own, which has Debian's pytest; not the first one in PATH
@@ -29,6 +30,9 @@ function(drarun_python_test file label seconds)
             --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
-    LABELS ${label} TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
+    LABELS "${label};${ARGN}" TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
+  if(NOT label MATCHES "^(bed|node)$")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
 endfunction()

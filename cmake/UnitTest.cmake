@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# drarun_unit_test(NAME SOURCE LIBRARY...): a cmocka program beside its module, label "unit".
+# drarun_unit_test(NAME SOURCE LIBRARY...): a cmocka program beside its module, labels "unit" and
+# the module's folder.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
@@ -8,5 +9,6 @@ function(drarun_unit_test name source)
   target_link_libraries(${name} PRIVATE ${ARGN} drarun_options PkgConfig::CMOCKA)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
+  file(RELATIVE_PATH module ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${module}" TIMEOUT 120)
 endfunction()
