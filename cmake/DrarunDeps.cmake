@@ -5,6 +5,7 @@
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
+#   drarun::nghttp2       likewise; absent in a cross build
 #   drarun::curl          libcurl, shared; absent in a cross build
 #   drarun::wslay         WebSocket frames, shared; absent in a cross build
 #   drarun::pmix_server   libpmix 5.0.7 from scripts/fetch-pmix; always its archive, since the .so
@@ -65,6 +66,9 @@ drarun_library(event_openssl event_openssl event2/bufferevent_ssl.h drarun::even
 drarun_library(protobufc protobuf-c protobuf-c/protobuf-c.h)
 drarun_library(jansson jansson jansson.h)
 drarun_library(yaml yaml yaml.h)
+if(NOT CMAKE_CROSSCOMPILING) # drarun-plugin alone, which is not cross-built
+  drarun_library(nghttp2 nghttp2 nghttp2/nghttp2.h)
+endif()
 drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)

@@ -23,6 +23,7 @@ func main() {
 		"dra-driver":     draDriver,
 		"dra-netdev":     draNetdev,
 		"fake-kubelet":   fakeKubelet,
+		"kubelet-calls":  kubeletCalls,
 	}
 	name := filepath.Base(os.Args[0])
 	command := commands[name]
