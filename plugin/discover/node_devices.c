@@ -6,23 +6,36 @@
 
 struct node_device *node_devices_add(struct node_devices *devices)
 {
-    size_t count = devices->count;
-    if ((count & (count - 1)) == 0) { /* full at 0 and each power of two */
-        struct node_device *more =
-            realloc(devices->list, (count ? count * 2 : 1) * sizeof *devices->list);
+    if (devices->count == devices->cap) {
+        size_t cap = devices->cap ? devices->cap * 2 : 16;
+        struct node_device *more = realloc(devices->list, cap * sizeof *more);
         if (!more)
             return NULL;
         devices->list = more;
+        devices->cap = cap;
     }
     struct node_device *device = &devices->list[devices->count++];
     *device = (struct node_device){0};
     return device;
 }
 
+void node_devices_cut(struct node_devices *devices, size_t index)
+{
+    while (devices->count > index)
+        free(devices->list[--devices->count].rdma.gids);
+}
+
+void node_devices_remove(struct node_devices *devices, size_t index)
+{
+    struct node_device *at = &devices->list[index];
+    free(at->rdma.gids);
+    memmove(at, at + 1, (devices->count - index - 1) * sizeof *at);
+    devices->count--;
+}
+
 void node_devices_done(struct node_devices *devices)
 {
-    for (size_t i = 0; i < devices->count; i++)
-        free(devices->list[i].rdma.gids);
+    node_devices_cut(devices, 0);
     free(devices->list);
     strlist_done(&devices->warnings);
     *devices = (struct node_devices)NODE_DEVICES_INIT;

@@ -8,7 +8,7 @@
 
 struct node_devices {
     struct node_device *list; /* GPUs by address, then NICs by address, then those without */
-    size_t count;
+    size_t count, cap;
     struct strlist warnings; /* what was left out as broken or hostile, a line each */
 };
 
@@ -16,6 +16,10 @@ struct node_devices {
 
 /* A zeroed device at the end; NULL: out of memory. Pointers into the list end with it. */
 struct node_device *node_devices_add(struct node_devices *devices);
+/* Drops those from index on. */
+void node_devices_cut(struct node_devices *devices, size_t index);
+/* Drops one, keeping the order. */
+void node_devices_remove(struct node_devices *devices, size_t index);
 void node_devices_done(struct node_devices *devices);
 
 /* By slice name, in the driver's devices; NULL: no such. */

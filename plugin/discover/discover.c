@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/discover/discover.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "plugin/discover/discover_private.h"
+#include "plugin/discover/select.h"
+
+int discover_nomem(struct discovery *d)
+{
+    return error_set(d->err, ENOMEM, "discovery: out of memory");
+}
+
+void discover_warn(struct discovery *d, const char *format, ...)
+{
+    char line[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    for (char *p = line; *p; p++)
+        if (iscntrl((unsigned char)*p) || (unsigned char)*p > 0x7e)
+            *p = '?';
+    if (d->devices->warnings.count < TOPO_WARNINGS_MAX)
+        strlist_add(&d->devices->warnings, line);
+}
+
+/* "pci-0000-8f-00-0" for a NIC, which is DraNet's name; "gpu-0000-8f-00-0". */
+static void name_by_address(struct node_device *device)
+{
+    snprintf(device->name, sizeof device->name, "%s-%s",
+             device->kind == NODE_DEVICE_NIC ? "pci" : "gpu", device->pci.bus_id);
+    for (char *p = device->name; *p; p++)
+        if (*p == ':' || *p == '.')
+            *p = '-';
+}
+
+struct node_device *discover_add(struct discovery *d, enum node_device_kind kind, size_t pci)
+{
+    struct node_device *device = node_devices_add(d->devices);
+    if (!device) {
+        discover_nomem(d);
+        return NULL;
+    }
+    device->kind = kind;
+    device->rail = -1;
+    pci_facts_read(d, pci, &device->pci);
+    if (device->pci.known)
+        name_by_address(device);
+    return device;
+}
+
+static int discover_all(struct discovery *d)
+{
+    int rc = discover_gpus(d);
+    if (rc == 0)
+        rc = discover_nics(d);
+    if (rc < 0)
+        return rc;
+    discover_rails(d->devices);
+    return select_devices(d->source->config, d->devices, d->err);
+}
+
+static int with_host(struct discovery *d, struct topo_host *host)
+{
+    struct host_use use = {0};
+    const struct host_use_source source = {
+        .root = d->root,
+        .live = d->source->root < 0,
+        .host = host,
+        .uplinks = &d->source->config->uplinks,
+        .addresses = d->source->addresses,
+    };
+    d->host = host;
+    strlist_add_all(&d->devices->warnings, host->warnings.items);
+    int rc = host_use_read(&source, &use, d->err);
+    d->use = &use;
+    if (rc == 0)
+        rc = discover_all(d);
+    if (rc == 0 && d->devices->warnings.failed)
+        rc = discover_nomem(d);
+    host_use_done(&use);
+    return rc;
+}
+
+int discover(const struct discover_source *source, struct node_devices *ret_devices,
+             struct drarun_error *err)
+{
+    struct node_devices devices = NODE_DEVICES_INIT;
+    struct topo_host host;
+    cleanup_close int slash = -1;
+    if (source->root < 0) {
+        slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (slash < 0)
+            return error_set(err, errno, "open /: %s", strerror(errno));
+    }
+    int root = source->root < 0 ? slash : source->root;
+    int rc = host_read(root, &host, err);
+    if (rc < 0)
+        return rc;
+    struct discovery d = {.source = source, .root = root, .devices = &devices, .err = err};
+    rc = with_host(&d, &host);
+    host_done(&host);
+    if (rc < 0)
+        node_devices_done(&devices);
+    else
+        *ret_devices = devices;
+    return rc;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/topo/root.h"
+#include "plugin/discover/discover_private.h"
+#include "plugin/discover/nvml.h"
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+    snprintf(to, size, "%s", text ? text : "");
+}
+
+/* What every CUDA program opens besides the GPU's own node (NVIDIA's driver README, chapter
+ * "Device node file permissions"). */
+static void read_nodes(struct discovery *d, struct node_device *device)
+{
+    static const char *const shared[] = {"/dev/nvidiactl", "/dev/nvidia-uvm",
+                                         "/dev/nvidia-uvm-tools"};
+    char path[64];
+    if (device->gpu.minor < 0)
+        return;
+    snprintf(path, sizeof path, "/dev/nvidia%d", device->gpu.minor);
+    chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++)
+        chardev_add(d, shared[i], NULL, true, device->chardevs, &device->chardev_count);
+}
+
+/* Where no driver is bound a GPU serves nobody, or a virtual machine. A captured tree may show no
+ * drivers; there the driver's procfs tells. */
+static bool is_driven(const struct topo_gpu *gpu, const char *driver)
+{
+    return (driver[0] && !pci_driver_is_passthrough(driver)) || (!driver[0] && gpu->minor >= 0);
+}
+
+static int add_gpu(struct discovery *d, const struct topo_gpu *gpu)
+{
+    char driver[32];
+    pci_driver_read(d, gpu->pci, driver, sizeof driver);
+    if (strcmp(gpu->vendor, "NVIDIA") != 0 || !is_driven(gpu, driver))
+        return 0;
+    struct node_device *device = discover_add(d, NODE_DEVICE_GPU, gpu->pci);
+    if (!device)
+        return -ENOMEM;
+    device->gpu.minor = gpu->minor;
+    device->gpu.mig_gi = device->gpu.mig_ci = -1;
+    copy_text(device->gpu.vendor, sizeof device->gpu.vendor, gpu->vendor);
+    copy_text(device->gpu.uuid, sizeof device->gpu.uuid, gpu->uuid);
+    copy_text(device->gpu.product, sizeof device->gpu.product, gpu->product);
+    copy_text(device->gpu.driver_version, sizeof device->gpu.driver_version, d->host->driver);
+    read_nodes(d, device);
+    return 0;
+}
+
+/* The nodes that open a MIG device's instances: "gpu0/gi1/access 12" is nvidia-cap12 (NVIDIA's MIG
+ * user guide, "Device nodes and capabilities"). */
+static void read_mig_nodes(struct discovery *d, struct node_device *device)
+{
+    char text[ROOT_TEXT_MAX * 4], wanted[2][64], path[64];
+    const struct node_gpu *gpu = &device->gpu;
+    snprintf(wanted[0], sizeof wanted[0], "gpu%d/gi%d/access ", gpu->minor, gpu->mig_gi);
+    snprintf(wanted[1], sizeof wanted[1], "gpu%d/gi%d/ci%d/access ", gpu->minor, gpu->mig_gi,
+             gpu->mig_ci);
+    if (root_read(d->root, "proc/driver/nvidia-caps/mig-minors", text, sizeof text) <= 0)
+        return;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+            if (strncmp(line, wanted[i], strlen(wanted[i])) != 0)
+                continue;
+            unsigned long minor = strtoul(line + strlen(wanted[i]), NULL, 10);
+            snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%lu", minor);
+            chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+        }
+}
+
+static int complete(struct discovery *d)
+{
+    size_t first = d->devices->count;
+    int rc = nvml_complete(d->source->nvml, d->devices, d->err);
+    for (size_t i = first; rc == 0 && i < d->devices->count; i++)
+        read_mig_nodes(d, &d->devices->list[i]);
+    for (size_t i = d->devices->count; rc == 0 && i-- > 0;)
+        if (d->devices->list[i].gpu.mig_mode) /* its MIG devices are offered in its place */
+            node_devices_remove(d->devices, i);
+    return rc;
+}
+
+int discover_gpus(struct discovery *d)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->host->gpu_count; i++)
+        rc = add_gpu(d, &d->host->gpus[i]);
+    return rc == 0 && d->source->nvml ? complete(d) : rc;
+}

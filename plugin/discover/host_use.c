@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/discover/host_use.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+#include "lib/base/cleanup.h"
+#include "lib/topo/root.h"
+#include <fcntl.h>
+
+#define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
+#define ENTRIES_MAX 256u       /* in the folder of an interface */
+
+/* ---- routes ---- */
+
+#define RTF_UP 1u
+#define RTF_REJECT 0x200u
+
+struct route {
+    char name[64];
+    unsigned flags, metric;
+    bool is_default;
+};
+
+/* Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT */
+static bool parse_ipv4(const char *line, struct route *route)
+{
+    unsigned destination, mask;
+    if (sscanf(line, "%63s %8x %*8x %4x %*d %*d %u %8x", route->name, &destination, &route->flags,
+               &route->metric, &mask) != 5)
+        return false;
+    route->is_default = destination == 0 && mask == 0;
+    return true;
+}
+
+/* destination prefix-length source prefix-length gateway metric references use flags device */
+static bool parse_ipv6(const char *line, struct route *route)
+{
+    char destination[33];
+    unsigned length;
+    if (sscanf(line, "%32s %2x %*32s %*2x %*32s %8x %*8x %*8x %8x %63s", destination, &length,
+               &route->metric, &route->flags, route->name) != 5)
+        return false;
+    route->is_default = length == 0 && strspn(destination, "0") == 32;
+    return true;
+}
+
+static bool parse_line(const char *text, bool ipv6, struct route *route)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+    return (ipv6 ? parse_ipv6 : parse_ipv4)(line, route) && route->is_default &&
+           (route->flags & RTF_UP) && !(route->flags & RTF_REJECT) && strcmp(route->name, "lo") != 0;
+}
+
+void default_routes_parse(const char *text, bool ipv6, struct strlist *names)
+{
+    unsigned best = 0;
+    bool found = false;
+    struct route route;
+    for (int pass = 0; pass < 2; pass++)
+        for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+            if (!parse_line(line, ipv6, &route))
+                continue;
+            if (pass == 1 && route.metric == best && !strlist_has(names, route.name))
+                strlist_add(names, route.name);
+            if (pass == 0 && (!found || route.metric < best))
+                best = route.metric;
+            found = true;
+        }
+}
+
+static int add_routes(const struct host_use_source *source, bool ipv6, struct strlist *names,
+                      struct drarun_error *err)
+{
+    cleanup_free char *text = malloc(ROUTES_SIZE);
+    if (!text)
+        return error_set(err, ENOMEM, "routes: out of memory");
+    const char *path = ipv6 ? "proc/net/ipv6_route" : "proc/net/route";
+    if (root_read(source->root, path, text, ROUTES_SIZE) > 0)
+        default_routes_parse(text, ipv6, names);
+    return 0;
+}
+
+/* ---- what is used ---- */
+
+static void add(struct host_use *use, const char *name, const char *reason)
+{
+    if (strlist_has(&use->names, name))
+        return;
+    strlist_add(&use->names, name);
+    strlist_add(&use->reasons, reason);
+}
+
+/* The interfaces that `name` is made of: ports of a bridge, members of a bond, the device below a
+ * VLAN. */
+static void add_below(const struct host_use_source *source, struct host_use *use, const char *name)
+{
+    char path[160], reason[160];
+    struct strlist entries = STRLIST_INIT;
+    snprintf(path, sizeof path, "sys/class/net/%.63s", name);
+    if (root_list(source->root, path, ENTRIES_MAX, &entries, NULL) < 0)
+        return;
+    snprintf(reason, sizeof reason, "it is below %.63s", name);
+    for (size_t i = 0; i < entries.count; i++)
+        if (strncmp(entries.items[i], "lower_", 6) == 0)
+            add(use, entries.items[i] + 6, reason);
+    strlist_done(&entries);
+}
+
+/* In use by the host whatever its routes: something lies above it. */
+static void add_if_covered(const struct host_use_source *source, struct host_use *use,
+                           const char *name)
+{
+    char path[160], reason[160];
+    struct strlist entries = STRLIST_INIT;
+    snprintf(path, sizeof path, "sys/class/net/%.63s", name);
+    if (root_list(source->root, path, ENTRIES_MAX, &entries, NULL) < 0)
+        return;
+    for (size_t i = 0; i < entries.count; i++)
+        if (strncmp(entries.items[i], "upper_", 6) == 0) {
+            snprintf(reason, sizeof reason, "it is part of %.63s", entries.items[i] + 6);
+            add(use, name, reason);
+        } else if (strcmp(entries.items[i], "master") == 0) {
+            add(use, name, "it is part of a bridge or bond");
+        }
+    strlist_done(&entries);
+}
+
+static bool is_address_of(const char *const *addresses, const struct sockaddr *sa)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    if (sa->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, text,
+                  sizeof text);
+    else if (sa->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, text,
+                  sizeof text);
+    for (size_t i = 0; text[0] && addresses[i]; i++)
+        if (strcmp(addresses[i], text) == 0)
+            return true;
+    return false;
+}
+
+static void add_addresses(const struct host_use_source *source, struct host_use *use)
+{
+    struct ifaddrs *list = NULL;
+    if (!source->live || !source->addresses || getifaddrs(&list) < 0)
+        return;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (i->ifa_addr && is_address_of(source->addresses, i->ifa_addr))
+            add(use, i->ifa_name, "it has the node's address");
+    freeifaddrs(list);
+}
+
+static bool is_there(const struct topo_host *host, const char *name)
+{
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (strcmp(host->netdevs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A list of uplinks serves nodes of several shapes: names that are not here are passed over; when
+ * none is, it is a mistake that must not hand out the real uplink. */
+static int add_uplinks(const struct host_use_source *source, struct host_use *use,
+                       struct drarun_error *err)
+{
+    struct strlist names = STRLIST_INIT;
+    int rc = 0;
+    for (size_t i = 0; source->uplinks && i < source->uplinks->count; i++)
+        if (is_there(source->host, source->uplinks->items[i]))
+            add(use, source->uplinks->items[i], "the configuration says that it is an uplink");
+    if (use->names.count > 0)
+        return 0;
+    rc = add_routes(source, false, &names, err);
+    if (rc == 0)
+        rc = add_routes(source, true, &names, err);
+    for (size_t i = 0; i < names.count; i++)
+        add(use, names.items[i], "it has the default route");
+    if (rc == 0 && names.failed)
+        rc = error_set(err, ENOMEM, "routes: out of memory");
+    strlist_done(&names);
+    return rc;
+}
+
+int host_use_read(const struct host_use_source *source, struct host_use *ret_use,
+                  struct drarun_error *err)
+{
+    struct host_use use = {0};
+    int rc = add_uplinks(source, &use, err);
+    add_addresses(source, &use);
+    for (size_t i = 0; rc == 0 && i < use.names.count; i++) /* it grows */
+        add_below(source, &use, use.names.items[i]);
+    for (size_t i = 0; rc == 0 && i < source->host->netdev_count; i++)
+        add_if_covered(source, &use, source->host->netdevs[i].name);
+    if (rc == 0 && (use.names.failed || use.reasons.failed))
+        rc = error_set(err, ENOMEM, "interfaces in use: out of memory");
+    if (rc < 0)
+        host_use_done(&use);
+    else
+        *ret_use = use;
+    return rc;
+}
+
+void host_use_done(struct host_use *use)
+{
+    strlist_done(&use->names);
+    strlist_done(&use->reasons);
+}
+
+const char *host_use_of(const struct host_use *use, const char *name)
+{
+    for (size_t i = 0; i < use->names.count; i++)
+        if (strcmp(use->names.items[i], name) == 0)
+            return use->reasons.items[i];
+    return NULL;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/topo/root.h"
+#include "plugin/discover/discover_private.h"
+
+#define PORTS_MAX 8u /* interfaces of one function */
+
+struct function { /* one PCI function with what hangs on it */
+    size_t pci;
+    const struct topo_netdev *netdevs[PORTS_MAX]; /* by port; NULL: that port has none */
+    const struct topo_rdma *rdma;
+    const char *used; /* why the host keeps it */
+};
+
+/* The number of an interface's port on its function, from 0: mlx4 has several, mlx5 one. */
+static uint32_t port_of(struct discovery *d, const char *name)
+{
+    char path[128], text[16];
+    snprintf(path, sizeof path, "sys/class/net/%s/dev_port", name);
+    if (root_read(d->root, path, text, sizeof text) <= 0)
+        return 0;
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+static void collect_netdevs(struct discovery *d, struct function *function)
+{
+    for (size_t i = 0; i < d->host->netdev_count; i++) {
+        const struct topo_netdev *net = &d->host->netdevs[i];
+        if (net->pci != function->pci || netdev_is_representor(d, net->name))
+            continue;
+        const char *used = host_use_of(d->use, net->name);
+        uint32_t port = port_of(d, net->name);
+        if (used)
+            function->used = used;
+        if (port < PORTS_MAX && !function->netdevs[port])
+            function->netdevs[port] = net;
+    }
+}
+
+static const struct topo_rdma *rdma_of(const struct topo_host *host, size_t pci)
+{
+    for (size_t i = 0; i < host->rdma_count; i++)
+        if (host->rdmas[i].pci == pci)
+            return &host->rdmas[i];
+    return NULL;
+}
+
+static bool is_network(const struct topo_pci *pci)
+{
+    return pci->class_code >> 16 == 0x02;
+}
+
+/* Ports of a function: those that have an interface; of an InfiniBand function those of its RDMA
+ * device; one for a function that shows neither, since both may be in a pod. */
+static size_t port_count(const struct function *function)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < PORTS_MAX; i++)
+        if (function->netdevs[i])
+            count = i + 1;
+    if (function->rdma && function->rdma->port_count > count)
+        count = function->rdma->port_count < PORTS_MAX ? function->rdma->port_count : PORTS_MAX;
+    return count;
+}
+
+static int add_port(struct discovery *d, const struct function *function, size_t port)
+{
+    struct node_device *device = discover_add(d, NODE_DEVICE_NIC, function->pci);
+    if (!device)
+        return -ENOMEM;
+    if (port > 0) {
+        size_t len = strlen(device->name);
+        snprintf(device->name + len, sizeof device->name - len, "-p%zu", port);
+    }
+    if (function->netdevs[port])
+        netdev_facts_read(d, function->netdevs[port], &device->netdev);
+    return function->rdma
+               ? rdma_facts_read(d, function->rdma, (uint32_t)port + 1, &device->rdma)
+               : 0;
+}
+
+static bool has_any(const struct function *function)
+{
+    bool any = function->rdma;
+    for (size_t i = 0; i < PORTS_MAX; i++)
+        any |= function->netdevs[i] != NULL;
+    return any;
+}
+
+static int add_function(struct discovery *d, size_t pci)
+{
+    char driver[32], name[PCI_ADDR_TEXT];
+    struct function function = {.pci = pci, .rdma = rdma_of(d->host, pci)};
+    collect_netdevs(d, &function);
+    if (!is_network(&d->host->pci[pci]) && !has_any(&function))
+        return 0;
+    pci_driver_read(d, pci, driver, sizeof driver);
+    if (pci_driver_is_passthrough(driver) || (!driver[0] && !has_any(&function)))
+        return 0;
+    if (function.used) { /* with all its ports: an RDMA device and firmware are common to them */
+        pci_addr_format(d->host->pci[pci].place.addr, name);
+        discover_warn(d, "%s is not offered: the host uses it: %s", name, function.used);
+        return 0;
+    }
+    int rc = 0;
+    size_t first = d->devices->count;
+    for (size_t i = 0, count = port_count(&function); rc == 0 && i < count; i++)
+        rc = add_port(d, &function, i);
+    if (rc == 0 && d->devices->list[first].pci.vfs > 0) { /* its holder governs the others' VFs */
+        discover_warn(d, "%s is not offered: it has virtual functions",
+                      d->devices->list[first].pci.bus_id);
+        node_devices_cut(d->devices, first);
+    }
+    return rc;
+}
+
+/* ---- interfaces without hardware ---- */
+
+static bool is_label(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 0 && len < NODE_DEVICE_NAME_MAX &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len && name[0] != '-' &&
+           name[len - 1] != '-';
+}
+
+/* As DraNet: "net-" and the name in base32 (RFC 4648), lower case, without padding. */
+static void encoded_name(const char *name, char *text, size_t size)
+{
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz234567";
+    size_t used = (size_t)snprintf(text, size, "net-");
+    uint32_t bits = 0;
+    unsigned have = 0;
+    for (const char *p = name; *p; p++) {
+        bits = bits << 8 | (unsigned char)*p;
+        for (have += 8; have >= 5 && used + 1 < size; have -= 5)
+            text[used++] = digits[bits >> (have - 5) & 31];
+    }
+    if (have > 0 && used + 1 < size)
+        text[used++] = digits[bits << (5 - have) & 31];
+    text[used] = '\0';
+}
+
+/* Software RDMA on an interface says so in its GIDs. */
+static const struct topo_rdma *rdma_on(const struct topo_host *host, const char *netdev)
+{
+    for (size_t i = 0; i < host->rdma_count; i++)
+        for (size_t p = 0; host->rdmas[i].pci == TOPO_NONE && p < host->rdmas[i].port_count; p++)
+            for (size_t g = 0; g < host->rdmas[i].ports[p].gid_count; g++)
+                if (strcmp(host->rdmas[i].ports[p].gids[g].netdev, netdev) == 0)
+                    return &host->rdmas[i];
+    return NULL;
+}
+
+static int add_virtual(struct discovery *d, const struct topo_netdev *net)
+{
+    const char *used = host_use_of(d->use, net->name);
+    const struct topo_rdma *rdma = rdma_on(d->host, net->name);
+    if (!config_has_prefix(&d->source->config->virtual_prefixes, net->name))
+        return 0;
+    if (used) {
+        discover_warn(d, "%s is not offered: the host uses it: %s", net->name, used);
+        return 0;
+    }
+    struct node_device *device = discover_add(d, NODE_DEVICE_NIC, TOPO_NONE);
+    if (!device)
+        return -ENOMEM;
+    if (is_label(net->name))
+        snprintf(device->name, sizeof device->name, "%s", net->name);
+    else
+        encoded_name(net->name, device->name, sizeof device->name);
+    netdev_facts_read(d, net, &device->netdev);
+    return rdma ? rdma_facts_read(d, rdma, 1, &device->rdma) : 0;
+}
+
+int discover_nics(struct discovery *d)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->host->pci_count; i++)
+        rc = add_function(d, i);
+    for (size_t i = 0; rc == 0 && i < d->host->netdev_count; i++)
+        if (d->host->netdevs[i].pci == TOPO_NONE && strcmp(d->host->netdevs[i].name, "lo") != 0)
+            rc = add_virtual(d, &d->host->netdevs[i]);
+    return rc;
+}
+
+/* ---- rails ---- */
+
+static bool has_rail(const struct node_device *device)
+{
+    return device->kind == NODE_DEVICE_NIC && device->pci.known && device->rdma.name[0];
+}
+
+/* NICs of one model and speed are numbered by address: the fabrics of GPU machines join NICs of the
+ * same number. The management NIC of such a machine is of another model. */
+void discover_rails(struct node_devices *devices)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        struct node_device *device = &devices->list[i];
+        device->rail = has_rail(device) ? 0 : -1;
+        for (size_t j = 0; device->rail >= 0 && j < i; j++) {
+            const struct node_device *other = &devices->list[j];
+            device->rail += has_rail(other) && other->pci.vendor == device->pci.vendor &&
+                            other->pci.device == device->pci.device;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drarun-plugin: picks the verb; each has its file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "plugin/verb_discover.h"
+
+static const struct {
+    const char *name, *what;
+    int (*run)(int argc, char **argv);
+} verbs[] = {
+    {"discover", "print the devices that this node would publish", verb_discover},
+};
+
+static void print_help(void)
+{
+    puts("Usage: drarun-plugin VERB [OPTION...]\n"
+         "\n"
+         "The node plugin of drarun: GPUs and NICs for Kubernetes' Dynamic Resource Allocation.\n");
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        printf("  %-10s %s\n", verbs[i].name, verbs[i].what);
+    puts("\n      --version  its version\n      --help     this text; of a verb after its name");
+}
+
+int main(int argc, char **argv)
+{
+    log_setup("drarun-plugin", LOG_NORMAL);
+    const char *word = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (strcmp(word, verbs[i].name) == 0)
+            return verbs[i].run(argc - 1, argv + 1);
+    if (strcmp(word, "--help") == 0) {
+        print_help();
+        return 0;
+    }
+    if (strcmp(word, "--version") == 0) {
+        puts("drarun-plugin " DRARUN_VERSION);
+        return 0;
+    }
+    log_error("%s%s: expected a verb; see drarun-plugin --help", word[0] ? word : "no argument",
+              word[0] ? ": no such verb" : "");
+    return error_exit_status(DRARUN_ERR_USAGE);
+}

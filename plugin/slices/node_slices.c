@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/slices/node_slices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "plugin/discover/device_json.h"
+
+#define NAME_MAX_DNS 253u
+
+/* ---- the split ---- */
+
+static bool has_taints(const struct node_devices *devices, const char *driver)
+{
+    for (size_t i = 0; i < devices->count; i++)
+        if (devices->list[i].fault_count > 0 &&
+            strcmp(node_device_driver(&devices->list[i]), driver) == 0)
+            return true;
+    return false;
+}
+
+json_t *slices_split(const struct node_devices *devices, const char *driver)
+{
+    size_t limit = has_taints(devices, driver) ? SLICE_DEVICES_MAX_TAINTED : SLICE_DEVICES_MAX;
+    json_t *parts = json_array(), *part = json_array();
+    bool failed = json_array_append_new(parts, part) < 0;
+    for (size_t i = 0; !failed && i < devices->count; i++) {
+        const struct node_device *device = &devices->list[i];
+        if (strcmp(node_device_driver(device), driver) != 0)
+            continue;
+        if (json_array_size(part) == limit) {
+            part = json_array();
+            failed = json_array_append_new(parts, part) < 0;
+        }
+        failed = failed || json_array_append_new(part, device_json(device)) < 0;
+    }
+    if (failed)
+        json_decref(TAKE_PTR(parts));
+    return parts;
+}
+
+/* ---- one slice ---- */
+
+static uint32_t fnv1a(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+void slice_name(const struct slices_owner *owner, size_t index, char *ret_name, size_t size)
+{
+    char end[96];
+    int end_len = snprintf(end, sizeof end, "-%s-%zu", owner->driver, index);
+    size_t room = NAME_MAX_DNS - (size_t)end_len;
+    if (strlen(owner->node) <= room)
+        snprintf(ret_name, size, "%s%s", owner->node, end);
+    else
+        snprintf(ret_name, size, "%.*s-%08x%s", (int)room - 9, owner->node, fnv1a(owner->node),
+                 end);
+}
+
+/* v1beta1 has all but the name of a device below "basic", and a quantity as a text. */
+static json_t *old_device(const json_t *device)
+{
+    const char *key;
+    json_t *value, *basic = json_object();
+    json_t *old = json_pack("{s:O, s:o}", "name", json_object_get(device, "name"), "basic", basic);
+    json_object_foreach((json_t *)device, key, value)
+    {
+        if (old && strcmp(key, "name") != 0 && json_object_set(basic, key, value) < 0)
+            json_decref(TAKE_PTR(old));
+    }
+    return old;
+}
+
+static json_t *devices_of(const char *version, const json_t *devices)
+{
+    size_t i;
+    json_t *device, *list;
+    if (strcmp(version, "v1beta1") != 0)
+        return json_incref((json_t *)devices);
+    list = json_array();
+    json_array_foreach((json_t *)devices, i, device)
+    {
+        if (list && json_array_append_new(list, old_device(device)) < 0)
+            json_decref(TAKE_PTR(list));
+    }
+    return list;
+}
+
+static json_t *metadata_of(const struct slices_owner *owner, size_t index)
+{
+    char name[NAME_MAX_DNS + 1];
+    slice_name(owner, index, name, sizeof name);
+    if (!owner->node_uid)
+        return json_pack("{s:s}", "name", name);
+    return json_pack("{s:s, s:[{s:s, s:s, s:s, s:s, s:b}]}", "name", name, "ownerReferences",
+                     "apiVersion", "v1", "kind", "Node", "name", owner->node, "uid",
+                     owner->node_uid, "controller", 1);
+}
+
+json_t *slice_object(const struct slices_owner *owner, const char *version, const json_t *devices,
+                     size_t index, size_t count, int64_t generation)
+{
+    char api[64];
+    snprintf(api, sizeof api, "resource.k8s.io/%s", version);
+    return json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:{s:s, s:I, s:I}, s:o}}", "apiVersion", api,
+                     "kind", "ResourceSlice", "metadata", metadata_of(owner, index), "spec",
+                     "driver", owner->driver, "nodeName", owner->node, "pool", "name",
+                     owner->node, "generation", (json_int_t)generation, "resourceSliceCount",
+                     (json_int_t)count, "devices", devices_of(version, devices));
+}
+
+/* ---- the same? ---- */
+
+static bool same(const json_t *wanted, const json_t *held);
+
+static bool is_servers(const char *key)
+{
+    return strcmp(key, "timeAdded") == 0 || strcmp(key, "generation") == 0;
+}
+
+static bool same_object(const json_t *wanted, const json_t *held)
+{
+    const char *key;
+    json_t *value;
+    size_t common = 0, more = 0;
+    json_object_foreach((json_t *)wanted, key, value)
+    {
+        if (is_servers(key))
+            continue;
+        if (!same(value, json_object_get(held, key)))
+            return false;
+        common++;
+    }
+    json_object_foreach((json_t *)held, key, value)
+    {
+        more += !is_servers(key);
+    }
+    return more == common;
+}
+
+static bool same(const json_t *wanted, const json_t *held)
+{
+    size_t i;
+    json_t *value;
+    if (json_is_object(wanted) && json_is_object(held))
+        return same_object(wanted, held);
+    if (!json_is_array(wanted) || !json_is_array(held))
+        return json_equal(wanted, held);
+    if (json_array_size(wanted) != json_array_size(held))
+        return false;
+    json_array_foreach((json_t *)wanted, i, value)
+    {
+        if (!same(value, json_array_get(held, i)))
+            return false;
+    }
+    return true;
+}
+
+/* An empty list of devices is left out by the server. */
+bool slice_spec_same(const json_t *wanted, const json_t *held)
+{
+    const json_t *devices = json_object_get(wanted, "devices");
+    if (json_array_size(devices) > 0 || json_object_get(held, "devices"))
+        return same(wanted, held);
+    json_t *copy = json_copy((json_t *)wanted);
+    json_object_del(copy, "devices");
+    bool result = copy && same(copy, held);
+    json_decref(copy);
+    return result;
+}
