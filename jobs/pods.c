@@ -30,9 +30,10 @@ int pods_worker(const struct job_spec *spec, const struct render_options *option
 static json_t *job_fields(const struct job_spec *spec, json_t *template_take)
 {
     /* one worker's end is the attempt's end: another try is the launcher's to make */
-    json_t *job = json_pack("{s:i, s:i, s:s, s:i, s:s}", "parallelism", (int)spec->workers,
-                            "completions", (int)spec->workers, "completionMode", "Indexed",
-                            "backoffLimit", 0, "podReplacementPolicy", "Failed");
+    json_t *job =
+        json_pack("{s:i, s:i, s:s, s:i, s:s, s:i}", "parallelism", (int)spec->workers,
+                  "completions", (int)spec->workers, "completionMode", "Indexed", "backoffLimit", 0,
+                  "podReplacementPolicy", "Failed", "ttlSecondsAfterFinished", PODS_JOB_TTL_S);
     int rc = 0;
     if (spec->suspend || spec->queue) /* Kueue admits a Job by taking this away */
         rc = json_object_set_new(job, "suspend", json_true());

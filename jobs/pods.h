@@ -8,6 +8,8 @@
 
 #include "jobs/render.h"
 
+#define PODS_JOB_TTL_S 2 /* of a worker Job that has ended: long enough to see how */
+
 /* The Pod NAME-w-WORKER, which uses the claim of the same name. */
 int pods_worker(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
                 json_t **ret_pod, struct drarun_error *err);

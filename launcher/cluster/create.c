@@ -439,23 +439,32 @@ static int delete_collection(struct cluster *cluster, const struct kube_resource
     return cluster_delete_all(cluster, &target, &select, NULL, err);
 }
 
+int delete_pods_and_claims(struct cluster *cluster, const struct job_spec *spec,
+                           const char *namespace, struct drarun_error *err)
+{
+    struct kube_resource claims = kube_resource_claims;
+    char name[K8S_LABEL_MAX + 4];
+    snprintf(name, sizeof name, "%s-w", spec->name);
+    if (spec->claims == SPEC_CLAIMS_TEMPLATE)
+        return delete_named(cluster, &kube_jobs, namespace, name, NULL, err);
+    int rc = delete_collection(cluster, &kube_pods, namespace, spec->name, err);
+    if (rc < 0 || !claims_wanted(spec))
+        return rc;
+    claims.version = cluster_claims_version(cluster);
+    return delete_collection(cluster, &claims, namespace, spec->name, err);
+}
+
 int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                    struct drarun_error *err)
 {
-    struct kube_resource claims = kube_resource_claims, templates = kube_resource_claim_templates;
+    struct kube_resource templates = kube_resource_claim_templates;
     char name[K8S_LABEL_MAX + 4];
-    bool claimed = claims_wanted(spec);
     snprintf(name, sizeof name, "%s-w", spec->name);
-    if (claimed)
-        claims.version = templates.version = cluster_claims_version(cluster);
-    if (spec->claims == SPEC_CLAIMS_TEMPLATE) {
-        int rc = delete_named(cluster, &kube_jobs, namespace, name, NULL, err);
-        return rc < 0 || !claimed ? rc
-                                  : delete_named(cluster, &templates, namespace, name, NULL, err);
-    }
-    int rc = delete_collection(cluster, &kube_pods, namespace, spec->name, err);
-    return rc < 0 || !claimed ? rc
-                              : delete_collection(cluster, &claims, namespace, spec->name, err);
+    int rc = delete_pods_and_claims(cluster, spec, namespace, err);
+    if (rc < 0 || spec->claims != SPEC_CLAIMS_TEMPLATE || !claims_wanted(spec))
+        return rc;
+    templates.version = cluster_claims_version(cluster);
+    return delete_named(cluster, &templates, namespace, name, NULL, err);
 }
 
 int delete_pods(struct cluster *cluster, const struct job_spec *spec, const char *namespace,

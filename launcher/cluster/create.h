@@ -23,7 +23,11 @@ int create_workers(struct cluster *cluster, const struct job_spec *spec,
 int create_missing(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
-/* Takes claims and pods of all attempts away; returns when the API server has been told. */
+/* Takes what uses devices away, of all attempts; returns when the API server has been told. The
+ * template of claims goes with the owner: */
+int delete_pods_and_claims(struct cluster *cluster, const struct job_spec *spec,
+                           const char *namespace, struct drarun_error *err);
+/* that too, for a next attempt, or where no owner goes. */
 int delete_workers(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                    struct drarun_error *err);
 /* The pods alone. node: those of that node, which does not answer, so that nobody waits for it;

@@ -23,6 +23,7 @@
 #define SYNC_MS 30000
 #define FLUSH_MS 10000
 #define HALF_MADE_MS 3000 /* the client that made the job may still be at it */
+#define OWN_END_MS 5000   /* for pods whose agents end; the kubelet tells it within 2 s */
 
 /* ---- signals and changes ---- */
 
@@ -284,6 +285,30 @@ static int keep(struct lead *lead, struct drarun_error *err)
                                 lead->spec->ttl_after_finished, err);
 }
 
+static bool have_ended(struct lead *lead)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    bool ended = true;
+    for (uint32_t i = 0; i < lead->spec->workers; i++)
+        ended &= workers[i].phase == POD_ENDED || workers[i].phase == POD_ABSENT;
+    return ended;
+}
+
+/* The agents of ranks that have succeeded end, and with them their pods; the worker Job is then
+ * Kubernetes' to delete (PODS_JOB_TTL_S), whether we live or not. A pod with more containers than
+ * the ranks' may stay for them. */
+static bool is_left_to_its_ttl(struct lead *lead)
+{
+    struct drarun_error err = {0};
+    int64_t end = clock_ms() + OWN_END_MS;
+    if (lead->spec->claims != SPEC_CLAIMS_TEMPLATE || lead->status != 0 || lead->cancelled ||
+        board_sync(lead->board, OWN_END_MS, &err) < 0)
+        return false;
+    while (!have_ended(lead) && clock_ms() < end)
+        cluster_turn(lead->cluster, end - clock_ms());
+    return have_ended(lead);
+}
+
 static void clean_up(struct lead *lead)
 {
     struct drarun_error err = {0};
@@ -296,8 +321,8 @@ static void clean_up(struct lead *lead)
     else if (own)
         rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
                         lead->owner_uid, &err);
-    else
-        rc = delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err);
+    else if (!is_left_to_its_ttl(lead))
+        rc = delete_pods_and_claims(lead->cluster, lead->spec, lead->options->namespace, &err);
     if (rc < 0)
         log_error("%s; what remains of the job goes with its owner", err.text);
 }
