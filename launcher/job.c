@@ -25,8 +25,9 @@
 #define SETTLE_MS 100
 /* After the loss of a worker, until the API tells how its pod ended. */
 #define SETTLE_POD_MS 3000
-#define PING_PODS_EVERY_MS                                                                         \
-    3000 /* a node that is gone says nothing, and its pods stay for minutes */
+/* A node that is gone says nothing, and its pods stay for minutes. It is looked for with each ping:
+ * both together are the longest that a loss goes unnoticed, which is to be 15 s with the end. */
+#define PING_PODS_EVERY_MS 2000
 #define PING_PODS_LOST_MS 12000
 #define REACH_MS 10000   /* until agents started by hand are reached */
 #define PREPARE_MS 30000 /* until an agent that was reached is prepared */

@@ -5,6 +5,7 @@ import time
 from bed import OURS, realtime_of
 from measure import quantile
 from report import SPREAD_COLUMNS, number, spread_cells
+from support.cluster.machines import Machines, claimed
 
 BUSYBOX = "localhost/busybox:1"
 NOWHERE = {"spec": {"nodeSelector": {"nowhere": "here"}, "containers": [{"name": "main", "image": BUSYBOX,
@@ -45,25 +46,40 @@ DEATH = "read up rest </proc/uptime; [ $RANK = 1 ] && { echo $up; exit 3; }; exe
 
 
 def rank_death(bed, report, scale):
-    """From the time that the rank prints before it ends (clock ticks of 10 ms)."""
-    gone, released = [], []
+    """From the time that the rank prints before it ends (clock ticks of 10 ms). A pod that has ended, and is still
+    to be seen, holds nothing."""
+    gone, released, removed = [], [], []
+    bed.cluster.device_classes()
+    machines = Machines(bed.cluster)
     for _ in range(scale.rounds):
         with bed.namespace() as namespace:
             bed.install(namespace)
-            outcome = bed.run(namespace, {"workers": 4, "image": BUSYBOX, "command": ["sh", "-c", DEATH]})
+            outcome = bed.run(namespace, {"workers": 4, "image": BUSYBOX, "command": ["sh", "-c", DEATH],
+                                          "devices": claimed(1, 1)})
             if outcome.status != 3:
                 report.missed.append(f"rank death: status {outcome.status}: {outcome.err[-200:]}")
                 continue
             died = realtime_of(float(outcome.out.split()[0]) * 1e9)
             gone.append(1000 * (outcome.ended - died))
-            bed.cluster.wait("pods remain", lambda: not workers(bed, namespace), 60, 0.02)
+            bed.cluster.wait("claims are held", lambda: not held(bed, namespace), 60, 0.02)
             released.append(1000 * (time.time() - died))
-    report.heading("A rank of 4 dies: ms")
+            bed.cluster.wait("pods remain", lambda: not workers(bed, namespace), 60, 0.02)
+            removed.append(1000 * (time.time() - died))
+    machines.stop()
+    report.heading("A rank of 4 dies, each worker with a GPU and a NIC of its own: ms")
     report.table(["what", *SPREAD_COLUMNS, "goal", "verdict"])
-    for what, values in (("to the prompt, all ranks gone", gone), ("to no pod left that holds a claim", released)):
+    for what, values in (("to the prompt, all ranks gone", gone), ("to no claim held", released)):
         if values:
             p99 = quantile(sorted(values), 0.99)
             report.row(what, *spread_cells(values), 2000, report.verdict(f"rank death {what}, p99 ms", p99, 2000))
+    if removed:
+        report.row("to no pod to be seen", *spread_cells(removed), "-", "")
+
+
+def held(bed, namespace):
+    """Claims with devices."""
+    return [each for each in bed.api.get("resource.k8s.io/v1", "ResourceClaim", namespace=namespace)
+            if "allocation" in each.get("status", {})]
 
 
 def workers(bed, namespace):
@@ -72,7 +88,7 @@ def workers(bed, namespace):
 
 
 def node_loss(bed, report, scale):
-    """Power loss of a node that has a worker, to drarun's end."""
+    """A node that has a worker falls silent, as with its power: no connection is closed; to drarun's end."""
     values = []
     for _ in range(scale.losses):
         with bed.namespace() as namespace:
@@ -81,13 +97,16 @@ def node_loss(bed, report, scale):
                     {"name": "main", "image": BUSYBOX, "command": ["sleep", "1000"]}]}}}, "--here")
             bed.cluster.wait("the ranks do not run", lambda: running(bed, namespace), 60)
             node = bed.cluster.node(1)
-            node.kill()
+            node.cut()
             died = time.time()
-            process.communicate(timeout=120)
-            values.append(time.time() - died)
-            node.boot()
-            node.wait_ready()
-    report.heading("A node loses power: seconds to drarun's end with its name")
+            try:
+                _, err = process.communicate(timeout=120)
+                values.append(time.time() - died)
+                assert f"on {node.name}) was lost with its node" in err, err
+            finally:
+                node.mend()
+                node.wait_ready()
+    report.heading("A node falls silent: seconds to drarun's end with its name")
     report.table([*SPREAD_COLUMNS, "goal", "verdict"])
     report.row(*spread_cells(values), 15, report.verdict("node loss, s", max(values), 15))
 
