@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs on two real nodes: from `drarun run` to the exit status, and nothing left behind."""
+import datetime
+
 import pytest
+
+from support.cluster_jobs import Running
 
 HELLO = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on worker $GROUP_RANK; echo to stderr >&2"]
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
@@ -49,3 +53,66 @@ def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
         assert result.rc == 64 and "no job nothing" in result.err, result
+
+
+# -- what a killed launcher leaves
+
+def of_job(jobs, name):
+    """uids of a job's pods, which stay the same while nobody touches it."""
+    return {each["metadata"]["uid"] for each in jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)
+            if each["metadata"]["labels"].get("drarun.dev/job") == name
+            and "deletionTimestamp" not in each["metadata"]}
+
+
+def killed(jobs, name):
+    """A job whose launcher was killed while its ranks ran."""
+    job = Running(jobs, "--here", name=name, command=["sleep", "1000"]).wait_running()
+    job.job.process.kill()
+    job.job.finish(20, clean=False)
+    job.reader.join(20)
+    job.out.close()
+    return name
+
+
+def age(jobs, name, past):
+    """As if its Lease had been renewed last so long ago, by the launcher's clock and by the server's."""
+    then = (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=past)).strftime("%FT%T")
+    api, lease = jobs.cluster.api, jobs.cluster.api.get("coordination.k8s.io/v1", "Lease", name, jobs.namespace.name)
+    lease["spec"]["renewTime"] = f"{then}.000000Z"
+    for each in lease["metadata"]["managedFields"]:
+        each["time"] = f"{then}Z"
+    path = api.path("coordination.k8s.io/v1", "Lease", jobs.namespace.name, name)
+    api.ok("PUT", f"{path}?fieldManager=time", lease)
+
+
+def test_next_run_takes_away_what_a_killed_launcher_left(jobs):
+    """Of one whose Lease is over; not of two that live, nor of one that was killed just now."""
+    living = [Running(jobs, "--here", name=name, command=["sh", "-c", "sleep 12; echo $RANK done"])
+              for name in ("left", "right")]
+    for each in living:
+        each.wait_running()
+    killed(jobs, "fresh")
+    age(jobs, killed(jobs, "old"), 90)
+    before = {name: of_job(jobs, name) for name in ("left", "right", "fresh")}
+    assert all(before.values()) and of_job(jobs, "old")
+    result = jobs.run("--here", name="next", command=["true"]).ok()
+    assert "job old: its launcher, a drarun run --here, is gone" in result.err, result
+    jobs.cluster.wait("the killed job remains", lambda: not of_job(jobs, "old"), 30)
+    assert {name: of_job(jobs, name) for name in before} == before
+    for each in living:
+        assert each.ended().out == "0 done\n"
+    age(jobs, "fresh", 61)
+    again = jobs.run(name="fresh", command=["echo", "of its name"])  # its pods are still going
+    assert again.rc == 0 and again.out == "of its name\n" and "job fresh: its launcher" in again.err, again
+
+
+def test_job_of_a_launcher_pod_is_not_taken_away(jobs):
+    """Its Job makes another launcher, however old the Lease."""
+    jobs.verb("submit", jobs.file(command=["sleep", "1000"])).ok()
+    jobs.cluster.wait("the ranks do not run", lambda: (jobs.status() or {}).get("phase") == "running", 30)
+    before = of_job(jobs, "job")
+    age(jobs, "job", 1000)
+    jobs.run("--here", name="next", command=["true"]).ok()
+    jobs.verb("submit", jobs.file(name="more", command=["true"])).ok()
+    assert of_job(jobs, "job") == before
+    jobs.verb("cancel", "job").ok()

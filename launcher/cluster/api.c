@@ -14,11 +14,11 @@
 #include "jobs/render.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
-#include "launcher/cluster/create.h"
 #include "launcher/cluster/exec.h"
 #include "launcher/cluster/follow.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
+#include "launcher/cluster/reap.h"
 #include "launcher/cluster/show.h"
 #include "launcher/cluster/snapshot.h"
 #include "launcher/spec_file.h"
@@ -193,7 +193,9 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
     if (rc == 0)
         rc = ensure_install(cluster, namespace, &account, err);
     if (rc == 0)
-        rc = create_job(cluster, spec, &render, ret_uid, err);
+        rc = reap_create(cluster, spec, &render, ret_uid, err);
+    if (rc == 0)
+        reap_abandoned(cluster, namespace);
     explicit_bzero(key, sizeof key);
     return rc;
 }

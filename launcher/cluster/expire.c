@@ -12,8 +12,6 @@
 #include "lib/base/timestamp.h"
 #include "lib/kube/object.h"
 
-#define EXPIRES "drarun.dev/expires" /* annotation of the document */
-
 int expire_keep(struct cluster *cluster, const char *job, const char *namespace, const char *secret,
                 int64_t seconds, struct drarun_error *err)
 {
@@ -27,7 +25,7 @@ int expire_keep(struct cluster *cluster, const char *job, const char *namespace,
         {.resource = &kube_leases, .namespace_ = namespace, .name = job},
     };
     CLEANUP(json_decrefp)
-    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", EXPIRES, when);
+    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", EXPIRE_ANNOTATION, when);
     int rc = patch ? cluster_merge_patch(cluster, &targets[0], patch, err)
                    : error_set(err, ENOMEM, "out of memory");
     for (size_t i = 1; rc == 0 && i < ARRAY_LEN(targets); i++)
@@ -38,8 +36,8 @@ int expire_keep(struct cluster *cluster, const char *job, const char *namespace,
 static bool is_over(const json_t *map)
 {
     const json_t *metadata = json_object_get(map, "metadata");
-    const char *text =
-        json_string_value(json_object_get(json_object_get(metadata, "annotations"), EXPIRES));
+    const char *text = json_string_value(
+        json_object_get(json_object_get(metadata, "annotations"), EXPIRE_ANNOTATION));
     int64_t end = 0;
     return text && timestamp_parse(text, &end) && lead_now() >= end;
 }
@@ -48,7 +46,7 @@ size_t expire_reap(struct cluster *cluster, const char *namespace)
 {
     struct drarun_error err = {0};
     const struct kube_target all = {.resource = &kube_config_maps, .namespace_ = namespace};
-    const struct kube_select select = {.labels = "drarun.dev/job"};
+    const struct kube_select select = {.labels = "drarun.dev/job", .metadata_only = true};
     CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i, count = 0;
     json_t *map;

@@ -6,6 +6,8 @@
 
 #include "launcher/cluster/cluster.h"
 
+#define EXPIRE_ANNOTATION "drarun.dev/expires" /* of the document */
+
 /* Of a job that has ended, whose workers are being deleted: takes its Secret and its Lease away,
  * and dates its document. */
 int expire_keep(struct cluster *cluster, const char *job, const char *namespace, const char *secret,

@@ -13,6 +13,7 @@
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/reap.h"
 #include "launcher/json_log.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -152,18 +153,17 @@ static int take_over(struct lead *lead, struct drarun_error *err)
 
 static int make(struct lead *lead, struct drarun_error *err)
 {
-    struct drarun_error again = {0};
-    int rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
-    if (rc == -EEXIST && expire_reap(lead->cluster, lead->options->namespace) > 0) {
-        rc = create_job(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, &again);
-        *err = again;
-    }
+    int rc = reap_create(lead->cluster, lead->spec, &lead->render, &lead->owner_uid, err);
     if (rc < 0)
         return rc;
     lead->created = true;
     own(lead);
     rc = board_watch_map(lead->board, err);
-    return rc < 0 ? rc : make_lease(lead, err);
+    if (rc == 0)
+        rc = make_lease(lead, err);
+    if (rc == 0)
+        reap_abandoned(lead->cluster, lead->options->namespace);
+    return rc;
 }
 
 static int begin(struct lead *lead, struct drarun_error *err)

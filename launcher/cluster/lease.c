@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "launcher/cluster/lease_life.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -233,14 +234,8 @@ bool lease_is_held(struct cluster *cluster, const char *job, const char *namespa
     struct drarun_error err = {0};
     struct kube_target target = {.resource = &kube_leases, .namespace_ = namespace, .name = job};
     CLEANUP(json_decrefp) json_t *object = NULL;
-    struct timeval now;
-    int64_t renewed = 0;
-    if (cluster_get(cluster, &target, &object, &err) < 0)
-        return false;
-    const char *text = json_string_value(json_object_get(spec_of(object), "renewTime"));
-    gettimeofday(&now, NULL);
-    return text && timestamp_parse(text, &renewed) &&
-           (int64_t)now.tv_sec * 1000 - renewed < LEASE_S * 1000;
+    return cluster_get(cluster, &target, &object, &err) == 0 &&
+           kube_client_now(cluster->client) - lease_life_sign(object) < LEASE_S * 1000;
 }
 
 void lease_free(struct lease *lease)

@@ -23,7 +23,7 @@ struct lease_owner {
  * loop. */
 int lease_take(struct cluster *cluster, const json_t *manifest, const char *holder,
                const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err);
-/* Has a launcher said within LEASE_S that it is there? By the cluster's clock against ours. */
+/* Has a launcher said within LEASE_S that it is there? By the API server's clock. */
 bool lease_is_held(struct cluster *cluster, const char *job, const char *namespace);
 /* Stops renewing; the Lease goes with its owner. */
 void lease_free(struct lease *lease);

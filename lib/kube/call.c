@@ -85,6 +85,14 @@ static bool try_later(struct kube_call *call, int64_t retry_after_ms)
     return event_add(call->pause, &after) == 0;
 }
 
+static void note_date(struct kube_client *client, const struct exchange_result *result)
+{
+    if (!result->date_ms)
+        return;
+    client->date_ms = result->date_ms;
+    client->dated_ms = clock_ms();
+}
+
 static void on_done(const struct exchange_result *result, const struct drarun_error *why, void *arg)
 {
     struct kube_call *call = arg;
@@ -96,6 +104,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
         call_end(call, 0, NULL, &err);
         return;
     }
+    note_date(call->client, result);
     struct retry_facts facts = {.status = result->code == CURLE_OK ? result->status : 0,
                                 .retry_after_ms = result->retry_after_ms,
                                 .sent = result->sent,

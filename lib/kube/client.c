@@ -93,6 +93,11 @@ const struct kube_config *kube_client_config(const struct kube_client *client)
     return client->config;
 }
 
+int64_t kube_client_now(const struct kube_client *client)
+{
+    return client->date_ms ? client->date_ms + clock_ms() - client->dated_ms : 0;
+}
+
 void kube_client_count(const struct kube_client *client, struct kube_client_counts *ret_counts)
 {
     *ret_counts = client->counts;

@@ -34,6 +34,9 @@ void kube_client_free(struct kube_client *client);
 DEFINE_CLEANUP(struct kube_client, kube_client_free)
 
 const struct kube_config *kube_client_config(const struct kube_client *client);
+/* The server's clock, milliseconds since 1970, as it was told with the last answer (whole seconds)
+ * and has gone on since; 0: no answer has come. */
+int64_t kube_client_now(const struct kube_client *client);
 void kube_client_count(const struct kube_client *client, struct kube_client_counts *ret_counts);
 
 #endif

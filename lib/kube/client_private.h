@@ -24,6 +24,7 @@ struct kube_client {
     char *proxy;
     struct kube_client_counts counts;
     int64_t unreachable_ms;     /* when a connection failed last, on clock_ms(); 0: never */
+    int64_t date_ms, dated_ms;  /* what the server's clock said, and when by clock_ms(); 0 */
     bool pages_only;            /* the server does not stream its lists */
     struct kube_served *served; /* NULL: never asked */
     unsigned under_way;         /* attempts, but for streams */

@@ -9,6 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/kube/client_private.h"
 
+#define METADATA "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 struct kube_listing {
     struct kube_client *client;
     struct buf path, query, what; /* the query without limit and continue */
@@ -16,7 +18,8 @@ struct kube_listing {
     void *arg;
     struct kube_call *call;
     json_t *items; /* of the pages so far */
-    bool pages;    /* fn is called with each */
+    bool metadata_only;
+    bool pages; /* fn is called with each */
     bool again;
 };
 
@@ -143,7 +146,12 @@ static int next_page(struct kube_listing *l, const char *token, struct drarun_er
     kube_query_add(&query, "limit", limit);
     kube_query_add(&query, "continue", token);
     struct kube_request request = {
-        .method = "GET", .path = l->path.data, .query = query.data, .what = l->what.data};
+        .method = "GET",
+        .path = l->path.data,
+        .query = query.data,
+        .what = l->what.data,
+        .accept = l->metadata_only ? METADATA : NULL,
+    };
     int rc = query.failed ? error_set(err, ENOMEM, "out of memory")
                           : kube_call_start(l->client, &request, on_page, l, &l->call, err);
     buf_done(&query);
@@ -164,6 +172,7 @@ static int listing_start(struct kube_client *client, const struct kube_target *t
     kube_path(target, &l->path);
     kube_target_describe("list", target, &l->what);
     if (select) {
+        l->metadata_only = select->metadata_only;
         kube_query_add(&l->query, "labelSelector", select->labels);
         kube_query_add(&l->query, "fieldSelector", select->fields);
     }

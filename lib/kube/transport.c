@@ -73,6 +73,15 @@ static int64_t retry_after(CURL *easy)
     return (int64_t)seconds * 1000;
 }
 
+static int64_t date(CURL *easy)
+{
+    struct curl_header *header = NULL;
+    if (curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+        return 0;
+    time_t seconds = curl_getdate(header->value, NULL);
+    return seconds > 0 ? (int64_t)seconds * 1000 : 0;
+}
+
 static const char *text_of(const struct exchange *x, CURLcode code)
 {
     if (x->too_large)
@@ -93,6 +102,7 @@ static void finish(struct exchange *x)
                                      .text = text_of(x, code),
                                      .status = (int)status,
                                      .retry_after_ms = retry_after(x->easy),
+                                     .date_ms = date(x->easy),
                                      .sent = x->sent,
                                      .body = &x->body};
     /* libcurl shall not look at what the owner lent it once done() is called */

@@ -37,6 +37,7 @@ struct exchange_result {
     const char *text;       /* libcurl's, for people; never empty */
     int status;             /* 0: no answer's head came */
     int64_t retry_after_ms; /* negative: not said */
+    int64_t date_ms;        /* the server's clock, since 1970; 0: not said */
     bool sent;              /* the request, or some of it, may have reached the server */
     const struct buf *body; /* of what was kept */
 };

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/reap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "jobs/objects.h"
+#include "launcher/cluster/create.h"
+#include "launcher/cluster/expire.h"
+#include "launcher/cluster/lease.h"
+#include "launcher/cluster/lease_life.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+
+/* The job whose owner the ConfigMap is; NULL: it is none, or one that is kept for its time. */
+static const char *job_of(const json_t *map)
+{
+    const json_t *metadata = json_object_get(map, "metadata");
+    const json_t *labels = json_object_get(metadata, "labels");
+    const char *job = json_string_value(json_object_get(labels, "drarun.dev/job"));
+    char name[K8S_LABEL_MAX + 8];
+    if (!job || json_object_get(metadata, "ownerReferences") ||
+        json_object_get(json_object_get(metadata, "annotations"), EXPIRE_ANNOTATION))
+        return NULL;
+    snprintf(name, sizeof name, "%s-status", job);
+    return strcmp(name, kube_name(map)) == 0 ? job : NULL;
+}
+
+static bool is_older(int64_t then, int64_t seconds, const struct cluster *cluster)
+{
+    int64_t now = kube_client_now(cluster->client);
+    return then > 0 && now > 0 && now - then > seconds * 1000;
+}
+
+/* 1: its launcher is gone. */
+static int is_abandoned(struct cluster *cluster, const json_t *map, const char *job,
+                        struct drarun_error *err)
+{
+    const struct kube_target target = {
+        .resource = &kube_leases, .namespace_ = kube_namespace(map), .name = job};
+    const json_t *metadata = json_object_get(map, "metadata");
+    CLEANUP(json_decrefp) json_t *lease = NULL;
+    int64_t made = 0;
+    int rc = cluster_get(cluster, &target, &lease, err);
+    if (rc == -ENOENT)
+        *err = (struct drarun_error){0};
+    else if (rc < 0)
+        return rc;
+    if (lease && kube_is_owned_by(lease, kube_uid(map)))
+        return is_older(lease_life_sign(lease), LEASE_S, cluster);
+    timestamp_parse(json_string_value(json_object_get(metadata, "creationTimestamp")), &made);
+    return is_older(made, REAP_YOUNG_S, cluster);
+}
+
+static int reap(struct cluster *cluster, const json_t *map, const char *job,
+                struct drarun_error *err)
+{
+    int rc = is_abandoned(cluster, map, job, err);
+    if (rc <= 0)
+        return rc;
+    rc = delete_job(cluster, job, kube_namespace(map), true, kube_uid(map), err);
+    if (rc < 0)
+        return rc;
+    log_note("job %s: its launcher, a drarun run --here, is gone: what it left is deleted", job);
+    return 1;
+}
+
+size_t reap_abandoned(struct cluster *cluster, const char *namespace)
+{
+    struct drarun_error err = {0};
+    const struct kube_target all = {.resource = &kube_config_maps, .namespace_ = namespace};
+    const struct kube_select select = {.labels = "drarun.dev/job", .metadata_only = true};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    size_t i, count = 0;
+    json_t *map;
+    if (cluster_list(cluster, &all, &select, &list, &err) < 0)
+        log_verbose("what killed launchers have left is not looked for: %s", err.text);
+    json_array_foreach(json_object_get(list, "items"), i, map)
+    {
+        const char *job = job_of(map);
+        int rc = job ? reap(cluster, map, job, &err) : 0;
+        if (rc < 0)
+            log_verbose("what is left of job %s stays: %s", job, err.text);
+        count += rc > 0;
+    }
+    return count;
+}
+
+int reap_create(struct cluster *cluster, const struct job_spec *spec,
+                const struct render_options *options, char **ret_uid, struct drarun_error *err)
+{
+    const char *namespace = object_namespace(spec, options);
+    struct drarun_error first = {0};
+    int rc = create_job(cluster, spec, options, ret_uid, &first);
+    if (rc == -EEXIST && expire_reap(cluster, namespace) + reap_abandoned(cluster, namespace) > 0)
+        return create_job(cluster, spec, options, ret_uid, err);
+    return rc < 0 ? error_kind(err, first.kind, first.code, "%s", first.text) : 0;
+}
