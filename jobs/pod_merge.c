@@ -173,12 +173,19 @@ static int add_variable(struct merge *m, const char *name, json_t *value_take)
 }
 
 /* Which worker of which job it is: the agent serves nobody who wants another one. An Indexed Job
- * tells the index itself. */
+ * tells the index itself. Names of job and node are for its log. */
 static int merge_identity(struct merge *m)
 {
     int rc = 0;
     if (m->options->owner_uid)
         rc = add_variable(m, "DRARUN_JOB", json_string(m->options->owner_uid));
+    if (rc == 0)
+        rc = add_variable(m, "DRARUN_JOB_NAME", json_string(m->spec->name));
+    if (rc == 0)
+        rc = add_take(m, m->first, FIRST_PATH, "env", "name",
+                      json_pack("{s:s, s:{s:{s:s}}}", "name", "DRARUN_NODE", "valueFrom",
+                                "fieldRef", "fieldPath", "spec.nodeName"),
+                      false);
     if (rc == 0)
         rc = add_variable(m, "DRARUN_ATTEMPT", json_sprintf("%u", m->options->attempt));
     if (rc == 0 && m->worker != POD_MERGE_INDEXED)

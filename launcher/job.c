@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "launcher/job_private.h"
-#include "launcher/json_log.h"
 #include "launcher/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/proctree.h"
+#include "lib/doc/log_json.h"
 
 #define PING_EVERY_MS 5000
 #define PING_LOST_MS 30000
@@ -354,14 +354,14 @@ static void on_output_idle(void *arg)
     job_look(arg);
 }
 
-static void on_log(void *arg, const char *line, size_t length)
+static void on_log(void *arg, const struct log_line *line)
 {
     struct job *job = arg;
     struct buf json = BUF_INIT;
     if (job->request->framed)
-        json_log_line(line, length, &json);
+        log_json_line(job->request->framed, line, &json);
     bool framed = json.len > 0 && !json.failed;
-    output_say(job->output, framed ? json.data : line, framed ? json.len : length);
+    output_say(job->output, framed ? json.data : line->text, framed ? json.len : line->length);
     buf_done(&json);
 }
 

@@ -105,10 +105,9 @@ static void do_drop(struct job *job)
         if (agent->phase >= AGENT_DONE)
             continue;
         agent_name(agent, name, sizeof name);
-        if (agent->pid)
-            log_error("%s did not end when told to: killed", name);
-        else
-            log_error("%s did not end when told to: dropped; its ranks may still run", name);
+        const struct log_about about = agent_about(agent);
+        log_about(&about, LOG_QUIET, "%s did not end when told to: %s", name,
+                  agent->pid ? "killed" : "dropped; its ranks may still run");
         agent_lose(agent, NULL);
     }
 }

@@ -43,6 +43,17 @@ void agent_name(const struct agent *agent, char *text, size_t size)
         snprintf(text, size, "worker %u (%s)", agent->index, agent->address);
 }
 
+struct log_about agent_about(const struct agent *agent)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    return (struct log_about){
+        .of_worker = true,
+        .worker = agent->index,
+        .claim = pods && pods->claims ? pods->claims[agent->index] : NULL,
+        .node = pods ? pods->nodes[agent->index] : NULL,
+    };
+}
+
 /* ---- phases ---- */
 
 static void count_phase(struct job *job, enum agent_phase phase)
@@ -65,8 +76,9 @@ bool agent_advance(struct agent *agent, enum agent_event event)
     }
     if (step->next == agent->phase)
         return true;
-    log_verbose("worker %u: %s -> %s", agent->index, agent_phase_name(agent->phase),
-                agent_phase_name(step->next));
+    const struct log_about about = agent_about(agent);
+    log_about(&about, LOG_VERBOSE, "worker %u: %s -> %s", agent->index,
+              agent_phase_name(agent->phase), agent_phase_name(step->next));
     agent->phase = step->next;
     count_phase(agent->job, agent->phase);
     return true;
@@ -478,8 +490,10 @@ void job_pod_leaves(struct job *job, const struct cause_pod *pod)
         return;
     agent->pod_told = true;
     if (cause_pod(job->cause, pod)) {
-        log_note("worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
-                 pod->worker, pod->pod ? pod->pod : "?", job->request->pods->grace_ms / 1000);
+        const struct log_about about = agent_about(agent);
+        log_about(&about, LOG_NORMAL,
+                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                  pod->worker, pod->pod ? pod->pod : "?", job->request->pods->grace_ms / 1000);
         job_leave(job);
     }
     job_look(job);

@@ -61,8 +61,9 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
         job_fail(job, &err);
         return;
     }
-    log_verbose("worker %u: %s, drarun-worker %s, libpmix %s, %u CPUs", agent->index, hello->host,
-                hello->build, hello->pmix, hello->cpus);
+    const struct log_about about = agent_about(agent);
+    log_about(&about, LOG_VERBOSE, "worker %u: %s, drarun-worker %s, libpmix %s, %u CPUs",
+              agent->index, hello->host, hello->build, hello->pmix, hello->cpus);
 }
 
 static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure)
@@ -139,10 +140,11 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
 static void on_note(struct agent *agent, const Drarun__Wire__Note *note)
 {
     status_line_clear(agent->job->status);
+    const struct log_about about = agent_about(agent);
     if (agent->job->early)
         log_note("%s", note->text);
     else
-        log_note("worker %u: %s", agent->index, note->text);
+        log_about(&about, LOG_NORMAL, "worker %u: %s", agent->index, note->text);
 }
 
 static enum cause_api api_of(Drarun__Wire__Api api)

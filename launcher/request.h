@@ -26,6 +26,7 @@ struct request_program {
 
 struct event_base;
 struct job;
+struct log_json; /* lib/doc/log_json.h */
 struct tls_key;
 struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 
@@ -41,6 +42,7 @@ struct request_pods {
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;
+    const char *const *claims; /* their names; NULL: none, or not known */
     int64_t total_ms; /* spec.timeouts.total, of which job_request.timeout_ms is the rest */
     int64_t grace_ms; /* that ranks have when the cluster takes one of the pods away */
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
@@ -73,7 +75,7 @@ struct job_request {
     int32_t stdin_rank;
 
     bool label;
-    bool framed; /* as a pod's log */
+    const struct log_json *framed; /* as a pod's log, whose lines say this; NULL: as it is */
     const char *output_dir;
     bool json;
     const char *report_path;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs on two real nodes: from `drarun run` to the exit status, and nothing left behind."""
 import datetime
+import json
 
 import pytest
 
@@ -116,3 +117,42 @@ def test_job_of_a_launcher_pod_is_not_taken_away(jobs):
     jobs.verb("submit", jobs.file(name="more", command=["true"])).ok()
     assert of_job(jobs, "job") == before
     jobs.verb("cancel", "job").ok()
+
+
+# -- logs
+
+def log_of(jobs, pod, container):
+    """Lines of our own in a pod's log."""
+    path = jobs.cluster.api.path("v1", "Pod", jobs.namespace.name, pod)
+    text = jobs.cluster.api.ok("GET", f"{path}/log?container={container}", accept="*/*")
+    lines = text.splitlines() if isinstance(text, str) else [json.dumps(text)]  # one line is a whole document
+    return [json.loads(line) for line in lines if not line.startswith("[")]
+
+
+def launcher_of(jobs, name="job"):
+    return next(each["metadata"]["name"] for each in jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)
+                if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == name)
+
+
+def test_own_lines_in_pods_are_json(jobs):
+    """Of the agent, and of the launcher: which job, attempt, worker and node they are about."""
+    jobs.verb("submit", jobs.file(workers=2, command=["sh", "-c", "echo up; exec sleep 1000"])).ok()
+    jobs.cluster.wait("the ranks do not run", lambda: (jobs.status() or {}).get("phase") == "running", 30)
+    api, there = jobs.cluster.api, jobs.namespace.name
+    pods = [api.get("v1", "Pod", f"job-w-{i}", there) for i in range(2)]
+    stranger = "import socket, sys; s = socket.create_connection((sys.argv[1], 7173), 5); s.sendall(b'hello'*99); s.recv(9)"
+    jobs.cluster.in_ns(["python3", "-c", stranger, pods[0]["status"]["podIP"]])
+    container = pods[0]["spec"]["containers"][0]["name"]
+    jobs.cluster.wait("the agent does not tell of the stranger", lambda: len(log_of(jobs, "job-w-0", container)) > 1, 20)
+    said = log_of(jobs, "job-w-0", container)
+    for line in said:
+        assert line.items() >= {"job": "job", "attempt": 1, "worker": 0, "node": pods[0]["spec"]["nodeName"]}.items()
+    assert [(line["level"], line["text"].split()[0]) for line in said[:1]] == [("note", "listening")], said
+    assert said[1]["level"] == "error" and "refused" in said[1]["text"] and said[1]["time"], said
+    api.delete("v1", "Pod", "job-w-1", there)
+    assert jobs.verb("wait", "job").rc == 70
+    lines = log_of(jobs, launcher_of(jobs), "launcher")
+    assert all(line["job"] == "job" and line["attempt"] == 1 and line["time"] for line in lines), lines
+    away = next(line for line in lines if "is taken away" in line.get("text", ""))
+    assert (away["worker"], away["node"], away["level"]) == (1, pods[1]["spec"]["nodeName"], "note"), away
+    assert (lines[-1]["event"], lines[-1]["worker"], lines[-1]["status"]) == ("ended", 1, 70), lines[-1]

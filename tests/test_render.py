@@ -67,7 +67,8 @@ def test_values_that_yaml_likes_to_change_stay(drarun):
     assert len(given) == 16
     pod = next(pods_of(documents(render(drarun, "template"))))
     got = {each["name"]: each["value"] for each in pod["containers"][0]["env"] if "value" in each}
-    assert (got.pop("DRARUN_WORKER"), got.pop("DRARUN_ATTEMPT")) == ("0", "1")
+    ours = [got.pop(f"DRARUN_{name}") for name in ("WORKER", "ATTEMPT", "JOB_NAME")]
+    assert ours == ["0", "1", "template"]
     assert got == given
 
 
@@ -77,8 +78,9 @@ def test_pods_know_whose_they_are(drarun):
         return [{each["name"]: each["value"] for each in pod["containers"][0].get("env", [])
                  if each["name"].startswith("DRARUN_") and "value" in each}
                 for pod in pods_of(documents(render(drarun, name, *more)))]
-    assert known("plugin-gpus") == [{"DRARUN_ATTEMPT": "1", "DRARUN_WORKER": str(i)} for i in range(2)]
-    assert known("queue") == [{"DRARUN_ATTEMPT": "1"}]
+    assert known("plugin-gpus") == [{"DRARUN_JOB_NAME": "plugin-gpus", "DRARUN_ATTEMPT": "1", "DRARUN_WORKER": str(i)}
+                                    for i in range(2)]
+    assert known("queue") == [{"DRARUN_JOB_NAME": "queue", "DRARUN_ATTEMPT": "1"}]
 
 
 def test_yaml_of_every_text_reads_back(drarun, tmp_path):

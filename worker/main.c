@@ -277,7 +277,10 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
-    printf("drarun-worker: listening on port %u\n", s->port);
+    if (s->in_pod)
+        log_note("listening on port %u", s->port);
+    else
+        printf("drarun-worker: listening on port %u\n", s->port);
     fflush(stdout); /* from here on a signal ends us in order */
     do
         status = guard_run(guard, run_agent, s, &stop, err);
@@ -298,6 +301,8 @@ int main(int argc, char **argv)
     if (rc > 0)
         return 0;
     log_setup("drarun-worker", s.level);
+    if (s.in_pod && rc == 0)
+        pod_log(&s.pod);
     if (s.have_key)
         hide();
     if (rc == 0 && s.beside >= 0)

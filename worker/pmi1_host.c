@@ -201,7 +201,8 @@ static bool read_some(struct pmi1_rank *rank)
     answer(rank, &out);
     buf_done(&out);
     if (rc < 0) {
-        log_error("rank %u: PMI-1: %s", rank->rank, err.text);
+        const struct log_about about = {.of_rank = true, .rank = rank->rank};
+        log_about(&about, LOG_QUIET, "rank %u: PMI-1: %s", rank->rank, err.text);
         close_rank(rank);
         return false;
     }

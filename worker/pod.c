@@ -6,14 +6,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/doc/log_json.h"
 
 static int take_number(const char *name, int64_t *ret_value, struct drarun_error *err)
 {
     const char *text = getenv(name);
     return text ? number_parse(name, text, 0, UINT32_MAX, ret_value, err) : 0;
+}
+
+/* For the log alone: too long a one is none. */
+static void take_text(const char *name, char *text, size_t size)
+{
+    const char *value = getenv(name);
+    if (value && strlen(value) < size)
+        strcpy(text, value);
+    unsetenv(name);
 }
 
 int pod_take(struct pod *ret_pod, struct drarun_error *err)
@@ -31,11 +44,35 @@ int pod_take(struct pod *ret_pod, struct drarun_error *err)
                          &pod.worker, err);
     if (rc < 0)
         return rc;
+    take_text("DRARUN_JOB_NAME", pod.name, sizeof pod.name);
+    take_text("DRARUN_NODE", pod.node, sizeof pod.node);
     unsetenv("DRARUN_JOB");
     unsetenv("DRARUN_ATTEMPT");
     unsetenv("DRARUN_WORKER");
     *ret_pod = pod;
     return 0;
+}
+
+static void on_log(void *arg, const struct log_line *line)
+{
+    const struct pod *pod = arg;
+    const struct log_json who = {
+        .job = pod->name[0] ? pod->name : NULL,
+        .attempt = pod->attempt,
+        .about = {.of_worker = pod->worker >= 0,
+                  .worker = pod->worker >= 0 ? (uint32_t)pod->worker : 0,
+                  .node = pod->node[0] ? pod->node : NULL},
+    };
+    struct buf json = BUF_INIT;
+    log_json_line(&who, line, &json);
+    bool made = json.len > 0 && !json.failed;
+    fd_write_all(STDERR_FILENO, made ? json.data : line->text, made ? json.len : line->length);
+    buf_done(&json);
+}
+
+void pod_log(const struct pod *pod)
+{
+    log_divert(on_log, (void *)pod);
 }
 
 static void describe(const char *job, int64_t attempt, int64_t worker, char *text, size_t size)

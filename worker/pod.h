@@ -11,14 +11,20 @@
 
 struct pod {
     char job[65];    /* uid; "": not known */
+    char name[64];   /* the job's; "": not known */
+    char node[254];  /* "" */
     int64_t worker;  /* index; -1: not known */
     int64_t attempt; /* -1: not known */
 };
 
-/* Takes DRARUN_JOB, DRARUN_ATTEMPT and DRARUN_WORKER (else JOB_COMPLETION_INDEX, which stays) out
- * of the environment, so that no rank takes them for an outer launcher's. Kind DRARUN_ERR_USAGE
- * for what is no number. Before any thread exists. */
+/* Takes DRARUN_JOB, DRARUN_JOB_NAME, DRARUN_NODE, DRARUN_ATTEMPT and DRARUN_WORKER (else
+ * JOB_COMPLETION_INDEX, which stays) out of the environment, so that no rank takes them for an
+ * outer launcher's. Kind DRARUN_ERR_USAGE for what is no number. Before any thread exists. */
 int pod_take(struct pod *ret_pod, struct drarun_error *err);
+
+/* From now on our own lines are JSON, and say which worker it is; pod is borrowed for the life of
+ * the process. Before any thread exists. */
+void pod_log(const struct pod *pod);
 
 /* Refuses the hello of another job, attempt or (from a launcher) for another worker; the sentence
  * says both. */

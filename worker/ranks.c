@@ -115,6 +115,11 @@ pid_t ranks_pid(const struct ranks *ranks, uint32_t rank)
 /* ---- signals ---- */
 
 /* The rank is not reaped, so its number and its group's are still its own. */
+static struct log_about about_rank(const struct rank *rank)
+{
+    return (struct log_about){.of_rank = true, .rank = (uint32_t)rank->result.rank};
+}
+
 static void signal_rank(const struct ranks *ranks, struct rank *rank, int signo)
 {
     if (rank->state != RANK_RUNNING)
@@ -122,8 +127,10 @@ static void signal_rank(const struct ranks *ranks, struct rank *rank, int signo)
     /* before, in case it ends of it at once; a signal that is passed on explains no end */
     rank->result.by_us = rank->result.by_us || ranks->ending;
     rank->killed = rank->killed || signo == SIGKILL;
+    const struct log_about about = about_rank(rank);
     if (kill(-rank->result.pid, signo) < 0 && errno != ESRCH)
-        log_error("signal rank %u: %s", (unsigned)rank->result.rank, strerror(errno));
+        log_about(&about, LOG_QUIET, "signal rank %u: %s", (unsigned)rank->result.rank,
+                  strerror(errno));
 }
 
 void ranks_signal_some(struct ranks *ranks, uint32_t first, uint32_t count, int signo)
@@ -237,7 +244,9 @@ static void give_up_ranks(struct ranks *ranks)
         struct rank *rank = &ranks->rank[i];
         if (rank->state != RANK_RUNNING)
             continue;
-        log_error("rank %u (process %d) survived SIGKILL for %d s: it hangs in the kernel",
+        const struct log_about about = about_rank(rank);
+        log_about(&about, LOG_QUIET,
+                  "rank %u (process %d) survived SIGKILL for %d s: it hangs in the kernel",
                   (unsigned)rank->result.rank, (int)rank->result.pid, STUCK_MS / 1000);
         tell_reaped(ranks, rank, SIGKILL, &unknown);
     }

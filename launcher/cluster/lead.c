@@ -14,7 +14,6 @@
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/reap.h"
-#include "launcher/json_log.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -203,11 +202,12 @@ static int begin(struct lead *lead, struct drarun_error *err)
 /* ---- attempts ---- */
 
 /* What is said while no job engine carries the log. */
-static void on_log(void *arg, const char *line, size_t length)
+static void on_log(void *arg, const struct log_line *line)
 {
+    struct lead *lead = arg;
     struct buf json = BUF_INIT;
-    (void)arg;
-    json_log_line(line, length, &json);
+    lead->log.attempt = lead->render.attempt;
+    log_json_line(&lead->log, line, &json);
     if (json.len > 0 && !json.failed)
         fd_write_all(STDOUT_FILENO, json.data, json.len);
     buf_done(&json);
@@ -217,7 +217,7 @@ static void on_log(void *arg, const char *line, size_t length)
 static int catch_signals(struct lead *lead, struct drarun_error *err)
 {
     if (lead->options->framed)
-        log_divert(on_log, NULL);
+        log_divert(on_log, lead);
     if (!lead->signals)
         lead->signals = signals_new(lead->cluster->base, on_signal, lead, err);
     if (!lead->line && !lead->options->quiet && !lead->options->framed)
@@ -379,7 +379,12 @@ static void done(struct lead *lead)
 int lead_run(struct cluster *cluster, const struct lead_options *options)
 {
     struct lead lead = {
-        .cluster = cluster, .options = options, .spec = options->spec, .created_ms = lead_now()};
+        .cluster = cluster,
+        .options = options,
+        .spec = options->spec,
+        .log.job = options->spec->name,
+        .created_ms = lead_now(),
+    };
     struct drarun_error err = {0};
     int rc = catch_signals(&lead, &err);
     if (rc == 0)

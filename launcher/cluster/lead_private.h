@@ -19,6 +19,7 @@
 #include "launcher/job.h"
 #include "launcher/signals.h"
 #include "launcher/status_line.h"
+#include "lib/doc/log_json.h"
 
 struct lead {
     struct cluster *cluster;
@@ -34,6 +35,7 @@ struct lead {
     struct status_writer *writer;
     struct facts *facts;       /* NULL: the job has no devices */
     struct forecast *forecast; /* NULL likewise */
+    struct log_json log;       /* what every line of a pod's log says */
     struct signals *signals;   /* while no job engine has its own */
     struct status_line *line;
 

@@ -162,7 +162,8 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     if (rc < 0)
         return rc;
     lead->ranks = ranks.request.per_worker * lead->spec->workers;
-    ranks.request.framed = lead->options->framed;
+    lead->log.attempt = lead->render.attempt;
+    ranks.request.framed = lead->options->framed ? &lead->log : NULL;
     ranks.request.label = lead->options->label;
     ranks.request.quiet = lead->options->quiet;
     ranks.request.json = lead->options->json;

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/timestamp.h"
 
 static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct drarun_error *err)
 {
@@ -110,9 +111,14 @@ void lead_status_line(void *arg, struct buf *text)
 void lead_say_end(const struct lead *lead)
 {
     const json_t *cause = json_object_get(lead->report, "cause");
+    char now[TIMESTAMP_SIZE];
+    timestamp_format(lead_now(), now, sizeof now);
     CLEANUP(json_decrefp)
-    json_t *line = json_pack("{s:s, s:s, s:i, s:O?}", "event", "ended", "job", lead->spec->name,
-                             "status", lead->status, "cause", cause);
+    json_t *line =
+        json_pack("{s:s, s:s, s:s, s:i, s:O*, s:O*, s:O*, s:i, s:O?}", "time", now, "event",
+                  "ended", "job", lead->spec->name, "attempt", (int)lead->render.attempt, "worker",
+                  json_object_get(cause, "worker"), "rank", json_object_get(cause, "rank"), "node",
+                  json_object_get(cause, "host"), "status", lead->status, "cause", cause);
     cleanup_free char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
     struct buf out = BUF_INIT;
     buf_printf(&out, "%s\n", text ? text : "{\"event\":\"ended\"}");

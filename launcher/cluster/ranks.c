@@ -103,6 +103,8 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     r->pods.addresses = (const char *const *)r->addresses.items;
     r->pods.pods = (const char *const *)r->names.items;
     r->pods.nodes = (const char *const *)r->nodes.items;
+    if (claims_wanted(facts->spec) && facts->spec->claims == SPEC_CLAIMS_DIRECT)
+        r->pods.claims = r->pods.pods; /* each is called as its pod */
     r->pods.grace_ms = grace_of_ranks(facts->spec);
     r->program = (struct request_program){.argv = r->argv.items, .argc = r->argv.count};
     r->request = (struct job_request){

@@ -9,7 +9,7 @@
 static struct {
     const char *name;
     enum log_level level;
-    void (*put)(void *arg, const char *line, size_t length); /* NULL: stderr */
+    void (*put)(void *arg, const struct log_line *line); /* NULL: stderr */
     void *arg;
 } setup = {"drarun", LOG_NORMAL, NULL, NULL};
 
@@ -19,7 +19,7 @@ void log_setup(const char *name, enum log_level level)
     setup.level = level;
 }
 
-void log_divert(void (*put)(void *arg, const char *line, size_t length), void *arg)
+void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg)
 {
     setup.put = put;
     setup.arg = arg;
@@ -30,7 +30,8 @@ enum log_level log_level_now(void)
     return setup.level;
 }
 
-static void put(enum log_level level, const char *format, va_list args)
+static void put(const struct log_about *about, enum log_level level, const char *format,
+                va_list args)
 {
     if (setup.level < level)
         return;
@@ -42,7 +43,12 @@ static void put(enum log_level level, const char *format, va_list args)
     size_t len = strlen(line);
     line[len++] = '\n';
     if (setup.put) {
-        setup.put(setup.arg, line, len);
+        const struct log_line whole = {.level = level,
+                                       .about = about ? *about : (struct log_about){0},
+                                       .text = line,
+                                       .length = len,
+                                       .prefix = (size_t)used};
+        setup.put(setup.arg, &whole);
         return;
     }
     /* nothing sensible is left to do when stderr itself fails */
@@ -50,12 +56,20 @@ static void put(enum log_level level, const char *format, va_list args)
     (void)ignored;
 }
 
+void log_about(const struct log_about *about, enum log_level level, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put(about, level, format, args);
+    va_end(args);
+}
+
 #define DEFINE_LOG(function, level)                                                                \
     void function(const char *format, ...)                                                         \
     {                                                                                              \
         va_list args;                                                                              \
         va_start(args, format);                                                                    \
-        put(level, format, args);                                                                  \
+        put(NULL, level, format, args);                                                            \
         va_end(args);                                                                              \
     }
 

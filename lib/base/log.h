@@ -4,7 +4,9 @@
 #ifndef DRARUN_BASE_LOG_H
 #define DRARUN_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "drarun/error.h"
 
 enum log_level {
@@ -14,15 +16,33 @@ enum log_level {
     LOG_DEBUG,
 };
 
+/* What a line is about, for those who sort them; texts are borrowed for the call. */
+struct log_about {
+    bool of_worker, of_rank;
+    uint32_t worker, rank;
+    const char *claim, *node; /* NULL: none */
+};
+
+struct log_line {
+    enum log_level level;
+    struct log_about about;
+    const char *text; /* "drarun: text\n" */
+    size_t length;
+    size_t prefix; /* of it "drarun: " */
+};
+
 /* name: the program, shown before each line; borrowed for the life of the process. */
 void log_setup(const char *name, enum log_level level);
 enum log_level log_level_now(void);
 /* Lines go to put instead of stderr, as into a queue of the loop, which must not block; NULL: back.
- * Set while one thread runs. */
-void log_divert(void (*put)(void *arg, const char *line, size_t length), void *arg);
+ * Set while one thread runs; put runs on the thread that logs. */
+void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg);
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with what it is about, which may be NULL. */
+void log_about(const struct log_about *about, enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -27,9 +27,10 @@ class Agents:
         self.options = ["--agents", ",".join(addresses), "--key-file", str(key_file)]
 
     @staticmethod
-    def port(job):
-        readable, _, _ = select.select([job.process.stdout], [], [], 10 * SLOWER)
-        line = job.process.stdout.readline() if readable else ""
+    def port(job, stream="stdout"):
+        stream = getattr(job.process, stream)
+        readable, _, _ = select.select([stream], [], [], 10 * SLOWER)
+        line = stream.readline() if readable else ""
         found = re.search(r"listening on port (\d+)", line)
         if not found:
             job.process.kill()

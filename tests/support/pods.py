@@ -67,7 +67,7 @@ class Pod:
         self.agent = drarun.start("--listen", "127.0.0.1:0", "--pod", "--once", under=under,
                                   program=program,
                                   env={"DRARUN_KEY": self.key, **env})
-        self.address = f"127.0.0.1:{Agents.port(self.agent)}"
+        self.address = f"127.0.0.1:{Agents.port(self.agent, 'stderr')}"
         self.options = ["--agents", self.address, "--key-file", str(key_file)]
 
     def call(self, job="0b6d3f0e", attempt=2, worker=1, generation=1, files=()):

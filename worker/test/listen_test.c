@@ -41,12 +41,12 @@ struct fixture {
     char log[4096];
 };
 
-static void on_log(void *arg, const char *line, size_t length)
+static void on_log(void *arg, const struct log_line *line)
 {
     struct fixture *f = arg;
     size_t used = strlen(f->log);
-    if (used + length < sizeof f->log)
-        memcpy(f->log + used, line, length);
+    if (used + line->length < sizeof f->log)
+        memcpy(f->log + used, line->text, line->length);
 }
 
 static void ignore_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
