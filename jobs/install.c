@@ -94,17 +94,18 @@ static json_t *of_a_job(void)
                      "Exists");
 }
 
-/* Agents answer who has the job's key, and may be dialled from outside (`run --here`); what MPI and
- * NCCL listen on knows no key, so that only pods of jobs reach it. */
+/* Agents answer who has the job's key, and may be dialled from outside (`run --here`), launchers
+ * tell their metrics to whoever asks; what MPI and NCCL listen on knows no key, so that only pods
+ * of jobs reach it. */
 static json_t *network_policy(const char *namespace)
 {
     json_t *policy =
         object("networking.k8s.io/v1", "NetworkPolicy", INSTALL_NETWORK_POLICY, namespace);
     return with_take(policy, "spec",
-                     json_pack("{s:o, s:[s], s:[{s:[{s:o}]}, {s:[{s:s, s:i}]}]}", "podSelector",
-                               of_a_job(), "policyTypes", "Ingress", "ingress", "from",
-                               "podSelector", of_a_job(), "ports", "protocol", "TCP", "port",
-                               RENDER_AGENT_PORT));
+                     json_pack("{s:o, s:[s], s:[{s:[{s:o}]}, {s:[{s:s, s:i}, {s:s, s:s}]}]}",
+                               "podSelector", of_a_job(), "policyTypes", "Ingress", "ingress",
+                               "from", "podSelector", of_a_job(), "ports", "protocol", "TCP",
+                               "port", RENDER_AGENT_PORT, "protocol", "TCP", "port", "metrics"));
 }
 
 json_t *install_manifests(const char *namespace)

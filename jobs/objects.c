@@ -97,6 +97,24 @@ static json_t *plain_variable(const char *name, json_t *value_take)
     return json_pack("{s:s, s:o}", "name", name, "value", value_take);
 }
 
+/* Where the launcher tells its metrics. */
+static json_t *metrics_ports(const struct render_options *options)
+{
+    int port = options->metrics_port ? options->metrics_port : RENDER_METRICS_PORT;
+    return port == RENDER_NO_METRICS
+               ? NULL
+               : json_pack("[{s:s, s:i}]", "name", "metrics", "containerPort", port);
+}
+
+static json_t *metrics_variable(const struct render_options *options)
+{
+    if (options->metrics_port == 0)
+        return NULL;
+    return plain_variable("DRARUN_METRICS", options->metrics_port == RENDER_NO_METRICS
+                                                ? json_string("off")
+                                                : json_sprintf("%d", (int)options->metrics_port));
+}
+
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
 {
     const char *image = options->image ? options->image : RENDER_IMAGE;
@@ -105,13 +123,13 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
     json_t *container = json_pack(
-        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*], s:o}", "name", "launcher", "image", image,
-        "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
+        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*, o*], s:o*, s:o}", "name", "launcher",
+        "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
         object_key_variable(spec, options),
         plain_variable("DRARUN_SECRET", secret_name(spec, options)),
         plain_variable("DRARUN_IMAGE", json_string(image)),
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
-        "securityContext", security);
+        metrics_variable(options), "ports", metrics_ports(options), "securityContext", security);
     return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
                      object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
                      "restartPolicy", "Never", "enableServiceLinks", 0, "containers", container);

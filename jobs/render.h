@@ -17,6 +17,8 @@
 #define RENDER_KEY_PLACEHOLDER "PLACEHOLDER: 64 hexadecimal digits, made when the job is created"
 
 #define RENDER_AGENT_PORT 7173
+#define RENDER_METRICS_PORT 7172 /* of the launcher */
+#define RENDER_NO_METRICS (-1)
 
 struct render_options {
     enum claims_api api;
@@ -26,6 +28,7 @@ struct render_options {
     const char *image;        /* NULL: RENDER_IMAGE */
     bool image_volume;        /* the agent comes as an image volume, without an init container */
     const char *delivery;     /* DRARUN_AGENT of the launcher's pod; NULL: it finds out */
+    int32_t metrics_port;     /* RENDER_NO_METRICS: none; 0: RENDER_METRICS_PORT */
     const char *key;          /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
     const char *secret;       /* its name, unique to the job; NULL: NAME-key */
     bool here;                /* no launcher Job: the launcher runs elsewhere */

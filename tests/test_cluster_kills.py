@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,7 @@ class Case:
         if killed:
             result = self.launcher(self.account.cluster.plane.server).finish(90)
             out += result.out
+        self.out = out
         told = (self.name, self.killer.writes[-1:], out, result)
         assert result.rc == 0, told
         assert '"event":"ended"' in result.out and '"status":0' in result.out, told
@@ -126,6 +128,27 @@ class Case:
         self.account.cluster.wait(lambda: f"{self.pods()} remain: {told}", lambda: not self.pods(), GONE_S)
         self.api.close()
         return self.killer.writes, killed
+
+
+HOLD = """
+import socket, sys
+held = socket.create_server(("", 7172))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_port_of_the_metrics_is_taken(jobs, drarun):
+    """By another launcher on the node's own network: it is said, and the job goes on."""
+    holder = subprocess.Popen([*jobs.cluster.under, "python3", "-c", HOLD], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        case = Case(Account(jobs, drarun), {"workers": 1, "command": ["true"], "restarts": 0}, NEVER, False)
+        case.run()
+        assert "metrics are not served: port 7172: Address already in use; DRARUN_METRICS=PORT" in case.out, case.out
+    finally:
+        holder.communicate(timeout=10)
 
 
 def is_chosen(spec, turn, has_it):

@@ -25,7 +25,7 @@ static void take_text(const char *name, char *text, size_t size)
 {
     const char *value = getenv(name);
     if (value && strlen(value) < size)
-        strcpy(text, value);
+        memcpy(text, value, strlen(value) + 1);
     unsetenv(name);
 }
 

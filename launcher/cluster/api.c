@@ -88,6 +88,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         .secret = getenv("DRARUN_SECRET"),
         .args = &run->args,
         .framed = true,
+        .metrics_port = cluster->metrics_port ? cluster->metrics_port : RENDER_METRICS_PORT,
     };
     int status = lead_run(cluster, &options);
     explicit_bzero(&key, sizeof key);
@@ -190,6 +191,7 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
     render.api = cluster->api;
     render.image_volume = cluster->image_volume;
     render.delivery = cluster->delivery;
+    render.metrics_port = cluster->metrics_port;
     if (rc == 0)
         rc = ensure_install(cluster, namespace, &account, err);
     if (rc == 0)

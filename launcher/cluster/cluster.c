@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/number.h"
 #include "lib/kube/discover.h"
 #include "lib/kube/list.h"
 
@@ -246,6 +248,20 @@ static int choose_delivery(struct cluster *cluster, struct drarun_error *err)
     return 0;
 }
 
+static int choose_metrics(struct cluster *cluster, struct drarun_error *err)
+{
+    const char *choice = getenv("DRARUN_METRICS");
+    int64_t port = RENDER_NO_METRICS;
+    if (!choice)
+        return 0;
+    if (strcmp(choice, "off") != 0 &&
+        number_parse("DRARUN_METRICS", choice, 1, UINT16_MAX, &port, NULL) < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "DRARUN_METRICS: expected a port or off, got \"%.40s\"", choice);
+    cluster->metrics_port = (int32_t)port;
+    return 0;
+}
+
 static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
 {
     struct waited *w = arg;
@@ -271,5 +287,7 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
         return rc;
     cluster->api = claims_served(w.served);
     rc = take_version(cluster, &version, err);
-    return rc < 0 ? rc : choose_delivery(cluster, err);
+    if (rc == 0)
+        rc = choose_delivery(cluster, err);
+    return rc < 0 ? rc : choose_metrics(cluster, err);
 }

@@ -234,6 +234,7 @@ static int attempt(struct lead *lead, struct drarun_error *err)
 
 static int attempts(struct lead *lead, struct drarun_error *err)
 {
+    lead_serve_metrics(lead);
     int rc = lead->releasing ? lead_next_attempt(lead, err) : 0;
     while (rc == 0) {
         rc = lead->orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
@@ -358,6 +359,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
 static void done(struct lead *lead)
 {
     log_divert(NULL, NULL);
+    metrics_server_free(lead->metrics);
     status_line_free(lead->line);
     signals_free(lead->signals);
     lease_free(lead->lease);

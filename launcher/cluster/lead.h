@@ -26,6 +26,7 @@ struct lead_options { /* all borrowed */
     const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
     bool here;                  /* no launcher Job */
     bool framed;                /* as a pod's log */
+    int32_t metrics_port;       /* where they are served; not positive: nowhere */
     bool label, quiet, json;
     const char *report_path;
 };

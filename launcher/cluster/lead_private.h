@@ -2,8 +2,8 @@
 /* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
  * attempt until its workers are up), lead_queue.c (while it is suspended), lead_ranks.c (its
  * ranks), lead_plan.c (what they get), lead_restart.c (the next attempt), lead_resume.c (what an
- * earlier launcher has left), lead_vitals.c (whether they hang), lead_status.c and lead_events.c
- * (what is told). */
+ * earlier launcher has left), lead_vitals.c (whether they hang), lead_metrics.c (for Prometheus),
+ * lead_status.c and lead_events.c (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -15,6 +15,7 @@
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/lease.h"
+#include "launcher/cluster/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
 #include "launcher/job.h"
 #include "launcher/signals.h"
@@ -33,10 +34,11 @@ struct lead {
     struct board *board;
     struct lease *lease;
     struct status_writer *writer;
-    struct facts *facts;       /* NULL: the job has no devices */
-    struct forecast *forecast; /* NULL likewise */
-    struct log_json log;       /* what every line of a pod's log says */
-    struct signals *signals;   /* while no job engine has its own */
+    struct metrics_server *metrics; /* NULL: they are not served */
+    struct facts *facts;            /* NULL: the job has no devices */
+    struct forecast *forecast;      /* NULL likewise */
+    struct log_json log;            /* what every line of a pod's log says */
+    struct signals *signals;        /* while no job engine has its own */
     struct status_line *line;
 
     struct gang gang;
@@ -155,7 +157,16 @@ int lead_read_channels(struct lead *lead, struct drarun_error *err);
 /* claims: by worker an array of its claims, to which that of its channel is added. */
 int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err);
 
+/* ---- lead_metrics.c ---- */
+
+/* From now on they are served, if they are to be. A port that cannot be had is said, and no error.
+ */
+void lead_serve_metrics(struct lead *lead);
+
 /* ---- lead_status.c ---- */
+
+/* The status document of this moment; NULL, having said why not. */
+json_t *lead_document(struct lead *lead, const char *result);
 
 /* Writes the status document; result NULL while the job goes on. */
 void lead_tell(struct lead *lead, const char *result);

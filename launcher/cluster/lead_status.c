@@ -56,7 +56,7 @@ static void put(struct lead *lead, json_t *doc)
     status_writer_put(lead->writer, json_incref(merged));
 }
 
-void lead_tell(struct lead *lead, const char *result)
+json_t *lead_document(struct lead *lead, const char *result)
 {
     struct drarun_error err = {0};
     struct waiting waiting = {0};
@@ -85,10 +85,16 @@ void lead_tell(struct lead *lead, const char *result)
     };
     if (status_doc_build(&input, &doc, &err) < 0)
         log_error("the status cannot be written: %s", err.text);
-    else
-        put(lead, doc);
     if (waits)
         waiting_done(&waiting);
+    return doc;
+}
+
+void lead_tell(struct lead *lead, const char *result)
+{
+    json_t *doc = lead_document(lead, result);
+    if (doc)
+        put(lead, doc);
 }
 
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err)
