@@ -144,7 +144,7 @@ def test_port_of_the_metrics_is_taken(jobs, drarun):
                               stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout.readline() == "held\n"
-        case = Case(Account(jobs, drarun), {"workers": 1, "command": ["true"], "restarts": 0}, NEVER, False)
+        case = Case(Account(jobs, drarun), {"workers": 1, "command": [*RANK, "0"], "restarts": 0}, NEVER, False)
         case.run()
         assert "metrics are not served: port 7172: Address already in use; DRARUN_METRICS=PORT" in case.out, case.out
     finally:
