@@ -7,12 +7,14 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "plugin/verb_discover.h"
+#include "plugin/verb_run.h"
 
 static const struct {
     const char *name, *what;
     int (*run)(int argc, char **argv);
 } verbs[] = {
     {"discover", "print the devices that this node would publish", verb_discover},
+    {"run", "publish them and keep that true", verb_run},
 };
 
 static void print_help(void)

@@ -14,6 +14,7 @@
 #include "lib/doc/yaml_write.h"
 #include "plugin/discover/discover.h"
 #include "plugin/discover/nvml.h"
+#include "plugin/discover/select.h"
 #include "plugin/slices/node_slices.h"
 #include "plugin/slices/table.h"
 
@@ -189,6 +190,8 @@ static int print_devices(const struct request *r, const struct discover_source *
 {
     struct node_devices devices = NODE_DEVICES_INIT;
     int rc = discover(source, &devices, err);
+    if (rc == 0)
+        rc = select_devices(source->config, &devices, err);
     for (size_t i = 0; i < devices.warnings.count; i++)
         log_note("%s", devices.warnings.items[i]);
     if (rc == 0)

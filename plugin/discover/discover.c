@@ -11,7 +11,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "plugin/discover/discover_private.h"
-#include "plugin/discover/select.h"
 
 int discover_nomem(struct discovery *d)
 {
@@ -64,8 +63,8 @@ static int discover_all(struct discovery *d)
         rc = discover_nics(d);
     if (rc < 0)
         return rc;
-    discover_rails(d->devices);
-    return select_devices(d->source->config, d->devices, d->err);
+    devices_number_rails(d->devices);
+    return 0;
 }
 
 static int with_host(struct discovery *d, struct topo_host *host)

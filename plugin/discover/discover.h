@@ -18,10 +18,12 @@ struct discover_source { /* all borrowed */
     struct nvml *nvml;            /* NULL: the driver's library is not there */
 };
 
-/* Reads all and applies the configuration: what is left has its name, its rail and its faults, but
- * those that need memory (remember.h). Fails only for a root that cannot be opened and when memory
+/* Reads all, under names by address; remember.h, select.h make of it what is published. Fails only for a root that cannot be opened and when memory
  * runs out; what is broken or hostile becomes a warning of the list. */
 int discover(const struct discover_source *source, struct node_devices *ret_devices,
              struct drarun_error *err);
+
+/* The numbers of rails, of all NICs that the node has. Pure. */
+void devices_number_rails(struct node_devices *devices);
 
 #endif

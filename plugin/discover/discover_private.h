@@ -48,7 +48,5 @@ void chardev_add(struct discovery *d, const char *path, const char *dev, bool sh
 
 int discover_gpus(struct discovery *d);
 int discover_nics(struct discovery *d);
-/* Numbers of rails, after the NICs are known. */
-void discover_rails(struct node_devices *devices);
 
 #endif

@@ -74,6 +74,7 @@ static int add_port(struct discovery *d, const struct function *function, size_t
     struct node_device *device = discover_add(d, NODE_DEVICE_NIC, function->pci);
     if (!device)
         return -ENOMEM;
+    device->port = (uint32_t)port;
     if (port > 0) {
         size_t len = strlen(device->name);
         snprintf(device->name + len, sizeof device->name - len, "-p%zu", port);
@@ -197,17 +198,23 @@ static bool has_rail(const struct node_device *device)
     return device->kind == NODE_DEVICE_NIC && device->pci.known && device->rdma.name[0];
 }
 
-/* NICs of one model and speed are numbered by address: the fabrics of GPU machines join NICs of the
- * same number. The management NIC of such a machine is of another model. */
-void discover_rails(struct node_devices *devices)
+static bool is_before(const struct node_device *a, const struct node_device *b)
+{
+    int order = pci_addr_compare(a->pci.addr, b->pci.addr);
+    return order < 0 || (order == 0 && a->port < b->port);
+}
+
+/* NICs of one model are numbered by address: the fabrics of GPU machines join NICs of the same
+ * number. The management NIC of such a machine is of another model. */
+void devices_number_rails(struct node_devices *devices)
 {
     for (size_t i = 0; i < devices->count; i++) {
         struct node_device *device = &devices->list[i];
         device->rail = has_rail(device) ? 0 : -1;
-        for (size_t j = 0; device->rail >= 0 && j < i; j++) {
+        for (size_t j = 0; device->rail >= 0 && j < devices->count; j++) {
             const struct node_device *other = &devices->list[j];
             device->rail += has_rail(other) && other->pci.vendor == device->pci.vendor &&
-                            other->pci.device == device->pci.device;
+                            other->pci.device == device->pci.device && is_before(other, device);
         }
     }
 }

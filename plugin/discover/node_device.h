@@ -107,6 +107,7 @@ struct node_device {
     struct node_rdma rdma;     /* NIC alone */
     struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* of a GPU: nvidiaN, nvidiactl, uvm */
     size_t chardev_count;
+    uint32_t port; /* of a NIC: its port on the function, from 0 */
     int32_t rail;         /* of a NIC: its number among the node's NICs of its kind; -1: none */
     bool lost;            /* it was there and is gone from the machine, but not into a pod */
     bool away;            /* its interface is in a pod: netdev is what it was on the host */

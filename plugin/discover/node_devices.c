@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/discover/node_devices.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/base/error.h"
 
 struct node_device *node_devices_add(struct node_devices *devices)
 {
@@ -31,6 +34,33 @@ void node_devices_remove(struct node_devices *devices, size_t index)
     free(at->rdma.gids);
     memmove(at, at + 1, (devices->count - index - 1) * sizeof *at);
     devices->count--;
+}
+
+static bool copy_gids(struct node_rdma *rdma)
+{
+    const struct topo_gid *gids = rdma->gids;
+    size_t size = rdma->gid_count * sizeof *gids;
+    rdma->gids = size ? malloc(size) : NULL;
+    if (rdma->gids)
+        memcpy(rdma->gids, gids, size);
+    return size == 0 || rdma->gids;
+}
+
+int node_devices_copy(const struct node_devices *devices, struct node_devices *ret_copy,
+                      struct drarun_error *err)
+{
+    struct node_devices copy = NODE_DEVICES_INIT;
+    for (size_t i = 0; i < devices->count; i++) {
+        struct node_device *device = node_devices_add(&copy);
+        if (device)
+            *device = devices->list[i];
+        if (!device || !copy_gids(&device->rdma)) {
+            node_devices_done(&copy);
+            return error_set(err, ENOMEM, "devices: out of memory");
+        }
+    }
+    *ret_copy = copy;
+    return 0;
 }
 
 void node_devices_done(struct node_devices *devices)

@@ -3,6 +3,7 @@
 #ifndef DRARUN_PLUGIN_DISCOVER_NODE_DEVICES_H
 #define DRARUN_PLUGIN_DISCOVER_NODE_DEVICES_H
 
+#include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "plugin/discover/node_device.h"
 
@@ -20,6 +21,9 @@ struct node_device *node_devices_add(struct node_devices *devices);
 void node_devices_cut(struct node_devices *devices, size_t index);
 /* Drops one, keeping the order. */
 void node_devices_remove(struct node_devices *devices, size_t index);
+/* A copy of its own, GIDs too; without the warnings. -ENOMEM. */
+int node_devices_copy(const struct node_devices *devices, struct node_devices *ret_copy,
+                      struct drarun_error *err);
 void node_devices_done(struct node_devices *devices);
 
 /* By slice name, in the driver's devices; NULL: no such. */

@@ -10,6 +10,7 @@
 #include "lib/topo/test/tree.h"
 #include "plugin/discover/discover.h"
 #include "plugin/discover/faults.h"
+#include "plugin/discover/select.h"
 
 #define ROOT "sys/devices/pci0000:8c/0000:8c:01.0"
 #define SWITCH ROOT "/0000:8d:00.0"
@@ -134,7 +135,7 @@ static struct node_devices read_with(const struct tree *tree, const struct disco
     struct drarun_error err = {0};
     struct node_devices devices;
     const struct discover_source source = {.root = tree->root, .config = config};
-    if (discover(&source, &devices, &err) < 0)
+    if (discover(&source, &devices, &err) < 0 || select_devices(config, &devices, &err) < 0)
         fail_msg("%s", err.text);
     return devices;
 }

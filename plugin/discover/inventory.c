@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/discover/inventory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "plugin/discover/device_json.h"
+#include "plugin/discover/faults.h"
+#include "plugin/discover/kernel_news.h"
+#include "plugin/discover/nvml.h"
+#include "plugin/discover/select.h"
+
+#define XIDS_MAX 64u
+
+struct inventory {
+    struct inventory_options options;
+    struct kernel_news *news; /* NULL: a captured tree has none */
+    struct event *soon, *period, *xid_timer, *told;
+    struct node_devices memory;    /* all that was read, completed, with the names given */
+    struct node_devices published; /* what is offered */
+    json_t *shape;                 /* of published: what `changed` was told of */
+    struct nvml_xid xids[XIDS_MAX];
+    size_t xid_count;
+    int64_t read_ms;
+    struct strlist warned; /* each warning once */
+};
+
+/* ---- faults that stay ---- */
+
+static void apply_xids(const struct inventory *inv, struct node_devices *devices)
+{
+    char value[24], text[96];
+    for (size_t i = 0; i < devices->count; i++)
+        for (size_t x = 0; x < inv->xid_count; x++) {
+            struct node_device *device = &devices->list[i];
+            const struct nvml_xid *xid = &inv->xids[x];
+            if (device->kind == NODE_DEVICE_NIC || strcmp(device->pci.bus_id, xid->bus_id) != 0)
+                continue;
+            snprintf(value, sizeof value, "%llu", (unsigned long long)xid->xid);
+            snprintf(text, sizeof text, "Xid %s", value);
+            fault_add(device, inv->options.source.config->xid, FAULT_XID, value, text);
+            if (xid->lost)
+                fault_add(device, inv->options.source.config->lost, FAULT_LOST, "",
+                          "it has fallen off the bus");
+        }
+}
+
+static bool is_known(const struct inventory *inv, const struct nvml_xid *xid)
+{
+    for (size_t i = 0; i < inv->xid_count; i++)
+        if (strcmp(inv->xids[i].bus_id, xid->bus_id) == 0 && inv->xids[i].xid == xid->xid)
+            return true;
+    return false;
+}
+
+static bool take_xids(struct inventory *inv)
+{
+    struct nvml_xid found[16];
+    size_t count = nvml_xids(inv->options.source.nvml, found, ARRAY_LEN(found)), before = inv->xid_count;
+    for (size_t i = 0; i < count; i++)
+        if (!xid_is_of_program(found[i].xid) && !is_known(inv, &found[i]) &&
+            inv->xid_count < XIDS_MAX) {
+            log_error("GPU %s: Xid %llu", found[i].bus_id, (unsigned long long)found[i].xid);
+            inv->xids[inv->xid_count++] = found[i];
+        }
+    return inv->xid_count > before;
+}
+
+/* ---- one reading ---- */
+
+static void warn_once(struct inventory *inv, const struct strlist *warnings)
+{
+    for (size_t i = 0; i < warnings->count; i++)
+        if (!strlist_has(&inv->warned, warnings->items[i]) && inv->warned.count < 1000) {
+            strlist_add(&inv->warned, warnings->items[i]);
+            log_note("%s", warnings->items[i]);
+        }
+}
+
+/* The names that were given, for the memory: a device that goes away keeps its own. */
+static void keep_names(const struct node_devices *published, struct node_devices *memory)
+{
+    for (size_t i = 0; i < published->count; i++) {
+        struct node_device *same = devices_same(memory, &published->list[i]);
+        if (same)
+            memcpy(same->name, published->list[i].name, sizeof same->name);
+    }
+}
+
+static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
+                        struct node_devices *ret_published, struct drarun_error *err)
+{
+    const struct discover_config *config = inv->options.source.config;
+    const struct remember_rules rules = {config, inv->options.held, inv->options.arg};
+    int rc = discover(&inv->options.source, ret_memory, err);
+    if (rc == 0)
+        rc = devices_remember(&rules, &inv->memory, ret_memory, err);
+    if (rc == 0)
+        rc = node_devices_copy(ret_memory, ret_published, err);
+    if (rc < 0)
+        return rc;
+    apply_xids(inv, ret_published);
+    rc = select_devices(config, ret_published, err);
+    keep_names(ret_published, ret_memory);
+    warn_once(inv, &ret_memory->warnings);
+    warn_once(inv, &ret_published->warnings);
+    return rc;
+}
+
+static json_t *shape_of(const struct node_devices *devices)
+{
+    json_t *shape = json_array();
+    for (size_t i = 0; shape && i < devices->count; i++) {
+        json_t *device = device_json(&devices->list[i]);
+        json_t *one = json_pack("{s:s, s:o}", "driver", node_device_driver(&devices->list[i]),
+                                "device", device);
+        if (json_array_append_new(shape, one) < 0) {
+            json_decref(shape);
+            return NULL;
+        }
+    }
+    return shape;
+}
+
+static void tell_later(struct inventory *inv)
+{
+    event_active(inv->told, EV_TIMEOUT, 0);
+}
+
+static int read_now(struct inventory *inv, struct drarun_error *err)
+{
+    struct node_devices memory = NODE_DEVICES_INIT, published = NODE_DEVICES_INIT;
+    inv->read_ms = clock_ms();
+    int rc = read_devices(inv, &memory, &published, err);
+    json_t *shape = rc == 0 ? shape_of(&published) : NULL;
+    if (rc < 0 || !shape) {
+        node_devices_done(&memory);
+        node_devices_done(&published);
+        return rc < 0 ? rc : error_set(err, ENOMEM, "devices: out of memory");
+    }
+    bool changed = !json_equal(shape, inv->shape);
+    node_devices_done(&inv->memory);
+    node_devices_done(&inv->published);
+    json_decref(inv->shape);
+    inv->memory = memory;
+    inv->published = published;
+    inv->shape = shape;
+    if (changed)
+        tell_later(inv);
+    return 0;
+}
+
+int inventory_rescan(struct inventory *inv, struct drarun_error *err)
+{
+    return read_now(inv, err);
+}
+
+/* ---- when ---- */
+
+static void read_and_log(struct inventory *inv)
+{
+    struct drarun_error err = {0};
+    if (read_now(inv, &err) < 0)
+        log_error("the devices cannot be read: %s", err.text);
+}
+
+static void on_told(evutil_socket_t fd, short what, void *arg)
+{
+    const struct inventory *inv = arg;
+    (void)fd, (void)what;
+    inv->options.changed(&inv->published, inv->options.arg);
+}
+
+static void on_period(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    read_and_log(arg);
+}
+
+static void on_xid_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    if (take_xids(arg))
+        read_and_log(arg);
+}
+
+/* Pods come and go with many links each: news are gathered, and a second is left between readings. */
+static void on_news(void *arg)
+{
+    struct inventory *inv = arg;
+    int64_t since = clock_ms() - inv->read_ms;
+    int64_t wait =
+        since < INVENTORY_PAUSE_MS ? INVENTORY_PAUSE_MS - since : INVENTORY_QUIET_MS;
+    struct timeval after = timeval_from_ms(wait);
+    if (!evtimer_pending(inv->soon, NULL))
+        evtimer_add(inv->soon, &after);
+}
+
+static int start_timers(struct inventory *inv, struct drarun_error *err)
+{
+    struct event_base *base = inv->options.base;
+    struct timeval period = timeval_from_ms(inv->options.source.config->rescan_ms);
+    struct timeval xid = timeval_from_ms(INVENTORY_XID_MS);
+    inv->soon = evtimer_new(base, on_period, inv);
+    inv->told = event_new(base, -1, 0, on_told, inv);
+    inv->period = event_new(base, -1, EV_PERSIST, on_period, inv);
+    inv->xid_timer = event_new(base, -1, EV_PERSIST, on_xid_timer, inv);
+    if (!inv->soon || !inv->told || !inv->period || !inv->xid_timer)
+        return error_set(err, ENOMEM, "inventory: out of memory");
+    event_add(inv->period, &period);
+    if (inv->options.source.nvml) {
+        take_xids(inv); /* begins to listen */
+        event_add(inv->xid_timer, &xid);
+    }
+    return 0;
+}
+
+int inventory_new(const struct inventory_options *options, struct inventory **ret_inventory,
+                  struct drarun_error *err)
+{
+    struct drarun_error deaf = {0};
+    struct inventory *inv = calloc(1, sizeof *inv);
+    if (!inv)
+        return error_set(err, ENOMEM, "inventory: out of memory");
+    inv->options = *options;
+    int rc = start_timers(inv, err);
+    if (rc == 0 && options->source.root < 0 &&
+        kernel_news_new(options->base, on_news, inv, &inv->news, &deaf) < 0)
+        log_error("devices are read every %lld s only: %s",
+                  (long long)options->source.config->rescan_ms / 1000, deaf.text);
+    if (rc == 0)
+        rc = read_now(inv, err);
+    if (rc < 0)
+        inventory_free(inv);
+    else
+        *ret_inventory = inv;
+    return rc;
+}
+
+void inventory_free(struct inventory *inv)
+{
+    if (!inv)
+        return;
+    struct event *events[] = {inv->soon, inv->period, inv->xid_timer, inv->told};
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (events[i])
+            event_free(events[i]);
+    kernel_news_free(inv->news);
+    node_devices_done(&inv->memory);
+    node_devices_done(&inv->published);
+    json_decref(inv->shape);
+    strlist_done(&inv->warned);
+    free(inv);
+}
+
+const struct node_devices *inventory_devices(const struct inventory *inv)
+{
+    return &inv->published;
+}
+
+int inventory_know(struct inventory *inv, const struct node_device *device,
+                   struct drarun_error *err)
+{
+    struct node_devices one = {.list = (struct node_device *)device, .count = 1};
+    struct node_devices copy;
+    int rc = node_devices_copy(&one, &copy, err);
+    if (rc < 0)
+        return rc;
+    struct node_device *same = devices_same(&inv->memory, device);
+    if (!same)
+        same = node_devices_add(&inv->memory);
+    if (!same) {
+        node_devices_done(&copy);
+        return error_set(err, ENOMEM, "devices: out of memory");
+    }
+    free(same->rdma.gids);
+    *same = copy.list[0]; /* with its GIDs */
+    copy.count = 0;
+    node_devices_done(&copy);
+    return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/discover/remember.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "plugin/discover/discover.h"
+#include "plugin/discover/faults.h"
+
+static bool same_device(const struct node_device *a, const struct node_device *b)
+{
+    if (a->kind != b->kind || a->pci.known != b->pci.known)
+        return false;
+    if (!a->pci.known)
+        return strcmp(a->netdev.name, b->netdev.name) == 0;
+    if (pci_addr_compare(a->pci.addr, b->pci.addr) != 0)
+        return false;
+    return a->kind == NODE_DEVICE_NIC
+               ? a->port == b->port
+               : a->gpu.mig_gi == b->gpu.mig_gi && a->gpu.mig_ci == b->gpu.mig_ci;
+}
+
+struct node_device *devices_same(const struct node_devices *devices,
+                                 const struct node_device *device)
+{
+    for (size_t i = 0; i < devices->count; i++)
+        if (same_device(&devices->list[i], device))
+            return &devices->list[i];
+    return NULL;
+}
+
+static int nomem(struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "devices: out of memory");
+}
+
+static int keep_rdma(const struct node_rdma *before, struct node_rdma *now)
+{
+    struct node_rdma kept = *before;
+    size_t size = kept.gid_count * sizeof *kept.gids;
+    kept.gids = size ? malloc(size) : NULL;
+    if (size && !kept.gids)
+        return -ENOMEM;
+    if (size)
+        memcpy(kept.gids, before->gids, size);
+    free(now->gids);
+    *now = kept;
+    return 0;
+}
+
+/* The link of what is away is not known here. */
+static void forget_link(struct node_device *device)
+{
+    device->netdev.up = device->netdev.carrier = TOPO_UNKNOWN;
+    device->rdma.active = TOPO_UNKNOWN;
+    device->rdma.state[0] = '\0';
+}
+
+static int complete(const struct node_device *before, struct node_device *now)
+{
+    bool no_netdev = before->netdev.name[0] && !now->netdev.name[0];
+    bool no_rdma = before->rdma.name[0] && !now->rdma.name[0];
+    if (now->kind != NODE_DEVICE_NIC || (!no_netdev && !no_rdma))
+        return 0;
+    now->away = true;
+    memcpy(now->name, before->name, sizeof now->name);
+    if (no_netdev)
+        now->netdev = before->netdev;
+    if (no_rdma && keep_rdma(&before->rdma, &now->rdma) < 0)
+        return -ENOMEM;
+    forget_link(now);
+    return 0;
+}
+
+static int keep_vanished(const struct remember_rules *rules, const struct node_device *before,
+                         struct node_devices *now)
+{
+    bool held = rules->held && rules->held(node_device_driver(before), before->name, rules->arg);
+    if (!held && (!before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
+        return 0;
+    struct node_device *device = node_devices_add(now);
+    if (!device)
+        return -ENOMEM;
+    *device = *before;
+    device->rdma.gids = NULL;
+    device->fault_count = 0;
+    if (keep_rdma(&before->rdma, &device->rdma) < 0) {
+        device->rdma.gid_count = 0;
+        return -ENOMEM;
+    }
+    forget_link(device);
+    device->away = !device->pci.known;
+    device->lost = device->pci.known;
+    if (device->lost)
+        fault_add(device, rules->config->lost, FAULT_LOST, "", "it is gone from the machine");
+    return 0;
+}
+
+int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
+                     struct node_devices *now, struct drarun_error *err)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct node_device *old = &before->list[i];
+        struct node_device *same = devices_same(now, old);
+        int rc = same ? complete(old, same) : keep_vanished(rules, old, now);
+        if (rc < 0)
+            return nomem(err);
+    }
+    devices_number_rails(now); /* with those that are away: the others keep their numbers */
+    return 0;
+}

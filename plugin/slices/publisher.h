@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the ResourceSlices of one driver on one node as they are wanted: watches them, writes when
+ * something differs, and writes nothing while nothing does. What somebody deletes or changes is
+ * restored, at once the first times and then with pauses up to a minute, so that two who disagree
+ * do not wear out the API server. One write at a time; a failed one is tried again with pauses.
+ * Everything on the loop's thread. */
+#ifndef DRARUN_PLUGIN_SLICES_PUBLISHER_H
+#define DRARUN_PLUGIN_SLICES_PUBLISHER_H
+
+#include "lib/kube/client.h"
+#include "plugin/discover/node_devices.h"
+#include "plugin/slices/node_slices.h"
+
+struct publisher;
+
+struct publisher_options { /* texts are borrowed as long as the publisher */
+    struct event_base *base;
+    struct kube_client *client;
+    const char *version;       /* of resource.k8s.io, "v1" */
+    struct slices_owner owner; /* whose driver is the name to publish under */
+    const char *devices_of;    /* node_device_driver of what is published; NULL: owner.driver */
+};
+
+struct publisher_counts {
+    uint64_t writes, failures, restored; /* restored: slices that somebody had changed or deleted */
+};
+
+int publisher_new(const struct publisher_options *options, struct publisher **ret_publisher,
+                  struct drarun_error *err);
+/* The slices stay. NULL is fine. */
+void publisher_free(struct publisher *publisher);
+
+/* From now on the driver's devices of this list, which is read during the call. -ENOMEM. */
+int publisher_want(struct publisher *publisher, const struct node_devices *devices,
+                   struct drarun_error *err);
+/* The API server holds what was last wanted, as far as the watch has told. */
+bool publisher_is_settled(const struct publisher *publisher);
+void publisher_count(const struct publisher *publisher, struct publisher_counts *ret_counts);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The slices of this node, of both drivers: asks which version of resource.k8s.io is served and for
+ * the Node that will own the slices, until both are known, then keeps a publisher for each driver.
+ * Everything on the loop's thread. */
+#ifndef DRARUN_PLUGIN_SLICES_PUBLISHING_H
+#define DRARUN_PLUGIN_SLICES_PUBLISHING_H
+
+#include "plugin/slices/publisher.h"
+
+#define PUBLISHING_DRIVERS_MAX 2u
+
+struct publishing;
+
+struct publishing_options { /* texts are borrowed as long as the object */
+    struct event_base *base;
+    struct kube_client *client;
+    const char *node;
+    /* The names to publish under; NULL: that kind of device is not published. */
+    const char *gpu_driver, *nic_driver;
+};
+
+int publishing_new(const struct publishing_options *options, struct publishing **ret_publishing,
+                   struct drarun_error *err);
+void publishing_free(struct publishing *publishing); /* the slices stay; NULL is fine */
+
+/* From now on these devices; copied. -ENOMEM. */
+int publishing_want(struct publishing *publishing, const struct node_devices *devices,
+                    struct drarun_error *err);
+bool publishing_is_settled(const struct publishing *publishing);
+/* The sum over both drivers. */
+void publishing_count(const struct publishing *publishing, struct publisher_counts *ret_counts);
+
+#endif

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`drarun-plugin run` before a real API server and scheduler: the devices of a captured machine as ResourceSlices."""
+import contextlib
+import json
+import shutil
+
+import pytest
+
+from support.build import BUILD, SLOWER
+from support.cluster import Cluster
+from support.cluster.daemon import Daemon
+from support.cluster.devices import device_class, fixture, fake_machine
+from support.sysfs_tree import make_tree
+
+GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
+API = "resource.k8s.io/v1"
+ROOT = "resource.kubernetes.io/pcieRoot"
+AGENT = "drarun-plugin"
+NEWS_S = 20 * SLOWER
+QUIET_S = 4
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as made:
+        made.api.make(device_class(GPU, GPU), device_class("rdma.drarun.dev", NIC))
+        yield made
+
+
+class Plugin:
+    """The plugin of one node, which is an object with the files of a captured machine."""
+
+    def __init__(self, cluster, folder, name, machine="a4-highgpu-8g"):
+        self.cluster, self.name, self.folder = cluster, name, folder
+        self.root = make_tree(fixture(machine), folder / "root")
+        cluster.api.make(fake_machine(machine, name)[0])
+        self.config = folder / "config.yaml"
+        self.config.write_text("rescan: 1s\n")
+        self.daemon = Daemon(AGENT, [*cluster.under, BUILD / "bin/drarun-plugin", "run", "--node", name, "--root", self.root,
+                                     "--config", self.config, "--kubeconfig", cluster.kubeconfig()],
+                             folder / "plugin.log")
+
+    def start(self):
+        self.daemon.start()
+        return self
+
+    def slices(self, driver):
+        return sorted((each for each in self.cluster.api.get(API, "ResourceSlice")
+                       if each["spec"]["driver"] == driver and each["spec"].get("nodeName") == self.name),
+                      key=lambda each: each["metadata"]["name"])
+
+    def devices(self, driver):
+        return {device["name"]: device for each in self.slices(driver) for device in each["spec"].get("devices", ())}
+
+    def wait(self, what, condition, seconds=NEWS_S):
+        def look():
+            self.daemon.check()
+            return condition()
+        return self.cluster.wait(lambda: f"{what}; the plugin:\n{self.daemon.tail()}", look, seconds)
+
+    def published(self, gpus=8, nics=8):
+        self.wait("the devices are not published",
+                  lambda: (len(self.devices(GPU)), len(self.devices(NIC))) == (gpus, nics))
+        return self
+
+    def remove(self):
+        self.daemon.kill()
+        self.cluster.api.delete("v1", "Node", self.name)
+        for driver in (GPU, NIC):
+            for each in self.slices(driver):
+                self.cluster.api.delete(API, "ResourceSlice", each["metadata"]["name"])
+
+    def generation(self, driver):
+        return self.slices(driver)[0]["spec"]["pool"]["generation"]
+
+    def writes(self, since):
+        return [each for each in self.cluster.audit.requests(since=since, agent="drarun", resource="resourceslices")
+                if each.verb not in ("get", "list", "watch")]
+
+
+@pytest.fixture
+def plugin(cluster, tmp_path, request):
+    made = Plugin(cluster, tmp_path, request.node.name.replace("_", "-"))
+    yield made
+    made.remove()
+
+
+def test_slices_of_a_machine(plugin, cluster):
+    plugin.start().published()
+    node = cluster.api.get("v1", "Node", plugin.name)["metadata"]
+    for driver in (GPU, NIC):
+        (one,) = plugin.slices(driver)
+        (owner,) = one["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("Node", plugin.name, node["uid"])
+        assert one["spec"]["pool"]["name"] == plugin.name and one["spec"]["pool"]["resourceSliceCount"] == 1
+    nic = plugin.devices(NIC)["pci-0000-91-00-0"]
+    assert nic["attributes"][ROOT] == {"string": "pci0000:8c"} and nic["attributes"]["drarun.dev/rail"] == {"int": 0}
+    assert nic["capacity"] == {"drarun.dev/bandwidth": {"value": "400G"}}
+    # what the printing verb shows is what was published
+    shown = cluster.in_ns([BUILD / "bin/drarun-plugin", "discover", "--root", plugin.root, "--node", plugin.name, "-o", "json"])
+    for each in json.loads(shown.stdout)["items"]:
+        assert plugin.slices(each["spec"]["driver"])[0]["spec"]["devices"] == each["spec"]["devices"]
+
+
+def test_idle_writes_nothing(plugin, cluster):
+    plugin.start().published()
+    since = cluster.audit.mark()
+    with contextlib.suppress(AssertionError):  # several readings pass; there is nothing to wait for
+        cluster.wait("quiet", lambda: plugin.writes(since), QUIET_S)
+    assert plugin.writes(since) == []
+
+
+def test_restored(plugin, cluster):
+    plugin.start().published()
+    before = {driver: plugin.slices(driver)[0] for driver in (GPU, NIC)}
+    cluster.api.delete(API, "ResourceSlice", before[GPU]["metadata"]["name"])
+    plugin.wait("the deleted slice does not come back", lambda: plugin.slices(GPU) and plugin.slices(GPU)[0]["metadata"][
+        "uid"] != before[GPU]["metadata"]["uid"])
+    assert plugin.slices(GPU)[0]["spec"] == before[GPU]["spec"]
+    path = cluster.api.path(API, "ResourceSlice", name=before[NIC]["metadata"]["name"])
+    cluster.api.ok("PATCH", path, {"spec": {"devices": []}}, content="application/merge-patch+json")
+    plugin.wait("the changed slice stays changed", lambda: len(plugin.devices(NIC)) == 8)
+    assert plugin.slices(NIC)[0]["spec"]["devices"] == before[NIC]["spec"]["devices"]
+
+
+def test_started_again(plugin, cluster):
+    plugin.start().published()
+    first = plugin.generation(NIC)
+    plugin.daemon.kill()
+    since = cluster.audit.mark()
+    plugin.start()
+    plugin.wait("it says nothing", lambda: plugin.daemon.tail().count("slices published") == 4)
+    assert plugin.writes(since) == [] and plugin.generation(NIC) == first
+    plugin.daemon.kill()
+    for driver in (GPU, NIC):  # as the kubelet does when a plugin is gone for half a minute
+        cluster.api.delete(API, "ResourceSlice", plugin.slices(driver)[0]["metadata"]["name"])
+    plugin.start().published()
+    assert plugin.generation(NIC) > first
+
+
+def test_link_down(plugin):
+    plugin.start().published()
+    first = plugin.generation(NIC)
+    for name, text in (("flags", "0x1003"), ("carrier", "0"), ("operstate", "down")):
+        next(plugin.root.glob("sys/devices/**/net/gpu3rdma0")).joinpath(name).write_text(f"{text}\n")
+    taints = plugin.wait("no taint comes", lambda: plugin.devices(NIC)["pci-0000-99-00-0"].get("taints"))
+    assert [(each["key"], each["effect"]) for each in taints] == [("drarun.dev/link-down", "NoSchedule")]
+    assert plugin.devices(NIC)["pci-0000-99-00-0"]["attributes"]["drarun.dev/linkState"] == {"string": "active"}  # RDMA's
+    assert plugin.generation(NIC) > first
+    # another change leaves the time since when it is down
+    next(plugin.root.glob("sys/devices/**/net/gpu5rdma0")).joinpath("mtu").write_text("1500\n")
+    plugin.wait("no new MTU comes", lambda: plugin.devices(NIC)["pci-0000-c7-00-0"]["attributes"]["dra.net/mtu"] == {"int": 1500})
+    assert plugin.devices(NIC)["pci-0000-99-00-0"]["taints"] == taints
+
+
+def test_taken_away_and_brought_back(plugin):
+    """The interface of a NIC in a pod is not in the host's sysfs; its device stays as it was."""
+    plugin.start().published()
+    before = plugin.devices(NIC)["pci-0000-91-00-0"]["attributes"]
+    (plugin.root / "sys/class/net/gpu0rdma0").unlink()
+    shutil.rmtree(next(plugin.root.glob("sys/devices/**/0000:98:00.0")))  # and this one is gone for good
+    (plugin.root / "sys/bus/pci/devices/0000:98:00.0").unlink()
+    taints = plugin.wait("no taint comes", lambda: plugin.devices(NIC)["pci-0000-98-00-0"].get("taints"))
+    assert [each["key"] for each in taints] == ["drarun.dev/lost"]
+    after = plugin.devices(NIC)["pci-0000-91-00-0"]["attributes"]
+    assert {key: after.get(key) for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")} == {
+        key: before[key] for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")}
+
+
+def test_many_devices(plugin):
+    """More NICs than a slice takes."""
+    for i in range(150):
+        folder = f"sys/devices/virtual/net/rail{i}"
+        for name, text in (("ifindex", i + 10), ("type", 1), ("mtu", 1500), ("operstate", "up")):
+            path = plugin.root / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        (plugin.root / f"sys/class/net/rail{i}").symlink_to(f"../../../{folder}")
+    plugin.config.write_text("nics: {virtualPrefixes: [rail]}\n")
+    plugin.start().published(nics=158)
+    sizes = [(len(each["spec"]["devices"]), each["spec"]["pool"]["resourceSliceCount"]) for each in plugin.slices(NIC)]
+    assert sizes == [(128, 2), (30, 2)]
+    assert len({each["spec"]["pool"]["generation"] for each in plugin.slices(NIC)}) == 1
+    plugin.daemon.kill()
+    plugin.config.write_text("nics: {virtualPrefixes: [none]}\n")
+    plugin.start().published()
+    plugin.wait("the second slice stays", lambda: len(plugin.slices(NIC)) == 1)
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_shape_is_accepted(cluster, tmp_path, version):
+    """Each version that this server serves takes what is printed in its shape."""
+    if not cluster.api.plural(f"resource.k8s.io/{version}", "ResourceSlice"):
+        pytest.skip(f"the server does not serve {version}")
+    root = make_tree(fixture("dgx-h100"), tmp_path)
+    shown = cluster.in_ns([BUILD / "bin/drarun-plugin", "discover", "--root", root, "-o", "json", "--api-version", version])
+    for each in json.loads(shown.stdout)["items"]:
+        status, answer = cluster.api.create(each, dry_run=True)
+        assert status == 201, answer
+
+
+def test_aligned_pairs(plugin, cluster, drarun, tmp_path):
+    """Two workers' claims for four GPUs and four NICs each, pair by pair on one PCIe root."""
+    plugin.start().published()
+    space = cluster.namespace("pairs")
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps({"metadata": {"name": "pairs"}, "spec": {
+        "image": "i", "command": ["c"], "workers": 2, "devices": {
+            "gpus": {"count": 4, "class": GPU}, "align": "required",
+            "nics": {"count": 4, "class": "rdma.drarun.dev", "selector": 'device.attributes["dra.net"].rdma == true'}}}}))
+    out = drarun("render", "--format", "json", "--namespace", space.name, job).ok().out
+    for each in json.loads(out)["items"]:
+        if each["kind"] in ("ResourceClaim", "Pod"):
+            each["metadata"].pop("ownerReferences", None)
+            cluster.api.make(each)
+
+    def allocated():
+        claims = cluster.api.get(API, "ResourceClaim", namespace=space.name)
+        found = [each.get("status", {}).get("allocation") for each in claims]
+        return len(found) == 2 and all(found) and found
+    roots = {(driver, name): device["attributes"][ROOT]["string"] for driver in (GPU, NIC)
+             for name, device in plugin.devices(driver).items()}
+    try:
+        given = plugin.wait("the claims are not allocated", allocated)
+        devices = [each for one in given for each in one["devices"]["results"]]
+        assert len({(each["driver"], each["device"]) for each in devices}) == 16
+        for one in given:
+            pairs = {}
+            for each in one["devices"]["results"]:
+                pairs.setdefault(each["request"].split("-")[1], set()).add(roots[each["driver"], each["device"]])
+            assert len(pairs) == 4 and all(len(found) == 1 for found in pairs.values()), pairs
+    finally:
+        cluster.api.delete("v1", "Namespace", space.name)
