@@ -85,8 +85,9 @@ bool cause_interrupted(struct cause *cause, int signo);
  * its ranks and the aborts of their peers that it brought about, so that cause_may_change is then
  * true after these too, and cause_pod takes their place until cause_settle. */
 void cause_expect_pods(struct cause *cause);
-/* As cause_failure, of one worker: its agent or its connection is lost. */
-bool cause_worker_failure(struct cause *cause, uint32_t worker, const struct drarun_error *err);
+/* As cause_failure, of one worker: its agent or its connection is lost. node may be NULL. */
+bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
+                          const struct drarun_error *err);
 bool cause_pod(struct cause *cause, const struct cause_pod *pod);
 /* The agents waited so long for a launcher. pod and node of the one that was lost may be NULL. */
 bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms);

@@ -110,12 +110,14 @@ void cause_expect_pods(struct cause *cause)
     cause->pods = true;
 }
 
-bool cause_worker_failure(struct cause *cause, uint32_t worker, const struct drarun_error *err)
+bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
+                          const struct drarun_error *err)
 {
     struct cause_story story = {.kind = CAUSE_FAILURE,
                                 .error = err->kind,
                                 .worker = worker,
                                 .of_worker = true,
+                                .host = cause_clean_text(node),
                                 .text = cause_clean_text(err->text)};
     return cause_tell_take(cause, &story);
 }

@@ -315,6 +315,10 @@ static int fill_cause(json_t *object, const struct cause *cause)
         rc |= json_object_set_new(object, "signal", json_integer(first->signo));
     if (first->kind == CAUSE_FAILURE)
         rc |= set_text(object, "error", error_kind_name(first->error));
+    if (first->kind == CAUSE_FAILURE && first->of_worker) {
+        rc |= json_object_set_new(object, "worker", json_integer(first->worker));
+        rc |= set_text(object, "host", first->host);
+    }
     if (cause_has_rank(first->kind))
         rc |= set_rank(object, first);
     if (first->kind == CAUSE_POD)

@@ -59,6 +59,24 @@ static const struct rule role[] = {
     {"resource.nvidia.com", "computedomains", "get create delete"},
 };
 
+/* Of run, submit, list, status, describe, logs, wait, cancel and exec, not of run --here, which
+ * does what the launcher does. Whoever may make pods may read the namespace's secrets through them.
+ */
+static const struct rule user_role[] = {
+    {"", "configmaps", "get list watch create patch delete"},
+    {"", "secrets", "create"},
+    {"", "serviceaccounts", "get"},
+    {"", "pods", "get list watch create"},
+    {"", "pods/log", "get"},
+    {"", "pods/exec", "get create"},
+    {"", "events", "list watch"},
+    {"batch", "jobs", "get list watch create patch delete"},
+    {"coordination.k8s.io", "leases", "get"},
+    {"resource.k8s.io", "resourceclaims", "get list watch create"},
+    {"resource.k8s.io", "resourceclaimtemplates", "get create"},
+    {"resource.nvidia.com", "computedomains", "get create"},
+};
+
 static const struct rule cluster_role[] = {
     {"", "nodes", "list"},
     {"resource.k8s.io", "resourceslices deviceclasses devicetaintrules", "list"},
@@ -116,6 +134,12 @@ json_t *install_manifests(const char *namespace)
                      bound_take(object(RBAC "/v1", "RoleBinding", INSTALL_ACCOUNT, namespace),
                                 "Role", namespace),
                      network_policy(namespace));
+}
+
+json_t *install_user_manifests(const char *namespace)
+{
+    return json_pack("[o]", with_take(object(RBAC "/v1", "Role", INSTALL_USER_ROLE, namespace),
+                                      "rules", rules(user_role, ARRAY_LEN(user_role))));
 }
 
 json_t *install_cluster_manifests(const char *namespace)

@@ -62,7 +62,7 @@ static json_t *workers_json(const struct status_input *input, enum status_detail
     for (uint32_t i = 0; input->workers && i < input->count; i++) {
         claims += input->workers[i].claim != CLAIM_NONE;
         allocated += input->workers[i].claim == CLAIM_ALLOCATED;
-        running += input->workers[i].phase == POD_RUNNING;
+        running += !input->result && input->workers[i].phase == POD_RUNNING;
     }
     return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "count", (json_int_t)input->count, "claims",
                      (json_int_t)claims, "allocated", (json_int_t)allocated, "running",

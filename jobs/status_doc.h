@@ -59,6 +59,8 @@ const json_t *status_doc_gang(const json_t *doc);
 /* The exit status, or -1 while the job has not ended. */
 int status_doc_exit(const json_t *doc);
 
+/* How a job that has ended did, and when: "failed (7), 41 s ago". */
+void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out);
 /* `drarun list`: the heading (doc NULL) or a job's row, with a newline. */
 void status_doc_row(const json_t *doc, int64_t now_ms, struct buf *out);
 /* `drarun status`: lines for people. Runs of equal workers are one line. */

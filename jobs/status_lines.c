@@ -51,7 +51,9 @@ static int set_devices(json_t *object, const struct status_input *input, uint32_
 static json_t *common(const struct status_input *input, uint32_t worker)
 {
     const struct pod_state *w = &input->workers[worker];
-    json_t *line = json_pack("{s:s, s:s}", "phase", pod_phase_name(w->phase), "claim",
+    /* the job's objects go with its end, and what is kept of it is read later */
+    enum pod_phase phase = input->result && w->phase == POD_RUNNING ? POD_ENDED : w->phase;
+    json_t *line = json_pack("{s:s, s:s}", "phase", pod_phase_name(phase), "claim",
                              claim_phase_name(w->claim));
     int rc = line ? 0 : -1;
     if (rc == 0)

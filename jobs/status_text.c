@@ -71,6 +71,14 @@ void status_doc_row(const json_t *doc, int64_t now_ms, struct buf *out)
 
 /* ---- drarun status ---- */
 
+void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out)
+{
+    char since[40];
+    ago(doc, "phaseSince", now_ms, since, sizeof since);
+    add_state(doc, out);
+    buf_printf(out, ", %s ago", since);
+}
+
 static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
 {
     char since[40];
@@ -80,8 +88,7 @@ static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
     buf_printf(out, "%s%s%s: ", namespace ? namespace : "", namespace ? "/" : "",
                or_dash(text_at(doc, "name")));
     if (text_at(doc, "result")) {
-        add_state(doc, out);
-        buf_printf(out, ", %s ago", since);
+        status_doc_end(doc, now_ms, out);
     } else {
         buf_printf(out, "%s for %s", or_dash(phase), since);
     }
@@ -209,16 +216,21 @@ static void add_history(const json_t *doc, struct buf *out)
     }
 }
 
-void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
+static void add_counts(const json_t *workers, struct buf *out)
 {
-    add_heading(doc, now_ms, out);
-    add_cause(doc, out);
-    const json_t *workers = json_object_get(doc, "workers");
     if (number_at(workers, "claims") > 0)
         buf_printf(out, "claims %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT " allocated, ",
                    number_at(workers, "allocated"), number_at(workers, "claims"));
     buf_printf(out, "pods %" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT " running\n",
                number_at(workers, "running"), number_at(workers, "count"));
+}
+
+void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
+{
+    add_heading(doc, now_ms, out);
+    add_cause(doc, out);
+    if (!text_at(doc, "result")) /* else there are none any more */
+        add_counts(json_object_get(doc, "workers"), out);
     add_waiting(doc, now_ms, out);
     add_workers(doc, now_ms, out);
     add_timings(doc, out);

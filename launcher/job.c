@@ -104,7 +104,8 @@ void job_fail_worker(struct agent *agent, const struct drarun_error *err)
     if (!job->request->pods)
         job_fail(job, err);
     else
-        job_caused(job, cause_worker_failure(job->cause, agent->index, err));
+        job_caused(job, cause_worker_failure(job->cause, agent->index,
+                                             job->request->pods->nodes[agent->index], err));
 }
 
 void job_leave(struct job *job)

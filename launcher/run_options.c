@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/binding.h"
+#include "jobs/k8s_name.h"
 #include "jobs/rankmap.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -24,9 +25,16 @@ static struct request_program *current(void *target)
 static int set_ranks(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     int64_t number = 0;
-    int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &number, err);
+    struct drarun_error bad = {0};
+    int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &number, &bad);
     if (rc == 0)
         current(target)->ranks = (uint32_t)number;
+    else if (rc == -EINVAL && k8s_is_label(value)) /* as kubectl's, and our other verbs' */
+        error_kind(err, bad.kind, bad.code,
+                   "%s; for run it is the number of ranks: --namespace %s is the namespace",
+                   bad.text, value);
+    else
+        error_kind(err, bad.kind, bad.code, "%s", bad.text);
     return rc;
 }
 
@@ -387,6 +395,15 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument \"%s\": what is for the ranks comes behind --",
                           words[used]);
+    if (program->ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-n %u: a job's spec says how many ranks a worker has (ranksPerWorker); "
+                          "--workers N changes the workers, --namespace %u is the namespace",
+                          program->ranks, program->ranks);
+    if (program->env.count > 0 || program->wd)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: what a job's ranks get is in its spec (the container's %s)",
+                          program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
     for (int i = used; i < count; i++)
         strlist_add(&cluster->args, words[i]);
     cluster->file = program->argv[0];

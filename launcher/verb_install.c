@@ -13,7 +13,7 @@
 
 struct options {
     const char *namespace, *format;
-    bool cluster_role, help;
+    bool cluster_role, user_role, help;
 };
 
 static const char manifests[] = "Manifests";
@@ -31,6 +31,11 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, cluster_role),
      .help = "instead the read-only ClusterRole that lets jobs see what devices there are"},
+    {.name = "user-role",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, user_role),
+     .help = "instead the Role of people who submit jobs"},
     {.name = "format",
      .value = "FORMAT",
      .choices = "yaml json",
@@ -51,14 +56,24 @@ static const char cluster_note[] =
     "# then cannot say which devices are missing while they wait. Whoever may make ClusterRoles:\n"
     "#   drarun install -n NAMESPACE --cluster-role | kubectl apply --server-side -f -\n";
 
+static const char user_note[] =
+    "# What people need who run, watch and cancel jobs in the namespace. Whoever may make Roles:\n"
+    "#   drarun install -n NAMESPACE --user-role | kubectl apply --server-side -f -\n"
+    "#   kubectl create rolebinding NAME -n NAMESPACE --role " INSTALL_USER_ROLE " --user USER\n";
+
 static int print(const struct options *options, struct buf *out, struct drarun_error *err)
 {
     bool json = options->format && strcmp(options->format, "json") == 0;
     const char *namespace = options->namespace ? options->namespace : "default";
+    if (options->cluster_role && options->user_role)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--cluster-role and --user-role: give one of them");
     CLEANUP(json_decrefp)
-    json_t *list =
-        options->cluster_role ? install_cluster_manifests(namespace) : install_manifests(namespace);
-    return list ? manifests_write(list, options->cluster_role ? cluster_note : note, json, out, err)
+    json_t *list = options->cluster_role ? install_cluster_manifests(namespace)
+                   : options->user_role  ? install_user_manifests(namespace)
+                                         : install_manifests(namespace);
+    const char *text = options->cluster_role ? cluster_note : options->user_role ? user_note : note;
+    return list ? manifests_write(list, text, json, out, err)
                 : error_set(err, ENOMEM, "out of memory");
 }
 

@@ -52,6 +52,29 @@ def test_submit_and_cancel(jobs):
     assert jobs.verb("wait", "job").rc == 130
 
 
+def test_first_status_and_that_of_a_job_that_has_ended(jobs):
+    """Before its launcher has told anything, and after its objects are gone."""
+    jobs.verb("submit", jobs.file(workers=2, suspend=True, command=["false"])).ok()
+    first = jobs.verb("status", "job").ok().out.splitlines()[0]
+    assert re.fullmatch(r"\S+/job: created for (\d+ m?s), attempt 1", first), first
+    jobs.verb("cancel", "job").ok()
+    jobs.cluster.wait("the job stays", lambda: not jobs.cluster.api.get("v1", "ConfigMap", "job-status",
+                                                                       jobs.namespace.name), 30)
+    assert jobs.run(workers=2, command=["sh", "-c", "exit 7"]).rc == 7
+    shown = jobs.verb("status", "job").ok().out
+    assert ": failed (7), " in shown and "exited with status 7" in shown and "running" not in shown.split("times:")[0], shown
+    assert " 0/2 " in jobs.verb("list").ok().out
+    cancelled = jobs.verb("cancel", "job").ok()
+    assert re.search(r"job job had ended before: failed \(7\), \d+ m?s ago; what was kept of it is deleted", cancelled.err)
+    jobs.cluster.wait("the job stays", lambda: jobs.verb("status", "job").rc == 64, 30)
+
+
+def test_cancel_of_an_ended_job_that_had_no_launcher_pod(jobs):
+    jobs.run("--here", ttlSecondsAfterFinished=1000, command=["true"]).ok()
+    assert "had ended before: succeeded, " in jobs.verb("cancel", "job").ok().err
+    assert "no job job" in jobs.verb("cancel", "job").err
+
+
 def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
@@ -238,3 +261,53 @@ def test_metrics_elsewhere_and_nowhere(jobs):
     pod = jobs.cluster.api.get("v1", "Pod", launcher_of(jobs, "off"), jobs.namespace.name)
     assert "ports" not in pod["spec"]["containers"][0], pod
     jobs.verb("cancel", "off").ok()
+
+
+# -- the right to it
+
+CLUSTER_WIDE = {"nodes", "resourceslices", "deviceclasses", "devicetaintrules", "selfsubjectreviews"}
+NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"),  # no such API here
+             ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("pods", "get"),  # of what is in the way
+             ("jobs", "list"), ("resourceclaims", "list"), ("pods/exec", "create")}  # other versions of the server
+
+
+def test_user_role_is_enough_and_not_more(jobs, cluster):
+    """What `drarun install --user-role` prints, counted against what its user asked the API server for."""
+    cluster.device_classes()
+    there = jobs.namespace.name
+    cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", there).ok().out)
+    listed = json.loads(jobs.verb("install", "-n", there, "--user-role", "--format", "json").ok().out)
+    (role,) = listed["items"]
+    mine = {"KUBECONFIG": str(jobs.namespace.rbac_user(role))}
+    mark = cluster.audit.mark()
+
+    def drarun(*words, **how):
+        return jobs.verb(*words, env=mine, **how)
+    assert jobs.run(workers=2, env=mine, command=["echo", "mine"]).ok().out == "mine\n" * 2
+    again = jobs.run(workers=1, env=mine, command=["true"])
+    assert again.rc == 69 and 'there is a job "job"' in again.err, again
+    for verb in ("status", "describe", "list", "logs", "wait"):
+        assert drarun(verb, *(["job"] if verb != "list" else [])).ok()
+    drarun("cancel", "job").ok()
+    drarun("submit", jobs.file(name="long", command=["sh", "-c", "echo up; exec sleep 1000"])).ok()
+    cluster.wait("the ranks do not run", lambda: (jobs.status("long") or {}).get("phase") == "running", 30)
+    assert drarun("exec", "long", "0", "--", "echo", "beside").ok().out == "beside\n"
+    drarun("cancel", "long").ok()
+    assert drarun("wait", "long").rc == 130
+    for mode in ("direct", "template"):  # the devices are nowhere
+        drarun("submit", jobs.file(name=mode, command=["true"], devices={
+            "claims": mode, "gpus": {"count": 1, "class": "gpu.nvidia.com"}})).ok()
+        cluster.wait("it does not wait", lambda: "waiting" in drarun("status", mode).ok().out, 30)
+        drarun("cancel", mode).ok()
+    here = Running(jobs, "--here", name="here", command=["sleep", "1000"]).wait_running()  # another's
+    drarun("cancel", "here").ok()
+    assert here.ended().rc == 130
+    killed(jobs, "left")
+    age(jobs, "left", 90)
+    assert "job left: its launcher" in drarun("submit", jobs.file(name="last", command=["true"])).ok().err
+    asked = [each for each in cluster.audit.requests(since=mark, user=f"system:serviceaccount:{there}:drarun-user")
+             if each.resource and each.resource not in CLUSTER_WIDE]
+    assert not [each for each in asked if each.code == 403], asked
+    used = {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in asked}
+    given = {(name, verb) for rule in role["rules"] for name in rule["resources"] for verb in rule["verbs"]}
+    assert given - used == NOT_TRIED and used <= given, (given - used, used - given)

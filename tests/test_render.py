@@ -150,6 +150,17 @@ def test_verbs_of_the_role_are_counted(drarun):
     assert sum(len(rule["verbs"]) for rule in rules) == 30
 
 
+def test_verbs_of_the_users_role_are_counted(drarun):
+    """What submitting, watching and cancelling takes (tests/test_cluster_jobs.py holds it against a real server)."""
+    (role,) = documents(drarun("install", "-n", "train", "--user-role").ok().out)
+    assert (role["kind"], role["metadata"]["name"], role["metadata"]["namespace"]) == ("Role", "drarun-user", "train")
+    assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
+    assert {verb for rule in role["rules"] for verb in rule["verbs"] if "secrets" in rule["resources"]} == {"create"}
+    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 32
+    both = drarun("install", "--user-role", "--cluster-role")
+    assert both.rc == 64 and "give one of them" in both.err
+
+
 def test_cluster_role_reads_devices_and_nothing_else(drarun):
     role, binding = documents(drarun("install", "-n", "train", "--cluster-role").ok().out)
     assert {(verb, name) for rule in role["rules"] for verb in rule["verbs"] for name in rule["resources"]} == {

@@ -159,8 +159,12 @@ static void the_pod_is_known_last(void **state)
     CLEANUP(rankmap_done) struct rankmap map = four_ranks();
     struct drarun_error lost = {.kind = DRARUN_ERR_INFRASTRUCTURE, .text = "lost worker 1"};
     struct cause *cause = begin(&map);
-    assert_true(cause_worker_failure(cause, 1, &lost));
+    assert_true(cause_worker_failure(cause, 1, "node-b", &lost));
     assert_true(cause_may_change(cause));
+    CLEANUP(json_decrefp) json_t *report = cause_json(cause);
+    const json_t *told = json_object_get(report, "cause");
+    assert_int_equal(json_integer_value(json_object_get(told, "worker")), 1);
+    assert_string_equal(json_string_value(json_object_get(told, "host")), "node-b");
     struct cause_end echo = {.rank = 0, .worker = 0, .signo = SIGSEGV, .ran_us = 1000};
     assert_false(cause_rank_end(cause, &echo));
     assert_int_equal(cause_kind(cause), CAUSE_FAILURE);

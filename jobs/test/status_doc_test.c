@@ -155,9 +155,8 @@ static void for_people(void **state)
           "again 2 times\n"
           "  worker 1 was ended whole\n"
           "    raise it\n"
-          "claims 2/2 allocated, pods 1/2 running\n"
           "  WORKER    NODE                 PHASE               SINCE  CLAIM      DEVICES\n"
-          "  0         node-1               running              41 s  allocated  2 devices\n"
+          "  0         node-1               ended                41 s  allocated  2 devices\n"
           "  1         node-2               ended                41 s  allocated  2 devices  "
           "OOMKilled (137)\n"
           "times: queued 19 s, running 1 h\n");
@@ -169,7 +168,7 @@ static void for_people(void **state)
           "all-reduce               placing          3/4        0          1 min  claims 3/4 "
           "allocated, pods 3/4 running; waiting 30 s for worker 3: no node has room: 4 nodes: 4 "
           "cannot allocate all claims\n"
-          "all-reduce               ended            1/2        1          1 min  failed (137)\n");
+          "all-reduce               ended            0/2        1          1 min  failed (137)\n");
     assert_int_equal(status_doc_exit(waits), -1);
     assert_int_equal(status_doc_exit(ended), 137);
 }

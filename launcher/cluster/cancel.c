@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "jobs/k8s_name.h"
+#include "jobs/status_doc.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/lease.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 /* 1: a pod of the launcher Job runs. */
 static int launcher_runs(struct cluster *cluster, const char *name, const char *namespace,
@@ -36,6 +39,33 @@ static int launcher_runs(struct cluster *cluster, const char *name, const char *
     return 0;
 }
 
+static void say_end(const char *name, const json_t *doc)
+{
+    struct buf how = BUF_INIT;
+    status_doc_end(doc, lead_now(), &how);
+    log_note("job %s had ended before: %s; what was kept of it is deleted", name,
+             how.data ? how.data : "?");
+    buf_done(&how);
+}
+
+/* 1: the job has ended, and is gone with what its owner had. */
+static int clear_ended(struct cluster *cluster, const char *name, const char *namespace,
+                       struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    const char *text = NULL;
+    if (job_map_get(cluster, name, namespace, &map, NULL) == 0)
+        text = job_map_status(map);
+    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0 || status_doc_exit(doc) < 0)
+        return 0;
+    bool here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
+    int rc = delete_job(cluster, name, namespace, here, here ? kube_uid(map) : NULL, err);
+    if (rc < 0)
+        return rc;
+    say_end(name, doc);
+    return 1;
+}
+
 int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
                struct drarun_error *err)
 {
@@ -49,7 +79,10 @@ int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
     json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", LEAD_CANCEL, "now");
     if (!patch)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = cluster_merge_patch(cluster, &target, patch, err);
+    int rc = clear_ended(cluster, name, namespace, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = cluster_merge_patch(cluster, &target, patch, err);
     if (rc == -ENOENT) {
         *err = (struct drarun_error){0};
         rc = cluster_merge_patch(cluster, &map, patch, err);

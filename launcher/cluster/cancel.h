@@ -5,8 +5,9 @@
 
 #include "launcher/cluster/cluster.h"
 
-/* Writes the wish to the launcher Job; where no launcher Job is, or its launcher is not up yet, the
- * owner is deleted, and the job with it. -ENOENT: there is no such job. */
+/* Of a job that has ended it is said how, and what is kept of it is deleted. Else: writes the wish
+ * to the launcher Job; where no launcher Job is, or its launcher is not up yet, the owner is
+ * deleted, and the job with it. -ENOENT: there is no such job. */
 int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
                struct drarun_error *err);
 

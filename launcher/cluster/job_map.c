@@ -21,10 +21,10 @@ int job_map_get(struct cluster *cluster, const char *job, const char *namespace,
     snprintf(name, sizeof name, "%s-status", job);
     const struct kube_target target = {
         .resource = &kube_config_maps, .namespace_ = namespace, .name = name};
-    int rc = cluster_get(cluster, &target, ret_map, err);
+    struct drarun_error missing = {0};
+    int rc = cluster_get(cluster, &target, ret_map, &missing);
     if (rc != -ENOENT)
-        return rc;
-    *err = (struct drarun_error){0};
+        return rc < 0 ? error_kind(err, missing.kind, missing.code, "%s", missing.text) : 0;
     return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
                       "there is no job %s in namespace %s; drarun list shows those there are", job,
                       namespace);

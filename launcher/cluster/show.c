@@ -29,6 +29,16 @@ static int fail(const char *verb, const struct drarun_error *err)
 
 /* ---- list ---- */
 
+static json_int_t workers_of(const json_t *map)
+{
+    struct job_spec spec;
+    if (job_map_spec(map, &spec, NULL) < 0)
+        return 0;
+    json_int_t workers = spec.workers;
+    job_spec_done(&spec);
+    return workers;
+}
+
 /* Of a job whose launcher has told nothing yet: what its ConfigMap knows. */
 static json_t *doc_of(const json_t *map)
 {
@@ -39,9 +49,10 @@ static json_t *doc_of(const json_t *map)
     const json_t *metadata = json_object_get(map, "metadata");
     const char *job =
         json_string_value(json_object_get(json_object_get(metadata, "labels"), "drarun.dev/job"));
-    return json_pack("{s:s, s:s, s:s*, s:s*}", "name", job ? job : "?", "phase", "created",
-                     "namespace", kube_namespace(map), "created",
-                     json_string_value(json_object_get(metadata, "creationTimestamp")));
+    const char *created = json_string_value(json_object_get(metadata, "creationTimestamp"));
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:i, s:{s:I}}", "name", job ? job : "?", "phase",
+                     "created", "namespace", kube_namespace(map), "created", created, "phaseSince",
+                     created, "attempt", 1, "workers", "count", workers_of(map));
 }
 
 static bool is_status_map(const json_t *map)
