@@ -221,7 +221,9 @@ def parsed(text):
 
 
 def launcher_ip(jobs):
-    return jobs.cluster.api.get("v1", "Pod", launcher_of(jobs), jobs.namespace.name)["status"]["podIP"]
+    """The kubelet tells it later than the launcher its phase."""
+    return jobs.cluster.wait("the launcher has no address", lambda: jobs.cluster.api.get(
+        "v1", "Pod", launcher_of(jobs), jobs.namespace.name)["status"].get("podIP"), 30)
 
 
 def test_metrics_are_served_while_the_job_runs(jobs):
@@ -229,7 +231,7 @@ def test_metrics_are_served_while_the_job_runs(jobs):
     jobs.cluster.wait("the ranks do not run", lambda: (jobs.status() or {}).get("phase") == "running", 30)
     pod = jobs.cluster.api.get("v1", "Pod", launcher_of(jobs), jobs.namespace.name)
     assert pod["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 7172, "protocol": "TCP"}]
-    ip = pod["status"]["podIP"]
+    ip = launcher_ip(jobs)
     status, content, text = scrape(jobs, ip)
     assert (status, content) == (200, "text/plain; version=0.0.4; charset=utf-8"), text
     values = parsed(text)
