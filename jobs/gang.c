@@ -228,7 +228,10 @@ static enum gang_event placing_event(const struct gang *gang, const struct gang_
 {
     bool over = gang->blocked_ms && input->now_ms - gang->blocked_ms >= GANG_GRACE_MS;
     bool never = gang->blocked_ms && input->forecast == GANG_FORECAST_NEVER;
-    if (gang->step + 1 < input->steps && (over || never))
+    /* what others hold is not there for the next step either, and nobody is kept from it by us */
+    bool held_back =
+        input->scheduler_waits && facts->holding == 0 && input->forecast == GANG_FORECAST_FULL;
+    if (gang->step + 1 < input->steps && (over || never) && !held_back)
         return GANG_EVENT_NO_NODE;
     if (over && facts->holding > 0)
         return GANG_EVENT_BLOCKED;

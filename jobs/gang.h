@@ -67,6 +67,7 @@ struct gang_input {
     unsigned steps;     /* of the ladder (claims_attempts) */
     bool suspended;     /* spec.suspend, or the worker Job is suspended (Kueue) */
     const char *suspended_by; /* who, and its message; NULL: the spec */
+    bool scheduler_waits;     /* the scheduler places all workers or none (PodGroup) */
     enum gang_forecast forecast;
     const char *shortage;   /* prediction.shortage, or NULL: for the error's text */
     const struct news *job; /* of the worker Job (template mode), or NULL */

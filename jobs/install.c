@@ -57,6 +57,7 @@ static const struct rule role[] = {
     {"resource.k8s.io", "resourceclaims", "get list watch create deletecollection"},
     {"resource.k8s.io", "resourceclaimtemplates", "create delete"},
     {"resource.nvidia.com", "computedomains", "get create delete"},
+    {"scheduling.k8s.io", "podgroups", "get create"},
 };
 
 /* Of run, submit, list, status, describe, logs, wait, cancel and exec, not of run --here, which

@@ -2,6 +2,7 @@
 #include "jobs/objects.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "jobs/install.h"
 #include "lib/base/cleanup.h"
@@ -146,6 +147,26 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
     if (spec->suspend)
         job = with_take(job, "suspend", json_true());
     return with_take(object, "spec", job);
+}
+
+/* ---- the gang ---- */
+
+/* One worker is no gang, and a group that the user names is his to make. */
+bool object_has_pod_group(const struct job_spec *spec, const struct render_options *options)
+{
+    return options->pod_groups && spec->workers > 1 && spec->gang_scheduling == SPEC_GANG_AUTO &&
+           !json_object_get(json_object_get(spec->template, "spec"), "schedulingGroup");
+}
+
+json_t *object_pod_group(const struct job_spec *spec, const struct render_options *options)
+{
+    char version[64];
+    snprintf(version, sizeof version, "scheduling.k8s.io/%s", options->pod_groups);
+    json_t *object =
+        object_new(spec, options, version, "PodGroup", json_sprintf("%s-w", spec->name), true);
+    return with_take(
+        object, "spec",
+        json_pack("{s:{s:{s:i}}}", "schedulingPolicy", "gang", "minCount", (int)spec->workers));
 }
 
 /* ---- what it keeps ---- */

@@ -21,6 +21,9 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
 /* The variable that gives a container the job's key. */
 json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);
 json_t *object_secret(const struct job_spec *spec, const struct render_options *options);
+/* NAME-w: the pods of all attempts, for a scheduler that places all of them or none. */
+json_t *object_pod_group(const struct job_spec *spec, const struct render_options *options);
+bool object_has_pod_group(const struct job_spec *spec, const struct render_options *options);
 /* NAME-status: the document as the user wrote it under job.json, for the launcher, which adds the
  * status. */
 json_t *object_status(const struct job_spec *spec, const struct render_options *options);

@@ -439,6 +439,14 @@ static int merge_suspend(struct merge *m)
                     json_pack("{s:s}", "name", "drarun.dev/suspended"), false);
 }
 
+static int merge_gang(struct merge *m)
+{
+    if (!object_has_pod_group(m->spec, m->options))
+        return 0;
+    json_t *group = json_pack("{s:o}", "podGroupName", json_sprintf("%s-w", m->spec->name));
+    return json_object_set_new(m->pod, "schedulingGroup", group) < 0 ? no_memory(m) : 0;
+}
+
 static int find_first(struct merge *m, json_t *template)
 {
     int rc = member(m, template, "spec.template", "spec", JSON_OBJECT, &m->pod);
@@ -455,7 +463,7 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
 {
     static int (*const steps[])(struct merge *) = {
         merge_restart, merge_agent,   merge_claims,  merge_ipc_lock,
-        merge_shm,     merge_machine, merge_suspend,
+        merge_shm,     merge_machine, merge_suspend, merge_gang,
     };
     CLEANUP(json_decrefp) json_t *template = json_deep_copy(spec->template);
     struct merge m = {spec, options, worker, NULL, NULL, err};

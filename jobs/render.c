@@ -2,12 +2,23 @@
 #include "jobs/render.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "jobs/limits.h"
 #include "jobs/objects.h"
 #include "jobs/pods.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+
+const char *const pod_groups_versions[] = {"v1beta1", "v1alpha3", "v1alpha2", NULL};
+
+const char *pod_groups_version(const char *text)
+{
+    for (const char *const *version = pod_groups_versions; *version; version++)
+        if (strcmp(*version, text) == 0)
+            return *version;
+    return NULL;
+}
 
 static int add_take(json_t *list, json_t *object, struct drarun_error *err)
 {
@@ -122,6 +133,8 @@ int render_shared(const struct job_spec *spec, const struct render_options *opti
         rc = add_control(list, spec, options, err);
     if (rc == 0 && spec->compute_domain)
         rc = add_domain(list, spec, options, err);
+    if (rc == 0 && object_has_pod_group(spec, options))
+        rc = add_take(list, object_pod_group(spec, options), err);
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
         rc = add_indexed(list, spec, options, err);
     if (rc == 0)

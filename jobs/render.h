@@ -22,20 +22,26 @@
 
 struct render_options {
     enum claims_api api;
-    unsigned step;            /* of the ladder: below claims_attempts() */
-    uint32_t attempt;         /* of the job, from 1: the label drarun.dev/attempt */
-    const char *namespace;    /* NULL: the spec's, else "default" */
-    const char *image;        /* NULL: RENDER_IMAGE */
-    bool image_volume;        /* the agent comes as an image volume, without an init container */
-    const char *delivery;     /* DRARUN_AGENT of the launcher's pod; NULL: it finds out */
-    int32_t metrics_port;     /* RENDER_NO_METRICS: none; 0: RENDER_METRICS_PORT */
-    const char *key;          /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
-    const char *secret;       /* its name, unique to the job; NULL: NAME-key */
-    bool here;                /* no launcher Job: the launcher runs elsewhere */
+    unsigned step;          /* of the ladder: below claims_attempts() */
+    uint32_t attempt;       /* of the job, from 1: the label drarun.dev/attempt */
+    const char *namespace;  /* NULL: the spec's, else "default" */
+    const char *image;      /* NULL: RENDER_IMAGE */
+    bool image_volume;      /* the agent comes as an image volume, without an init container */
+    const char *pod_groups; /* version of scheduling.k8s.io that serves them: "v1alpha2"; or NULL */
+    const char *delivery;   /* DRARUN_AGENT of the launcher's pod; NULL: it finds out */
+    int32_t metrics_port;   /* RENDER_NO_METRICS: none; 0: RENDER_METRICS_PORT */
+    const char *key;        /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
+    const char *secret;     /* its name, unique to the job; NULL: NAME-key */
+    bool here;              /* no launcher Job: the launcher runs elsewhere */
     const char *const *avoid; /* nodes that its pods must not run on, avoid_count of them */
     size_t avoid_count;
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };
+
+/* The versions of scheduling.k8s.io whose PodGroups we make, newest first; NULL ends them. */
+extern const char *const pod_groups_versions[];
+/* One of those, or NULL. */
+const char *pod_groups_version(const char *text);
 
 /* An array of manifests in the order of creation: the owner (the launcher Job; `here`: the
  * ConfigMap NAME-status) first, workers last.

@@ -24,6 +24,7 @@ enum spec_network { SPEC_NETWORK_RDMA = 1, SPEC_NETWORK_ANY };
 enum spec_fallback { SPEC_FALLBACK_REPORT = 1, SPEC_FALLBACK_FAIL };
 enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
 enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
+enum spec_gang { SPEC_GANG_AUTO = 1, SPEC_GANG_NEVER };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 /* Devices of one kind for each worker. Texts are owned by the spec. */
@@ -69,8 +70,9 @@ struct job_spec {
     uint32_t restarts;
     int64_t ttl_after_finished; /* seconds; -1: keep */
     bool suspend;
-    const char *queue; /* Kueue's LocalQueue, or NULL */
-    json_t *document;  /* the whole with its apiVersion, kind and name, for what passes through */
+    const char *queue;              /* Kueue's LocalQueue, or NULL */
+    enum spec_gang gang_scheduling; /* by the cluster's scheduler */
+    json_t *document; /* the whole with its apiVersion, kind and name, for what passes through */
 };
 
 /* Reads the document (of a strict reader) with all its findings, which stay in the reader. A

@@ -208,6 +208,8 @@ static const struct field spec_list[] = {
     {"ttlSecondsAfterFinished", FIELD_INTEGER, AT(s.ttl_after_finished), 0, INT32_MAX},
     {"suspend", FIELD_BOOL, AT(s.suspend), .fallback = "false"},
     {"queue", FIELD_TEXT, AT(s.queue)},
+    {"gangScheduling", FIELD_CHOICE, AT(s.gang_scheduling), .choices = "auto never",
+     .fallback = "auto"},
 };
 const struct field_table spec_fields = TABLE(spec_list);
 

@@ -32,6 +32,18 @@ static int set_api(void *target, const char *shown, const char *value, struct dr
     return 0;
 }
 
+static int set_pod_groups(void *target, const char *shown, const char *value,
+                          struct drarun_error *err)
+{
+    struct options *options = target;
+    const char *version = pod_groups_version(value);
+    if (!version)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected v1beta1, v1alpha3 or v1alpha2, got \"%s\"", shown, value);
+    options->render.pod_groups = version;
+    return 0;
+}
+
 #define RENDER(field) offsetof(struct options, render.field)
 
 static const char manifests[] = "Manifests";
@@ -78,6 +90,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = RENDER(image_volume),
      .help = "mount the agent's image instead of copying from it"},
+    {.name = "pod-groups",
+     .value = "VERSION",
+     .choices = "v1beta1 v1alpha3 v1alpha2",
+     .group = manifests,
+     .kind = OPTION_CALL,
+     .set = set_pod_groups,
+     .help = "of scheduling.k8s.io, for gangScheduling: auto (default:\nthe cluster serves none)"},
     {.name = "here",
      .group = manifests,
      .kind = OPTION_FLAG,

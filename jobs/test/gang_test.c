@@ -147,6 +147,7 @@ static const struct scene {
     const char *name;
     unsigned steps;
     enum gang_forecast forecast;
+    bool scheduler_waits;
     int64_t total;
     struct look looks[LOOKS_MAX];
     enum drarun_errkind kind; /* of the last look's error */
@@ -231,6 +232,20 @@ static const struct scene {
                {5600, "....", "placing", GANG_WAIT, "admitted", 5600, "allocation", 0},
                {6000, "ruuu", "placing", GANG_WAIT, "none", 11000, "none", 0},
                {11000, "ruuu", "releasing", GANG_RELEASE_AND_RETRY, "blocked", -2, "none", 0}}},
+    {.name = "no next step while the scheduler holds all back from what others have",
+     .steps = 2,
+     .forecast = GANG_FORECAST_FULL,
+     .scheduler_waits = true,
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "uuuu", "placing", GANG_WAIT, "none", 5500, "none", 0},
+               {5500, "uuuu", "placing", GANG_WAIT, "none", 40000, "allocation", 0},
+               {20000, "bbbb", "pulling", GANG_WAIT, "placed", 20000, "imagePull", 0}}},
+    {.name = "what a scheduler has bound in part all the same is given back",
+     .forecast = GANG_FORECAST_FULL,
+     .scheduler_waits = true,
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "bbuu", "placing", GANG_WAIT, "none", 5500, "none", 0},
+               {5500, "bbuu", "releasing", GANG_RELEASE_AND_RETRY, "blocked", -2, "none", 0}}},
     {.name = "a worker is evicted before the ranks have started",
      .looks = {{0, "rrrr", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "rrrr", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
@@ -333,6 +348,7 @@ static void check_look(const struct scene *scene, const struct look *look, size_
                                .count = fill(look->workers, workers),
                                .inspected = look->inspected,
                                .steps = scene->steps ? scene->steps : 1,
+                               .scheduler_waits = scene->scheduler_waits,
                                .forecast = scene->forecast};
     if (gang_decide(gang, &input, decision, &err) < 0)
         fail_msg("%s: look %zu: %s", scene->name, number, err.text);

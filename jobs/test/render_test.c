@@ -25,6 +25,7 @@ static struct job_spec job(const char *template)
         .nics = {.count = 2, .class = "dranet"},
         .align = SPEC_ALIGN_PREFERRED,
         .claims = SPEC_CLAIMS_DIRECT,
+        .gang_scheduling = SPEC_GANG_AUTO,
         .nccl_profile = "auto",
         .template = json_loads(template, 0, NULL),
         .document = json_object(),
@@ -219,6 +220,60 @@ static void test_order(void **state)
     done(&spec);
 }
 
+/* PodGroups that the manifests hold, each of which must come before the pods that name it. */
+static size_t count_groups(const struct job_spec *spec, const struct render_options *wanted)
+{
+    json_t *list = NULL, *item;
+    size_t i, count = 0;
+    assert_int_equal(render_job(spec, wanted, &list, NULL), 0);
+    json_array_foreach(list, i, item)
+    {
+        const char *kind = json_string_value(json_object_get(item, "kind"));
+        bool indexed = at(item, "spec.completionMode");
+        json_t *pod = indexed                    ? at(item, "spec.template.spec")
+                      : strcmp(kind, "Pod") == 0 ? at(item, "spec")
+                                                 : NULL;
+        if (strcmp(kind, "PodGroup") == 0) {
+            expect_json(item, "apiVersion", "\"scheduling.k8s.io/v1alpha2\"");
+            expect_json(item, "metadata.name", "\"job-w\"");
+            expect_json(item, "spec", "{\"schedulingPolicy\":{\"gang\":{\"minCount\":2}}}");
+            count++;
+        }
+        const char *named = json_string_value(at(pod, "schedulingGroup.podGroupName"));
+        if (pod && count > 0)
+            assert_string_equal(named, "job-w");
+        else if (pod && named)
+            assert_string_equal(named, "users");
+    }
+    json_decref(list);
+    return count;
+}
+
+static void test_gang(void **state)
+{
+    struct render_options served = options;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct job_spec spec = job("{\"spec\": {" CONTAINER "}}");
+        struct job_spec other =
+            job("{\"spec\": {\"schedulingGroup\": {\"podGroupName\": \"users\"}, " CONTAINER "}}");
+        spec.claims = other.claims = i ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT;
+        served.pod_groups = NULL;
+        assert_int_equal(count_groups(&spec, &served), 0);
+        served.pod_groups = pod_groups_version("v1alpha2");
+        assert_int_equal(count_groups(&spec, &served), 1);
+        assert_int_equal(count_groups(&other, &served), 0);
+        spec.gang_scheduling = SPEC_GANG_NEVER;
+        assert_int_equal(count_groups(&spec, &served), 0);
+        spec.gang_scheduling = SPEC_GANG_AUTO;
+        spec.workers = 1;
+        assert_int_equal(count_groups(&spec, &served), 0);
+        done(&spec);
+        done(&other);
+    }
+    assert_null(pod_groups_version("v1alpha1"));
+}
+
 static void test_owner(void **state)
 {
     struct job_spec spec = job("{\"spec\": {" CONTAINER "}}");
@@ -260,8 +315,10 @@ static void test_out_of_memory(void **state)
 {
     struct job_spec spec =
         job("{\"spec\": {\"resourceClaims\": [{\"name\": \"e\"}], " CONTAINER "}}");
+    struct render_options grouped = options;
     size_t tries = 0;
     (void)state;
+    grouped.pod_groups = "v1alpha2";
     spec.compute_domain = json_object();
     spec.labels = json_pack("{s:s}", "team", "a");
     spec.annotations = json_pack("{s:s}", "note", "b");
@@ -276,7 +333,7 @@ static void test_out_of_memory(void **state)
             struct drarun_error err = {0};
             allocations_left = limit;
             json_set_alloc_funcs(failing_malloc, free);
-            int rc = render_job(&spec, &options, &list, &err);
+            int rc = render_job(&spec, &grouped, &list, &err);
             json_set_alloc_funcs(malloc, free);
             if (rc == 0) {
                 json_decref(list);
@@ -304,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_plugin_gpus),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_gang),
         cmocka_unit_test(test_owner),
         cmocka_unit_test(test_out_of_memory),
     };

@@ -192,6 +192,7 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
     render.image_volume = cluster->image_volume;
     render.delivery = cluster->delivery;
     render.metrics_port = cluster->metrics_port;
+    render.pod_groups = cluster->pod_groups;
     if (rc == 0)
         rc = ensure_install(cluster, namespace, &account, err);
     if (rc == 0)

@@ -216,6 +216,15 @@ const char *cluster_claims_version(const struct cluster *cluster)
     return strchr(claims_api_version(cluster->api), '/') + 1;
 }
 
+/* 1.35 had another way to say it, which ended with 1.36. */
+static const char *pod_groups_served(const struct kube_served *served)
+{
+    for (const char *const *version = pod_groups_versions; *version; version++)
+        if (kube_serves(served, kube_pod_groups.group, *version, kube_pod_groups.plural))
+            return *version;
+    return NULL;
+}
+
 /* Image volumes are served by every API server from 1.33, but pods may use them where the gate of
  * that name is on: by default from IMAGE_VOLUME_MINOR. */
 static int ask_version(struct cluster *cluster, struct cluster_read *read, struct drarun_error *err)
@@ -286,6 +295,7 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
+    cluster->pod_groups = pod_groups_served(w.served);
     rc = take_version(cluster, &version, err);
     if (rc == 0)
         rc = choose_delivery(cluster, err);

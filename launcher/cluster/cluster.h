@@ -17,11 +17,12 @@ struct cluster {
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
-    const char *namespace; /* the choice's; a spec may name another */
-    enum claims_api api;   /* newest that is served; 0: none (cluster_discover) */
-    bool image_volume;     /* the agent comes by an image volume, which pods may have */
-    int32_t metrics_port;  /* of launchers, as DRARUN_METRICS says (render_options) */
-    const char *delivery;  /* as DRARUN_AGENT says; NULL: by the cluster's version */
+    const char *namespace;  /* the choice's; a spec may name another */
+    enum claims_api api;    /* newest that is served; 0: none (cluster_discover) */
+    const char *pod_groups; /* the version of scheduling.k8s.io that serves them, or NULL */
+    bool image_volume;      /* the agent comes by an image volume, which pods may have */
+    int32_t metrics_port;   /* of launchers, as DRARUN_METRICS says (render_options) */
+    const char *delivery;   /* as DRARUN_AGENT says; NULL: by the cluster's version */
 };
 
 /* Opens no connection yet. choice may be NULL. */

@@ -79,11 +79,9 @@ struct item {
 
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
 
-static int describe(struct item *item, json_t *manifest, struct drarun_error *err)
+/* Kinds that not every cluster serves. */
+static const struct kube_resource *find_optional(const char *kind)
 {
-    const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
-    const char *kind = json_string_value(json_object_get(manifest, "kind"));
-    const struct kube_resource *found = kube_resource_find(version, kind);
     static const struct kube_resource compute_domains = {
         .group = "resource.nvidia.com",
         .version = "v1beta1",
@@ -91,19 +89,37 @@ static int describe(struct item *item, json_t *manifest, struct drarun_error *er
         .kind = "ComputeDomain",
         .namespaced = true,
     };
-    if (!found && kind && strcmp(kind, compute_domains.kind) == 0)
-        found = &compute_domains;
+    static const struct kube_resource *const all[] = {&compute_domains, &kube_pod_groups};
+    for (size_t i = 0; kind && i < ARRAY_LEN(all); i++)
+        if (strcmp(kind, all[i]->kind) == 0)
+            return all[i];
+    return NULL;
+}
+
+/* The version that this cluster serves; NULL: there is one alone. */
+static const char *version_served(const struct cluster *cluster, const char *kind)
+{
+    if (strcmp(kind, "ResourceClaim") == 0 || strcmp(kind, "ResourceClaimTemplate") == 0)
+        return cluster_claims_version(cluster);
+    return strcmp(kind, kube_pod_groups.kind) == 0 ? cluster->pod_groups : NULL;
+}
+
+static int describe(struct item *item, json_t *manifest, struct drarun_error *err)
+{
+    const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
+    const char *kind = json_string_value(json_object_get(manifest, "kind"));
+    const struct kube_resource *found = kube_resource_find(version, kind);
+    if (!found)
+        found = find_optional(kind);
     if (!found)
         return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
-    const struct kube_resource *served = found;
-    if (strcmp(kind, "ResourceClaim") == 0 || strcmp(kind, "ResourceClaimTemplate") == 0) {
-        item->resource = *found;
-        item->resource.version = cluster_claims_version(item->batch->cluster);
-        served = &item->resource;
-    }
+    const char *served = version_served(item->batch->cluster, kind);
+    item->resource = *found;
+    if (served)
+        item->resource.version = served;
     item->name = strdup(kube_name(manifest));
     item->target = (struct kube_target){
-        .resource = served, .namespace_ = item->batch->namespace, .name = item->name};
+        .resource = &item->resource, .namespace_ = item->batch->namespace, .name = item->name};
     return item->name ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 

@@ -176,6 +176,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
         .image = options->image,
         .image_volume = lead->cluster->image_volume,
         .delivery = lead->cluster->delivery,
+        .pod_groups = lead->cluster->pod_groups,
         .key = lead->key_text,
         .secret = options->secret ? options->secret : lead->secret,
         .here = options->here,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs/objects.h"
 #include "jobs/waiting.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/lead_private.h"
@@ -44,6 +45,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
         .steps = claims_attempts(lead->spec),
         .suspended = lead_is_suspended(lead),
         .suspended_by = suspender,
+        .scheduler_waits = object_has_pod_group(lead->spec, &lead->render),
         .forecast = lead->forecast ? forecast_outlook(lead->forecast, lead->gang.step)
                                    : GANG_FORECAST_UNKNOWN,
         .shortage = missing,

@@ -31,6 +31,8 @@ RESOURCE(kube_resource_claims, "resource.k8s.io", "v1", "resourceclaims", "Resou
 RESOURCE(kube_resource_claim_templates, "resource.k8s.io", "v1", "resourceclaimtemplates",
          "ResourceClaimTemplate", true);
 RESOURCE(kube_resource_slices, "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false);
+/* the version is the newest that a cluster serves */
+RESOURCE(kube_pod_groups, "scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true);
 RESOURCE(kube_device_classes, "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false);
 
 const struct kube_resource *kube_resource_find(const char *api_version, const char *kind)

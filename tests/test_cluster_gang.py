@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a cluster whose scheduler places all workers of one or none (PodGroup). On one that has none of it the same jobs
+are in test_cluster_waiting.py."""
+import pytest
+
+from support.cluster import Cluster
+from support.cluster.machines import claimed
+
+GROUPS = "scheduling.k8s.io/v1alpha2"
+SAID_S = 30
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with Cluster(nodes=2, gang=True) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(machines, jobs):
+    return jobs
+
+
+def allocated(jobs, name):
+    return [each for each in jobs.cluster.api.get("resource.k8s.io/v1", "ResourceClaim", namespace=jobs.namespace.name)
+            if each["metadata"]["name"].startswith(f"{name}-w") and "allocation" in each.get("status", {})]
+
+
+def held_back(jobs, name):
+    """The scheduler has looked at the group, and says why it waits."""
+    group = jobs.cluster.api.get(GROUPS, "PodGroup", f"{name}-w", jobs.namespace.name)
+    return [each["message"] for each in (group or {}).get("status", {}).get("conditions", ())
+            if each["type"] == "PodGroupScheduled" and each["status"] == "False"]
+
+
+@pytest.mark.parametrize("mode,claims", [(["--here"], "direct"), ([], "template")], ids=["here-direct", "pod-template"])
+def test_gang_that_does_not_fit_holds_nothing_and_is_not_released(jobs, mode, claims):
+    """Three workers of which two would find devices: the scheduler gives none to any before all three can have theirs."""
+    first = jobs.drarun.start("run", jobs.file("first", workers=2, ranksPerWorker=1, command=["sleep", "1000"],
+                                               devices=claimed(6, 6)), "--here", under=jobs.cluster.under, env=jobs.env)
+    jobs.cluster.wait("the first does not run", lambda: (jobs.status("first") or {}).get("phase") == "running", SAID_S)
+    job = jobs.drarun.start("run", jobs.file("job", workers=3, ranksPerWorker=1, devices=claimed(
+        2, 2, claims=claims, align="none"), command=["sh", "-c", "echo $RANK"]), *mode, under=jobs.cluster.under,
+                            env=jobs.env)
+    jobs.cluster.wait("its group is not held back", lambda: held_back(jobs, "job"), SAID_S)
+    # longer than what a gang that holds devices is given (GANG_GRACE_MS), seen from where it is told
+    jobs.cluster.wait(lambda: f"it is not told: {jobs.status()}", lambda: (jobs.status() or {}).get("phase") == "placing",
+                      SAID_S)
+    with pytest.raises(AssertionError):
+        jobs.cluster.wait("as it should be", lambda: allocated(jobs, "job") or jobs.status()["tries"], 7, 0.2)
+    first.signal(2)
+    first.finish(timeout=60)
+    result = job.finish(timeout=60).ok()
+    assert sorted(result.out.split()) == ["0", "1", "2"] and "given back" not in result.err, result
+    assert jobs.status() is None or jobs.status()["tries"] == 0
+
+
+def test_two_jobs_that_do_not_fit_together_both_finish(jobs):
+    """Each wants every device of both nodes: one after the other."""
+    spec = {"workers": 2, "ranksPerWorker": 1, "devices": claimed(8, 8, align="none"),
+            "command": ["sh", "-c", "[ $RANK = 0 ] && echo done; exit 0"]}
+    both = [jobs.drarun.start("run", jobs.file(name, **spec), "--here", under=jobs.cluster.under, env=jobs.env)
+            for name in ("first", "second")]
+    for each in both:
+        result = each.finish(timeout=60).ok()
+        assert result.out == "done\n" and "given back" not in result.err, result
