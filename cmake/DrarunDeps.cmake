@@ -2,6 +2,7 @@
 # The libraries we build on, as imported targets.
 #
 #   drarun::event  drarun::event_openssl  drarun::openssl  drarun::protobufc  drarun::jansson  drarun::yaml  drarun::hwloc
+#   drarun::nl
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
@@ -73,6 +74,16 @@ endif()
 drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)
+drarun_library(nl nl-3 libnl3/netlink/netlink.h Threads::Threads m)
+drarun_find(path found_nl_include libnl3/netlink/netlink.h)
+foreach(target IN ITEMS drarun::nl drarun::nl_shared) # its headers include each other as netlink/...
+  if(TARGET ${target})
+    get_target_property(found_nl_alias ${target} ALIASED_TARGET)
+    if(NOT found_nl_alias)
+      set_property(TARGET ${target} PROPERTY INTERFACE_INCLUDE_DIRECTORIES ${found_nl_include}/libnl3)
+    endif()
+  endif()
+endforeach()
 # libcurl has too many libraries behind it to be linked static, and it brings OpenSSL's shared library:
 # a program with libcurl must have that one alone (drarun::event_openssl_dynamic, in a cross build absent)
 if(NOT CMAKE_CROSSCOMPILING)

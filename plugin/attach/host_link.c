@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/attach/host_link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "plugin/attach/address.h"
+#include "plugin/attach/ethtool.h"
+#include "plugin/attach/link.h"
+
+static void host_donep(struct host_link *host)
+{
+    host_link_done(host);
+}
+
+int host_link_read(struct attach_order *order, struct drarun_error *err)
+{
+    CLEANUP(host_donep) struct host_link host = {0};
+    CLEANUP(netlink_done) struct netlink n = {0};
+    const struct link_wanted wanted = {order->pci, order->mac, {0}, order->host.name};
+    struct link link;
+    int rc = netlink_open(&n, -1, NETLINK_ROUTE, err);
+    rc = rc < 0 ? rc : link_find(&n, &wanted, &link, err);
+    if (rc == 0)
+        rc = error_set(err, ENODEV, "device %s is not on this host", order->device);
+    rc = rc < 0 ? rc : addresses_read(&n, link.index, &host.addresses, &host.address_count, err);
+    rc = rc < 0 ? rc
+                : ethtool_read(link.name, order->config.features, order->config.private_flags,
+                               &host.features, &host.private_flags, err);
+    if (rc < 0)
+        return rc;
+    memcpy(host.name, link.name, sizeof host.name);
+    host.mtu = link.mtu;
+    host.up = link.up;
+    host.hw = link.hw;
+    host.gso = link.gso;
+    host.gro = link.gro;
+    host.gso4 = link.gso4;
+    host.gro4 = link.gro4;
+    host_link_done(&order->host);
+    order->host = host;
+    host = (struct host_link){0};
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RDMA devices and network namespaces (RDMA netlink). In the system's shared mode every namespace
+ * sees every device and nothing is moved; in exclusive mode a device is in one namespace. */
+#ifndef DRARUN_ATTACH_RDMA_H
+#define DRARUN_ATTACH_RDMA_H
+
+#include <stdbool.h>
+#include "drarun/error.h"
+
+/* 1: shared, 0: exclusive. -ENODEV: the kernel has no RDMA. */
+int rdma_shared(struct drarun_error *err);
+/* Is the device in ns (-1: the caller's own)? 1, 0. */
+int rdma_is_in(int ns, const char *name, struct drarun_error *err);
+/* Moves it from one to the other (-1: the caller's own) and makes sure that it is there. */
+int rdma_move(int from, int to, const char *name, struct drarun_error *err);
+
+#endif

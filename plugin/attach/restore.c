@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/attach/restore.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "plugin/attach/address.h"
+#include "plugin/attach/ethtool.h"
+#include "plugin/attach/link.h"
+#include "plugin/attach/netns.h"
+#include "plugin/attach/rdma.h"
+
+#define ALONE_MS 500 /* for a device to return by itself before it is looked for */
+#define RDMA_STEP_MS 20
+
+struct taking {
+    const struct attach_order *order;
+    int own; /* the host's namespace */
+    struct netlink host;
+};
+
+static void taking_done(struct taking *taking)
+{
+    netlink_done(&taking->host);
+    close_fd(&taking->own);
+}
+
+static int taking_init(struct taking *taking, const struct attach_order *order,
+                       struct drarun_error *err)
+{
+    *taking = (struct taking){.order = order, .own = -1};
+    int rc = netns_own(&taking->own, err);
+    return rc < 0 ? rc : netlink_open(&taking->host, -1, NETLINK_ROUTE, err);
+}
+
+static struct link_wanted wanted_as(const struct attach_order *order, const char *name)
+{
+    return (struct link_wanted){order->pci, order->mac, order->config.interface.hw, name};
+}
+
+/* ---- out of a namespace ---- */
+
+/* The kernel would move it first and then find out. */
+static int check_name_free(struct taking *taking, struct drarun_error *err)
+{
+    const char *name = taking->order->host.name;
+    struct link link;
+    int rc = link_by_name(&taking->host, name, &link, err);
+    if (rc > 0)
+        return error_set(err, EEXIST, "cannot come back from a pod as %s: the host has another %s", name,
+                         name);
+    return rc;
+}
+
+static int pull(struct taking *taking, struct netlink *n, struct drarun_error *err)
+{
+    const struct attach_order *order = taking->order;
+    struct link_wanted wanted = wanted_as(order, order->config.interface.name);
+    struct link_change change = LINK_CHANGE_NONE;
+    struct link link;
+    int rc = link_find(n, &wanted, &link, err);
+    if (rc <= 0)
+        return rc;
+    change.name = order->host.name;
+    change.ns = taking->own;
+    rc = check_name_free(taking, err);
+    if (rc < 0)
+        return rc;
+    rc = link_change(n, link.index, &change, err);
+    if (rc == -ENODEV) /* its namespace has let it go meanwhile */
+        return 0;
+    return rc < 0 ? error_prefix(err, "pull %s out of a pod", link.name) : 1;
+}
+
+static int pull_from(int ns, void *arg, struct drarun_error *err)
+{
+    CLEANUP(netlink_done) struct netlink n = {0};
+    int rc = netlink_open(&n, ns, NETLINK_ROUTE, err);
+    return rc < 0 ? rc : pull(arg, &n, err);
+}
+
+static int pull_rdma_from(int ns, void *arg, struct drarun_error *err)
+{
+    const struct taking *taking = arg;
+    int rc = rdma_is_in(ns, taking->order->rdma, err);
+    if (rc > 0)
+        rc = rdma_move(ns, taking->own, taking->order->rdma, err);
+    return rc < 0 ? rc : (rc == 0 && rdma_is_in(-1, taking->order->rdma, err) > 0);
+}
+
+/* ---- as it was ---- */
+
+static uint32_t differs(uint32_t was, uint32_t is)
+{
+    return was && was != is ? was : 0;
+}
+
+static int settle_link(const struct host_link *host, struct netlink *n, const struct link *link,
+                       struct drarun_error *err)
+{
+    struct link_change change = LINK_CHANGE_NONE, down = LINK_CHANGE_NONE;
+    down.up = 0;
+    change.mtu = differs(host->mtu, link->mtu);
+    change.gso = differs(host->gso, link->gso);
+    change.gro = differs(host->gro, link->gro);
+    change.gso4 = differs(host->gso4, link->gso4);
+    change.gro4 = differs(host->gro4, link->gro4);
+    if (strcmp(host->name, link->name) != 0)
+        change.name = host->name;
+    if (host->hw.len && !hw_addr_equal(&host->hw, &link->hw))
+        change.hw = host->hw;
+    bool rename = change.name || change.hw.len;
+    if (!rename && !change.mtu && !change.gso && !change.gro && !change.gso4 && !change.gro4)
+        return 0;
+    /* kernels before 6.2 rename, and many drivers readdress, only what is down */
+    int rc = rename && link->up ? link_change(n, link->index, &down, err) : 0;
+    rc = rc < 0 ? rc : link_change(n, link->index, &change, err);
+    if (rc == -EEXIST)
+        return error_set(err, EEXIST, "cannot be called %s again: the host has another %s",
+                         host->name, host->name);
+    return rc < 0 ? error_prefix(err, "set %s as it was", link->name) : 0;
+}
+
+static int settle(const struct attach_order *order, struct netlink *n, struct link *link,
+                  struct drarun_error *err)
+{
+    const struct host_link *host = &order->host;
+    struct link_wanted wanted = wanted_as(order, host->name);
+    struct link_change change = LINK_CHANGE_NONE;
+    int rc = settle_link(host, n, link, err);
+    rc = rc < 0 ? rc : ethtool_ensure(-1, host->name, host->features, host->private_flags, err);
+    rc = rc < 0 ? rc : addresses_ensure(n, link->index, host->addresses, host->address_count, err);
+    rc = rc < 0 ? rc : link_find(n, &wanted, link, err);
+    if (rc == 0)
+        rc = error_set(err, ENODEV, "has left the host again");
+    if (rc > 0 && link->up != host->up) {
+        change.up = host->up;
+        rc = link_change(n, link->index, &change, err);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- the actions ---- */
+
+/* 1 with the device on the host, 0 when it is nowhere. */
+static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
+                      struct drarun_error *err)
+{
+    struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
+    struct netlink *n = &taking->host;
+    for (;;) {
+        int64_t alone = clock_ms() + ALONE_MS;
+        int rc = link_await(n, -1, &wanted, alone < until_ms ? alone : until_ms, ret, err);
+        if (rc != 0)
+            return rc;
+        rc = netns_each_other(pull_from, taking, err);
+        if (rc > 0 || (rc == 0 && !taking->order->pci[0]))
+            rc = link_find(n, &wanted, ret, err);
+        else if (rc == 0 && clock_ms() < until_ms)
+            continue;
+        return rc;
+    }
+}
+
+static int restore_link(struct taking *taking, int64_t until_ms, enum restore_outcome *outcome,
+                        struct drarun_error *err)
+{
+    int64_t from = clock_ms();
+    struct link link;
+    int rc = bring_home(taking, until_ms, &link, err);
+    if (rc < 0)
+        return rc;
+    if (rc > 0)
+        return settle(taking->order, &taking->host, &link, err);
+    if (taking->order->pci[0])
+        return error_set(err, ENODEV,
+                         "%s (%s) has not come back to the host within %.1f s and is in no "
+                         "namespace of a process",
+                         taking->order->host.name, taking->order->pci,
+                         (double)(clock_ms() - from) / 1e3);
+    *outcome = RESTORE_GONE;
+    return 0;
+}
+
+static int restore_rdma(struct taking *taking, int64_t until_ms, struct drarun_error *err)
+{
+    const char *name = taking->order->rdma;
+    const struct timespec step = {.tv_nsec = RDMA_STEP_MS * 1000000L};
+    int64_t alone = clock_ms() + ALONE_MS;
+    int rc = rdma_shared(err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    /* the kernel sends no news of RDMA devices */
+    for (;;) {
+        rc = rdma_is_in(-1, name, err);
+        if (rc == 0 && clock_ms() >= alone) {
+            rc = netns_each_other(pull_rdma_from, taking, err);
+            alone = clock_ms() + ALONE_MS;
+        }
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+        if (clock_ms() >= until_ms)
+            return error_set(err, ENODEV, "RDMA device %s has not come back to the host in time and "
+                                          "is in no namespace of a process", name);
+        nanosleep(&step, NULL);
+    }
+}
+
+int attach_restore(const struct attach_order *order, int64_t until_ms,
+                   enum restore_outcome *ret_outcome, struct drarun_error *err)
+{
+    CLEANUP(taking_done) struct taking taking;
+    enum restore_outcome outcome = RESTORE_DONE;
+    int rc = taking_init(&taking, order, err);
+    if (rc == 0 && order->host.name[0])
+        rc = restore_link(&taking, until_ms, &outcome, err);
+    if (rc == 0 && order->rdma[0])
+        rc = restore_rdma(&taking, until_ms, err);
+    if (rc == 0)
+        *ret_outcome = outcome;
+    return rc;
+}
+
+int attach_take_back(const struct attach_order *order, int ns, struct drarun_error *err)
+{
+    CLEANUP(taking_done) struct taking taking;
+    struct link_wanted wanted = wanted_as(order, order->host.name);
+    struct link link;
+    int rc = taking_init(&taking, order, err);
+    rc = rc < 0 ? rc : pull_from(ns, &taking, err);
+    rc = rc < 0 ? rc : link_find(&taking.host, &wanted, &link, err);
+    if (rc == 0)
+        rc = error_set(err, ENODEV, "%s is not on the host", order->host.name);
+    return rc < 0 ? rc : settle(order, &taking.host, &link, err);
+}

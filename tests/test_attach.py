@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun-attach: a NIC into a pod's network namespace and back, in namespaces of the test's own."""
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support.build import BUILD, SANITIZE
+from support.nodes import Node
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+ATTACH = BUILD / "bin" / "drarun-attach"
+SIZES = {"gsoMaxSize": "gso_max_size", "groMaxSize": "gro_max_size", "gsoIPv4MaxSize": "gso_ipv4_max_size",
+         "groIPv4MaxSize": "gro_ipv4_max_size"}
+numbers = itertools.count(1)
+
+
+class Bed:
+    """A host with NICs (one end of a veth each; the other, wireN, stays) and pods, each a namespace."""
+
+    def __init__(self, folder):
+        self.folder, self.pods = folder, []
+        self.host = Node("host", "10.88.0.1")
+
+    def pod(self):
+        self.pods.append(Node(f"pod{len(self.pods)}", "10.88.0.2"))
+        return self.pods[-1]
+
+    def nic(self, name, up=True, mtu=1400, addresses=(), kind="veth"):
+        """Makes a NIC; its order as Prepare would write it, without configuration."""
+        i = next(numbers)
+        mac = f"02:00:00:00:{i >> 8:02x}:{i & 255:02x}"
+        peer = ("peer", "name", f"wire{i}") if kind == "veth" else ()
+        self.host.run("ip", "link", "add", name, "address", mac, "mtu", mtu, "type", kind, *peer)
+        for address in addresses:
+            self.host.run("ip", "address", "add", address, "dev", name)
+        if up:
+            self.host.run("ip", "link", "set", name, "up")
+        if peer:
+            self.host.run("ip", "link", "set", f"wire{i}", "up")
+        now = link(self.host, name)
+        sizes = {ours: now[theirs] for ours, theirs in SIZES.items() if theirs in now}
+        return {"version": 1, "claim": {"namespace": "default", "name": "c", "uid": f"uid-{i}"}, "device": f"nic-{name}",
+                "mac": mac, "host": {"name": name, "mtu": mtu, "up": up, "addresses": list(addresses),
+                                     "hardwareAddr": mac, **sizes},
+                "config": {"interface": {"name": "net1"}}, "wire": f"wire{i}"}
+
+    def write(self, order, mode=0o600):
+        path = self.folder / f"{order['device']}.json"
+        path.write_text(json.dumps({key: value for key, value in order.items() if key != "wire"}))
+        path.chmod(mode)
+        return path
+
+    def attach(self, pod, *paths, state=None, env=None, how=()):
+        state = state if state is not None else json.dumps({"ociVersion": "1.0.2", "id": "x", "status": "creating",
+                                                            "pid": pod.holder.pid, "bundle": "/"})
+        return subprocess.run([*self.host.enter, *how, ATTACH, "attach", *paths], input=state, capture_output=True,
+                              text=True, timeout=30, env=env)
+
+    def restore(self, path):
+        return subprocess.run([*self.host.enter, ATTACH, "restore", path], capture_output=True, text=True, timeout=30)
+
+    def close(self):
+        for node in [*self.pods, self.host]:
+            node.close()
+
+
+@pytest.fixture
+def bed(tmp_path):
+    made = Bed(tmp_path)
+    yield made
+    made.close()
+
+
+def shown(node, *what):
+    return json.loads(node.run("ip", "-j", *what) or "[]")
+
+
+def link(node, name):
+    found = [each for each in shown(node, "-d", "link") if each["ifname"] == name]
+    return found[0] if found else None
+
+
+def addresses(node, name):
+    return sorted(f"{each['local']}/{each['prefixlen']}" for each in shown(node, "address", "show", "dev", name)[0]["addr_info"]
+                  if each["scope"] != "link")
+
+
+def good(run):
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def refused(run, *parts, device=None):
+    assert run.returncode == 1, (run.returncode, run.stderr)
+    assert run.stderr.startswith(f"drarun-attach: {device or ''}") and run.stderr.count("\n") == 1, run.stderr
+    for part in parts:
+        assert part in run.stderr, run.stderr
+
+
+WHOLE = {
+    "interface": {"name": "net1", "addresses": ["10.9.0.2/24", "fd00:9::2/64"], "mtu": 1350,
+                  "hardwareAddr": "02:aa:00:00:00:01", "gsoMaxSize": 32768, "groMaxSize": 32768, "gsoIPv4MaxSize": 30000,
+                  "groIPv4MaxSize": 30000, "forwarding": True, "arpIgnore": 1, "arpAnnounce": 2},
+    "routes": [{"destination": "10.20.0.0/16", "gateway": "10.9.0.1"},
+               {"destination": "10.21.0.0/16", "gateway": "172.16.0.1", "table": 1000, "source": "10.9.0.2"},
+               {"destination": "172.16.0.1/32", "scope": 253, "table": 1000},
+               {"destination": "172.16.0.1/32", "scope": 253},
+               {"destination": "fd00:20::/64", "gateway": "fd00:9::1", "table": 77},
+               {"destination": "0.0.0.0/0", "gateway": "10.9.0.1"}],
+    "rules": [{"priority": 100, "source": "10.9.0.2/32", "table": 1000}, {"destination": "fd00:20::/64", "table": 77}],
+    "neighbors": [{"destination": "10.9.0.77", "hardwareAddr": "02:00:00:00:77:77"}],
+    "ethtool": {"features": {"tso": False, "tx-checksumming": False, "rx-gro": False}},
+}
+
+
+def test_every_setting_is_there(bed):
+    """All of a configuration, seen from within; a second time nothing is changed; and back as it was."""
+    order = bed.nic("eth1", addresses=["10.7.0.7/24"])
+    order["config"] = WHOLE
+    pod, path = bed.pod(), bed.write(order)
+    before = link(bed.host, "eth1")
+    good(bed.attach(pod, path))
+    assert link(bed.host, "eth1") is None
+    see_whole(pod)
+    followed = follow(pod)
+    started = time.monotonic()
+    good(bed.attach(pod, path))
+    took = time.monotonic() - started
+    followed.terminate()
+    assert followed.communicate()[0] == "", "a repeated attach changes nothing"
+    see_whole(pod)
+    assert took < 1, took
+    # with what another container's namespace setup has lost
+    pod.run("ip", "link", "set", "net1", "down")
+    pod.run("ip", "address", "flush", "dev", "net1")
+    pod.run("ip", "link", "set", "net1", "mtu", "1200")
+    good(bed.attach(pod, path))
+    see_whole(pod)
+    good(bed.restore(path))
+    after = link(bed.host, "eth1")
+    for key in ("mtu", "address", "flags", "gso_max_size", "gro_max_size", "gso_ipv4_max_size"):
+        assert set(after[key]) == set(before[key]) if key == "flags" else after.get(key) == before.get(key), key
+    assert addresses(bed.host, "eth1") == ["10.7.0.7/24"]
+    good(bed.restore(path))
+
+
+def follow(node):
+    run = subprocess.Popen([*node.enter, "ip", "monitor", "link", "address", "route", "rule", "neigh"], stdout=subprocess.PIPE,
+                           text=True)
+    time.sleep(0.3)  # ip says nothing when it has begun
+    return run
+
+
+def see_whole(pod):
+    net1 = link(pod, "net1")
+    assert net1["mtu"] == 1350 and net1["address"] == "02:aa:00:00:00:01" and "UP" in net1["flags"], net1
+    assert [net1[key] for key in ("gso_max_size", "gro_max_size")] == [32768, 32768], net1
+    assert addresses(pod, "net1") == ["10.9.0.2/24", "fd00:9::2/64"]
+    assert not [each for each in shown(pod, "address", "show", "dev", "net1")[0]["addr_info"]
+                if each["scope"] == "global" and "tentative" in each]
+    main = {each["dst"]: each for each in shown(pod, "route")}
+    assert main["10.20.0.0/16"]["gateway"] == "10.9.0.1" and main["default"]["dev"] == "net1", main
+    more = {each["dst"]: each for each in shown(pod, "route", "show", "table", "1000")}
+    assert more["10.21.0.0/16"]["prefsrc"] == "10.9.0.2" and more["172.16.0.1"]["scope"] == "link", more
+    assert shown(pod, "-6", "route", "show", "table", "77")[0]["gateway"] == "fd00:9::1"
+    assert [each["table"] for each in shown(pod, "rule") if each["priority"] == 100] == ["1000"]
+    assert [each["table"] for each in shown(pod, "-6", "rule") if each.get("dst") == "fd00:20::"] == ["77"]
+    assert [each["lladdr"] for each in shown(pod, "neigh") if each["state"] == ["PERMANENT"]] == ["02:00:00:00:77:77"]
+    for name, value in (("arp_ignore", "1"), ("arp_announce", "2"), ("forwarding", "1")):
+        assert pod.run("cat", f"/proc/sys/net/ipv4/conf/net1/{name}").strip() == value
+    assert pod.run("cat", "/proc/sys/net/ipv6/conf/net1/forwarding").strip() == "1"
+
+
+def test_vrf_is_shared_by_name(bed):
+    """Two NICs join one VRF, whose table their routes are in; one of another table is refused, and is back on the host."""
+    pod = bed.pod()
+    if subprocess.run([*pod.enter, "ip", "link", "add", "red", "type", "vrf", "table", "77"], capture_output=True).returncode:
+        pytest.skip("this kernel has no VRF; test_attach_guest.py has")
+    pod.run("ip", "link", "del", "red")
+    for i, (name, table) in enumerate((("eth1", 77), ("eth2", 77), ("eth3", 78))):
+        order = bed.nic(name)
+        order["config"] = {"interface": {"name": f"net{i}", "addresses": [f"10.9.{i}.2/24", f"fd00:{i}::2/64"],
+                                         "vrf": {"name": "red", "table": table}},
+                           "routes": [{"destination": f"10.2{i}.0.0/16", "gateway": f"10.9.{i}.1"}]}
+        run = bed.attach(pod, bed.write(order))
+        if table == 77:
+            good(run)
+            assert link(pod, f"net{i}")["master"] == "red" and len(addresses(pod, f"net{i}")) == 2
+            good(bed.attach(pod, bed.write(order)))
+        else:
+            refused(run, "VRF red: is there with table 77, expected 78", device="nic-eth3: ")
+            assert link(bed.host, "eth3") and link(pod, "net2") is None
+    routes = {each["dst"] for each in shown(pod, "route", "show", "table", "77")}
+    assert {"10.20.0.0/16", "10.21.0.0/16"} <= routes and "10.20.0.0/16" not in {each["dst"] for each in shown(pod, "route")}
+    assert pod.run("cat", "/proc/sys/net/ipv4/tcp_l3mdev_accept").strip() == "1"
+
+
+def broken(config):
+    """(a configuration that the kernel refuses, what the message says)"""
+    return {"interface": {"name": "net1", "addresses": ["10.9.0.2/24"], **config.pop("interface", {})}, **config}
+
+
+@pytest.mark.parametrize("config, says", [
+    ({"interface": {"mtu": 70000}}, "move eth1 into the container as net1"),
+    ({"interface": {"hardwareAddr": "01:00:00:00:00:01"}}, "move eth1 into the container as net1"),
+    ({"interface": {"gsoMaxSize": 2147483647}}, "move eth1 into the container as net1"),
+    ({"routes": [{"destination": "10.20.0.0/16", "gateway": "10.99.0.1"}]}, "route 10.20.0.0/16 via 10.99.0.1: "),
+    ({"routes": [{"destination": "10.20.0.0/16", "scope": 253, "source": "10.99.0.1"}]}, "route 10.20.0.0/16: "),
+    ({"routes": [{"destination": "10.77.0.0/24", "scope": 253}]}, "route 10.77.0.0/24: another one is in its place"),
+    ({"ethtool": {"features": {"tx-checksuming": True}}}, "has no feature"),
+    ({"ethtool": {"features": {"rx-ntuple-filter": True}}}, "fixed at off"),
+    ({"ethtool": {"privateFlags": {"turbo": True}}}, 'the device has no private flag "turbo"'),
+    ({"interface": {"vrf": {"name": "other"}}}, "VRF other: a device of that name is there and is no VRF"),
+])
+def test_refused_and_back_as_it_was(bed, config, says):
+    """Whatever the kernel refuses refuses the container, in one sentence, and the NIC is on the host as it was."""
+    order = bed.nic("eth1", addresses=["10.7.0.7/24", "fd00:7::7/64"])
+    order["config"] = broken(config)
+    pod, path = bed.pod(), bed.write(order)
+    pod.run("ip", "link", "add", "other", "type", "bridge")
+    pod.run("ip", "address", "add", "10.77.0.1/24", "dev", "other", "noprefixroute")
+    pod.run("ip", "link", "set", "other", "up")
+    pod.run("ip", "route", "add", "10.77.0.0/24", "dev", "other", "scope", "link")
+    before = link(bed.host, "eth1")
+    refused(bed.attach(pod, path), says, device="nic-eth1: ")
+    after = link(bed.host, "eth1")
+    assert after and [after[key] for key in ("mtu", "address", "flags")] == [before[key] for key in ("mtu", "address", "flags")]
+    assert addresses(bed.host, "eth1") == ["10.7.0.7/24", "fd00:7::7/64"] and link(pod, "net1") is None
+    order["config"] = broken({})
+    bed.write(order)
+    good(bed.attach(pod, path))
+    assert addresses(pod, "net1") == ["10.9.0.2/24"]
+
+
+def test_name_taken_missing_and_in_use(bed):
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    pod.run("ip", "link", "add", "net1", "type", "bridge")
+    refused(bed.attach(pod, path), "the container has another device called net1 already", device="nic-eth1: ")
+    assert "UP" in link(bed.host, "eth1")["flags"]
+    pod.run("ip", "link", "del", "net1")
+    bed.host.run("ip", "link", "add", "br9", "type", "bridge")
+    bed.host.run("ip", "link", "set", "eth1", "master", "br9")
+    refused(bed.attach(pod, path), "eth1 is in use on the host: it belongs to another device")
+    bed.host.run("ip", "link", "del", "eth1")
+    started = time.monotonic()
+    refused(bed.attach(pod, path), f"eth1 ({order['mac']}) is neither on the host nor in the container")
+    assert 2.9 < time.monotonic() - started < 6
+
+
+def test_waits_for_a_device_on_its_way_back(bed):
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    bed.host.run("ip", "link", "set", "eth1", "netns", bed.pod().holder.pid)
+    later = subprocess.Popen([*bed.pods[1].enter, "sh", "-c",
+                              f"sleep 0.7; ip link set eth1 name dev7 netns {bed.host.holder.pid}"])
+    good(bed.attach(pod, path))
+    later.wait()
+    assert link(pod, "net1")["address"] == order["mac"]
+
+
+def test_host_network_pod_leaves_it_on_the_host(bed):
+    order = bed.nic("eth1")
+    order["config"] = WHOLE
+    good(bed.attach(bed.host, bed.write(order)))
+    assert link(bed.host, "eth1")["mtu"] == 1400 and link(bed.host, "net1") is None
+
+
+def test_several_orders_in_one_call(bed):
+    orders = [bed.nic(f"eth{i}") for i in range(1, 4)]
+    for i, order in enumerate(orders):
+        order["config"] = {"interface": {"name": f"net{i}", "addresses": [f"10.9.{i}.2/24"]}}
+    pod, paths = bed.pod(), [bed.write(order) for order in orders]
+    good(bed.attach(pod, *paths))
+    assert [addresses(pod, f"net{i}") for i in range(3)] == [[f"10.9.{i}.2/24"] for i in range(3)]
+
+
+def test_taken_back_from_a_pod_that_lives(bed):
+    """Found by its process, down or up as it was, under its name."""
+    for up in (True, False):
+        order = bed.nic(f"eth-{up}", up=up, addresses=["10.7.0.7/24"])
+        order["config"] = {"interface": {"name": "net1", "mtu": 1300, "hardwareAddr": "02:bb:00:00:00:01"}}
+        pod, path = bed.pod(), bed.write(order)
+        good(bed.attach(pod, path))
+        good(bed.restore(path))
+        back = link(bed.host, f"eth-{up}")
+        assert back["mtu"] == 1400 and back["address"] == order["mac"] and ("UP" in back["flags"]) == up, back
+        assert addresses(bed.host, f"eth-{up}") == ["10.7.0.7/24"] and link(pod, "net1") is None
+
+
+def test_taken_back_from_a_namespace_without_process(bed):
+    """As a sandbox's that has ended: it is mounted in /run/netns alone."""
+    order, name = bed.nic("eth1"), f"drarun-test-{os.getpid()}"
+    path = bed.write(order)
+    # a process of the host's mount namespace sees what another's mounts, where ip netns makes them shared
+    script = (f"mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip netns add {name} && ip netns exec {name} sleep 60 & "
+              f"sleep 0.5; pid=$(pgrep -f -n 'sleep 60'); echo '{{\"status\": \"creating\", \"pid\": '$pid'}}' | "
+              f"{ATTACH} attach {path} && ip netns exec {name} ip link show net1 && kill $pid && sleep 0.3 && "
+              f"{ATTACH} restore {path} && ip link show eth1")
+    out = bed.host.run("sh", "-c", script)
+    assert "net1" in out and "eth1" in out, out
+
+
+def test_virtual_device_that_died_is_told(bed):
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    pod.close()
+    for _ in range(2):
+        run = bed.restore(path)
+        assert run.returncode == 3 and "drarun-attach: nic-eth1: eth1 ended with its pod's network" in run.stderr, run
+
+
+def test_host_name_taken_meanwhile(bed):
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    bed.host.run("ip", "link", "add", "eth1", "type", "bridge")
+    refused(bed.restore(path), "cannot come back from a pod as eth1: the host has another eth1")
+    assert link(pod, "net1")
+    bed.host.run("ip", "link", "del", "eth1")
+    good(bed.restore(path))
+
+
+@pytest.mark.parametrize("state, says", [
+    ("", "container state: expected one document, got 0"),
+    ("{", "container state:1:"),
+    ("[]", "expected a mapping"),
+    ("{}", "expected \"pid\""),
+    ('{"pid": 1}', "expected an integer of at least 2"),
+    ('{"pid": 0}', "expected an integer of at least 2"),
+    ('{"pid": -5}', "expected an integer"),
+    ('{"pid": "5"}', "expected an integer"),
+    ('{"pid": 4194305}', "expected an integer of at most"),
+    ('{"pid": 4194303}', "the container's process 4194303: "),
+    ('{"pid": 99999999999999999999}', "container state:1:"),
+    ('{"status": "stopped", "pid": 5}', "the container has ended already"),
+    ("x" * (2 << 20), "larger than 1048576 bytes"),
+    ('{"a":' * 100, "container state:1:"),
+    ('{"pid": 5}{"pid": 6}', "expected one document, got 2"),
+])
+def test_hostile_state(bed, state, says):
+    path = bed.write(bed.nic("eth1"))
+    refused(bed.attach(bed.host, path, state=state), says, device="hook: ")
+
+
+def test_state_that_does_not_end(bed):
+    run = subprocess.Popen([ATTACH, "attach", bed.write(bed.nic("eth1"))], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run.stdin.write("{")
+    run.stdin.flush()
+    assert run.wait(timeout=10) == 1 and "its end has not come on standard input" in run.stderr.read()
+
+
+def test_orders_that_root_must_not_follow(bed):
+    """Links, others' files, devices: refused before anything is done."""
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    real = path.rename(path.with_suffix(".real"))
+    path.symlink_to(real)
+    refused(bed.attach(pod, path), "is a link", device="order: ")
+    path.unlink()
+    os.mkfifo(path)
+    refused(bed.attach(pod, path), "expected a regular file", device="order: ")
+    path.unlink()
+    real.rename(path)
+    path.chmod(0o622)
+    refused(bed.attach(pod, path), "others may write it", device="order: ")
+    path.chmod(0o600)
+    os.chown(path, 1234, 1234)
+    refused(bed.attach(pod, path), "belongs to user 1234", device="order: ")
+    os.chown(path, 0, 0)
+    refused(bed.attach(pod, "/dev/null"), "expected a regular file", device="order: ")
+    assert link(bed.host, "eth1")
+    order["version"] = 2
+    bed.write(order)
+    refused(bed.attach(pod, path), "this program reads version 1", device="order: ")
+    refused(bed.restore(path), "this program reads version 1", device="order: ")
+
+
+def test_environment_and_descriptors_change_nothing(bed):
+    order, pod = bed.nic("eth1"), bed.pod()
+    hostile = {"LD_PRELOAD": "/tmp/x.so", "LD_LIBRARY_PATH": "/tmp", "NLCB": "debug", "NLDBG": "9", "MALLOC_TRACE": "/tmp/trace",
+               "LANG": "xx", "PATH": "", "GCONV_PATH": "/tmp", "RES_OPTIONS": "x", "TMPDIR": "/nonexistent"}
+    if SANITIZE:
+        hostile.pop("LD_PRELOAD"), hostile.pop("LD_LIBRARY_PATH")
+    # nsenter itself is dynamic: the environment is for the hook alone
+    words = ["env", *(f"{name}={value}" for name, value in hostile.items())]
+    run = good(bed.attach(pod, bed.write(order), how=words))
+    assert run.stdout == "" and run.stderr.replace("ERROR: ld.so", "") == run.stderr or SANITIZE, run
+    run = bed.host.run("sh", "-c", f'echo \'{{"pid": {pod.holder.pid}}}\' | {ATTACH} attach {bed.folder}/nic-eth1.json >&- 2>&-')
+    assert link(pod, "net1")
+
+
+def test_killed_at_any_time_then_repeated(bed):
+    """Killed after so many system calls: attach then ends where it always ends, and so does restore."""
+    order = bed.nic("eth1", addresses=["10.7.0.7/24"])
+    order["config"] = WHOLE
+    pod, path = bed.pod(), bed.write(order)
+    before = link(bed.host, "eth1")
+    delays = [i * 0.005 for i in range(1, 6)]
+    for delay in delays:
+        for action in ("attach", "restore"):
+            start_and_kill(bed, pod, path, action, delay)
+            good(bed.attach(pod, path))
+            see_whole(pod)
+            start_and_kill(bed, pod, path, "restore", delay)
+            good(bed.restore(path))
+            after = link(bed.host, "eth1")
+            assert [after[key] for key in ("mtu", "address", "gso_max_size")] == [before[key] for key in ("mtu", "address", "gso_max_size")]
+            assert addresses(bed.host, "eth1") == ["10.7.0.7/24"] and "UP" in after["flags"]
+
+
+def start_and_kill(bed, pod, path, action, delay):
+    run = subprocess.Popen([*bed.host.enter, ATTACH, action, path], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    run.stdin.write(json.dumps({"pid": pod.holder.pid}).encode())
+    run.stdin.close()
+    time.sleep(delay)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+
+
+def test_two_at_once(bed):
+    """Two containers' hooks for one NIC: one after the other, both succeed."""
+    order = bed.nic("eth1")
+    order["config"] = WHOLE
+    pod, path = bed.pod(), bed.write(order)
+    runs = [subprocess.Popen([*bed.host.enter, ATTACH, "attach", path], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(4)]
+    for run in runs:
+        run.stdin.write(json.dumps({"pid": pod.holder.pid}))
+        run.stdin.close()
+    assert [run.wait(timeout=30) for run in runs] == [0] * 4, [run.stderr.read() for run in runs]
+    see_whole(pod)
+
+
+def test_usage():
+    for words in ((), ("attach",), ("detach", "x"), ("restore", "a", "b")):
+        run = subprocess.run([ATTACH, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert run.returncode == 64 and run.stderr.startswith("usage: drarun-attach attach ORDER"), run
+    assert "createRuntime" in subprocess.run([ATTACH, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.plain("linked dynamically")
+def test_static_and_small():
+    out = subprocess.run(["readelf", "-ld", ATTACH], capture_output=True, text=True, check=True).stdout
+    assert "INTERP" not in out and "NEEDED" not in out
