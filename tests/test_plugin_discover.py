@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`drarun-plugin discover` on captured machines: what the drivers of the field published there is what it finds."""
 import json
+import os
 import re
+import subprocess
 
 import pytest
 
@@ -101,6 +103,36 @@ names:
     names = [each["name"] for each in devices_of(found_on(plugin, root, "--config", config))]
     assert [name for name in names if name.startswith("rail-")] and all(
         re.fullmatch(r"rail-\d+|gpu-0000-..-00-0", name) for name in names)
+
+
+def test_live(tmp_path):
+    """On this kernel: virtual interfaces tell what they are, and the one with the node's address stays the host's."""
+    if os.getuid() != 0:
+        pytest.skip("a network namespace with interfaces needs root")
+    config = tmp_path / "config.yaml"
+    config.write_text("nics: {virtualPrefixes: [rail, node]}\n")
+    script = """
+mount -t sysfs sysfs /sys
+for name in rail0 rail1 rail2 node0; do ip link add $name type veth peer name far-$name; ip link set $name up; done
+ip link set far-rail1 up
+ip address add 10.1.2.3/24 dev rail1
+ip address add 192.0.2.7/24 dev node0
+ip link add bridge0 type bridge
+ip link set rail2 master bridge0
+exec "$@"
+"""
+    argv = ["unshare", "--net", "--mount", "sh", "-ec", script, "sh", BUILD / "bin/drarun-plugin", "discover", "-o", "json",
+            "--node-ip", "192.0.2.7", "--config", config]
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    devices = {each["name"]: each for each in devices_of(json.loads(done.stdout)["items"])}
+    assert sorted(name for name in devices if not name.startswith("pci-")) == ["rail0", "rail1"]
+    assert flat(devices["rail0"])["type"] == "veth"
+    assert "node0 is not offered: the host uses it: it has the node's address" in done.stderr
+    assert "rail2 is not offered: the host uses it: it is part of bridge0" in done.stderr
+    # its peer is down
+    assert [each["key"] for each in devices["rail0"]["taints"]] == ["drarun.dev/link-down"]
+    assert "taints" not in devices["rail1"] and flat(devices["rail1"])["ipv4"] == "10.1.2.3/24"
 
 
 @pytest.mark.parametrize("text,message", [

@@ -2,6 +2,7 @@
 """`drarun-plugin run` before a real API server and scheduler: the devices of a captured machine as ResourceSlices."""
 import contextlib
 import json
+import os
 import shutil
 
 import pytest
@@ -36,13 +37,20 @@ class Plugin:
         cluster.api.make(fake_machine(machine, name)[0])
         self.config = folder / "config.yaml"
         self.config.write_text("rescan: 1s\n")
+        self.gpus = folder / "gpus"  # what a stand-in of NVIDIA's library tells
         self.daemon = Daemon(AGENT, [*cluster.under, BUILD / "bin/drarun-plugin", "run", "--node", name, "--root", self.root,
                                      "--config", self.config, "--kubeconfig", cluster.kubeconfig()],
-                             folder / "plugin.log")
+                             folder / "plugin.log", {**os.environ, "NVML_STAND_IN": str(self.gpus)})
 
-    def start(self):
+    def start(self, *more):
+        self.daemon.argv += map(str, more)
         self.daemon.start()
         return self
+
+    def stop(self):
+        """SIGTERM; it ends well."""
+        self.daemon.process.terminate()
+        assert self.daemon.process.wait(NEWS_S) == 0, self.daemon.tail()
 
     def slices(self, driver):
         return sorted((each for each in self.cluster.api.get(API, "ResourceSlice")
@@ -64,7 +72,8 @@ class Plugin:
         return self
 
     def remove(self):
-        self.daemon.kill()
+        if self.daemon.running():
+            self.stop()
         self.cluster.api.delete("v1", "Node", self.name)
         for driver in (GPU, NIC):
             for each in self.slices(driver):
@@ -165,6 +174,19 @@ def test_taken_away_and_brought_back(plugin):
     after = plugin.devices(NIC)["pci-0000-91-00-0"]["attributes"]
     assert {key: after.get(key) for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")} == {
         key: before[key] for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")}
+
+
+def test_xid(plugin):
+    """An error of the GPU taints it; one that its program made does not."""
+    plugin.gpus.write_text("gpu 0000:8f:00.0 GPU-a 0 183359 18 NVIDIA B200\ngpu 0000:90:00.0 GPU-b 1 183359 18 NVIDIA B200\n"
+                           "xid 0000:8f:00.0 79\nxid 0000:90:00.0 13\n")
+    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1").published()
+    devices = plugin.devices(GPU)
+    assert [(each["key"], each.get("value")) for each in devices["gpu-0000-8f-00-0"]["taints"]] == [
+        ("drarun.dev/xid", "79"), ("drarun.dev/lost", None)]
+    assert "taints" not in devices["gpu-0000-90-00-0"]
+    assert devices["gpu-0000-90-00-0"]["capacity"] == {"gpu.nvidia.com/memory": {"value": "183359Mi"}}
+    assert devices["gpu-0000-90-00-0"]["attributes"]["gpu.nvidia.com/cudaDriverVersion"] == {"version": "13.1.0"}
 
 
 def test_many_devices(plugin):

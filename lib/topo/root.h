@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading below a directory that stands for "/": absolute links start there again and ".." stops
  * there, as after chroot(2), so that a captured tree never shows this machine, nor a hostile one
- * its files. Links are resolved here and not by openat2(2), since the resolved path itself tells
- * where a device hangs. A tree that changes while it is read may give an error, never a file
- * outside it through a link of its last component. */
+ * its files. The kernel does it (openat2(2), RESOLVE_IN_ROOT), which takes one call where a walk
+ * takes one for each component; where it cannot, a walk does. A tree that changes while it is read
+ * may give an error, never a file outside it through a link of its last component. */
 #ifndef DRARUN_TOPO_ROOT_H
 #define DRARUN_TOPO_ROOT_H
 

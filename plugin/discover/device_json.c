@@ -212,6 +212,8 @@ static void put_dranet_netdev(struct writer *w, const struct node_netdev *net)
     put_text(w, DRANET, "mac", net->mac);
     if (net->mtu > 0)
         put_number(w, DRANET, "mtu", net->mtu);
+    put_text(w, DRANET, "ipv4", net->ipv4);
+    put_text(w, DRANET, "ipv6", net->ipv6);
     put_text(w, DRANET, "encapsulation", net->arp_type == 32 ? "infiniband" : "ether");
     put_text(w, DRANET, "state", net->up == TOPO_YES ? "up" : "down");
     put_text(w, DRANET, "type",

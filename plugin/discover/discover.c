@@ -72,7 +72,7 @@ static int with_host(struct discovery *d, struct topo_host *host)
     struct host_use use = {0};
     const struct host_use_source source = {
         .root = d->root,
-        .live = d->source->root < 0,
+        .addresses_here = d->addresses,
         .host = host,
         .uplinks = &d->source->config->uplinks,
         .addresses = d->source->addresses,
@@ -104,8 +104,13 @@ int discover(const struct discover_source *source, struct node_devices *ret_devi
     int rc = host_read(root, &host, err);
     if (rc < 0)
         return rc;
-    struct discovery d = {.source = source, .root = root, .devices = &devices, .err = err};
+    struct ifaddrs *addresses = NULL;
+    if (source->root < 0 && getifaddrs(&addresses) < 0)
+        addresses = NULL;
+    struct discovery d = {source, root, .addresses = addresses, .devices = &devices, .err = err};
     rc = with_host(&d, &host);
+    if (addresses)
+        freeifaddrs(addresses);
     host_done(&host);
     if (rc < 0)
         node_devices_done(&devices);

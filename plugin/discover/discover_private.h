@@ -4,6 +4,7 @@
 #ifndef DRARUN_PLUGIN_DISCOVER_DISCOVER_PRIVATE_H
 #define DRARUN_PLUGIN_DISCOVER_DISCOVER_PRIVATE_H
 
+#include <ifaddrs.h>
 #include "plugin/discover/discover.h"
 #include "plugin/discover/host_use.h"
 
@@ -12,6 +13,7 @@ struct discovery {
     int root;                     /* opened */
     const struct topo_host *host; /* what lib/topo reads */
     const struct host_use *use;
+    const struct ifaddrs *addresses; /* of this machine; NULL: of a tree nothing is known */
     struct node_devices *devices; /* under construction */
     struct drarun_error *err;
 };

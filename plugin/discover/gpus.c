@@ -7,6 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/topo/root.h"
 #include "plugin/discover/discover_private.h"
+#include "plugin/discover/mig_minors.h"
 #include "plugin/discover/nvml.h"
 
 static void copy_text(char *to, size_t size, const char *text)
@@ -55,25 +56,18 @@ static int add_gpu(struct discovery *d, const struct topo_gpu *gpu)
     return 0;
 }
 
-/* The nodes that open a MIG device's instances: "gpu0/gi1/access 12" is nvidia-cap12 (NVIDIA's MIG
- * user guide, "Device nodes and capabilities"). */
 static void read_mig_nodes(struct discovery *d, struct node_device *device)
 {
-    char text[ROOT_TEXT_MAX * 4], wanted[2][64], path[64];
+    char text[ROOT_TEXT_MAX * 4], path[64];
+    uint32_t minors[2];
     const struct node_gpu *gpu = &device->gpu;
-    snprintf(wanted[0], sizeof wanted[0], "gpu%d/gi%d/access ", gpu->minor, gpu->mig_gi);
-    snprintf(wanted[1], sizeof wanted[1], "gpu%d/gi%d/ci%d/access ", gpu->minor, gpu->mig_gi,
-             gpu->mig_ci);
     if (root_read(d->root, "proc/driver/nvidia-caps/mig-minors", text, sizeof text) <= 0)
         return;
-    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-            if (strncmp(line, wanted[i], strlen(wanted[i])) != 0)
-                continue;
-            unsigned long minor = strtoul(line + strlen(wanted[i]), NULL, 10);
-            snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%lu", minor);
-            chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
-        }
+    size_t count = mig_minors_parse(text, gpu->minor, gpu->mig_gi, gpu->mig_ci, minors);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%u", minors[i]);
+        chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+    }
 }
 
 static int complete(struct discovery *d)

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,9 +126,9 @@ static void add_if_covered(const struct host_use_source *source, struct host_use
         if (strncmp(entries.items[i], "upper_", 6) == 0) {
             snprintf(reason, sizeof reason, "it is part of %.63s", entries.items[i] + 6);
             add(use, name, reason);
-        } else if (strcmp(entries.items[i], "master") == 0) {
-            add(use, name, "it is part of a bridge or bond");
         }
+    if (strlist_has(&entries, "master"))
+        add(use, name, "it is part of a bridge or bond");
     strlist_done(&entries);
 }
 
@@ -150,13 +149,9 @@ static bool is_address_of(const char *const *addresses, const struct sockaddr *s
 
 static void add_addresses(const struct host_use_source *source, struct host_use *use)
 {
-    struct ifaddrs *list = NULL;
-    if (!source->live || !source->addresses || getifaddrs(&list) < 0)
-        return;
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+    for (const struct ifaddrs *i = source->addresses_here; i && source->addresses; i = i->ifa_next)
         if (i->ifa_addr && is_address_of(source->addresses, i->ifa_addr))
             add(use, i->ifa_name, "it has the node's address");
-    freeifaddrs(list);
 }
 
 static bool is_there(const struct topo_host *host, const char *name)

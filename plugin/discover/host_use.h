@@ -6,6 +6,7 @@
 #ifndef DRARUN_PLUGIN_DISCOVER_HOST_USE_H
 #define DRARUN_PLUGIN_DISCOVER_HOST_USE_H
 
+#include <ifaddrs.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "lib/topo/host.h"
@@ -17,7 +18,7 @@ struct host_use {
 
 struct host_use_source { /* borrowed */
     int root;            /* opened */
-    bool live;           /* root is this machine: addresses are asked of the kernel */
+    const struct ifaddrs *addresses_here; /* of this machine; NULL: of a tree nothing is known */
     const struct topo_host *host;
     const struct strlist *uplinks;   /* instead of the default route's, when one of them exists */
     const char *const *addresses;    /* of the node, NULL-terminated, or NULL */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
@@ -48,6 +49,48 @@ static void read_kind(struct discovery *d, struct node_netdev *netdev)
         snprintf(netdev->kind, sizeof netdev->kind, "%.15s", info.driver);
 }
 
+/* One that does not fit is left out. */
+static void join_address(char *list, size_t size, int family, const void *address, unsigned length)
+{
+    char text[INET6_ADDRSTRLEN];
+    size_t used = strlen(list);
+    if (!inet_ntop(family, address, text, sizeof text))
+        return;
+    int n = snprintf(list + used, size - used, "%s%s/%u", used ? "," : "", text, length);
+    if (n < 0 || (size_t)n >= size - used)
+        list[used] = '\0';
+}
+
+static unsigned bits_of(const uint8_t *mask, size_t size)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < size; i++)
+        bits += (unsigned)__builtin_popcount(mask[i]);
+    return bits;
+}
+
+static void add_address(const struct ifaddrs *one, struct node_netdev *netdev)
+{
+    const struct sockaddr *sa = one->ifa_addr, *mask = one->ifa_netmask;
+    if (sa->sa_family == AF_INET && mask) {
+        const struct sockaddr_in *in = (const void *)sa, *bits = (const void *)mask;
+        join_address(netdev->ipv4, sizeof netdev->ipv4, AF_INET, &in->sin_addr,
+                     bits_of((const uint8_t *)&bits->sin_addr, 4));
+    } else if (sa->sa_family == AF_INET6 && mask) {
+        const struct sockaddr_in6 *in = (const void *)sa, *bits = (const void *)mask;
+        if (!IN6_IS_ADDR_LINKLOCAL(&in->sin6_addr))
+            join_address(netdev->ipv6, sizeof netdev->ipv6, AF_INET6, &in->sin6_addr,
+                         bits_of(bits->sin6_addr.s6_addr, 16));
+    }
+}
+
+static void read_addresses(struct discovery *d, struct node_netdev *netdev)
+{
+    for (const struct ifaddrs *i = d->addresses; i; i = i->ifa_next)
+        if (i->ifa_addr && strcmp(i->ifa_name, netdev->name) == 0)
+            add_address(i, netdev);
+}
+
 bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
                        struct node_netdev *ret_netdev)
 {
@@ -65,6 +108,7 @@ bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
         netdev.carrier = carrier ? TOPO_YES : TOPO_NO;
     else if (!set_up && net->up == TOPO_NO)
         netdev.up = TOPO_UNKNOWN; /* nobody has asked it to be up */
+    read_addresses(d, &netdev);
     if (net->pci == TOPO_NONE)
         read_kind(d, &netdev);
     *ret_netdev = netdev;

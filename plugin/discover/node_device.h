@@ -51,6 +51,7 @@ struct node_netdev {
     char kind[16];       /* "veth", "dummy", ... of a virtual one; "" of hardware */
     char mac[64];        /* InfiniBand's has 20 bytes; "": not known */
     uint32_t mtu;        /* 0: not known */
+    char ipv4[64], ipv6[64]; /* global addresses with their prefix lengths, joined by commas; "" */
     uint32_t speed_mbps; /* 0: not known, or down */
     enum topo_tri up;      /* operational state: UNKNOWN while it is set down */
     enum topo_tri carrier; /* only known while it is set up */

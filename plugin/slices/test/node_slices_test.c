@@ -142,7 +142,7 @@ static void test_fullest_device(void **state)
         .pci = {.known = true, .addr = {0, 0x91, 0, 0}, .bus_id = "0000:91:00.0",
                 .root = "pci0000:8c", .pcie_switch = "0000:8d:00.0", .numa = 1, .vendor = 0x15b3,
                 .device = 0x1021, .sriov = NODE_SRIOV_VF, .vfs = 1, .vfs_max = 8},
-        .netdev = {"gpu0rdma0", 7, 1, "", "02:00:00:00:00:01", 8896, 400000, TOPO_YES, TOPO_YES},
+        .netdev = {.name = "gpu0rdma0", .ifindex = 7, .arp_type = 1, .mac = "02:00:00:00:00:01", .mtu = 8896, .ipv4 = "192.168.1.5/32", .ipv6 = "2001:db8::1/64", .speed_mbps = 400000, .up = TOPO_YES, .carrier = TOPO_YES},
         .rdma = {.name = "mlx5_0", .port = 2, .ports = 2, .link = TOPO_LINK_ETHERNET,
                  .active = TOPO_YES, .state = "ACTIVE", .rate_mbps = 400000,
                  .firmware = "28.41.1000", .gids = &gid, .gid_count = 1},

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/topo/test/tree.h"
+#include "plugin/discover/device_json.h"
+#include "plugin/discover/discover.h"
+#include "plugin/discover/nvml.h"
+
+#define STAND_IN NVML_STAND_IN_LIBRARY /* of the build */
+
+static void gpu(const struct tree *tree, const char *address, unsigned minor)
+{
+    char path[256], text[256];
+    static const char *const files[][2] = {
+        {"class", "0x030200\n"}, {"vendor", "0x10de\n"}, {"numa_node", "-1\n"}};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "sys/devices/pci0000:00/%s/%s", address, files[i][0]);
+        tree_file(tree, path, files[i][1]);
+    }
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s", address);
+    snprintf(text, sizeof text, "../../../devices/pci0000:00/%s", address);
+    tree_link(tree, path, text);
+    snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
+    snprintf(text, sizeof text, "Model: \t NVIDIA\nDevice Minor: \t %u\n", minor);
+    tree_file(tree, path, text);
+}
+
+static struct tree machine(const char *library_says)
+{
+    char path[128];
+    struct tree tree = tree_new();
+    gpu(&tree, "0000:00:05.0", 0);
+    gpu(&tree, "0000:00:06.0", 1);
+    tree_file(&tree, "nvml", library_says);
+    snprintf(path, sizeof path, "%s/nvml", tree.name);
+    setenv("NVML_STAND_IN", path, 1);
+    return tree;
+}
+
+static struct nvml *opened(void)
+{
+    struct drarun_error err = {0};
+    struct nvml *nvml = NULL;
+    if (nvml_open(STAND_IN, &nvml, &err) < 0)
+        fail_msg("%s", err.text);
+    return nvml;
+}
+
+static struct node_devices found(const struct tree *tree, struct nvml *nvml)
+{
+    struct drarun_error err = {0};
+    struct discover_config config;
+    struct node_devices devices;
+    discover_config_default(&config);
+    const struct discover_source source = {.root = tree->root, .config = &config, .nvml = nvml};
+    if (discover(&source, &devices, &err) < 0)
+        fail_msg("%s", err.text);
+    discover_config_done(&config);
+    return devices;
+}
+
+static void test_whole_gpus(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n"
+                               "gpu 0000:00:06.0 GPU-b 5 183359 0 NVIDIA \x01" "B200\n"
+                               "gpu 0000:00:07.0 GPU-c 6 1 0 none of this tree\n");
+    struct nvml *nvml = opened();
+    struct node_devices devices = found(&tree, nvml);
+    assert_int_equal(devices.count, 2);
+    const struct node_gpu *one = &devices.list[0].gpu;
+    assert_string_equal(one->uuid, "GPU-a");
+    assert_string_equal(one->product, "NVIDIA B200");
+    assert_string_equal(one->architecture, "Blackwell");
+    assert_string_equal(one->compute, "10.0.0");
+    assert_string_equal(one->cuda_version, "13.1.0");
+    assert_string_equal(one->driver_version, "580.126.09");
+    assert_int_equal(one->minor, 4);
+    assert_int_equal(one->nvlinks, 18);
+    assert_true(one->memory == 183359ull << 20);
+    assert_string_equal(devices.list[1].gpu.product, "NVIDIA ?B200");
+    json_t *json = device_json(&devices.list[0]);
+    const char *driver = NULL, *memory = NULL;
+    assert_int_equal(json_unpack(json, "{s:{s:{s:s}}, s:{s:{s:s}}}", "attributes",
+                                 "gpu.nvidia.com/driverVersion", "version", &driver, "capacity",
+                                 "gpu.nvidia.com/memory", "value", &memory),
+                     0);
+    assert_string_equal(driver, "580.126.9");
+    assert_string_equal(memory, "183359Mi");
+    json_decref(json);
+    node_devices_done(&devices);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
+/* A GPU in MIG mode is offered by its parts, with the nodes of their capabilities. */
+static void test_mig(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 0 40960 0 NVIDIA A100\n"
+                               "mig MIG-a 1 0 4864 NVIDIA A100 MIG 1g.5gb\n"
+                               "mig MIG-b 2 0 19968 NVIDIA A100 MIG 3g.20gb\n"
+                               "gpu 0000:00:06.0 GPU-b 1 40960 0 NVIDIA A100\n");
+    tree_file(&tree, "proc/driver/nvidia-caps/mig-minors",
+              "config 1\ngpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\ngpu0/gi2/access 21\n"
+              "gpu1/gi1/access 99\n");
+    tree_file(&tree, "dev/nvidia-caps/nvidia-cap12", "");
+    tree_file(&tree, "dev/nvidia-caps/nvidia-cap13", "");
+    struct nvml *nvml = opened();
+    struct node_devices devices = found(&tree, nvml);
+    assert_int_equal(devices.count, 3);
+    assert_string_equal(devices.list[0].name, "gpu-0000-00-06-0");
+    const struct node_device *mig = &devices.list[1];
+    assert_int_equal(mig->kind, NODE_DEVICE_MIG);
+    assert_string_equal(mig->name, "gpu-0000-00-05-0-mig-1-0");
+    assert_string_equal(mig->gpu.uuid, "MIG-a");
+    assert_string_equal(mig->gpu.parent_uuid, "GPU-a");
+    assert_string_equal(mig->gpu.mig_profile, "1g.5gb");
+    assert_true(mig->gpu.memory == 4864ull << 20);
+    assert_int_equal(mig->chardev_count, 2);
+    assert_string_equal(mig->chardevs[1].path, "/dev/nvidia-caps/nvidia-cap13");
+    assert_string_equal(devices.list[2].gpu.mig_profile, "3g.20gb");
+    node_devices_done(&devices);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
+static void test_xids(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 0 1 0 A\nxid 0000:00:05.0 48\n"
+                               "xid 0000:00:05.0 79\n");
+    struct nvml_xid xids[8];
+    struct nvml *nvml = opened();
+    assert_int_equal(nvml_xids(nvml, xids, 8), 2);
+    assert_string_equal(xids[0].bus_id, "0000:00:05.0");
+    assert_int_equal(xids[0].xid, 48);
+    assert_false(xids[0].lost);
+    assert_true(xids[1].lost);
+    assert_int_equal(nvml_xids(nvml, xids, 8), 0);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct drarun_error err = {0};
+    struct nvml *nvml = NULL;
+    struct tree tree = machine("fail 9\n");
+    assert_int_equal(nvml_open("/nonexistent.so.1", &nvml, &err), -ENOENT);
+    assert_int_equal(nvml_open(STAND_IN, &nvml, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "the driver does not answer: Driver Not Loaded (9)"));
+    assert_int_equal(nvml_open("libc.so.6", &nvml, &err), -ENODEV);
+    assert_non_null(strstr(err.text, "libc.so.6 has no nvmlInit_v2"));
+    assert_null(nvml);
+    tree_drop(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole_gpus),
+        cmocka_unit_test(test_mig),
+        cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "plugin/discover/faults.h"
+#include "plugin/discover/remember.h"
+
+static struct node_device *nic(struct node_devices *devices, uint8_t bus, const char *netdev,
+                               const char *rdma)
+{
+    struct node_device *device = node_devices_add(devices);
+    device->kind = NODE_DEVICE_NIC;
+    device->pci.known = true;
+    device->pci.addr.bus = bus;
+    snprintf(device->name, sizeof device->name, "pci-%02x", bus);
+    snprintf(device->netdev.name, sizeof device->netdev.name, "%s", netdev);
+    snprintf(device->rdma.name, sizeof device->rdma.name, "%s", rdma);
+    return device;
+}
+
+static struct node_device *veth(struct node_devices *devices, const char *name)
+{
+    struct node_device *device = node_devices_add(devices);
+    device->kind = NODE_DEVICE_NIC;
+    snprintf(device->name, sizeof device->name, "%s", name);
+    snprintf(device->netdev.name, sizeof device->netdev.name, "%s", name);
+    return device;
+}
+
+static bool is_held(const char *driver, const char *name, void *arg)
+{
+    assert_string_equal(driver, NODE_DRIVER_NIC);
+    return strcmp(name, arg) == 0;
+}
+
+static void remember(const char *held, const struct node_devices *before, struct node_devices *now)
+{
+    struct discover_config config;
+    discover_config_default(&config);
+    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held};
+    assert_int_equal(devices_remember(&rules, before, now, NULL), 0);
+    discover_config_done(&config);
+}
+
+static void test_in_a_pod(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    struct node_device *was = nic(&before, 0x10, "gpu0rdma0", "mlx5_0");
+    snprintf(was->name, sizeof was->name, "rail-0");
+    was->netdev.carrier = TOPO_YES;
+    was->rdma.gids = calloc(2, sizeof *was->rdma.gids);
+    was->rdma.gid_count = 2;
+    nic(&before, 0x11, "gpu1rdma0", "mlx5_1");
+    nic(&now, 0x10, "", "");
+    nic(&now, 0x11, "gpu1rdma0", "mlx5_1");
+    remember(NULL, &before, &now);
+    assert_true(now.list[0].away);
+    assert_string_equal(now.list[0].name, "rail-0");
+    assert_string_equal(now.list[0].netdev.name, "gpu0rdma0");
+    assert_int_equal(now.list[0].netdev.carrier, TOPO_UNKNOWN);
+    assert_int_equal(now.list[0].rdma.gid_count, 2);
+    assert_ptr_not_equal(now.list[0].rdma.gids, before.list[0].rdma.gids);
+    assert_int_equal(now.list[1].rail, 1); /* not 0: the other one is only away */
+    assert_false(now.list[1].away);
+    struct node_devices back = NODE_DEVICES_INIT;
+    nic(&back, 0x10, "gpu0rdma0", "mlx5_0");
+    nic(&back, 0x11, "gpu1rdma0", "mlx5_1");
+    remember(NULL, &now, &back);
+    assert_false(back.list[0].away);
+    node_devices_done(&before);
+    node_devices_done(&now);
+    node_devices_done(&back);
+}
+
+/* RDMA in shared mode: the RDMA device stays on the host. */
+static void test_interface_alone(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    nic(&before, 0x10, "gpu0rdma0", "mlx5_0");
+    nic(&now, 0x10, "", "mlx5_0")->rdma.rate_mbps = 200000;
+    remember(NULL, &before, &now);
+    assert_true(now.list[0].away);
+    assert_int_equal(now.list[0].rdma.rate_mbps, 200000);
+    node_devices_done(&before);
+    node_devices_done(&now);
+}
+
+static void test_vanished(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    nic(&before, 0x10, "a", "");
+    nic(&before, 0x11, "b", "")->pci.sriov = NODE_SRIOV_VF;
+    nic(&before, 0x12, "c", "")->pci.sriov = NODE_SRIOV_VF;
+    veth(&before, "rail0");
+    veth(&before, "rail1");
+    remember("pci-12", &before, &now);
+    assert_int_equal(now.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(now.list[i].lost);
+        assert_string_equal(now.list[i].faults[0].key, FAULT_LOST);
+    }
+    assert_string_equal(now.list[0].name, "pci-10");
+    assert_string_equal(now.list[1].name, "pci-12"); /* a VF that a pod holds */
+    node_devices_done(&now);
+    remember("rail1", &before, &now);
+    assert_int_equal(now.count, 2);
+    assert_string_equal(now.list[1].name, "rail1");
+    assert_true(now.list[1].away);
+    assert_int_equal(now.list[1].fault_count, 0);
+    node_devices_done(&before);
+    node_devices_done(&now);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_a_pod),
+        cmocka_unit_test(test_interface_alone),
+        cmocka_unit_test(test_vanished),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
