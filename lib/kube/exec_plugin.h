@@ -8,7 +8,6 @@
 
 #define EXEC_MS 60000              /* unless the config says otherwise */
 #define EXEC_INTERACTIVE_MS 300000 /* somebody types */
-#define EXEC_OUTPUT_MAX ((size_t)1 << 20)
 
 struct exec_plugin; /* a run */
 

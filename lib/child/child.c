@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/child/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+
+struct output {
+    struct child *child;
+    int fd;
+    struct event *event;
+    struct buf text;
+};
+
+struct child {
+    child_fn fn;
+    void *arg;
+    struct output out, err;
+    pid_t pid; /* 0: ended */
+    bool own_group, status_known;
+    int status; /* negative: the signal that killed it */
+    int pidfd;
+    struct event *exited, *deadline;
+    int64_t deadline_ms;
+};
+
+static void output_done(struct output *o)
+{
+    if (o->event)
+        event_free(o->event);
+    o->event = NULL;
+    close_fd(&o->fd);
+}
+
+static void output_free(struct output *o)
+{
+    output_done(o);
+    if (o->text.data)
+        explicit_bzero(o->text.data, o->text.cap);
+    buf_done(&o->text);
+}
+
+static void reap(struct child *p, int options)
+{
+    siginfo_t info = {0};
+    int rc;
+    if (!p->pid)
+        return;
+    while ((rc = waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | options)) < 0 && errno == EINTR)
+        continue;
+    if (rc == 0 && info.si_pid == 0)
+        return;
+    p->status_known = rc == 0;
+    p->status = info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+    p->pid = 0;
+}
+
+void child_free(struct child *child)
+{
+    if (!child)
+        return;
+    if (child->pid) {
+        if (child->own_group)
+            kill(-child->pid, SIGKILL);
+        pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
+        reap(child, 0);
+    }
+    if (child->exited)
+        event_free(child->exited);
+    if (child->deadline)
+        event_free(child->deadline);
+    output_free(&child->out);
+    output_free(&child->err);
+    close_fd(&child->pidfd);
+    free(child);
+}
+
+/* Its last words, on one line. */
+static void last_words(const struct child *p, char *ret_text)
+{
+    const struct buf *text = &p->err.text;
+    size_t from = text->len > CHILD_SAID_MAX ? text->len - CHILD_SAID_MAX : 0, end = text->len;
+    size_t n = 0;
+    while (end > from && strchr(" \n\r\t", text->data[end - 1]))
+        end--;
+    if (from && end > from)
+        ret_text[n++] = '.', ret_text[n++] = '.';
+    for (size_t i = from; i < end; i++) {
+        unsigned char c = (unsigned char)text->data[i];
+        ret_text[n++] = c < ' ' ? ' ' : (char)c;
+    }
+    ret_text[n] = '\0';
+}
+
+static void child_over(struct child *p, const struct drarun_error *err)
+{
+    char said[CHILD_SAID_MAX + sizeof ".."];
+    last_words(p, said);
+    const struct child_end end = {&p->out.text, said, p->status_known, p->status};
+    child_fn fn = p->fn;
+    void *arg = p->arg;
+    p->fn = NULL;
+    fn(&end, err, arg);
+    child_free(p);
+}
+
+/* Over when it has ended and its answer is complete. */
+static void check_end(struct child *p)
+{
+    if (!p->pid && p->out.fd < 0)
+        child_over(p, NULL);
+}
+
+static void on_output(evutil_socket_t fd, short what, void *arg)
+{
+    struct output *o = arg;
+    struct child *p = o->child;
+    struct drarun_error err = {0};
+    char bytes[4096];
+    (void)what;
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n > 0 && o == &p->err && o->text.len > CHILD_OUTPUT_MAX / 2)
+        buf_consume(&o->text, o->text.len - CHILD_SAID_MAX - 1);
+    if (n > 0)
+        buf_add(&o->text, bytes, (size_t)n);
+    explicit_bzero(bytes, sizeof bytes); /* it may be a credential */
+    if (o->text.failed || o->text.len > CHILD_OUTPUT_MAX) {
+        error_set(&err, EFBIG, "its answer is larger than %zu bytes", CHILD_OUTPUT_MAX);
+        child_over(p, &err);
+        return;
+    }
+    if (n <= 0) {
+        output_done(o);
+        check_end(p);
+    }
+}
+
+static void on_exited(evutil_socket_t fd, short what, void *arg)
+{
+    struct child *p = arg;
+    (void)fd;
+    (void)what;
+    reap(p, WNOHANG);
+    if (p->pid)
+        return;
+    event_del(p->exited);
+    check_end(p);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct child *p = arg;
+    struct drarun_error err = {0};
+    (void)fd;
+    (void)what;
+    error_set(&err, ETIMEDOUT, "no answer within %" PRId64 " s", (p->deadline_ms + 999) / 1000);
+    child_over(p, &err);
+}
+
+static int set_files(posix_spawn_file_actions_t *files, bool interactive, int out, int err)
+{
+    int rc = posix_spawn_file_actions_init(files);
+    if (rc == 0 && !interactive)
+        rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
+    if (rc == 0 && !interactive) /* somebody who types wants to see the question */
+        rc = posix_spawn_file_actions_adddup2(files, err, STDERR_FILENO);
+    return rc ? rc : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
+}
+
+static int set_attributes(posix_spawnattr_t *how, bool own_group)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int rc = posix_spawnattr_init(how);
+    if (rc == 0)
+        rc = posix_spawnattr_setsigmask(how, &none);
+    if (rc == 0)
+        rc = posix_spawnattr_setsigdefault(how, &all);
+    return rc ? rc
+              : posix_spawnattr_setflags(how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                  (own_group ? POSIX_SPAWN_SETPGROUP : 0));
+}
+
+static int spawn(struct child *p, const struct child_program *program, int out, int err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    int rc = set_files(&files, !p->own_group, out, err);
+    if (rc)
+        return -rc;
+    rc = set_attributes(&how, p->own_group);
+    if (rc == 0)
+        rc = posix_spawnp(&p->pid, program->argv[0], &files, &how, program->argv, program->env);
+    if (rc) /* it leaves the pid open then */
+        p->pid = 0;
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return -rc;
+}
+
+static int watch_output(struct event_base *base, struct child *p, struct output *o, int fd)
+{
+    o->child = p;
+    o->fd = fd;
+    o->event = event_new(base, fd, EV_READ | EV_PERSIST, on_output, o);
+    return o->event && event_add(o->event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+static int watch_all(struct event_base *base, struct child *p)
+{
+    struct timeval after = timeval_from_ms(p->deadline_ms);
+    p->pidfd = pidfd_open(p->pid, 0);
+    if (p->pidfd < 0) {
+        int code = errno; /* no name for it is left but its number, and it is our child */
+        kill(p->pid, SIGKILL);
+        waitpid(p->pid, NULL, 0);
+        p->pid = 0;
+        return -code;
+    }
+    p->exited = event_new(base, p->pidfd, EV_READ | EV_PERSIST, on_exited, p);
+    p->deadline = event_new(base, -1, 0, on_deadline, p);
+    if (!p->exited || !p->deadline || event_add(p->exited, NULL) < 0 ||
+        event_add(p->deadline, &after) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int run(struct event_base *base, struct child *p, const struct child_program *program)
+{
+    int out[2], err[2];
+    if (pipe2(out, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    cleanup_close int out_there = out[1];
+    int rc = watch_output(base, p, &p->out, out[0]);
+    if (rc < 0)
+        return rc;
+    if (pipe2(err, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    cleanup_close int err_there = err[1];
+    rc = watch_output(base, p, &p->err, err[0]);
+    /* the program's ends block, as it expects */
+    fcntl(out_there, F_SETFL, 0);
+    fcntl(err_there, F_SETFL, 0);
+    if (rc == 0)
+        rc = spawn(p, program, out_there, err_there);
+    return rc < 0 ? rc : watch_all(base, p);
+}
+
+int child_start(struct event_base *base, const struct child_program *program, child_fn fn,
+                void *arg, struct child **ret_child)
+{
+    CLEANUP(child_freep) struct child *p = calloc(1, sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    p->fn = fn;
+    p->arg = arg;
+    p->out.fd = p->err.fd = p->pidfd = -1;
+    p->own_group = !program->interactive;
+    p->deadline_ms = program->deadline_ms;
+    int rc = run(base, p, program);
+    if (rc == 0)
+        *ret_child = TAKE_PTR(p);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a program beside the loop, without a shell. */
+#ifndef DRARUN_CHILD_CHILD_H
+#define DRARUN_CHILD_CHILD_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+
+#define CHILD_OUTPUT_MAX ((size_t)1 << 20) /* bytes of its stdout */
+#define CHILD_SAID_MAX 300u                /* bytes of its stderr's end, for messages */
+
+struct child_program {
+    char *const *argv; /* argv[0]: a path, or looked up in PATH */
+    char *const *env;
+    int64_t deadline_ms; /* then it is killed, with its process group */
+    bool interactive;    /* it keeps our stdin, stderr and process group */
+};
+
+struct child_end {
+    const struct buf *out; /* its stdout; borrowed until the callback returns */
+    const char *said;      /* the end of its stderr, on one line; "" */
+    bool known;            /* false: somebody else took the status */
+    int status;            /* exit status, or the negative signal that killed it */
+};
+
+/* err: NULL when it has ended by itself; else ETIMEDOUT or EFBIG, and it is being killed. The child
+ * is gone when fn returns. */
+typedef void (*child_fn)(const struct child_end *end, const struct drarun_error *err, void *arg);
+
+struct child;
+
+/* fn is never called from inside. Over when the program has ended and its stdout is closed; what it
+ * leaves behind may keep its stderr. Returns the error of the spawn, -ENOENT for no such program.
+ */
+int child_start(struct event_base *base, const struct child_program *program, child_fn fn,
+                void *arg, struct child **ret_child);
+/* Kills it; fn is not called. NULL is fine. */
+void child_free(struct child *child);
+DEFINE_CLEANUP(struct child, child_free)
+
+#endif
