@@ -2,6 +2,7 @@
 #include "jobs/claims.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
@@ -175,6 +176,16 @@ static int add_whole(struct build *b)
     return rc;
 }
 
+/* As kubectl writes it. With other keys first, drivers could not write the claim's status: the API
+ * server sorts them on the way, and takes the allocation, which has a copy, for changed. */
+static json_t *sorted_copy(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    json_t *copy = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return copy;
+}
+
 /* What the user wants of a kind as a whole: equal attributes, configuration. */
 static int add_wishes(struct build *b, const struct spec_devices *devices, json_t *names)
 {
@@ -189,7 +200,7 @@ static int add_wishes(struct build *b, const struct spec_devices *devices, json_
         rc = json_array_append_new(b->configs,
                                    json_pack("{s:o, s:{s:s, s:o}}", "requests", json_copy(names),
                                              "opaque", "driver", devices->config_driver,
-                                             "parameters", json_deep_copy(devices->config)));
+                                             "parameters", sorted_copy(devices->config)));
     return rc;
 }
 

@@ -86,7 +86,7 @@ class Api:
             headers["Authorization"] = f"Bearer {self.token}"
         if body is not None:
             headers["Content-Type"] = content
-            body = json.dumps(body)
+            body = json.dumps(body, separators=(",", ":"), sort_keys=True)  # as kubectl: docs/design/010-claims.md
         fresh = self.connection is None
         try:
             status, text = self._exchange(method, path, body, headers)
