@@ -14,7 +14,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } verbs[] = {
     {"discover", "print the devices that this node would publish", verb_discover},
-    {"run", "publish them and keep that true", verb_run},
+    {"run", "serve this node's devices to the scheduler and the kubelet", verb_run},
 };
 
 static void print_help(void)

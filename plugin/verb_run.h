@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `drarun-plugin run`: the node plugin itself, until a signal ends it. */
+/* `drarun-plugin run`: the DRA drivers of this node, until a signal ends them. */
 #ifndef DRARUN_PLUGIN_VERB_RUN_H
 #define DRARUN_PLUGIN_VERB_RUN_H
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/prepare/cdi_spec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+
+#define CLASS "claim"
+#define SPEC_MAX ((size_t)1 << 20)
+#define HOOK_TIMEOUT_S 15 /* the hook's own deadline is shorter, and says more */
+
+void cdi_id(const char *driver, const char *uid, const char *device, char *ret_id, size_t size)
+{
+    snprintf(ret_id, size, "%s/" CLASS "=%s-%s", driver, uid, device);
+}
+
+json_t *cdi_spec_new(const char *driver)
+{
+    char kind[128];
+    snprintf(kind, sizeof kind, "%s/" CLASS, driver);
+    return json_pack("{s:s, s:s, s:[]}", "cdiVersion", "0.6.0", "kind", kind, "devices");
+}
+
+static bool add_nodes(json_t *edits, const struct node_chardev *nodes, size_t count)
+{
+    json_t *list = json_object_get(edits, "deviceNodes");
+    for (size_t i = 0; i < count; i++) {
+        json_t *node = json_pack("{s:s, s:s}", "path", nodes[i].path, "type", "c");
+        if (node && (nodes[i].major || nodes[i].minor)) {
+            json_object_set_new(node, "major", json_integer(nodes[i].major));
+            json_object_set_new(node, "minor", json_integer(nodes[i].minor));
+        }
+        if (json_array_append_new(list, node) < 0)
+            return false;
+    }
+    return true;
+}
+
+bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
+                  const char *order)
+{
+    char name[CDI_ID_MAX];
+    snprintf(name, sizeof name, "%s-%s", uid, device->name);
+    json_t *edits = json_pack("{s:[]}", "deviceNodes");
+    bool ok = edits && add_nodes(edits, device->chardevs, device->chardev_count) &&
+              add_nodes(edits, device->rdma.chardevs, device->rdma.chardev_count);
+    if (ok && order)
+        ok = json_object_set_new(edits, "hooks",
+                                 json_pack("[{s:s, s:s, s:[s, s, s], s:i}]", "hookName",
+                                           "createRuntime", "path", hook, "args", "drarun-attach",
+                                           "attach", order, "timeout", HOOK_TIMEOUT_S)) == 0;
+    if (ok && json_array_size(json_object_get(edits, "deviceNodes")) == 0)
+        json_object_del(edits, "deviceNodes"); /* an empty list is no valid one */
+    if (ok && json_object_size(edits) == 0)    /* nor are empty edits */
+        json_object_set_new(edits, "env", json_pack("[s]", "DRARUN_DEVICE=1"));
+    if (!ok) {
+        json_decref(edits);
+        return false;
+    }
+    return json_array_append_new(json_object_get(spec, "devices"),
+                                 json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) == 0;
+}
+
+static void path_of(const char *dir, const char *driver, const char *uid, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s-" CLASS "_%s.json", dir, driver, uid);
+}
+
+/* The directory is a tmpfs that a reboot empties. */
+static int make_dir(const char *dir, struct drarun_error *err)
+{
+    return mkdir(dir, 0755) == 0 || errno == EEXIST
+               ? 0
+               : error_set(err, errno, "make %s: %s", dir, strerror(errno));
+}
+
+int cdi_spec_write(const json_t *spec, const char *dir, const char *driver, const char *uid,
+                   struct drarun_error *err)
+{
+    char path[512];
+    struct buf old = BUF_INIT;
+    path_of(dir, driver, uid, path, sizeof path);
+    cleanup_free char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    bool same = file_read(AT_FDCWD, path, SPEC_MAX, &old, NULL) == 0 && old.data &&
+                strcmp(old.data, text) == 0;
+    buf_done(&old);
+    int rc = same ? 0 : make_dir(dir, err);
+    return same || rc < 0 ? rc : file_write_atomic(path, text, strlen(text), 0644, err);
+}
+
+int cdi_spec_remove(const char *dir, const char *driver, const char *uid, struct drarun_error *err)
+{
+    char path[512];
+    path_of(dir, driver, uid, path, sizeof path);
+    return unlink(path) == 0 || errno == ENOENT
+               ? 0
+               : error_set(err, errno, "remove %s: %s", path, strerror(errno));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a driver has promised for a claim, as a file that outlives plugin and node: written whole
+ * and fsynced before the kubelet is answered, gone when all has been taken back. It holds all that
+ * Unprepare needs, which must not ask the API: the claim may be gone. One file per claim,
+ * DIR/UID.json.
+ *
+ * Version: `version` is the writer's, `readable` the oldest reader's that can undo it, so that an
+ * older plugin after a downgrade takes back what a newer one gave. */
+#ifndef DRARUN_PLUGIN_PREPARE_CHECKPOINT_H
+#define DRARUN_PLUGIN_PREPARE_CHECKPOINT_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include "drarun/error.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/strlist.h"
+
+#define CHECKPOINT_VERSION 1
+
+struct checkpoint_device {
+    const char *request, *pool, *device; /* borrowed from the document */
+    json_t *order;                       /* to attach it, borrowed; NULL: nothing is attached */
+    json_t *record;                      /* device_record, borrowed; NULL: none */
+    bool admin;
+};
+
+struct checkpoint {
+    json_t *document; /* owned */
+    const char *namespace_, *name, *uid, *driver;
+    struct checkpoint_device *devices;
+    size_t count;
+    json_t *cdi; /* the specification, borrowed */
+};
+
+/* A document without devices; NULL: out of memory. */
+json_t *checkpoint_document(const char *driver, const char *namespace_, const char *name,
+                            const char *uid, const char *pod_uid);
+/* order and record may be NULL, else are taken, on failure too. False: out of memory. */
+bool checkpoint_add_take(json_t *document, const char *request, const char *pool,
+                         const char *device, bool admin, json_t *order, json_t *record);
+/* spec is borrowed. False: out of memory. */
+bool checkpoint_set_cdi(json_t *document, json_t *spec);
+
+/* Writes DIR/UID.json, durably. */
+int checkpoint_save(const json_t *document, const char *dir, const char *uid,
+                    struct drarun_error *err);
+/* -ENOENT: there is none. -EINVAL: it is damaged, or of a newer plugin that says we cannot undo it;
+ * the error names the file and what to do. */
+int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,
+                    struct drarun_error *err);
+/* From text, named in messages; takes nothing. */
+int checkpoint_parse(const char *name, const char *text, size_t length,
+                     struct checkpoint **ret_checkpoint, struct drarun_error *err);
+void checkpoint_free(struct checkpoint *checkpoint);
+DEFINE_CLEANUP(struct checkpoint, checkpoint_free)
+
+/* Durably; what is not there is removed. */
+int checkpoint_remove(const char *dir, const char *uid, struct drarun_error *err);
+/* The UIDs of the files in dir. */
+int checkpoint_list(const char *dir, struct strlist *uids, struct drarun_error *err);
+
+/* A Kubernetes UID is a path component here: letters, digits and dashes alone. */
+bool checkpoint_uid_valid(const char *uid);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/prepare/claim_status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+
+static json_t *network_of(const json_t *order)
+{
+    const json_t *interface = json_object_get(json_object_get(order, "config"), "interface");
+    json_t *network = json_object();
+    json_t *mac = json_object_get(interface, "hardwareAddr");
+    if (!json_string_value(mac))
+        mac = json_object_get(order, "mac");
+    json_object_set(network, "interfaceName", json_object_get(interface, "name"));
+    if (*(json_string_value(mac) ? json_string_value(mac) : ""))
+        json_object_set(network, "hardwareAddress", mac);
+    if (json_array_size(json_object_get(interface, "addresses")) > 0)
+        json_object_set(network, "ips", json_object_get(interface, "addresses"));
+    return network;
+}
+
+static json_t *device_of(const struct checkpoint_device *device, const char *driver, const char *now)
+{
+    json_t *entry = json_pack("{s:s, s:s, s:s, s:[{s:s, s:s, s:s, s:s, s:s}]}", "driver", driver,
+                              "pool", device->pool, "device", device->device, "conditions", "type",
+                              "Prepared", "status", "True", "reason", "Prepared", "message",
+                              device->order ? "it is attached when a container starts" : "",
+                              "lastTransitionTime", now);
+    const char *rdma = json_string_value(json_object_get(device->order, "rdma"));
+    if (entry && device->order &&
+        json_string_value(json_object_get(
+            json_object_get(json_object_get(device->order, "config"), "interface"), "name")))
+        json_object_set_new(entry, "networkData", network_of(device->order));
+    if (entry && rdma && *rdma)
+        json_object_set_new(entry, "data", json_pack("{s:s}", "rdmaDevice", rdma));
+    return entry;
+}
+
+json_t *claim_status_object(const struct checkpoint *checkpoint, const char *version,
+                            const char *now)
+{
+    char api[64];
+    json_t *devices = json_array();
+    snprintf(api, sizeof api, "resource.k8s.io/%s", version);
+    for (size_t i = 0; i < checkpoint->count; i++)
+        if (json_array_append_new(devices, device_of(&checkpoint->devices[i], checkpoint->driver,
+                                                     now)) < 0) {
+            json_decref(devices);
+            return NULL;
+        }
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:o}}", "apiVersion", api, "kind",
+                     "ResourceClaim", "metadata", "namespace", checkpoint->namespace_, "name",
+                     checkpoint->name, "uid", checkpoint->uid, "status", "devices", devices);
+}
+
+static void on_written(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    (void)answer;
+    (void)arg;
+    if (err)
+        log_note("status of a claim: %s", err->text);
+}
+
+void claim_status_write(struct kube_client *client, const struct kube_resource *claims,
+                        const struct checkpoint *checkpoint)
+{
+    char now[TIMESTAMP_SIZE];
+    struct timespec ts;
+    struct drarun_error err = {0};
+    clock_gettime(CLOCK_REALTIME, &ts);
+    timestamp_format((int64_t)ts.tv_sec * 1000, now, sizeof now);
+    CLEANUP(json_decrefp) json_t *object = claim_status_object(checkpoint, claims->version, now);
+    const struct kube_target target = {.resource = claims,
+                                       .namespace_ = checkpoint->namespace_,
+                                       .name = checkpoint->name,
+                                       .subresource = "status"};
+    const struct kube_write options = {.manager = checkpoint->driver, .force = true};
+    if (!object)
+        error_set(&err, ENOMEM, "out of memory");
+    else
+        kube_apply(client, &target, object, &options, on_written, NULL, NULL, &err);
+    if (err.code)
+        log_note("status of claim %s/%s: %s", checkpoint->namespace_, checkpoint->name, err.text);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a claim's status.devices says about our devices: that they are prepared, and by which name,
+ * addresses and RDMA device the pod has them (KEP-4817). */
+#ifndef DRARUN_PLUGIN_PREPARE_CLAIM_STATUS_H
+#define DRARUN_PLUGIN_PREPARE_CLAIM_STATUS_H
+
+#include <jansson.h>
+#include "lib/kube/object.h"
+#include "plugin/prepare/checkpoint.h"
+
+/* The object for server-side apply; now: "2026-11-21T15:24:42Z". Pure; NULL: out of memory. */
+json_t *claim_status_object(const struct checkpoint *checkpoint, const char *version,
+                            const char *now);
+
+/* Begins to write it, as the driver. Nobody waits for it; what goes wrong is logged. The API server
+ * refuses it (422, "field is immutable") for a claim whose opaque parameters were not written as
+ * kubectl does, compact and with sorted keys: docs/design/010-claims.md. */
+void claim_status_write(struct kube_client *client, const struct kube_resource *claims,
+                        const struct checkpoint *checkpoint);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a ResourceClaim gives to one driver on this node, and which pod holds it. Read from the
+ * API's object, the same in v1, v1beta2 and v1beta1. Pure. */
+#ifndef DRARUN_PLUGIN_PREPARE_CLAIMED_H
+#define DRARUN_PLUGIN_PREPARE_CLAIMED_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "drarun/error.h"
+
+struct claimed_device {
+    const char *request; /* "nic", or "nic/fast" where a firstAvailable chose */
+    const char *pool, *device;
+    const json_t *config; /* opaque parameters for the driver; NULL: none. See claimed_read */
+    bool admin;           /* access for monitoring: it gives no device of its own */
+};
+
+struct claimed { /* strings and configurations are borrowed from the claim */
+    const char *namespace_, *name, *uid;
+    const char *pod, *pod_uid; /* the first of those that it is reserved for */
+    size_t pod_count;
+    struct claimed_device *devices;
+    size_t count;
+};
+
+/* What is asked for: the claim of this uid, and of its results those of the driver, which must be
+ * of this pool (a pool is a node). Of several configurations for a request the last counts: those
+ * of the claim come behind those of its class. Errors name the claim: -ESTALE it is another one now,
+ * -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or gives nothing here. */
+int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
+                 struct claimed *ret_claimed, struct drarun_error *err);
+void claimed_done(struct claimed *claimed);
+
+/* Each request of the claim with a device of ours must be listed by a container of the pod, or the
+ * kubelet hands the devices' edits to none, and the container starts without its device
+ * (reference: kubelet, "CDI devices of a container's claims"). The pod must be the one that holds
+ * the claim, on this node. The error's text says which line to add: -EINVAL; -ESTALE another pod. */
+int claimed_check_pod(const struct claimed *claimed, const json_t *pod, const char *node,
+                      struct drarun_error *err);
+
+#endif

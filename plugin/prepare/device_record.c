@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/prepare/device_record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+/* One table for both ways: where a text or a number of the struct stands. */
+struct part {
+    const char *key;
+    size_t offset, size; /* size 0: a uint32_t, else a text of so many bytes */
+};
+
+#define TEXT(key, member)                                                                          \
+    {                                                                                              \
+        key, offsetof(struct node_device, member), sizeof(((struct node_device *)0)->member)       \
+    }
+#define NUMBER(key, member)                                                                        \
+    {                                                                                              \
+        key, offsetof(struct node_device, member), 0                                               \
+    }
+
+static const struct part parts[] = {
+    TEXT("name", name),
+    NUMBER("port", port),
+    TEXT("pciRoot", pci.root),
+    TEXT("pcieSwitch", pci.pcie_switch),
+    TEXT("kernelDriver", pci.driver),
+    TEXT("pf", pci.pf),
+    TEXT("ifName", netdev.name),
+    NUMBER("arpType", netdev.arp_type),
+    TEXT("kind", netdev.kind),
+    TEXT("mac", netdev.mac),
+    NUMBER("mtu", netdev.mtu),
+    NUMBER("speedMbps", netdev.speed_mbps),
+    TEXT("rdma", rdma.name),
+    NUMBER("rdmaPort", rdma.port),
+    NUMBER("rdmaPorts", rdma.ports),
+    NUMBER("rateMbps", rdma.rate_mbps),
+    TEXT("guid", rdma.guid),
+    TEXT("firmware", rdma.firmware),
+    TEXT("board", rdma.board),
+};
+
+static json_t *part_get(const struct node_device *device, const struct part *part)
+{
+    const char *at = (const char *)device + part->offset;
+    uint32_t number;
+    if (part->size > 0)
+        return *at ? json_string(at) : NULL;
+    memcpy(&number, at, sizeof number);
+    return number ? json_integer(number) : NULL;
+}
+
+json_t *device_record(const struct node_device *device)
+{
+    json_t *record = json_pack("{s:i, s:i, s:i, s:i, s:i}", "link", (int)device->rdma.link, "numa",
+                               (int)device->pci.numa, "sriov", (int)device->pci.sriov, "rail",
+                               (int)device->rail, "vendor", (int)device->pci.vendor);
+    if (record && device->pci.known)
+        json_object_set_new(record, "pci", json_string(device->pci.bus_id));
+    for (size_t i = 0; record && i < ARRAY_LEN(parts); i++) {
+        json_t *value = part_get(device, &parts[i]);
+        if (value && json_object_set_new(record, parts[i].key, value) < 0) {
+            json_decref(record);
+            return NULL;
+        }
+    }
+    return record;
+}
+
+static void part_set(struct node_device *device, const struct part *part, const json_t *value)
+{
+    char *at = (char *)device + part->offset;
+    uint32_t number = (uint32_t)json_integer_value(value);
+    if (part->size == 0)
+        memcpy(at, &number, sizeof number);
+    else if (json_is_string(value))
+        snprintf(at, part->size, "%s", json_string_value(value));
+}
+
+bool device_record_read(const json_t *record, struct node_device *ret_device)
+{
+    struct node_device device = {.kind = NODE_DEVICE_NIC, .lost = false};
+    const char *pci = json_string_value(json_object_get(record, "pci"));
+    if (pci && pci_addr_parse(pci, &device.pci.addr, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        part_set(&device, &parts[i], json_object_get(record, parts[i].key));
+    if (!device.name[0])
+        return false;
+    device.pci.known = pci;
+    if (pci)
+        snprintf(device.pci.bus_id, sizeof device.pci.bus_id, "%s", pci);
+    device.pci.numa = (int32_t)json_integer_value(json_object_get(record, "numa"));
+    device.pci.vendor = (uint32_t)json_integer_value(json_object_get(record, "vendor"));
+    device.pci.sriov = (enum node_sriov)json_integer_value(json_object_get(record, "sriov"));
+    device.rdma.link = (enum topo_link)json_integer_value(json_object_get(record, "link"));
+    device.rail = (int32_t)json_integer_value(json_object_get(record, "rail"));
+    *ret_device = device;
+    return true;
+}

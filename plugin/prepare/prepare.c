@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NodePrepareResources for one claim. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/doc/reader.h"
+#include "lib/kube/object.h"
+#include "plugin/attach/host_link.h"
+#include "plugin/attach/order.h"
+#include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/claim_status.h"
+#include "plugin/prepare/device_record.h"
+#include "plugin/prepare/preparer_private.h"
+
+#define PATIENCE_MS 15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
+
+static void fail(struct task *task, struct drarun_error *err)
+{
+    error_prefix(err, "prepare claim %s/%s", task->namespace_, task->name);
+    task_failed(task, err);
+}
+
+/* ---- files, from the checkpoint ---- */
+
+/* Never cut by a crash, as they are on a tmpfs that a crash empties; rename alone decides. */
+static int write_order(const char *path, const json_t *order, struct drarun_error *err)
+{
+    struct buf old = BUF_INIT;
+    cleanup_free char *text = json_dumps(order, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    bool same = file_read(AT_FDCWD, path, ATTACH_ORDER_SIZE_MAX, &old, NULL) == 0 && old.data &&
+                strcmp(old.data, text) == 0;
+    buf_done(&old);
+    return same ? 0 : file_write_atomic(path, text, strlen(text), 0600, err);
+}
+
+/* Orders before the CDI specification: a container that has the one finds the others. */
+static int write_files(const struct task *task, struct drarun_error *err)
+{
+    const struct preparer *preparer = task->preparer;
+    const struct checkpoint *c = task->checkpoint;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->count; i++) {
+        char path[512];
+        if (!c->devices[i].order)
+            continue;
+        preparer_order_path(preparer, c->uid, c->devices[i].device, path, sizeof path);
+        rc = write_order(path, c->devices[i].order, err);
+    }
+    return rc < 0 ? rc
+                  : cdi_spec_write(c->cdi, preparer->config->cdi_dir, c->driver, c->uid, err);
+}
+
+static void answer(struct task *task)
+{
+    struct drarun_error err = {0};
+    if (write_files(task, &err) < 0)
+        fail(task, &err);
+    else
+        task_prepared(task);
+}
+
+/* ---- one device ---- */
+
+static int read_config(const struct claimed_device *wanted, const struct node_device *device,
+                       struct net_config *ret_config, struct drarun_error *err)
+{
+    struct reader reader;
+    reader_init(&reader, NULL, false);
+    if (wanted->config) {
+        struct reader_node node = reader_value(&reader, (json_t *)wanted->config, NULL);
+        if (device->netdev.name[0])
+            net_config_read(&node, ret_config);
+        else
+            net_config_read_rdma(&node);
+    }
+    int rc = reader_result(&reader, err);
+    reader_done(&reader);
+    return rc < 0 ? error_prefix(err, "configuration of request %s", wanted->request) : 0;
+}
+
+/* What an earlier Prepare of this claim wrote, whose checkpoint is damaged: how the device was on
+ * the host is known from there alone once it is in the pod. */
+static bool reuse_order(const struct task *task, const struct node_device *device,
+                        struct attach_order *order)
+{
+    char path[512];
+    struct attach_order old;
+    preparer_order_path(task->preparer, task->uid, device->name, path, sizeof path);
+    if (attach_order_load(AT_FDCWD, path, &old, NULL) < 0)
+        return false;
+    host_link_done(&order->host);
+    order->host = old.host;
+    old.host = (struct host_link){0};
+    attach_order_done(&old);
+    return true;
+}
+
+static int make_order(const struct task *task, const struct claimed_device *wanted,
+                      const struct node_device *device, struct attach_order *order,
+                      struct drarun_error *err)
+{
+    snprintf(order->claim_namespace, sizeof order->claim_namespace, "%s", task->namespace_);
+    snprintf(order->claim_name, sizeof order->claim_name, "%s", task->name);
+    snprintf(order->claim_uid, sizeof order->claim_uid, "%s", task->uid);
+    snprintf(order->device, sizeof order->device, "%s", device->name);
+    snprintf(order->pci, sizeof order->pci, "%s", device->pci.known ? device->pci.bus_id : "");
+    snprintf(order->rdma, sizeof order->rdma, "%s", device->rdma.name);
+    snprintf(order->host.name, sizeof order->host.name, "%s", device->netdev.name);
+    if (device->netdev.mac[0])
+        hw_addr_parse(device->netdev.mac, &order->mac);
+    int rc = read_config(wanted, device, &order->config, err);
+    if (rc < 0 || !device->netdev.name[0])
+        return rc;
+    if (!reuse_order(task, device, order))
+        rc = host_link_read(order, err);
+    if (rc == 0 && !order->config.interface.name[0])
+        memcpy(order->config.interface.name, order->host.name, sizeof order->host.name);
+    return rc;
+}
+
+/* The order as a document; *ret_order NULL for a device that needs none. */
+static int order_of(const struct task *task, const struct claimed_device *wanted,
+                    const struct node_device *device, json_t **ret_order, struct drarun_error *err)
+{
+    struct attach_order order = {.config = NET_CONFIG_INIT};
+    *ret_order = NULL;
+    if (device->kind != NODE_DEVICE_NIC || wanted->admin)
+        return 0;
+    int rc = make_order(task, wanted, device, &order, err);
+    if (rc == 0 && !(*ret_order = attach_order_json(&order)))
+        rc = error_set(err, ENOMEM, "out of memory");
+    attach_order_done(&order);
+    return rc;
+}
+
+static int find_device(const struct task *task, const struct claimed_device *wanted,
+                       const struct node_device **ret_device, struct drarun_error *err)
+{
+    const struct preparer_config *config = task->preparer->config;
+    const struct node_device *device =
+        node_devices_find(config->devices(config->devices_arg), config->driver, wanted->device);
+    if (!device)
+        return error_set(err, ENODEV, "device %s is not on this node", wanted->device);
+    if (device->lost)
+        return error_set(err, ENODEV, "device %s is lost: %s", wanted->device,
+                         device->fault_count > 0 ? device->faults[0].text : "it is gone");
+    *ret_device = device;
+    return 0;
+}
+
+static int add_device(const struct task *task, const struct claimed_device *wanted,
+                      json_t *document, json_t *cdi, struct drarun_error *err)
+{
+    const struct node_device *device = NULL;
+    char path[512];
+    json_t *order = NULL;
+    int rc = find_device(task, wanted, &device, err);
+    if (rc == 0)
+        rc = order_of(task, wanted, device, &order, err);
+    if (rc < 0)
+        return error_prefix(err, "device %s", wanted->device);
+    preparer_order_path(task->preparer, task->uid, wanted->device, path, sizeof path);
+    bool ok = cdi_spec_add(cdi, task->uid, device, task->preparer->config->hook,
+                           order ? path : NULL);
+    ok = checkpoint_add_take(document, wanted->request, wanted->pool, wanted->device, wanted->admin,
+                             order, order ? device_record(device) : NULL) &&
+         ok;
+    return ok ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+/* Two interfaces of one name cannot be in one pod. */
+static int check_names(const json_t *document, struct drarun_error *err)
+{
+    const json_t *a, *b;
+    size_t i, k;
+    json_array_foreach (json_object_get(document, "devices"), i, a) {
+        json_array_foreach (json_object_get(document, "devices"), k, b) {
+            const char *x = NULL, *y = NULL;
+            json_unpack((json_t *)a, "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface",
+                        "name", &x);
+            json_unpack((json_t *)b, "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface",
+                        "name", &y);
+            if (i < k && x && y && strcmp(x, y) == 0)
+                return error_set(err, EINVAL,
+                                 "devices %s and %s would both be called %s in the pod: give their "
+                                 "requests interface.name",
+                                 json_string_value(json_object_get(a, "device")),
+                                 json_string_value(json_object_get(b, "device")), x);
+        }
+    }
+    return 0;
+}
+
+/* ---- the claim ---- */
+
+/* What is durable from here on is taken back by Unprepare. */
+static int commit(struct task *task, json_t *document, struct drarun_error *err)
+{
+    struct preparer *preparer = task->preparer;
+    for (size_t i = 0; i < task->claimed.count; i++)
+        if (!task->claimed.devices[i].admin &&
+            !preparer_hold(preparer, task->claimed.devices[i].device, task))
+            return error_set(err, ENOMEM, "out of memory");
+    int rc = checkpoint_save(document, preparer->dir, task->uid, err);
+    return rc < 0 ? rc : checkpoint_load(preparer->dir, task->uid, &task->checkpoint, err);
+}
+
+static int prepare_claim(struct task *task, struct drarun_error *err)
+{
+    const char *driver = task->preparer->config->driver;
+    CLEANUP(json_decrefp) json_t *cdi = cdi_spec_new(driver);
+    CLEANUP(json_decrefp) json_t *document = checkpoint_document(
+        driver, task->namespace_, task->name, task->uid, task->claimed.pod_uid);
+    int rc = cdi && document ? 0 : error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
+        rc = add_device(task, &task->claimed.devices[i], document, cdi, err);
+    if (rc == 0)
+        rc = check_names(document, err);
+    if (rc == 0 && !checkpoint_set_cdi(document, cdi))
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = commit(task, document, err);
+    if (rc < 0)
+        preparer_release(task->preparer, task->uid);
+    return rc;
+}
+
+static const struct holding *find_holder(const struct task *task)
+{
+    for (size_t i = 0; i < task->claimed.count; i++) {
+        const struct claimed_device *device = &task->claimed.devices[i];
+        const struct holding *h =
+            device->admin ? NULL : preparer_holder(task->preparer, device->device);
+        if (h && strcmp(h->uid, task->uid) != 0)
+            return h;
+    }
+    return NULL;
+}
+
+static void go_on(struct task *task);
+
+/* Woken by a claim that has given back, or by the clock. */
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    go_on(arg);
+}
+
+static int wait_for_holder(struct task *task)
+{
+    const struct timeval after = timeval_from_ms(PATIENCE_MS + 10);
+    if (task->patience)
+        return 0;
+    task->late_ms = clock_ms() + PATIENCE_MS;
+    task->patience = event_new(task->preparer->base, -1, EV_PERSIST, on_patience, task);
+    return task->patience && event_add(task->patience, &after) == 0 ? 0 : -ENOMEM;
+}
+
+/* A pod that was deleted by force gives its devices back after the next one has been given them. */
+static void go_on(struct task *task)
+{
+    struct drarun_error err = {0};
+    const struct holding *holder = find_holder(task);
+    int rc = 0;
+    if (holder && (!task->patience || clock_ms() < task->late_ms)) {
+        if (wait_for_holder(task) == 0)
+            return;
+        rc = error_set(&err, ENOMEM, "out of memory");
+    } else if (holder) {
+        rc = error_set(&err, EBUSY,
+                       "device %s is still with claim %s, which has not given it back in %d s",
+                       holder->device, holder->claim, PATIENCE_MS / 1000);
+    }
+    if (rc == 0)
+        rc = prepare_claim(task, &err);
+    if (rc < 0) {
+        fail(task, &err);
+        return;
+    }
+    log_note("%s: claim %s/%s: prepared for pod %s", task->preparer->config->driver,
+             task->namespace_, task->name, task->claimed.pod);
+    claim_status_write(task->preparer->client, &task->preparer->claims, task->checkpoint);
+    answer(task);
+}
+
+static void on_pod(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)
+{
+    struct task *task = arg;
+    struct drarun_error err = {0};
+    task->call = NULL;
+    if (failure) {
+        err = *failure;
+        fail(task, &err);
+    } else if (claimed_check_pod(&task->claimed, reply->body, task->preparer->config->node, &err) <
+               0) {
+        fail(task, &err);
+    } else {
+        go_on(task);
+    }
+}
+
+static void on_claim(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)
+{
+    struct task *task = arg;
+    const struct preparer_config *config = task->preparer->config;
+    struct drarun_error err = {0};
+    task->call = NULL;
+    if (failure) {
+        err = *failure;
+        fail(task, &err);
+        return;
+    }
+    task->claim = json_incref((json_t *)reply->body);
+    int rc = claimed_read(task->claim, task->uid, config->driver, config->node, &task->claimed, &err);
+    const struct kube_target target = {
+        .resource = &kube_pods, .namespace_ = task->namespace_, .name = task->claimed.pod};
+    if (rc == 0)
+        rc = kube_get(task->preparer->client, &target, on_pod, task, &task->call, &err);
+    if (rc < 0)
+        fail(task, &err);
+}
+
+static void ask(struct task *task)
+{
+    const struct kube_target target = {.resource = &task->preparer->claims,
+                                       .namespace_ = task->namespace_,
+                                       .name = task->name};
+    struct drarun_error err = {0};
+    if (kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err) < 0)
+        fail(task, &err);
+}
+
+void prepare_run(struct task *task)
+{
+    struct drarun_error err = {0};
+    int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &err);
+    if (rc == 0) {
+        answer(task); /* again, as after a restart of the kubelet or a reboot */
+        return;
+    }
+    if (rc != -ENOENT)
+        log_error("%s: it is written anew: %s", task->preparer->config->driver, err.text);
+    ask(task);
+}

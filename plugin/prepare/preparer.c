@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/prepare/preparer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/device_record.h"
+#include "plugin/prepare/preparer_private.h"
+
+void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
+                         char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s.%s.json", preparer->config->orders_dir, uid, device);
+}
+
+struct holding *preparer_holder(const struct preparer *preparer, const char *device)
+{
+    for (struct holding *h = preparer->held; h; h = h->next)
+        if (strcmp(h->device, device) == 0)
+            return h;
+    return NULL;
+}
+
+static bool hold(struct preparer *preparer, const char *device, const char *uid,
+                 const char *namespace_, const char *name)
+{
+    struct holding *h = calloc(1, sizeof *h);
+    if (!h)
+        return false;
+    snprintf(h->device, sizeof h->device, "%s", device);
+    snprintf(h->uid, sizeof h->uid, "%s", uid);
+    snprintf(h->claim, sizeof h->claim, "%s/%s", namespace_, name);
+    h->next = preparer->held;
+    preparer->held = h;
+    return true;
+}
+
+bool preparer_hold(struct preparer *preparer, const char *device, const struct task *task)
+{
+    return hold(preparer, device, task->uid, task->namespace_, task->name);
+}
+
+void preparer_release(struct preparer *preparer, const char *uid)
+{
+    for (struct holding **p = &preparer->held; *p;) {
+        struct holding *h = *p;
+        if (strcmp(h->uid, uid) == 0) {
+            *p = h->next;
+            free(h);
+        } else {
+            p = &h->next;
+        }
+    }
+}
+
+static void task_free(struct task *task)
+{
+    kube_call_cancel(task->call);
+    if (task->patience)
+        event_free(task->patience);
+    restores_free(task);
+    claimed_done(&task->claimed);
+    json_decref(task->claim);
+    checkpoint_free(task->checkpoint);
+    free(task->namespace_);
+    free(task->name);
+    free(task->uid);
+    free(task);
+}
+
+/* Each begins when no earlier one is about the same claim. One at a time, from the front: a task
+ * that ends at once comes back here. */
+static struct task *find_ready(const struct preparer *preparer)
+{
+    for (struct task *task = preparer->tasks; task; task = task->next) {
+        bool first = !task->running;
+        for (const struct task *t = preparer->tasks; first && t != task; t = t->next)
+            first = strcmp(t->uid, task->uid) != 0;
+        if (first)
+            return task;
+    }
+    return NULL;
+}
+
+static void run_ready(struct preparer *preparer)
+{
+    struct task *task;
+    while (!preparer->ending && (task = find_ready(preparer))) {
+        task->running = true;
+        task->run(task);
+    }
+}
+
+static void task_end(struct task *task)
+{
+    struct preparer *preparer = task->preparer;
+    for (struct task **p = &preparer->tasks; *p; p = &(*p)->next) {
+        if (*p == task) {
+            *p = task->next;
+            break;
+        }
+    }
+    task_free(task);
+}
+
+void task_failed(struct task *task, const struct drarun_error *err)
+{
+    log_error("%s: %s", task->preparer->config->driver, err->text);
+    dra_reply_failed_take(TAKE_PTR(task->reply), err);
+    task_end(task);
+}
+
+void task_prepared(struct task *task)
+{
+    const struct checkpoint *c = task->checkpoint;
+    struct dra_device *devices = calloc(c->count + 1, sizeof *devices);
+    char(*ids)[CDI_ID_MAX] = calloc(c->count + 1, sizeof *ids);
+    const char **id_of = calloc(c->count + 1, sizeof *id_of);
+    struct drarun_error err = {0};
+    if (!devices || !ids || !id_of) {
+        error_set(&err, ENOMEM, "out of memory");
+        task_failed(task, &err);
+    } else {
+        for (size_t i = 0; i < c->count; i++) {
+            cdi_id(c->driver, c->uid, c->devices[i].device, ids[i], sizeof ids[i]);
+            id_of[i] = ids[i];
+            devices[i] = (struct dra_device){&c->devices[i].request, 1,         c->devices[i].pool,
+                                             c->devices[i].device,   &id_of[i], 1};
+        }
+        dra_reply_prepared_take(TAKE_PTR(task->reply), devices, c->count);
+        task_end(task);
+    }
+    free(devices);
+    free(ids);
+    free(id_of);
+}
+
+/* Those that wait for a device that has perhaps come back. */
+static void wake_waiting(struct preparer *preparer)
+{
+    for (struct task *task = preparer->tasks; task; task = task->next)
+        if (task->patience)
+            event_active(task->patience, EV_READ, 0);
+}
+
+void task_unprepared(struct task *task)
+{
+    struct preparer *preparer = task->preparer;
+    dra_reply_unprepared_take(TAKE_PTR(task->reply));
+    task_end(task);
+    wake_waiting(preparer);
+}
+
+static void start(struct preparer *preparer, const struct dra_claim *claim, struct dra_reply *reply,
+                  void (*run)(struct task *))
+{
+    struct drarun_error err = {0};
+    struct task *task = NULL, **end = &preparer->tasks;
+    if (!checkpoint_uid_valid(claim->uid))
+        error_set(&err, EINVAL, "claim %s/%s: \"%.64s\" is no UID", claim->namespace_, claim->name,
+                  claim->uid);
+    else if (!(task = calloc(1, sizeof *task)) || !(task->namespace_ = strdup(claim->namespace_)) ||
+             !(task->name = strdup(claim->name)) || !(task->uid = strdup(claim->uid)))
+        error_set(&err, ENOMEM, "out of memory");
+    if (err.code) {
+        if (task)
+            task_free(task);
+        dra_reply_failed_take(reply, &err);
+        return;
+    }
+    task->preparer = preparer;
+    task->reply = reply;
+    task->run = run;
+    while (*end)
+        end = &(*end)->next;
+    *end = task;
+    run_ready(preparer);
+}
+
+bool preparer_holds(const struct preparer *preparer, const char *device)
+{
+    return preparer_holder(preparer, device);
+}
+
+void preparer_each(const struct preparer *preparer,
+                   void (*fn)(const struct node_device *device, void *arg), void *arg)
+{
+    struct strlist uids = STRLIST_INIT;
+    checkpoint_list(preparer->dir, &uids, NULL);
+    for (size_t i = 0; i < uids.count; i++) {
+        CLEANUP(checkpoint_freep) struct checkpoint *c = NULL;
+        if (checkpoint_load(preparer->dir, uids.items[i], &c, NULL) < 0)
+            continue; /* said at the start */
+        for (size_t d = 0; d < c->count; d++) {
+            struct node_device device;
+            if (c->devices[d].record && device_record_read(c->devices[d].record, &device))
+                fn(&device, arg);
+        }
+    }
+    strlist_done(&uids);
+}
+
+void preparer_prepare(struct preparer *preparer, const struct dra_claim *claim,
+                      struct dra_reply *reply)
+{
+    start(preparer, claim, reply, prepare_run);
+}
+
+void preparer_unprepare(struct preparer *preparer, const struct dra_claim *claim,
+                        struct dra_reply *reply)
+{
+    start(preparer, claim, reply, unprepare_run);
+}
+
+static int make_dirs(const char *path, mode_t mode, struct drarun_error *err)
+{
+    char part[512];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+        if (slash)
+            *slash = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return error_set(err, errno, "make %s: %s", part, strerror(errno));
+        if (!slash)
+            return 0;
+        *slash = '/';
+    }
+}
+
+static int read_holdings(struct preparer *preparer, struct drarun_error *err)
+{
+    struct strlist uids = STRLIST_INIT;
+    int rc = checkpoint_list(preparer->dir, &uids, err);
+    for (size_t i = 0; rc == 0 && i < uids.count; i++) {
+        CLEANUP(checkpoint_freep) struct checkpoint *c = NULL;
+        struct drarun_error damage = {0};
+        if (checkpoint_load(preparer->dir, uids.items[i], &c, &damage) < 0) {
+            log_error("%s: %s", preparer->config->driver, damage.text);
+            continue;
+        }
+        for (size_t d = 0; rc == 0 && d < c->count; d++)
+            if (!c->devices[d].admin &&
+                !hold(preparer, c->devices[d].device, c->uid, c->namespace_, c->name))
+                rc = error_set(err, ENOMEM, "out of memory");
+    }
+    strlist_done(&uids);
+    return rc;
+}
+
+int preparer_new(struct event_base *base, struct kube_client *client,
+                 const struct preparer_config *config, struct preparer **ret_preparer,
+                 struct drarun_error *err)
+{
+    CLEANUP(preparer_freep) struct preparer *preparer = calloc(1, sizeof *preparer);
+    if (!preparer)
+        return error_set(err, ENOMEM, "out of memory");
+    preparer->base = base;
+    preparer->client = client;
+    preparer->config = config;
+    preparer->claims = kube_resource_claims;
+    preparer->claims.version = config->claims_version;
+    snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
+    int rc = make_dirs(preparer->dir, 0700, err);
+    if (rc == 0)
+        rc = make_dirs(config->orders_dir, 0700, err);
+    if (rc == 0)
+        rc = read_holdings(preparer, err);
+    if (rc == 0)
+        *ret_preparer = TAKE_PTR(preparer);
+    return rc;
+}
+
+void preparer_free(struct preparer *preparer)
+{
+    struct drarun_error err = {0};
+    if (!preparer)
+        return;
+    preparer->ending = true;
+    error_set(&err, ECANCELED, "the plugin is ending");
+    while (preparer->tasks)
+        task_failed(preparer->tasks, &err);
+    while (preparer->held)
+        preparer_release(preparer, preparer->held->uid);
+    free(preparer);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prepares and unprepares claims for one driver: what a container needs to get their devices is
+ * written down (order, CDI specification, checkpoint), and taken back. The device itself is moved
+ * by the container runtime's hook, `drarun-attach`, which needs these files alone.
+ *
+ * Calls for one claim run one after the other, those for different claims beside each other. Each
+ * may be repeated, also after a kill at any line: it ends in the same state. Loop's thread; it
+ * blocks for no more than a few fsyncs and questions to the kernel. */
+#ifndef DRARUN_PLUGIN_PREPARE_PREPARER_H
+#define DRARUN_PLUGIN_PREPARE_PREPARER_H
+
+#include <event2/event.h>
+#include "lib/kube/client.h"
+#include "plugin/discover/node_devices.h"
+#include "plugin/kubelet/dra_driver.h"
+
+#define PREPARE_STATE_DIR "/var/lib/drarun"     /* checkpoints: DRIVER/UID.json */
+#define PREPARE_ORDERS_DIR "/run/drarun/orders" /* UID.DEVICE.json: gone with a reboot, and written again */
+#define PREPARE_HOOK "/var/lib/drarun/bin/drarun-attach"
+
+struct preparer_config { /* borrowed for the preparer's life */
+    const char *driver;
+    const char *node; /* its name, and its pool's */
+    const char *claims_version; /* of resource.k8s.io: "v1" */
+    const char *state_dir, *orders_dir, *cdi_dir;
+    const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
+    /* the node's devices now; borrowed until the loop's next turn */
+    const struct node_devices *(*devices)(void *arg);
+    void *devices_arg;
+};
+
+struct preparer;
+
+/* Reads what is prepared from the checkpoints. A damaged one is named in the log, and undone as far
+ * as its orders say when the kubelet asks. Errors: the directories cannot be made or read. */
+int preparer_new(struct event_base *base, struct kube_client *client,
+                 const struct preparer_config *config, struct preparer **ret_preparer,
+                 struct drarun_error *err);
+/* Calls under way are answered with an error. */
+void preparer_free(struct preparer *preparer);
+DEFINE_CLEANUP(struct preparer, preparer_free)
+
+/* Whether a claim has the device of this name. */
+bool preparer_holds(const struct preparer *preparer, const char *device);
+
+/* Calls fn with each NIC that is in a pod, as it was on the host. */
+void preparer_each(const struct preparer *preparer,
+                   void (*fn)(const struct node_device *device, void *arg), void *arg);
+
+/* As struct dra_handler has them. */
+void preparer_prepare(struct preparer *preparer, const struct dra_claim *claim,
+                      struct dra_reply *reply);
+void preparer_unprepare(struct preparer *preparer, const struct dra_claim *claim,
+                        struct dra_reply *reply);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "lib/base/file.h"
+#include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/checkpoint.h"
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/checkpoint-test-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return tree_remove(AT_FDCWD, dir);
+}
+
+static json_t *document(void)
+{
+    json_t *d = checkpoint_document("nic.drarun.dev", "train", "job-w-0", "u-1", "pu");
+    json_t *cdi = cdi_spec_new("nic.drarun.dev");
+    assert_true(checkpoint_add_take(d, "nic", "n0", "a", false, json_pack("{s:i}", "version", 1), NULL));
+    assert_true(checkpoint_add_take(d, "nic", "n0", "b", true, NULL, NULL));
+    assert_true(checkpoint_set_cdi(d, cdi));
+    json_decref(cdi);
+    return d;
+}
+
+static void what_is_saved_is_loaded(void **state)
+{
+    (void)state;
+    struct checkpoint *c = NULL;
+    json_t *d = document();
+    struct strlist uids = STRLIST_INIT;
+    assert_int_equal(checkpoint_load(dir, "u-1", &c, NULL), -ENOENT);
+    assert_int_equal(checkpoint_save(d, dir, "u-1", NULL), 0);
+    assert_int_equal(checkpoint_load(dir, "u-1", &c, NULL), 0);
+    assert_string_equal(c->driver, "nic.drarun.dev");
+    assert_string_equal(c->namespace_, "train");
+    assert_string_equal(c->uid, "u-1");
+    assert_int_equal(c->count, 2);
+    assert_string_equal(c->devices[0].device, "a");
+    assert_non_null(c->devices[0].order);
+    assert_true(c->devices[1].admin);
+    assert_null(c->devices[1].order);
+    checkpoint_free(c);
+    assert_int_equal(checkpoint_list(dir, &uids, NULL), 0);
+    assert_int_equal(uids.count, 1);
+    assert_string_equal(uids.items[0], "u-1");
+    strlist_done(&uids);
+    assert_int_equal(checkpoint_remove(dir, "u-1", NULL), 0);
+    assert_int_equal(checkpoint_remove(dir, "u-1", NULL), 0);
+    json_decref(d);
+}
+
+static void no_part_of_one_is_taken_for_one(void **state)
+{
+    (void)state;
+    json_t *d = document();
+    char *text = json_dumps(d, JSON_COMPACT);
+    for (size_t n = 0; n < strlen(text); n++) {
+        struct checkpoint *c = NULL;
+        struct drarun_error err = {0};
+        assert_int_equal(checkpoint_parse("u-1.json", text, n, &c, &err), -EINVAL);
+        assert_null(c);
+        assert_non_null(strstr(err.text, "u-1.json"));
+    }
+    free(text);
+    json_decref(d);
+}
+
+static void newer_ones_are_undone_if_they_say_so(void **state)
+{
+    (void)state;
+    struct checkpoint *c = NULL;
+    struct drarun_error err = {0};
+    json_t *d = document();
+    json_object_set_new(d, "version", json_integer(7));
+    json_object_set_new(d, "new", json_true());
+    char *text = json_dumps(d, 0);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, &err), 0);
+    checkpoint_free(c);
+    free(text);
+    json_object_set_new(d, "readable", json_integer(7));
+    text = json_dumps(d, 0);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "only version 7 or later can undo it"));
+    free(text);
+    json_decref(d);
+}
+
+static void uids_are_no_paths(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", ".", "..", "a/b", "../x", "a.b", "a b", "\n"};
+    assert_true(checkpoint_uid_valid("0e1c6a3e-8d0a-4c55-9a3e-1f0b7f1f2c3d"));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(checkpoint_uid_valid(bad[i]));
+}
+
+/* ---- CDI ---- */
+
+static void a_specification_has_nodes_and_hook(void **state)
+{
+    (void)state;
+    struct node_device device = {.kind = NODE_DEVICE_NIC, .name = "a"};
+    device.rdma.chardevs[0] = (struct node_chardev){"/dev/infiniband/uverbs0", 231, 192, false};
+    device.rdma.chardev_count = 1;
+    json_t *spec = cdi_spec_new("nic.drarun.dev");
+    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", "/order"));
+    char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    assert_string_equal(
+        text,
+        "{\"cdiVersion\":\"0.6.0\",\"devices\":[{\"containerEdits\":{\"deviceNodes\":[{\"major\":231,"
+        "\"minor\":192,\"path\":\"/dev/infiniband/uverbs0\",\"type\":\"c\"}],\"hooks\":[{\"args\":["
+        "\"drarun-attach\",\"attach\",\"/order\"],\"hookName\":\"createRuntime\",\"path\":\"/hook\","
+        "\"timeout\":15}]},\"name\":\"u-1-a\"}],\"kind\":\"nic.drarun.dev/claim\"}");
+    free(text);
+    json_decref(spec);
+}
+
+static void a_device_without_anything_has_edits_all_the_same(void **state)
+{
+    (void)state;
+    const struct node_device device = {.kind = NODE_DEVICE_GPU, .name = "a"};
+    json_t *spec = cdi_spec_new("gpu.drarun.dev");
+    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", NULL));
+    const json_t *edits = json_object_get(
+        json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
+    assert_int_equal(json_object_size(edits), 1);
+    json_decref(spec);
+}
+
+static void a_specification_is_written_on_change_alone(void **state)
+{
+    (void)state;
+    char id[CDI_ID_MAX], path[256];
+    struct stat first, second;
+    json_t *spec = cdi_spec_new("nic.drarun.dev");
+    snprintf(path, sizeof path, "%s/nic.drarun.dev-claim_u-1.json", dir);
+    assert_int_equal(cdi_spec_write(spec, dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_int_equal(stat(path, &first), 0);
+    assert_int_equal(cdi_spec_write(spec, dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_int_equal(stat(path, &second), 0);
+    assert_int_equal(first.st_ino, second.st_ino);
+    assert_int_equal(cdi_spec_remove(dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_int_equal(cdi_spec_remove(dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_int_equal(stat(path, &second), -1);
+    cdi_id("nic.drarun.dev", "u-1", "a", id, sizeof id);
+    assert_string_equal(id, "nic.drarun.dev/claim=u-1-a");
+    json_decref(spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_saved_is_loaded),
+        cmocka_unit_test(no_part_of_one_is_taken_for_one),
+        cmocka_unit_test(newer_ones_are_undone_if_they_say_so),
+        cmocka_unit_test(uids_are_no_paths),
+        cmocka_unit_test(a_specification_has_nodes_and_hook),
+        cmocka_unit_test(a_device_without_anything_has_edits_all_the_same),
+        cmocka_unit_test(a_specification_is_written_on_change_alone),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <event2/event.h>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/kube/client.h"
+#include "plugin/discover/inventory.h"
+#include "plugin/discover/nvml.h"
+#include "plugin/prepare/preparer.h"
+#include "plugin/slices/publishing.h"
+
+#define DRIVERS 2u
+
+struct serve;
+
+struct driver {
+    struct serve *serve;
+    struct preparer_config config;
+    struct preparer *preparer;
+    struct dra_driver *dra;
+};
+
+struct serve {
+    const struct serve_options *options;
+    struct event_base *base;
+    struct event *signals[2];
+    struct kube_config *kube_config;
+    struct kube_client *client;
+    struct discover_config config;
+    struct nvml *nvml;
+    int root;
+    struct inventory_options inventory_options;
+    struct inventory *inventory;
+    struct publishing *publishing;
+    struct driver drivers[DRIVERS];
+    size_t driver_count;
+};
+
+static void on_signal(evutil_socket_t signo, short what, void *arg)
+{
+    struct serve *s = arg;
+    (void)what;
+    log_note("ending on signal %d; devices stay with their pods", (int)signo);
+    event_base_loopbreak(s->base);
+}
+
+/* ---- the kubelet's calls ---- */
+
+static void on_prepare(const struct dra_claim *claim, struct dra_reply *reply, void *arg)
+{
+    struct driver *driver = arg;
+    preparer_prepare(driver->preparer, claim, reply);
+}
+
+static void on_unprepare(const struct dra_claim *claim, struct dra_reply *reply, void *arg)
+{
+    struct driver *driver = arg;
+    preparer_unprepare(driver->preparer, claim, reply);
+}
+
+static void on_registered(bool ok, const char *error, void *arg)
+{
+    (void)ok;
+    (void)error;
+    (void)arg;
+}
+
+static void on_health(dra_health_fn put, void *put_arg, void *arg)
+{
+    struct driver *driver = arg;
+    const struct node_devices *devices = inventory_devices(driver->serve->inventory);
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct node_device *device = &devices->list[i];
+        if (strcmp(node_device_driver(device), driver->config.driver) == 0)
+            put(&(struct dra_health){driver->config.node, device->name,
+                                     device->fault_count > 0 ? device->faults[0].text : NULL},
+                put_arg);
+    }
+}
+
+static const struct dra_handler handler = {on_prepare, on_unprepare, on_registered, on_health};
+
+/* ---- devices ---- */
+
+static bool is_held(const char *driver, const char *name, void *arg)
+{
+    const struct serve *s = arg;
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (strcmp(s->drivers[i].config.driver, driver) == 0 && s->drivers[i].preparer)
+            return preparer_holds(s->drivers[i].preparer, name);
+    return false;
+}
+
+static void on_changed(const struct node_devices *devices, void *arg)
+{
+    struct serve *s = arg;
+    struct drarun_error err = {0};
+    if (publishing_want(s->publishing, devices, &err) < 0)
+        log_error("publish devices: %s", err.text);
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (s->drivers[i].dra)
+            dra_driver_health_changed(s->drivers[i].dra);
+}
+
+static const struct node_devices *devices_now(void *arg)
+{
+    const struct serve *s = arg;
+    return inventory_devices(s->inventory);
+}
+
+/* ---- putting together ---- */
+
+static int open_loop(struct serve *s, struct drarun_error *err)
+{
+    static const int signals[] = {SIGTERM, SIGINT};
+    signal(SIGPIPE, SIG_IGN);
+    s->base = event_base_new();
+    if (!s->base)
+        return error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        s->signals[i] = evsignal_new(s->base, signals[i], on_signal, s);
+        if (!s->signals[i] || event_add(s->signals[i], NULL) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static int open_cluster(struct serve *s, struct drarun_error *err)
+{
+    const struct kube_config_choice choice = {.path = s->options->kubeconfig};
+    int rc = s->options->kubeconfig ? kube_config_load(&choice, &s->kube_config, err)
+                                    : kube_config_in_cluster(&choice, &s->kube_config, err);
+    return rc < 0 ? rc : kube_client_new(s->base, s->kube_config, &s->client, err);
+}
+
+static int open_root(struct serve *s, struct drarun_error *err)
+{
+    if (!s->options->root)
+        return 0;
+    s->root = open(s->options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return s->root >= 0 ? 0
+                        : error_kind(err, DRARUN_ERR_USAGE, errno, "--root %s: %s",
+                                     s->options->root, strerror(errno));
+}
+
+/* A library that is asked for must be there; the usual one may be missing. */
+static int open_nvml(struct serve *s, struct drarun_error *err)
+{
+    const struct serve_options *o = s->options;
+    struct drarun_error why = {0};
+    int rc = o->root && !o->nvml ? -ENOENT : nvml_open(o->nvml, &s->nvml, &why);
+    if (rc < 0 && (o->nvml || rc == -ENOMEM))
+        return error_kind(err, DRARUN_ERR_USAGE, -rc, "--nvml: %s", why.text);
+    if (rc < 0 && !o->root)
+        log_note("without NVML: %s", why.text);
+    return 0;
+}
+
+static int open_inventory(struct serve *s, struct drarun_error *err)
+{
+    const struct serve_options *o = s->options;
+    discover_config_default(&s->config);
+    int rc = o->config ? discover_config_load(o->config, &s->config, err) : 0;
+    if (rc == 0)
+        rc = open_root(s, err);
+    if (rc == 0)
+        rc = open_nvml(s, err);
+    if (rc < 0)
+        return rc;
+    s->inventory_options = (struct inventory_options){
+        .base = s->base,
+        .source = {.root = s->root,
+                   .config = &s->config,
+                   .addresses = o->addresses[0] ? o->addresses : NULL,
+                   .nvml = s->nvml},
+        .held = is_held,
+        .changed = on_changed,
+        .arg = s,
+    };
+    return inventory_new(&s->inventory_options, &s->inventory, err);
+}
+
+static void know(const struct node_device *device, void *arg)
+{
+    struct serve *s = arg;
+    struct drarun_error err = {0};
+    if (inventory_know(s->inventory, device, &err) < 0)
+        log_error("device %s: %s", device->name, err.text);
+}
+
+/* What pods have is published as it was before. */
+static int remember(struct serve *s, struct drarun_error *err)
+{
+    for (size_t i = 0; i < s->driver_count; i++)
+        preparer_each(s->drivers[i].preparer, know, s);
+    return inventory_rescan(s->inventory, err);
+}
+
+static int open_publishing(struct serve *s, struct drarun_error *err)
+{
+    const struct publishing_options options = {
+        .base = s->base,
+        .client = s->client,
+        .node = s->options->node,
+        .gpu_driver = s->options->gpus ? NODE_DRIVER_GPU : NULL,
+        .nic_driver = s->options->nics ? NODE_DRIVER_NIC : NULL,
+    };
+    return publishing_new(&options, &s->publishing, err);
+}
+
+/* Before the inventory, which asks it what pods hold. */
+static int open_preparer(struct serve *s, const char *name, struct drarun_error *err)
+{
+    const struct serve_options *o = s->options;
+    struct driver *driver = &s->drivers[s->driver_count++];
+    driver->serve = s;
+    driver->config = (struct preparer_config){
+        .driver = name,
+        .node = o->node,
+        .claims_version = "v1",
+        .state_dir = o->state_dir,
+        .orders_dir = o->orders_dir,
+        .cdi_dir = o->cdi_dir,
+        .hook = o->hook,
+        .devices = devices_now,
+        .devices_arg = s,
+    };
+    return preparer_new(s->base, s->client, &driver->config, &driver->preparer, err);
+}
+
+/* Last: the kubelet calls from here on. */
+static int open_driver(struct serve *s, struct driver *driver, struct drarun_error *err)
+{
+    const struct dra_driver_config config = {
+        .name = driver->config.driver,
+        .plugins_dir = s->options->plugins_dir,
+        .registry_dir = s->options->registry_dir,
+        .instance = s->options->instance,
+    };
+    return dra_driver_new(s->base, &config, &handler, driver, &driver->dra, err);
+}
+
+static int open_all(struct serve *s, struct drarun_error *err)
+{
+    int rc = open_loop(s, err);
+    if (rc == 0)
+        rc = open_cluster(s, err);
+    bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
+    if (rc == 0 && served && s->options->gpus)
+        rc = open_preparer(s, NODE_DRIVER_GPU, err);
+    if (rc == 0 && served && s->options->nics)
+        rc = open_preparer(s, NODE_DRIVER_NIC, err);
+    if (rc == 0)
+        rc = open_publishing(s, err);
+    if (rc == 0)
+        rc = open_inventory(s, err);
+    if (rc == 0)
+        rc = remember(s, err);
+    for (size_t i = 0; rc == 0 && i < s->driver_count; i++)
+        rc = open_driver(s, &s->drivers[i], err);
+    return rc;
+}
+
+static void close_all(struct serve *s)
+{
+    for (size_t i = 0; i < s->driver_count; i++) {
+        dra_driver_free(s->drivers[i].dra);
+        preparer_free(s->drivers[i].preparer);
+    }
+    publishing_free(s->publishing);
+    inventory_free(s->inventory);
+    nvml_close(s->nvml);
+    close_fd(&s->root);
+    discover_config_done(&s->config);
+    kube_client_free(s->client);
+    kube_config_free(s->kube_config);
+    for (size_t i = 0; i < ARRAY_LEN(s->signals); i++)
+        if (s->signals[i])
+            event_free(s->signals[i]);
+    if (s->base)
+        event_base_free(s->base);
+}
+
+int serve_run(const struct serve_options *options, struct drarun_error *err)
+{
+    struct serve s = {.options = options, .root = -1};
+    int rc = open_all(&s, err);
+    if (rc == 0) {
+        log_note("node %s: %zu devices", options->node, inventory_devices(s.inventory)->count);
+        event_base_dispatch(s.base);
+    }
+    close_all(&s);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The drivers of this node put together: inventory, slices, kubelet, prepare. One libevent loop. */
+#ifndef DRARUN_PLUGIN_SERVE_H
+#define DRARUN_PLUGIN_SERVE_H
+
+#include <stdbool.h>
+#include "drarun/error.h"
+
+struct serve_options { /* borrowed */
+    const char *node;           /* its name */
+    const char *addresses[2];   /* of the node, NULL-terminated: whose interface is never offered */
+    const char *root;           /* a directory that stands for "/": published alone; NULL: none */
+    const char *kubeconfig;     /* NULL: the pod's service account */
+    const char *config;         /* a PluginConfig; NULL: the defaults */
+    const char *nvml;           /* NVIDIA's library; NULL: libnvidia-ml.so.1, where it is */
+    const char *instance;       /* the plugin pod's UID; NULL: none */
+    const char *plugins_dir, *registry_dir; /* the kubelet's */
+    const char *state_dir, *orders_dir, *cdi_dir;
+    const char *hook;
+    bool gpus, nics; /* which drivers are served */
+};
+
+/* Runs until SIGTERM or SIGINT. Devices that pods have stay theirs, and slices stay. */
+int serve_run(const struct serve_options *options, struct drarun_error *err);
+
+#endif

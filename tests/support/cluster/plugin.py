@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our node plugin on a real node, with NICs that are one end of a veth pair. Such an end dies with the network
+namespace that it is in, unlike a NIC of hardware: Nics.plug() makes it again."""
+import json
+
+from .api import wait
+from ..build import BUILD
+
+NIC = "nic.drarun.dev"
+READY_S = 30
+RAILS = "10.94.{node}.{nic}/16"
+
+
+def device_class(name="rdma.drarun.dev", driver=NIC):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {
+        "selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}}
+
+
+class Nics:
+    """nic0, nic1, ... of a node; their other ends are on the bridge that joins all nodes."""
+
+    def __init__(self, node, count):
+        self.node, self.names = node, [f"nic{k}" for k in range(count)]
+
+    def plug(self):
+        """Makes those that are not there; how many."""
+        made = 0
+        for name in self.names:
+            if self.node.run(["ip", "link", "show", name]).returncode:
+                self.node.run(["ip", "link", "del", f"w{name}"])
+                made += self.node.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"w{name}"]).returncode == 0
+                self.node.run(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
+        return made
+
+    def here(self):
+        """Those that are on the host."""
+        return [name for name in self.names if not self.node.run(["ip", "link", "show", name]).returncode]
+
+
+class Plugin:
+    """drarun-plugin on a node. options: further words for it."""
+
+    def __init__(self, node, *options, name="drarun-plugin"):
+        self.node, self.name, self.options = node, name, options
+        self.state = node.folder / "drarun"
+        self.config = node.folder / "plugin.yaml"
+        self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {
+            "virtualPrefixes": ["nic"], "include": 'device.attributes["dra.net"].ifName.startsWith("nic")'}}))
+
+    def start(self):
+        cluster = self.node.cluster
+        self.node.daemon(self.name, [
+            BUILD / "bin" / "drarun-plugin", "run", "--node", self.node.name, "--node-ip", self.node.address,
+            "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
+            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, *self.options])
+        return self
+
+    def wait(self, count=None):
+        """Until the kubelet has taken it and so many devices are published."""
+        wait(lambda: f"the kubelet does not take {self.name}:\n{self.log()}", self.registered, READY_S)
+        if count is not None:
+            wait(lambda: f"{self.name} publishes {self.published()}:\n{self.log()}",
+                 lambda: len(self.published()) == count, READY_S)
+        return self
+
+    def published(self):
+        """{its name: the device}, as the API server has them."""
+        return {each["name"]: each for found in self.node.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
+                if found["spec"]["driver"] == NIC and found["spec"].get("nodeName") == self.node.name
+                for each in found["spec"].get("devices", ())}
+
+    def registered(self):
+        """The kubelet keeps a connection to the socket of a driver that it knows."""
+        return bool(self.node.ok(["ss", "-xH", "state", "connected", "src",
+                                  f"/var/lib/kubelet/plugins/{NIC}/dra.sock"]).strip())
+
+    def checkpoints(self):
+        folder = self.state / NIC
+        return sorted(path.stem for path in folder.glob("*.json")) if folder.exists() else []
+
+    def log(self):
+        return (self.node.folder / f"{self.name}.log").read_text(errors="replace")[-4000:]
+
+    def kill(self):
+        """SIGKILL."""
+        self.node.kill_daemon(self.name)

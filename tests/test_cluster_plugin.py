@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
+import pytest
+
+from support.cluster.plugin import NIC, Nics, Plugin, device_class
+
+COUNT = 4
+
+
+@pytest.fixture(scope="module")
+def plugins(cluster):
+    cluster.api.make(device_class())
+    made = []
+    for node in cluster.nodes:
+        Nics(node, COUNT).plug()
+        made.append(Plugin(node).start())
+    for plugin in made:
+        plugin.wait(COUNT)
+    yield made
+    for plugin in made:
+        plugin.kill()
+
+
+@pytest.fixture(autouse=True)
+def plugged(plugins):
+    """All NICs are there again, and nothing is held, after each test."""
+    yield
+    for plugin in plugins:
+        node = plugin.node
+        node.cluster.wait(lambda: f"{plugin.checkpoints()} left:\n{plugin.log()}", lambda: not plugin.checkpoints(), 60)
+        Nics(node, COUNT).plug()
+        plugin.wait(COUNT)
+
+
+def claim(name, count=1, config=None, namespace="default"):
+    devices = {"requests": [{"name": f"nic{k}", "exactly": {"deviceClassName": "rdma.drarun.dev"}}
+                            for k in range(count)]}
+    if config:
+        devices["config"] = [{"requests": [f"nic{k}"], "opaque": {"driver": NIC, "parameters": each}}
+                             for k, each in enumerate(config)]
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": namespace}, "spec": {"devices": devices}}
+
+
+def claiming(cluster, name, script, node, container=None, **spec):
+    """A pod with the claim of its name, in its container main."""
+    return cluster.pod(name, ["sh", "-c", script], nodeSelector={"kubernetes.io/hostname": node},
+                       container={"resources": {"claims": [{"name": "nics"}]}, **(container or {})},
+                       resourceClaims=[{"name": "nics", "resourceClaimName": name}], **spec)
+
+
+class Claimed:
+    """Claims and pods of a test, deleted at its end."""
+
+    def __init__(self, cluster):
+        self.cluster, self.names = cluster, []
+
+    def __call__(self, name, script, node, count=1, config=None, make=claiming, **how):
+        self.cluster.api.make(claim(name, count, config))
+        self.names.append(name)
+        return make(self.cluster, name, script, node, **how).make()
+
+    def end(self):
+        for name in self.names:
+            self.cluster.api.delete("v1", "Pod", name, "default")
+        for name in self.names:
+            self.cluster.wait(f"pod {name} does not end", lambda: not self.cluster.api.get("v1", "Pod", name, "default"), 60)
+            self.cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", name, "default")
+
+
+@pytest.fixture
+def claimed(cluster, plugins):
+    made = Claimed(cluster)
+    yield made
+    made.end()
+
+
+def status_of(cluster, name):
+    found = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", name, "default")
+    return found["status"].get("devices", [])
+
+
+def test_two_pods_reach_each_other(cluster, claimed):
+    pods = []
+    for i in range(2):
+        config = [{"interface": {"name": "net1", "addresses": [f"10.94.{i}.1/16"], "mtu": 1400}}]
+        pods.append(claimed(f"reach-{i}", "ip -o addr show net1; ip -o link show net1; "
+                            "while :; do nc -l -p 5000 -e hostname; done", f"n{i}", config=config))
+    for i, pod in enumerate(pods):
+        pod.wait_phase("Running")
+        log = cluster.wait("no log", lambda: pod.log().count("\n") >= 2 and pod.log(), 10)
+        assert f"inet 10.94.{i}.1/16" in log and "mtu 1400" in log and "UP" in log, log
+    heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
+                             "10.94.1.1", "5000"], input="")
+    assert heard == "reach-1\n"
+    device = cluster.wait("no status", lambda: status_of(cluster, "reach-0"), 10)[0]
+    assert device["networkData"]["interfaceName"] == "net1" and device["networkData"]["ips"] == ["10.94.0.1/16"]
+    assert [(each["type"], each["status"]) for each in device["conditions"]] == [("Prepared", "True")]
+
+
+def test_init_container_two_containers_and_a_restart(cluster, claimed):
+    """Whoever runs first has it, and all after it."""
+    def make(cluster, name, script, node):
+        show = {"image": "localhost/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", script],
+                "resources": {"claims": [{"name": "nics"}]}}
+        pod = claiming(cluster, name, f"{script}; [ -e /seen/once ] || {{ touch /seen/once; exit 1; }}; sleep 600", node,
+                       container={"volumeMounts": [{"name": "seen", "mountPath": "/seen"}]},
+                       volumes=[{"name": "seen", "emptyDir": {}}])
+        pod.manifest["spec"]["restartPolicy"] = "OnFailure"
+        pod.manifest["spec"]["initContainers"] = [{"name": "first", **show}]
+        pod.manifest["spec"]["containers"].append({"name": "second", **show})
+        return pod
+    pod = claimed("several", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}], make=make)
+
+    def restarted():
+        statuses = {each["name"]: each for each in pod.get()["status"].get("containerStatuses", ())}
+        return statuses.get("main", {}).get("restartCount") == 1 and "running" in statuses["main"]["state"]
+    cluster.wait(lambda: pod.describe(), restarted, 60)
+    for container in ("first", "second", "main"):
+        assert pod.log(container) == "up\n"
+
+
+def test_claim_that_no_container_lists(cluster, claimed):
+    """It would get no device: it does not start, and the event says which line is missing."""
+    pod = claimed("unlisted", "true", "n0", make=lambda *words: claiming(*words, container={"resources": {}}))
+    cluster.wait(lambda: pod.describe(), lambda: "resources: {claims: [{name: nics}]}" in pod.describe(), 30)
+    assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+@pytest.mark.parametrize("config,says", [
+    ({"interface": {"name": "a/b"}}, "interface.name"),
+    ({"interface": {"mtuu": 1}}, "mtuu"),
+    ({"interface": {"dhcp": True}}, "dhcp"),
+    ({"interface": {"addresses": ["10.0.0.1"]}}, "interface.addresses[0]"),
+])
+def test_wrong_configuration_is_named(cluster, claimed, config, says):
+    pod = claimed("wrong", "true", "n0", config=[config])
+    cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
+    assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+def test_all_nics_in_one_pod_and_again(cluster, claimed, plugins):
+    config = [{"interface": {"name": f"net{k}"}} for k in range(COUNT)]
+    for turn in range(2):
+        pod = claimed(f"all-{turn}", "ls /sys/class/net", "n0", count=COUNT, config=config)
+        assert set(pod.ended().split()) >= {f"net{k}" for k in range(COUNT)}
+        claimed.end()
+        claimed.names.clear()
+        cluster.wait(lambda: plugins[0].log(), lambda: not plugins[0].checkpoints(), 30)
+        Nics(cluster.node(0), COUNT).plug()
+
+
+def test_plugin_killed(cluster, claimed, plugins):
+    """What was prepared runs on and starts again; what was not does not start until the plugin is back."""
+    first = plugins[0]
+    pod = claimed("before", "cat /sys/class/net/net1/operstate; sleep 600", "n0",
+                  config=[{"interface": {"name": "net1"}}])
+    pod.wait_phase("Running")
+    first.kill()
+    after = claimed("after", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}])
+    cluster.wait(lambda: after.describe(), lambda: "NodePrepareResources" in after.describe() or
+                 "not registered" in after.describe() or "FailedPrepare" in after.describe(), 30)
+    assert pod.get()["status"]["phase"] == "Running"
+    assert not any(each.get("started") for each in after.get()["status"].get("containerStatuses", ()))
+    first.start().wait()
+    assert after.ended() == "up\n"
