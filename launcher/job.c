@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/framed.h"
 #include "launcher/job_private.h"
 #include "launcher/programs.h"
 #include "lib/base/cleanup.h"
@@ -15,7 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/proctree.h"
-#include "lib/doc/log_json.h"
 
 #define PING_EVERY_MS 5000
 #define PING_LOST_MS 30000
@@ -360,10 +360,25 @@ static void on_log(void *arg, const struct log_line *line)
     struct job *job = arg;
     struct buf json = BUF_INIT;
     if (job->request->framed)
-        log_json_line(job->request->framed, line, &json);
+        log_json_line(&job->request->framed->who, line, &json);
     bool framed = json.len > 0 && !json.failed;
     output_say(job->output, framed ? json.data : line->text, framed ? json.len : line->length);
     buf_done(&json);
+}
+
+static void on_written(void *arg, const char *data, size_t length)
+{
+    framed_count(((struct job *)arg)->request->framed, data, length);
+}
+
+void job_mark_log(struct job *job)
+{
+    struct buf mark = BUF_INIT;
+    if (job->request->framed)
+        framed_mark(job->request->framed, &mark);
+    if (mark.len > 0 && !mark.failed)
+        output_say(job->output, mark.data, mark.len);
+    buf_done(&mark);
 }
 
 static void on_output_before(void *arg)
@@ -446,6 +461,7 @@ static int make_streams(struct job *job, struct drarun_error *err)
         .closed = job_on_output_closed,
         .failed = job_on_output_failed,
         .before = on_output_before,
+        .written = request->framed ? on_written : NULL,
         .idle = on_output_idle,
         .arg = job,
     };

@@ -221,6 +221,7 @@ static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
     agent->held += output->data.len;
     output_add(job->output, agent->index, output->rank, stream, output->data.data, output->data.len,
                output->partial);
+    job_mark_log(job);
 }
 
 static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)

@@ -155,6 +155,8 @@ bool agent_advance(struct agent *agent, enum agent_event event);
 void agent_lose(struct agent *agent, const struct drarun_error *why);
 /* "worker 2 (node-7)", or "the agent" where there is but one. */
 void agent_name(const struct agent *agent, char *text, size_t size);
+/* A pod's log says from time to time how long it is. */
+void job_mark_log(struct job *job);
 /* The same for the fields of a log's line. */
 struct log_about agent_about(const struct agent *agent);
 void agents_remove_remains(struct job *job);

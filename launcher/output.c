@@ -96,12 +96,20 @@ static void on_broken(void *arg, const struct drarun_error *err)
             output->owner.closed(output->owner.arg, (enum output_stream)stream);
 }
 
+static void put(struct destination *d, const void *data, size_t length)
+{
+    const struct output_owner *owner = &d->output->owner;
+    sink_add(d->sink, data, length);
+    if (owner->written)
+        owner->written(owner->arg, data, length);
+}
+
 static void on_emit(void *arg, uint32_t agent, size_t credit, const void *data, size_t length)
 {
     struct destination *d = arg;
     struct output *output = d->output;
     output->owner.before(output->owner.arg);
-    sink_add(d->sink, data, length);
+    put(d, data, length);
     if (sink_done(d->sink) == sink_added(d->sink)) {
         give_back(d);
         output->owner.credit(output->owner.arg, agent, credit);
@@ -298,7 +306,7 @@ void output_say(struct output *output, const char *line, size_t length)
 {
     struct destination *d = output->to[OUTPUT_STDERR];
     output->owner.before(output->owner.arg);
-    sink_add(d->sink, line, length);
+    put(d, line, length);
     d->busy = !destination_idle(d);
 }
 

@@ -22,6 +22,8 @@ struct output_owner {
     void (*failed)(void *arg, const struct drarun_error *err);
     /* About to write to our own stdout or stderr. */
     void (*before)(void *arg);
+    /* These bytes are on their way to our own stdout or stderr. May be NULL. */
+    void (*written)(void *arg, const char *data, size_t length);
     /* output_idle has become true. */
     void (*idle)(void *arg);
     void *arg;

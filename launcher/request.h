@@ -26,7 +26,7 @@ struct request_program {
 
 struct event_base;
 struct job;
-struct log_json; /* lib/doc/log_json.h */
+struct framed; /* launcher/framed.h */
 struct tls_key;
 struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 
@@ -75,7 +75,7 @@ struct job_request {
     int32_t stdin_rank;
 
     bool label;
-    const struct log_json *framed; /* as a pod's log, whose lines say this; NULL: as it is */
+    struct framed *framed; /* as a pod's log, and this one; NULL: as it is */
     const char *output_dir;
     bool json;
     const char *report_path;

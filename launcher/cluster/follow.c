@@ -14,6 +14,7 @@
 #include "jobs/status_doc.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/frames.h"
+#include "launcher/cluster/log_place.h"
 #include "launcher/signals.h"
 #include "launcher/status_line.h"
 #include "lib/base/cleanup.h"
@@ -21,6 +22,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/timestamp.h"
 #include "lib/kube/stream.h"
 #include "lib/kube/watch.h"
 
@@ -37,11 +39,13 @@ struct follow {
     struct frames frames;
     struct signals *signals;
     struct status_line *line;
-    char *pod;          /* whose log is read; NULL: none yet */
-    size_t lines, skip; /* of that log: seen; to be skipped when it is read again */
-    int64_t again_ms;   /* when to open the log again; 0: not */
-    json_t *doc;        /* the status document, or NULL */
-    int64_t ended_ms;   /* since when it is known that the job ended; 0: it goes on */
+    char *pod;           /* whose log is read; NULL: none yet */
+    uint64_t lines;      /* of that log, with those that are known to be missing */
+    struct log_place at; /* up to there it was read */
+    bool marked;         /* it has said how long it is */
+    int64_t again_ms;    /* when to open the log again; 0: not */
+    json_t *doc;         /* the status document, or NULL */
+    int64_t ended_ms;    /* since when it is known that the job ended; 0: it goes on */
     int64_t since_ms;
     int exit_status;
     int signo;    /* our own */
@@ -71,10 +75,6 @@ static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data
     struct follow *f = arg;
     char label[24];
     f->lines++;
-    if (f->skip > 0) {
-        f->skip--;
-        return;
-    }
     if (f->options->rank >= 0 && rank != (uint32_t)f->options->rank)
         return;
     status_line_clear(f->line);
@@ -104,11 +104,34 @@ static void show_own(struct follow *f, const json_t *json, const char *line, siz
         log_note("%.*s", length > 900 ? 900 : (int)length, line);
 }
 
+#define ROTATED "its node keeps the end of a log alone (the kubelet's containerLogMaxSize)"
+
+/* told: how many lines the launcher had written before this one. */
+static void look_for_gap(struct follow *f, const json_t *told)
+{
+    if (!json_is_integer(told))
+        return;
+    uint64_t lines = (uint64_t)json_integer_value(told);
+    if (lines > f->lines) {
+        status_line_clear(f->line);
+        log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED, lines - f->lines,
+                 f->pod);
+    }
+    f->lines = lines; /* more of them: something else writes to it, too */
+    f->marked = true;
+}
+
+static bool on_stamp(void *arg, const char *text, size_t length)
+{
+    return log_place_pass(&((struct follow *)arg)->at, text, length);
+}
+
 static void on_own(void *arg, const char *line, size_t length)
 {
     struct follow *f = arg;
     CLEANUP(json_decrefp) json_t *json = json_loadb(line, length, 0, NULL);
     const char *event = json_string_value(json_object_get(json, "event"));
+    look_for_gap(f, json_object_get(json, "lines"));
     f->lines++;
     if (event && strcmp(event, "ended") == 0) {
         const json_t *cause = json_object_get(json, "cause");
@@ -118,9 +141,7 @@ static void on_own(void *arg, const char *line, size_t length)
             json_decref(f->doc), f->doc = json_pack("{s:O}", "cause", cause);
         return;
     }
-    if (f->skip > 0)
-        f->skip--;
-    else
+    if (!event)
         show_own(f, json, line, length);
 }
 
@@ -140,6 +161,8 @@ static void on_log_ended(const struct drarun_error *err, void *arg)
     if (!err && (f->options->once || f->ended_ms)) {
         frames_end(&f->frames);
         f->log_end = true;
+        if (f->lines > 0 && !f->marked)
+            log_note("the beginning of the log of %s is missing: " ROTATED, f->pod);
     } else if (!f->log_end) {
         f->again_ms = clock_ms() + LOG_AGAIN_MS;
     }
@@ -150,16 +173,17 @@ static const struct kube_stream_events log_events = {.data = on_log_data, .ended
 static void open_log(struct follow *f)
 {
     struct drarun_error err = {0};
+    char since[TIMESTAMP_SIZE];
     const struct kube_log log = {
         .namespace_ = f->options->namespace,
         .pod = f->pod,
         .container = "launcher",
         .follow = !f->options->once,
         .tail = -1,
+        .timestamps = true,
+        .since_time = log_place_resume(&f->at, since),
     };
     f->again_ms = 0;
-    f->skip = f->lines; /* it begins at the beginning */
-    f->lines = 0;
     frames_done(&f->frames);
     f->frames.line = (struct buf)BUF_INIT;
     if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0)
@@ -216,6 +240,8 @@ static void look_at_pod(const json_t *pod, void *arg)
     free(f->pod);
     f->pod = strdup(kube_name(pod));
     f->lines = 0;
+    f->marked = false;
+    f->at = (struct log_place){0};
     if (f->pod)
         open_log(f);
 }
@@ -448,7 +474,8 @@ static void done(struct follow *f)
 int follow_job(struct cluster *cluster, const struct follow_options *options)
 {
     struct follow f = {.cluster = cluster, .options = options, .since_ms = clock_ms()};
-    const struct frames_owner owner = {.output = on_output, .own = on_own, .arg = &f};
+    const struct frames_owner owner = {
+        .output = on_output, .own = on_own, .stamp = on_stamp, .arg = &f};
     struct drarun_error err = {0};
     frames_init(&f.frames, &owner);
     f.signals = signals_new(cluster->base, on_signal, &f, &err);

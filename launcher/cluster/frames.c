@@ -46,11 +46,26 @@ static bool read_label(const char *line, size_t length, struct label *ret_label)
     return true;
 }
 
+/* "2026-11-21T15:24:42.123456789Z "; 0: none. */
+static size_t stamp_length(const char *line, size_t length)
+{
+    const char *space = memchr(line, ' ', length);
+    size_t n = space ? (size_t)(space - line) : 0;
+    return n >= 20 && line[4] == '-' && line[10] == 'T' ? n : 0;
+}
+
 /* line ends in its newline. */
 static void take_line(struct frames *frames, const char *line, size_t length)
 {
     const struct frames_owner *owner = &frames->owner;
     struct label label;
+    size_t stamp = owner->stamp ? stamp_length(line, length) : 0;
+    if (stamp > 0 && !owner->stamp(owner->arg, line, stamp))
+        return;
+    if (stamp > 0) {
+        line += stamp + 1;
+        length -= stamp + 1;
+    }
     if (!read_label(line, length - 1, &label)) {
         owner->own(owner->arg, line, length - 1);
         return;

@@ -16,6 +16,9 @@ struct frames_owner {
     void (*output)(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length);
     /* A line of the launcher's own, without its newline: JSON, or what else there is. */
     void (*own)(void *arg, const char *line, size_t length);
+    /* NULL: lines have none. Else the time that stands before a line, as the kubelet writes it;
+     * false: the line is left out. */
+    bool (*stamp)(void *arg, const char *text, size_t length);
     void *arg;
 };
 

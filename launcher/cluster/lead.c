@@ -207,10 +207,9 @@ static void on_log(void *arg, const struct log_line *line)
 {
     struct lead *lead = arg;
     struct buf json = BUF_INIT;
-    lead->log.attempt = lead->render.attempt;
-    log_json_line(&lead->log, line, &json);
-    if (json.len > 0 && !json.failed)
-        fd_write_all(STDOUT_FILENO, json.data, json.len);
+    lead->log.who.attempt = lead->render.attempt;
+    log_json_line(&lead->log.who, line, &json);
+    lead_write_log(lead, &json);
     buf_done(&json);
 }
 
@@ -385,10 +384,12 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         .cluster = cluster,
         .options = options,
         .spec = options->spec,
-        .log.job = options->spec->name,
+        .log.who.job = options->spec->name,
         .created_ms = lead_now(),
     };
     struct drarun_error err = {0};
+    if (options->framed)
+        lead_mark_log(&lead);
     int rc = catch_signals(&lead, &err);
     if (rc == 0)
         rc = begin(&lead, &err);

@@ -17,10 +17,10 @@
 #include "launcher/cluster/lease.h"
 #include "launcher/cluster/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
+#include "launcher/framed.h"
 #include "launcher/job.h"
 #include "launcher/signals.h"
 #include "launcher/status_line.h"
-#include "lib/doc/log_json.h"
 
 struct lead {
     struct cluster *cluster;
@@ -37,7 +37,7 @@ struct lead {
     struct metrics_server *metrics; /* NULL: they are not served */
     struct facts *facts;            /* NULL: the job has no devices */
     struct forecast *forecast;      /* NULL likewise */
-    struct log_json log;            /* what every line of a pod's log says */
+    struct framed log;              /* the pod's */
     struct signals *signals;        /* while no job engine has its own */
     struct status_line *line;
 
@@ -174,8 +174,10 @@ void lead_tell(struct lead *lead, const char *result);
 char *lead_waiting_words(struct lead *lead);
 /* The report of a job whose ranks never ran; NULL without memory. */
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err);
-/* The last line of a framed log. */
-void lead_say_end(const struct lead *lead);
+/* To a framed log: how many lines it has, where it is time for that; lines; the last line. */
+void lead_mark_log(struct lead *lead);
+void lead_write_log(struct lead *lead, const struct buf *lines);
+void lead_say_end(struct lead *lead);
 /* What is awaited, for the terminal's line. */
 void lead_status_line(void *arg, struct buf *text);
 

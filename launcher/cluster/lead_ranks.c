@@ -162,7 +162,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     if (rc < 0)
         return rc;
     lead->ranks = ranks.request.per_worker * lead->spec->workers;
-    lead->log.attempt = lead->render.attempt;
+    lead->log.who.attempt = lead->render.attempt;
     ranks.request.framed = lead->options->framed ? &lead->log : NULL;
     ranks.request.label = lead->options->label;
     ranks.request.quiet = lead->options->quiet;

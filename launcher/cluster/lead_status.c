@@ -114,21 +114,43 @@ void lead_status_line(void *arg, struct buf *text)
     waiting_done(&waiting);
 }
 
-void lead_say_end(const struct lead *lead)
+static void write_log(struct lead *lead, const struct buf *lines)
+{
+    if (lines->len > 0 && !lines->failed &&
+        fd_write_all(STDOUT_FILENO, lines->data, lines->len) == 0)
+        framed_count(&lead->log, lines->data, lines->len);
+}
+
+void lead_mark_log(struct lead *lead)
+{
+    struct buf mark = BUF_INIT;
+    framed_mark(&lead->log, &mark);
+    write_log(lead, &mark);
+    buf_done(&mark);
+}
+
+void lead_write_log(struct lead *lead, const struct buf *lines)
+{
+    lead_mark_log(lead);
+    write_log(lead, lines);
+}
+
+void lead_say_end(struct lead *lead)
 {
     const json_t *cause = json_object_get(lead->report, "cause");
     char now[TIMESTAMP_SIZE];
     timestamp_format(lead_now(), now, sizeof now);
+    lead_mark_log(lead);
     CLEANUP(json_decrefp)
     json_t *line =
-        json_pack("{s:s, s:s, s:s, s:i, s:O*, s:O*, s:O*, s:i, s:O?}", "time", now, "event",
+        json_pack("{s:s, s:s, s:s, s:i, s:O*, s:O*, s:O*, s:I, s:i, s:O?}", "time", now, "event",
                   "ended", "job", lead->spec->name, "attempt", (int)lead->render.attempt, "worker",
                   json_object_get(cause, "worker"), "rank", json_object_get(cause, "rank"), "node",
-                  json_object_get(cause, "host"), "status", lead->status, "cause", cause);
+                  json_object_get(cause, "host"), "lines", (json_int_t)lead->log.lines, "status",
+                  lead->status, "cause", cause);
     cleanup_free char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
     struct buf out = BUF_INIT;
     buf_printf(&out, "%s\n", text ? text : "{\"event\":\"ended\"}");
-    if (!out.failed)
-        fd_write_all(STDOUT_FILENO, out.data, out.len);
+    write_log(lead, &out);
     buf_done(&out);
 }

@@ -22,10 +22,17 @@ static void on_own(void *arg, const char *line, size_t length)
     buf_add(arg, line, length);
 }
 
+static bool on_stamp(void *arg, const char *text, size_t length)
+{
+    buf_add(arg, text, length);
+    return text[length - 1] != '0';
+}
+
 static void take(const uint8_t *data, size_t size, size_t step, struct buf *seen)
 {
     struct frames frames;
-    const struct frames_owner owner = {.output = on_output, .own = on_own, .arg = seen};
+    const struct frames_owner owner = {
+        .output = on_output, .own = on_own, .stamp = on_stamp, .arg = seen};
     frames_init(&frames, &owner);
     for (size_t at = 0; at < size; at += step)
         frames_add(&frames, (const char *)data + at, size - at < step ? size - at : step);

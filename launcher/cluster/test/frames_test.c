@@ -19,14 +19,23 @@ static void on_own(void *arg, const char *line, size_t length)
     buf_printf(arg, "(%.*s)", (int)length, line);
 }
 
+static bool on_stamp(void *arg, const char *text, size_t length)
+{
+    bool seen = memmem(text, length, ":42.2", 5) != NULL;
+    if (!seen)
+        buf_printf(arg, "%.*s", (int)length - 17, text + 17);
+    return !seen;
+}
+
 /* The log in pieces of so many bytes, and what was made of it. */
-static void check(const char *log, const char *expected)
+static void check(const char *log, const char *expected, bool stamped)
 {
     size_t length = strlen(log);
     for (size_t step = 1; step <= length; step++) {
         struct buf seen = BUF_INIT;
         struct frames frames;
-        const struct frames_owner owner = {.output = on_output, .own = on_own, .arg = &seen};
+        const struct frames_owner owner = {
+            .output = on_output, .own = on_own, .stamp = stamped ? on_stamp : NULL, .arg = &seen};
         frames_init(&frames, &owner);
         for (size_t at = 0; at < length; at += step)
             frames_add(&frames, log + at, length - at < step ? length - at : step);
@@ -59,11 +68,20 @@ static void lines_come_apart(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        check(rows[i].log, rows[i].expected);
+        check(rows[i].log, rows[i].expected, false);
+}
+
+static void times_before_lines(void **state)
+{
+    (void)state;
+    check("2026-11-21T15:24:42.123456789Z [0] a\n2026-11-21T15:24:42.200000000Z [0] seen before\n"
+          "2026-11-21T15:24:43.000000000+01:00 {}\n2026-11-21T15:24:43.000000000Z \nno time\n",
+          "42.123456789Z<0|a\n>43.000000000+01:00({})43.000000000Z()(no time)", true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_come_apart)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_come_apart),
+                                       cmocka_unit_test(times_before_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
