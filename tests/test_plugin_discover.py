@@ -71,6 +71,17 @@ def test_captured_machine(plugin, tmp_path, name):
         1 for nic in truth["nics"].values() if nic["ibdev"])
 
 
+def test_documentation(plugin, tmp_path):
+    """Every attribute that is published stands in the design note."""
+    note = (SOURCE / "docs/design/021-node-devices.md").read_text()
+    table = [line for line in note.splitlines() if line.startswith("| ") and "`" in line]
+    for name in FIXTURES:
+        for device in devices_of(found_on(plugin, make_tree(load(name), tmp_path / name))):
+            for key in (*device["attributes"], *device.get("capacity", ())):
+                domain, short = key.split("/")
+                assert any(f"`{key}`" in line or (f"`{domain}/" in line and f"`{short}`" in line) for line in table), key
+
+
 def test_table(plugin, tmp_path):
     out = plugin("discover", "--root", make_tree(load("a4-highgpu-8g"), tmp_path)).ok().out.splitlines()
     assert len(out) == 17

@@ -198,11 +198,14 @@ def test_many_devices(plugin):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{text}\n")
         (plugin.root / f"sys/class/net/rail{i}").symlink_to(f"../../../{folder}")
-    plugin.config.write_text("nics: {virtualPrefixes: [rail]}\n")
+    plugin.config.write_text("rescan: 1s\nnics: {virtualPrefixes: [rail]}\n")
     plugin.start().published(nics=158)
     sizes = [(len(each["spec"]["devices"]), each["spec"]["pool"]["resourceSliceCount"]) for each in plugin.slices(NIC)]
     assert sizes == [(128, 2), (30, 2)]
     assert len({each["spec"]["pool"]["generation"] for each in plugin.slices(NIC)}) == 1
+    for name, text in (("flags", "0x1003"), ("carrier", "0")):  # of devices with taints a slice takes half as many
+        (plugin.root / "sys/devices/virtual/net/rail7" / name).write_text(f"{text}\n")
+    plugin.wait("the slices are not split", lambda: [len(each["spec"]["devices"]) for each in plugin.slices(NIC)] == [64, 64, 30])
     plugin.daemon.kill()
     plugin.config.write_text("nics: {virtualPrefixes: [none]}\n")
     plugin.start().published()

@@ -146,7 +146,7 @@ static int start_write(struct publisher *p, struct drarun_error *err)
 {
     struct kube_client *client = p->options.client;
     struct kube_target target = {.resource = &p->resource};
-    static const struct kube_write again = {.manager = "drarun-plugin", .repeat = true};
+    static const struct kube_write again = {.repeat = true};
     const struct kube_delete same = {.uid = p->step.uid};
     switch (p->step.kind) {
     case POOL_CREATE:
