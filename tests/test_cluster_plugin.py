@@ -18,7 +18,7 @@ def plugins(cluster):
         plugin.wait(COUNT)
     yield made
     for plugin in made:
-        plugin.kill()
+        plugin.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -164,3 +164,34 @@ def test_plugin_killed(cluster, claimed, plugins):
     assert not any(each.get("started") for each in after.get()["status"].get("containerStatuses", ()))
     first.start().wait()
     assert after.ended() == "up\n"
+
+
+def test_kubelet_restarted(cluster, claimed, plugins):
+    """It deletes the node's slices, which come back; pods run on."""
+    pod = claimed("stays", "sleep 600", "n0", config=[{"interface": {"name": "net1"}}])
+    pod.wait_phase("Running")
+    node = cluster.node(0)
+    node.stop_kubelet()
+    node.start_kubelet()
+    node.wait_ready()
+    plugins[0].wait(COUNT)
+    after = claimed("comes", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}])
+    assert after.ended() == "up\n"
+    assert pod.get()["status"]["phase"] == "Running"
+    assert pod.get()["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_checkpoint_damaged(cluster, claimed, plugins):
+    """What the orders say is taken back, and nothing is given twice."""
+    first = plugins[0]
+    pod = claimed("damaged", "sleep 600", "n0", config=[{"interface": {"name": "net1"}}])
+    pod.wait_phase("Running")
+    first.kill()
+    path = first.state / NIC / f"{first.checkpoints()[0]}.json"
+    path.write_bytes(path.read_bytes()[:100])
+    first.start().wait()
+    assert str(path) in first.log()
+    claimed.end()
+    claimed.names.clear()
+    cluster.wait(lambda: first.log(), lambda: not first.checkpoints(), 30)
+    assert cluster.node(0).ok(["ls", "/run/drarun/orders"]) == ""

@@ -84,3 +84,10 @@ class Plugin:
     def kill(self):
         """SIGKILL."""
         self.node.kill_daemon(self.name)
+
+    def stop(self):
+        """SIGTERM; it ends, and no sanitizer has a word to say."""
+        self.node.ok(["pkill", "-TERM", "-x", self.name])
+        wait(lambda: f"{self.name} survives SIGTERM:\n{self.log()}",
+             lambda: self.node.run(["pgrep", "-x", self.name]).returncode, 20)
+        assert "ending on signal 15" in self.log() and "Sanitizer" not in self.log(), self.log()
