@@ -99,6 +99,13 @@ static void add_interfaces(const struct planning *p, struct buf *out)
     }
 }
 
+/* That of rank 0. */
+static const char *first_pod(const struct planning *p)
+{
+    const char *pod = p->plan->workers[p->in->rank_order ? p->in->rank_order[0] : 0].pod;
+    return pod ? pod : "localhost";
+}
+
 static void add_placeholder(const struct planning *p, const char *name, size_t length,
                             struct buf *out)
 {
@@ -110,9 +117,7 @@ static void add_placeholder(const struct planning *p, const char *name, size_t l
     else if (strcmp(key, "socketInterface") == 0)
         buf_printf(out, "%s%s", p->plan->profile->exact_interface ? "=" : "", interface_of(p));
     else if (strcmp(key, "masterAddr") == 0)
-        buf_add_str(out, in->master_addr           ? in->master_addr
-                         : p->plan->workers[0].pod ? p->plan->workers[0].pod
-                                                   : "localhost");
+        buf_add_str(out, in->master_addr ? in->master_addr : first_pod(p));
     else if (strcmp(key, "masterPort") == 0)
         buf_printf(out, "%u", in->master_port ? in->master_port : DEFAULT_PORT);
     else if (strcmp(key, "directory") == 0)
@@ -233,9 +238,9 @@ static void check_confirmation(struct planning *p)
 
 static bool same_clique(const struct planning *p)
 {
-    const char *first = plan_node_label(p, p->plan->workers[0].node, "nvidia.com/gpu.clique");
+    const char *first = p->plan->workers[0].clique;
     for (size_t w = 0; w < p->plan->worker_count; w++) {
-        const char *other = plan_node_label(p, p->plan->workers[w].node, "nvidia.com/gpu.clique");
+        const char *other = p->plan->workers[w].clique;
         if (!first || !other || strcmp(first, other) != 0)
             return false;
     }

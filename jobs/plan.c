@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/cliques.h"
 #include "jobs/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -128,6 +129,10 @@ static int read_workers(struct planning *p, struct drarun_error *err)
         const struct profile *profile = NULL;
         char fact[256] = "";
         int rc = plan_read_worker(p, w, err);
+        struct plan_worker *worker = &p->plan->workers[w];
+        worker->clique = p->in->workers[w].clique;
+        if (!worker->clique)
+            worker->clique = plan_node_label(p, worker->node, CLIQUES_LABEL);
         if (rc == 0)
             rc = plan_find_profile(p, w, fact, sizeof fact, &profile, err);
         if (rc == 0)
@@ -153,10 +158,10 @@ static void number_ranks(struct planning *p)
     for (size_t w = 0; w < plan->worker_count; w++)
         gpus &= plan->workers[w].gpu_count + plan->workers[w].plugin_gpus > 0;
     plan->per_pod = p->in->ranks == PLAN_RANKS_POD || !gpus;
-    for (size_t w = 0; w < plan->worker_count; w++) {
-        plan->workers[w].first_rank = plan->world_size;
-        plan->world_size +=
-            plan->per_pod ? 1 : (uint32_t)plan->workers[w].gpu_count + plan->workers[w].plugin_gpus;
+    for (size_t i = 0; i < plan->worker_count; i++) {
+        struct plan_worker *worker = &plan->workers[p->in->rank_order ? p->in->rank_order[i] : i];
+        worker->first_rank = plan->world_size;
+        plan->world_size += plan->per_pod ? 1 : (uint32_t)worker->gpu_count + worker->plugin_gpus;
     }
 }
 

@@ -33,6 +33,7 @@ struct plan_worker_input {
     const char *node;     /* NULL: the one its devices are on */
     const json_t *claims; /* array of ResourceClaims; NULL: none */
     const json_t *probe;  /* NULL: nothing was probed */
+    const char *clique;   /* of NVLink; NULL: as its node's labels say */
 };
 
 struct plan_input {
@@ -54,6 +55,7 @@ struct plan_input {
     const struct profiles *profiles;
     const struct plan_worker_input *workers;
     size_t worker_count;
+    const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
 };
 
 struct plan_var { /* borrowed or in the plan's pool */
@@ -90,6 +92,7 @@ struct plan_gpu {
 
 struct plan_worker {
     const char *pod, *node;
+    const char *clique; /* NULL: not known */
     struct probe probe;
     struct metadata metadata;
     struct plan_gpu *gpus; /* in PCI order */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/claims.h"
+#include "jobs/cliques.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -114,6 +115,20 @@ static int make_workers(const struct preview_input *in, struct preview *p, struc
     return 0;
 }
 
+/* In a compute domain, as the launcher does. */
+static int order_ranks(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    uint32_t count = in->spec->workers;
+    cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
+    if (!cliques)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        const json_t *labels = json_object_get(in->node_labels, p->workers[i].node);
+        cliques[i] = json_string_value(json_object_get(labels, CLIQUES_LABEL));
+    }
+    return in->spec->compute_domain ? cliques_order(cliques, count, &p->rank_order, err) : 0;
+}
+
 static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     const struct job_spec *spec = in->spec;
@@ -128,6 +143,10 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     input.profiles = in->profiles;
     input.workers = p->workers;
     input.worker_count = spec->workers;
+    rc = order_ranks(in, p, err);
+    if (rc < 0)
+        return rc;
+    input.rank_order = p->rank_order;
     rc = plan_build(&input, &p->plan, err);
     p->planned = rc == 0;
     return rc;
@@ -156,6 +175,7 @@ void preview_done(struct preview *preview)
     json_decref(preview->claim);
     json_decref(preview->claims);
     free(preview->workers);
+    free(preview->rank_order);
     strlist_done(&preview->pods);
     *preview = (struct preview){0};
 }

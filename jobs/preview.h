@@ -32,6 +32,7 @@ struct preview {
     struct plan plan;
     json_t *claims; /* as they would be allocated: the plan borrows from them */
     struct plan_worker_input *workers;
+    uint32_t *rank_order; /* of the plan; NULL: by number */
     struct strlist pods;
 };
 

@@ -151,12 +151,13 @@ static const char *const place_names[] = {
     "ROLE_NAME", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE",
 };
 
-/* A worker without ranks is no node: torchrun would wait for it. */
+/* In the order of their ranks, as torchrun numbers these. A worker without ranks is no node:
+ * torchrun would wait for it. worker: map->workers counts all. */
 static uint32_t nodes_below(const struct rankmap *map, uint32_t worker)
 {
     uint32_t nodes = 0;
-    for (uint32_t w = 0; w < worker; w++)
-        nodes += map->local_sizes[w] > 0;
+    for (size_t b = 0; b < map->block_count && map->blocks[b].worker != worker; b++)
+        nodes += map->local_firsts[b] == 0;
     return nodes;
 }
 

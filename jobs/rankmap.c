@@ -111,14 +111,15 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 
 /* One block at most for each program and each worker: the blocks end where either does. */
 static void fill_blocks(struct rankmap *map, const uint32_t *counts, uint32_t total,
-                        uint32_t per_worker)
+                        uint32_t per_worker, const uint32_t *order)
 {
     uint32_t worker = 0, app = 0, first = 0;
     uint32_t room = share(total, map->workers, per_worker, 0, total);
     uint32_t wanted = counts[0];
     for (;;) {
         uint32_t count = min_u32(room, wanted);
-        map->blocks[map->block_count++] = (struct rank_block){first, count, worker, app};
+        map->blocks[map->block_count++] =
+            (struct rank_block){first, count, order ? order[worker] : worker, app};
         first += count;
         room -= count;
         wanted -= count;
@@ -136,6 +137,13 @@ static void fill_blocks(struct rankmap *map, const uint32_t *counts, uint32_t to
 int rankmap_build(const uint32_t *counts, size_t apps, uint32_t workers, uint32_t per_worker,
                   struct rankmap *ret_map, struct drarun_error *err)
 {
+    return rankmap_build_ordered(counts, apps, workers, per_worker, NULL, ret_map, err);
+}
+
+int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
+                          uint32_t per_worker, const uint32_t *order, struct rankmap *ret_map,
+                          struct drarun_error *err)
+{
     uint32_t total = 0;
     int rc = check_workers(workers, err);
     if (rc == 0)
@@ -151,7 +159,7 @@ int rankmap_build(const uint32_t *counts, size_t apps, uint32_t workers, uint32_
     map.blocks = calloc(apps + min_u32(workers, total), sizeof *map.blocks);
     if (!map.blocks)
         return error_set(err, ENOMEM, "rank map: out of memory");
-    fill_blocks(&map, counts, total, per_worker);
+    fill_blocks(&map, counts, total, per_worker, order);
     rc = index_blocks(&map, err);
     if (rc < 0)
         return rc;

@@ -53,6 +53,11 @@ struct rank_place {
 int rankmap_build(const uint32_t *counts, size_t apps, uint32_t workers, uint32_t per_worker,
                   struct rankmap *ret_map, struct drarun_error *err);
 
+/* The same with the workers in the order of their ranks; NULL: by number. */
+int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
+                          uint32_t per_worker, const uint32_t *order, struct rankmap *ret_map,
+                          struct drarun_error *err);
+
 /* From blocks that came over the wire: checks order, holes, ranges and limits (-EPROTO), and that
  * programs are numbered from 0 in the order of their ranks. Copies. */
 int rankmap_from_blocks(const struct rank_block *blocks, size_t count, uint32_t workers,

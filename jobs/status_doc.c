@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/cliques.h"
 #include "jobs/status_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -75,13 +76,28 @@ static json_t *waiting_or_null(const struct waiting *waiting)
     return waiting && waiting->count > 0 ? waiting_json(waiting) : json_null();
 }
 
+static json_t *order_or_null(const struct status_input *in)
+{
+    json_t *order = in->rank_order ? json_array() : json_null();
+    for (uint32_t i = 0; in->rank_order && i < in->count; i++)
+        json_array_append_new(order, json_integer(in->rank_order[i]));
+    return order;
+}
+
+static json_t *cliques_or_null(const struct status_input *in)
+{
+    return in->cliques && in->count > 0
+               ? cliques_json(in->cliques, in->rank_order, in->count, in->ranks / in->count)
+               : json_null();
+}
+
 static json_t *document(const struct status_input *in, enum status_detail detail)
 {
     const struct gang *gang = in->gang;
     json_t *exit = json_object_get(in->report, "status");
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
@@ -91,7 +107,8 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         "launcher", launcher_json(&in->launcher), "workers", workers_json(in, detail), "timings",
         timings_json(gang, in->now_ms), "waiting", waiting_or_null(in->waiting), "report",
         value_or_null(in->report), "result", text_or_null(in->result), "exit",
-        in->result && exit ? json_deep_copy(exit) : json_null(), "gang", gang_save(gang));
+        in->result && exit ? json_deep_copy(exit) : json_null(), "gang", gang_save(gang), "cliques",
+        cliques_or_null(in), "rankOrder", order_or_null(in));
 }
 
 /* A line has so many bytes at least: no time is spent on what cannot fit. */
@@ -137,6 +154,7 @@ static const struct {
     {"launcher", JSON_OBJECT},   {"workers", JSON_OBJECT},   {"timings", JSON_OBJECT},
     {"waiting", JSON_OBJECT},    {"report", JSON_OBJECT},    {"result", JSON_STRING},
     {"exit", JSON_INTEGER},      {"gang", JSON_OBJECT},      {"history", JSON_ARRAY},
+    {"cliques", JSON_ARRAY},     {"rankOrder", JSON_ARRAY},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)

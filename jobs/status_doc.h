@@ -33,7 +33,9 @@ struct status_input {
     const struct pod_state *workers; /* count of them; NULL: none known */
     uint32_t count;
     uint32_t ranks;
-    const char *const *devices;    /* by worker, "8 GPUs, 8 NICs"; NULL: from the claims' counts */
+    const char *const *cliques; /* of NVLink, by worker, once ranks are placed; NULL: not known */
+    const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
+    const char *const *devices; /* by worker, "8 GPUs, 8 NICs"; NULL: from the claims' counts */
     const struct waiting *waiting; /* NULL or without reasons: it does not wait */
     const json_t *report;          /* cause_json once the ranks have ended or it failed, or NULL */
     const char *result;            /* "succeeded", "failed", "cancelled"; NULL: not ended */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/cliques.h"
 #include "jobs/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
@@ -186,6 +187,15 @@ static void add_workers(const json_t *doc, int64_t now_ms, struct buf *out)
         buf_printf(out, "  (%s)\n", text_at(workers, "dropped"));
 }
 
+static void add_cliques(const json_t *doc, struct buf *out)
+{
+    const json_t *cliques = json_object_get(doc, "cliques");
+    if (json_array_size(cliques) == 0)
+        return;
+    cliques_line(cliques, out);
+    buf_add_str(out, "\n");
+}
+
 static void add_timings(const json_t *doc, struct buf *out)
 {
     const char *phase;
@@ -233,6 +243,7 @@ void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
         add_counts(json_object_get(doc, "workers"), out);
     add_waiting(doc, now_ms, out);
     add_workers(doc, now_ms, out);
+    add_cliques(doc, out);
     add_timings(doc, out);
     add_history(doc, out);
 }

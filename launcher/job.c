@@ -431,8 +431,8 @@ static int map_programs(struct job *job, struct drarun_error *err)
     uint32_t each = request->per_worker > 0 ? request->per_worker : 1;
     for (size_t i = 0; i < request->program_count; i++)
         counts[i] = request->programs[i].ranks ? request->programs[i].ranks : job->count * each;
-    return rankmap_build(counts, request->program_count, job->count, request->per_worker, &job->map,
-                         err);
+    return rankmap_build_ordered(counts, request->program_count, job->count, request->per_worker,
+                                 request->pods ? request->pods->rank_order : NULL, &job->map, err);
 }
 
 static int map_ranks(struct job *job, struct drarun_error *err)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/claims.h"
+#include "jobs/cliques.h"
 #include "lib/base/cleanup.h"
 
 /* ---- columns ---- */
@@ -164,6 +165,29 @@ static void add_rank(struct table *table, const struct plan_worker *worker, size
     buf_done(&paths);
 }
 
+/* In a compute domain: who has NVLink to whom. A new reference; NULL: nobody. */
+static json_t *cliques_of(const struct preview *p)
+{
+    const struct plan *plan = &p->plan;
+    uint32_t count = (uint32_t)plan->worker_count;
+    cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
+    for (uint32_t w = 0; cliques && w < count; w++)
+        cliques[w] = plan->workers[w].channel ? plan->workers[w].clique : NULL;
+    CLEANUP(json_decrefp)
+    json_t *list =
+        cliques ? cliques_json(cliques, p->rank_order, count, plan->world_size / count) : NULL;
+    return json_array_size(list) > 0 ? TAKE_PTR(list) : NULL;
+}
+
+static void add_cliques(const struct preview *p, struct buf *out)
+{
+    CLEANUP(json_decrefp) json_t *list = cliques_of(p);
+    if (!list)
+        return;
+    cliques_line(list, out);
+    buf_add_str(out, "\n");
+}
+
 static void ranks(const struct plan *plan, struct buf *out)
 {
     static const char *const titles[] = {"RANK", "WORKER", "GPU", "PCI", "NUMA",
@@ -273,14 +297,16 @@ static void warning_lines(const struct plan *plan, struct buf *out)
     }
 }
 
-static void plan_lines(const struct plan *plan, bool explain, struct buf *out)
+static void plan_lines(const struct preview *preview, bool explain, struct buf *out)
 {
+    const struct plan *plan = &preview->plan;
     if (plan->refusal.code) {
         buf_printf(out, "\nRefused, %s: %s\n", warning_name(plan->refusal.code),
                    plan->refusal.detail ? plan->refusal.detail : "");
         return;
     }
     ranks(plan, out);
+    add_cliques(preview, out);
     nics(plan, out);
     scores(plan, out);
     if (plan->profile)
@@ -309,7 +335,7 @@ void preview_text(const struct preview_input *input, const struct preview *previ
     if (preview->prediction.shortage)
         buf_printf(out, "\nNo room: %s\n", preview->prediction.shortage);
     else if (preview->planned)
-        plan_lines(&preview->plan, explain, out);
+        plan_lines(preview, explain, out);
     if (preview->advice)
         buf_printf(out, "\nAdvice: %s.\n", preview->advice);
 }
@@ -353,5 +379,8 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
         json_object_set_new(json, "advice", json_string(preview->advice));
     if (preview->planned)
         json_object_set_new(json, "plan", plan_to_json(&preview->plan, explain));
+    json_t *cliques = preview->planned ? cliques_of(preview) : NULL;
+    if (cliques)
+        json_object_set_new(json, "cliques", cliques);
     return json;
 }

@@ -42,7 +42,8 @@ struct request_pods {
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;
-    const char *const *claims; /* their names; NULL: none, or not known */
+    const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
+    const char *const *claims;  /* their names; NULL: none, or not known */
     int64_t total_ms; /* spec.timeouts.total, of which job_request.timeout_ms is the rest */
     int64_t grace_ms; /* that ranks have when the cluster takes one of the pods away */
     /* Every agent has said hello: what they hold is judged, and the environment is made of it

@@ -6,9 +6,12 @@ import json
 import pytest
 
 from support.build import SOURCE
-from support.cluster.machines import Machines, RDMA, claimed
+from support.cluster.machines import Machines, RDMA, claimed, value_of
+from support.cluster_jobs import Running
+from test_cluster_examples import spec_of
 
 CHANNEL = "compute-domain-default-channel.nvidia.com"
+SHARED = "shared-channel"
 CLIQUE = "nvidia.com/gpu.clique"
 
 
@@ -20,7 +23,10 @@ def domains(cluster):
         {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CHANNEL}, "spec": {"selectors": [
             {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
                                    "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
-                                   "device.attributes['compute-domain.nvidia.com'].id == 0"}}]}})
+                                   "device.attributes['compute-domain.nvidia.com'].id == 0"}}]}},
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": SHARED}, "spec": {"selectors": [
+            {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
+                                   "device.attributes['compute-domain.nvidia.com'].type == 'channel'"}}]}})
     made = Machines(cluster, "oke-gb200-v3-4")
     for node in cluster.nodes:
         cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1")
@@ -34,7 +40,7 @@ def domains_of(cluster, namespace):
     return answer["items"] if status == 200 else None
 
 
-def play_controller(jobs):
+def play_controller(jobs, channel=CHANNEL):
     """What NVIDIA's controller makes of a ComputeDomain."""
     found = jobs.cluster.wait("no ComputeDomain", lambda: domains_of(jobs.cluster, jobs.namespace.name), 30)
     assert [each["metadata"]["name"] for each in found] == ["job-domain"]
@@ -44,7 +50,7 @@ def play_controller(jobs):
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {
             "name": found[0]["spec"]["channel"]["resourceClaimTemplate"]["name"], "namespace": jobs.namespace.name,
             "ownerReferences": [owner]},
-        "spec": {"spec": {"devices": {"requests": [{"name": "channel", "exactly": {"deviceClassName": CHANNEL}}]}}}})
+        "spec": {"spec": {"devices": {"requests": [{"name": "channel", "exactly": {"deviceClassName": channel}}]}}}})
     return found[0]
 
 
@@ -64,3 +70,73 @@ def test_ranks_get_channels_of_one_domain(domains, jobs, mode):
     # the garbage collector hears of a new kind within half a minute, for which nobody waits here
     jobs.cluster.kubectl("delete", "computedomains,resourceclaimtemplates", "-n", jobs.namespace.name, "--all")
     assert sorted(result.out.splitlines()) == [f"{rank} MNNVL={value} channel0" for rank in range(2)]
+
+
+def test_example(domains, jobs, source):
+    """examples/jobs/compute-domain.yaml, with as many workers as there are nodes."""
+    spec = spec_of(source, "compute-domain", 2)
+    job = Running(jobs, "--here", **{**spec, "command": ["sh", "-c", "echo $RANK $WORLD_SIZE $NCCL_MNNVL_ENABLE "
+                                                         "$(ls /dev/nvidia-caps-imex-channels)"]})
+    jobs.cluster.wait("no ComputeDomain", lambda: domains_of(jobs.cluster, jobs.namespace.name), 30)
+    play_controller(jobs)
+    result = job.ended().ok()
+    assert sorted(result.out.splitlines()) == sorted(f"{rank} 8 1 channel0" for rank in range(8)), result
+    jobs.cluster.kubectl("delete", "computedomains,resourceclaimtemplates", "-n", jobs.namespace.name, "--all")
+
+
+def more_channels(machine):
+    """NVIDIA's driver publishes one a node: with four, which no node has, two nodes do for what takes four."""
+    for piece in machine["resourceSlices"]:
+        for device in [each for each in piece["spec"]["devices"] if value_of(each, "type") == "channel"]:
+            for number in (1, 2, 3):
+                made = json.loads(json.dumps(device))
+                made["name"] = f"{device['name'].rsplit('-', 1)[0]}-{number}"
+                next(value for name, value in made["attributes"].items() if name.split("/")[-1] == "id")["int"] = number
+                piece["spec"]["devices"].append(made)
+
+
+@pytest.fixture
+def two_cliques(domains):
+    """The nodes are of two cliques, and take several workers each."""
+    domains.become(slices=more_channels)
+    for node in domains.cluster.nodes:
+        domains.cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.{node.index + 1}", "--overwrite")
+    yield domains
+    for node in domains.cluster.nodes:
+        domains.cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1", "--overwrite")
+    domains.become()
+
+
+def tell_cliques(jobs):
+    """As NVIDIA's controller does, for a launcher that may not read Nodes."""
+    nodes = [{"name": node.name, "ipAddress": "10.0.0.1", "index": 0, "status": "Ready", "cliqueID": f"one.{node.index + 1}"}
+             for node in jobs.cluster.nodes]
+    jobs.cluster.kubectl("patch", "-n", jobs.namespace.name, "computedomain/job-domain", "--subresource=status",
+                         "--type=merge", "-p", json.dumps({"status": {"status": "Ready", "nodes": nodes}}))
+
+
+@pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+def test_ranks_of_a_clique_follow_one_another(two_cliques, jobs, mode):
+    spread = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+               "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}]
+    job = Running(jobs, *mode, workers=6, ranksPerWorker=2, computeDomain={}, devices={
+        "gpus": {"count": 1, "class": "gpu.nvidia.com"}}, network="any", template={"spec": {
+            "topologySpreadConstraints": spread, "terminationGracePeriodSeconds": 2, "containers": [{
+                "name": "worker", "image": "localhost/busybox:1", "command": [
+                    "sh", "-c", "echo up $RANK $(hostname) $GROUP_RANK; exec sleep 1000"]}]}})
+    jobs.cluster.wait("no ComputeDomain", lambda: domains_of(jobs.cluster, jobs.namespace.name), 30)
+    tell_cliques(jobs)
+    play_controller(jobs, SHARED)
+    job.wait_running().wait_lines(12)
+    status = jobs.status()
+    nodes = {each["pod"]: each["node"] for each in status["workers"]["lines"]}
+    said = sorted((int(rank), pod, int(group)) for _, rank, pod, group in (line.split() for line in job.lines if "up" in line))
+    places = [nodes[pod] for _, pod, _ in said]
+    assert len(places) == 12 and places == sorted(places, key=places.index), (said, nodes)
+    assert [group for _, _, group in said] == [rank // 2 for rank in range(12)]
+    assert [each["ranks"] for each in status["cliques"]] == ["0-5", "6-11"], status["cliques"]
+    assert "NVLink: one." in jobs.verb("status", "job").ok().out
+    assert jobs.verb("exec", "job", "5", "--", "hostname").ok().out.split() == [said[5][1]]
+    job.job.signal(2)
+    assert job.ended().rc == 130
+    jobs.cluster.kubectl("delete", "computedomains,resourceclaimtemplates", "-n", jobs.namespace.name, "--all")

@@ -93,6 +93,6 @@ def test_queued_example(machines, jobs, source):
 
 
 def test_every_example_is_here(source):
-    """Those of computeDomain need a controller."""
+    """That of computeDomain needs a controller and other machines: test_cluster_domain.py."""
     files = {path.stem for path in (source / "examples/jobs").glob("*.yaml")}
     assert files == {*ROWS, "queued-torchrun", "compute-domain"}

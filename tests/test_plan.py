@@ -224,7 +224,8 @@ def test_a_thousand_nodes(drarun, machine, spec):
     ("renamed-interface", "a3-ultragpu-8g", 1, ["1 NIC of class dranet", "worker 1  node-0",
                                                 "1 GPUs by the device plugin, 1 NICs: paired in the pod"]),
     ("ray-all-nic", "a4-highgpu-8g", 2, ["all NICs of class dranet", "worker 1  node-1", "paired in the pod"]),
-    ("compute-domain", "a4x-highgpu-4g", 4, ["NCCL_MNNVL_ENABLE=1", "4 GPUs, 4 NICs: 4 P2C; 200 GB/s of 200"]),
+    ("compute-domain", "a4x-highgpu-4g", 4, ["NCCL_MNNVL_ENABLE=1", ": workers 0-3, ranks 0-15\n",
+                                             "4 GPUs, 4 NICs: 4 P2C; 200 GB/s of 200"]),
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_examples(drarun, machine, source, name, where, nodes, shows):
     """Each scenario on the machine that it is for."""

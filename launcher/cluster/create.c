@@ -79,23 +79,6 @@ struct item {
 
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
 
-/* Kinds that not every cluster serves. */
-static const struct kube_resource *find_optional(const char *kind)
-{
-    static const struct kube_resource compute_domains = {
-        .group = "resource.nvidia.com",
-        .version = "v1beta1",
-        .plural = "computedomains",
-        .kind = "ComputeDomain",
-        .namespaced = true,
-    };
-    static const struct kube_resource *const all[] = {&compute_domains, &kube_pod_groups};
-    for (size_t i = 0; kind && i < ARRAY_LEN(all); i++)
-        if (strcmp(kind, all[i]->kind) == 0)
-            return all[i];
-    return NULL;
-}
-
 /* The version that this cluster serves; NULL: there is one alone. */
 static const char *version_served(const struct cluster *cluster, const char *kind)
 {
@@ -109,8 +92,8 @@ static int describe(struct item *item, json_t *manifest, struct drarun_error *er
     const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
     const char *kind = json_string_value(json_object_get(manifest, "kind"));
     const struct kube_resource *found = kube_resource_find(version, kind);
-    if (!found)
-        found = find_optional(kind);
+    if (!found && kind && strcmp(kind, kube_pod_groups.kind) == 0)
+        found = &kube_pod_groups;
     if (!found)
         return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
     const char *served = version_served(item->batch->cluster, kind);

@@ -183,6 +183,27 @@ static int pod_of_worker(struct cluster *cluster, const char *job, uint32_t work
                       "the pod of worker %" PRIu32 " of %s does not run", worker, job);
 }
 
+/* As the launcher has told it; NULL: by number, or it is no order. */
+static uint32_t *read_order(const json_t *doc, uint32_t workers)
+{
+    const json_t *told = json_object_get(doc, "rankOrder");
+    cleanup_free uint32_t *order = calloc(workers + 1u, sizeof *order);
+    cleanup_free bool *seen = calloc(workers + 1u, sizeof *seen);
+    size_t i;
+    json_t *worker;
+    if (!order || !seen || json_array_size(told) != workers)
+        return NULL;
+    json_array_foreach((json_t *)told, i, worker)
+    {
+        json_int_t index = json_integer_value(worker);
+        if (index < 0 || index >= workers || seen[index])
+            return NULL;
+        seen[index] = true;
+        order[i] = (uint32_t)index;
+    }
+    return TAKE_PTR(order);
+}
+
 static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, json_t **ret_pod,
                     struct drarun_error *err)
 {
@@ -202,7 +223,8 @@ static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, js
     if (exec->rank >= count)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s has ranks 0 to %" PRIu32, exec->job,
                           count - 1);
-    rc = rankmap_build(&count, 1, workers, 0, &ranks, err);
+    cleanup_free uint32_t *order = read_order(doc, workers);
+    rc = rankmap_build_ordered(&count, 1, workers, 0, order, &ranks, err);
     if (rc < 0)
         return rc;
     uint32_t worker = rankmap_worker(&ranks, exec->rank);

@@ -267,6 +267,9 @@ static void take_status(const json_t *map, void *arg)
         json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
     if (!text || !is_of_job(f, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
         return;
+    json_t *cause = json_object_get(f->doc, "cause"); /* the log may be ahead of the document */
+    if (cause && !json_object_get(doc, "cause"))
+        json_object_set(doc, "cause", cause);
     json_decref(f->doc);
     f->doc = doc;
     if (status_doc_exit(doc) >= 0)

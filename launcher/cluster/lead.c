@@ -368,6 +368,9 @@ static void done(struct lead *lead)
     facts_free(lead->facts);
     forecast_free(lead->forecast);
     json_decref(lead->all_claims);
+    json_decref(lead->domain);
+    free(lead->cliques);
+    free(lead->rank_order);
     json_decref(lead->report);
     json_decref(lead->doc);
     strlist_done(&lead->avoid);

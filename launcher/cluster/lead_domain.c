@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/cliques.h"
+#include "jobs/k8s_name.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 /* The worker whose pod the claim is reserved for; -1: none of ours. */
 static int64_t worker_of(const struct lead *lead, const struct pod_state *workers,
@@ -73,4 +78,57 @@ int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *er
             return error_set(err, ENOMEM, "out of memory");
     }
     return 0;
+}
+
+/* ---- cliques ---- */
+
+/* NVIDIA's controller tells the cliques of the nodes that its domain has, to whom Nodes are not
+ * shown too. */
+static void read_domain(struct lead *lead)
+{
+    char name[K8S_LABEL_MAX + 8];
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_compute_domains, .namespace_ = lead->options->namespace, .name = name};
+    snprintf(name, sizeof name, "%s-domain", lead->spec->name);
+    json_decref(TAKE_PTR(lead->domain));
+    if (cluster_get(lead->cluster, &target, &lead->domain, &err) < 0)
+        log_note("NVLink cliques are not known, ranks are in the order of workers: %s", err.text);
+}
+
+static const char *clique_told(const json_t *domain, const char *node)
+{
+    size_t i;
+    json_t *told;
+    const json_t *nodes = json_object_get(json_object_get(domain, "status"), "nodes");
+    json_array_foreach((json_t *)nodes, i, told)
+    {
+        const char *name = json_string_value(json_object_get(told, "name"));
+        const char *clique = json_string_value(json_object_get(told, "cliqueID"));
+        if (name && node && strcmp(name, node) == 0)
+            return clique && clique[0] ? clique : NULL;
+    }
+    return NULL;
+}
+
+int lead_order_ranks(struct lead *lead, struct drarun_error *err)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    const json_t *labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
+    uint32_t count = lead->spec->workers;
+    free(TAKE_PTR(lead->cliques));
+    free(TAKE_PTR(lead->rank_order));
+    if (!lead->spec->compute_domain)
+        return 0;
+    lead->cliques = calloc(count, sizeof *lead->cliques);
+    if (!lead->cliques)
+        return error_set(err, ENOMEM, "out of memory");
+    if (!labels)
+        read_domain(lead);
+    for (uint32_t i = 0; i < count; i++) {
+        const json_t *own = workers[i].node ? json_object_get(labels, workers[i].node) : NULL;
+        lead->cliques[i] = labels ? json_string_value(json_object_get(own, CLIQUES_LABEL))
+                                  : clique_told(lead->domain, workers[i].node);
+    }
+    return cliques_order(lead->cliques, count, &lead->rank_order, err);
 }

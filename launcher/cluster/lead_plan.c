@@ -54,6 +54,7 @@ static int collect(struct lead *lead, const struct job *job, struct planning *p,
             .node = states[i].node,
             .claims = json_array_size(claims) > 0 ? claims : NULL,
             .probe = json_object_get(job_inspection(job, i), "probe"),
+            .clique = lead->cliques ? lead->cliques[i] : NULL,
         };
         p->inspected[i] = (struct preflight_worker){
             .pod = states[i].name, .node = states[i].node, .inspection = job_inspection(job, i)};
@@ -82,6 +83,7 @@ static int build(struct lead *lead, struct planning *p, struct drarun_error *err
     input.node_labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
     input.profiles = &p->profiles;
     input.workers = p->workers;
+    input.rank_order = lead->rank_order;
     input.worker_count = lead->spec->workers;
     if (input.slices_unknown)
         say_unknown(lead);

@@ -66,6 +66,9 @@ struct lead {
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
+    json_t *domain;             /* the ComputeDomain, where it is asked for cliques; or NULL */
+    const char **cliques;       /* of NVLink, by worker; NULL: no compute domain, or not known */
+    uint32_t *rank_order;       /* by them; NULL: by number */
     json_t *all_claims;         /* of the namespace; NULL: the job has no compute domain */
     json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
     unsigned events;            /* written so far: part of their names */
@@ -154,6 +157,9 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
 /* Once the workers are up: reads the claims of their channels in a compute domain. NVIDIA's
  * controller makes them, without a label of ours. Runs the loop. */
 int lead_read_channels(struct lead *lead, struct drarun_error *err);
+/* Which ranks go to whom: lead->cliques and rank_order, by the nodes of this attempt. What cannot
+ * be read leaves the ranks by number. Runs the loop. */
+int lead_order_ranks(struct lead *lead, struct drarun_error *err);
 /* claims: by worker an array of its claims, to which that of its channel is added. */
 int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err);
 

@@ -141,6 +141,9 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         return rc;
     if (lead->facts)
         facts_wait(lead->facts);
+    rc = lead_order_ranks(lead, err);
+    if (rc < 0)
+        return rc;
     const struct ranks_facts facts = {
         .spec = lead->spec,
         .workers = board_workers(lead->board, lead->render.attempt),
@@ -152,6 +155,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .key = &lead->key,
         .uid = lead->owner_uid,
         .attempt = lead->render.attempt,
+        .rank_order = lead->rank_order,
         .generation = lease_generation(lead->lease),
         .prepare = on_prepare,
         .started = on_started,

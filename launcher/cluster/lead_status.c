@@ -76,6 +76,8 @@ json_t *lead_document(struct lead *lead, const char *result)
         .workers = board_workers(lead->board, lead->render.attempt),
         .count = lead->spec->workers,
         .ranks = lead->ranks,
+        .cliques = lead->ranks ? lead->cliques : NULL,
+        .rank_order = lead->rank_order,
         .waiting = waits ? &waiting : NULL,
         .report = lead->report,
         .result = result,

@@ -33,6 +33,8 @@ RESOURCE(kube_resource_claim_templates, "resource.k8s.io", "v1", "resourceclaimt
 RESOURCE(kube_resource_slices, "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false);
 /* the version is the newest that a cluster serves */
 RESOURCE(kube_pod_groups, "scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true);
+RESOURCE(kube_compute_domains, "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain",
+         true);
 RESOURCE(kube_device_classes, "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false);
 
 const struct kube_resource *kube_resource_find(const char *api_version, const char *kind)
@@ -52,7 +54,8 @@ const struct kube_resource *kube_resource_find(const char *api_version, const ch
                                                       &kube_resource_claims,
                                                       &kube_resource_claim_templates,
                                                       &kube_resource_slices,
-                                                      &kube_device_classes};
+                                                      &kube_device_classes,
+                                                      &kube_compute_domains};
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         char version[128];
         snprintf(version, sizeof version, "%s%s%s", all[i]->group, *all[i]->group ? "/" : "",
