@@ -74,6 +74,7 @@ static int with_host(struct discovery *d, struct topo_host *host)
         .root = d->root,
         .addresses_here = d->addresses,
         .host = host,
+        .virtual_prefixes = &d->source->config->virtual_prefixes,
         .uplinks = &d->source->config->uplinks,
         .addresses = d->source->addresses,
     };

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/root.h"
+#include "plugin/discover/config.h"
 #include <fcntl.h>
 
 #define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
@@ -185,6 +186,12 @@ static int add_uplinks(const struct host_use_source *source, struct host_use *us
     return rc;
 }
 
+/* A node has an interface for each pod, of which none is ever offered. */
+static bool matters(const struct host_use_source *source, const struct topo_netdev *net)
+{
+    return net->pci != TOPO_NONE || config_has_prefix(source->virtual_prefixes, net->name);
+}
+
 int host_use_read(const struct host_use_source *source, struct host_use *ret_use,
                   struct drarun_error *err)
 {
@@ -194,7 +201,8 @@ int host_use_read(const struct host_use_source *source, struct host_use *ret_use
     for (size_t i = 0; rc == 0 && i < use.names.count; i++) /* it grows */
         add_below(source, &use, use.names.items[i]);
     for (size_t i = 0; rc == 0 && i < source->host->netdev_count; i++)
-        add_if_covered(source, &use, source->host->netdevs[i].name);
+        if (matters(source, &source->host->netdevs[i]))
+            add_if_covered(source, &use, source->host->netdevs[i].name);
     if (rc == 0 && (use.names.failed || use.reasons.failed))
         rc = error_set(err, ENOMEM, "interfaces in use: out of memory");
     if (rc < 0)

@@ -20,6 +20,7 @@ struct host_use_source { /* borrowed */
     int root;            /* opened */
     const struct ifaddrs *addresses_here; /* of this machine; NULL: of a tree nothing is known */
     const struct topo_host *host;
+    const struct strlist *virtual_prefixes; /* other interfaces without hardware are not looked at */
     const struct strlist *uplinks;   /* instead of the default route's, when one of them exists */
     const char *const *addresses;    /* of the node, NULL-terminated, or NULL */
 };

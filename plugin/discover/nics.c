@@ -43,12 +43,42 @@ static void collect_netdevs(struct discovery *d, struct function *function)
     }
 }
 
-static const struct topo_rdma *rdma_of(const struct topo_host *host, size_t pci)
+static bool has_gid_of(const struct topo_rdma *rdma, const char *netdev)
 {
-    for (size_t i = 0; i < host->rdma_count; i++)
-        if (host->rdmas[i].pci == pci)
-            return &host->rdmas[i];
+    for (size_t p = 0; p < rdma->port_count; p++)
+        for (size_t g = 0; g < rdma->ports[p].gid_count; g++)
+            if (strcmp(rdma->ports[p].gids[g].netdev, netdev) == 0)
+                return true;
+    return false;
+}
+
+/* Software RDMA (rxe, siw) has no function; it names the interface below it. */
+static const struct topo_rdma *software_rdma_on(struct discovery *d, const char *netdev)
+{
+    char path[160], parent[TOPO_NAME_MAX];
+    for (size_t i = 0; i < d->host->rdma_count; i++) {
+        const struct topo_rdma *rdma = &d->host->rdmas[i];
+        if (rdma->pci != TOPO_NONE)
+            continue;
+        snprintf(path, sizeof path, "sys/class/infiniband/%s/parent", rdma->name);
+        bool named = root_read(d->root, path, parent, sizeof parent) > 0;
+        if (named ? strcmp(parent, netdev) == 0 : has_gid_of(rdma, netdev))
+            return rdma;
+    }
     return NULL;
+}
+
+static const struct topo_rdma *rdma_of(struct discovery *d, const struct function *function)
+{
+    const struct topo_host *host = d->host;
+    const struct topo_rdma *found = NULL;
+    for (size_t i = 0; i < host->rdma_count && !found; i++)
+        if (host->rdmas[i].pci == function->pci)
+            found = &host->rdmas[i];
+    for (size_t i = 0; i < PORTS_MAX && !found; i++)
+        if (function->netdevs[i])
+            found = software_rdma_on(d, function->netdevs[i]->name);
+    return found;
 }
 
 static bool is_network(const struct topo_pci *pci)
@@ -97,8 +127,9 @@ static bool has_any(const struct function *function)
 static int add_function(struct discovery *d, size_t pci)
 {
     char driver[32], name[PCI_ADDR_TEXT];
-    struct function function = {.pci = pci, .rdma = rdma_of(d->host, pci)};
+    struct function function = {.pci = pci};
     collect_netdevs(d, &function);
+    function.rdma = rdma_of(d, &function);
     if (!is_network(&d->host->pci[pci]) && !has_any(&function))
         return 0;
     pci_driver_read(d, pci, driver, sizeof driver);
@@ -148,21 +179,10 @@ static void encoded_name(const char *name, char *text, size_t size)
     text[used] = '\0';
 }
 
-/* Software RDMA on an interface says so in its GIDs. */
-static const struct topo_rdma *rdma_on(const struct topo_host *host, const char *netdev)
-{
-    for (size_t i = 0; i < host->rdma_count; i++)
-        for (size_t p = 0; host->rdmas[i].pci == TOPO_NONE && p < host->rdmas[i].port_count; p++)
-            for (size_t g = 0; g < host->rdmas[i].ports[p].gid_count; g++)
-                if (strcmp(host->rdmas[i].ports[p].gids[g].netdev, netdev) == 0)
-                    return &host->rdmas[i];
-    return NULL;
-}
-
 static int add_virtual(struct discovery *d, const struct topo_netdev *net)
 {
     const char *used = host_use_of(d->use, net->name);
-    const struct topo_rdma *rdma = rdma_on(d->host, net->name);
+    const struct topo_rdma *rdma = software_rdma_on(d, net->name);
     if (!config_has_prefix(&d->source->config->virtual_prefixes, net->name))
         return 0;
     if (used) {

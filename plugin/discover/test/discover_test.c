@@ -373,6 +373,33 @@ static void test_virtual(void **state)
     node_devices_done(&devices);
 }
 
+/* rdma_rxe on a NIC and on a veth: no function of their own, but the name of the interface below. */
+static void test_software_rdma(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    function(&tree, NIC, "0x020000\n", "e1000e");
+    netdev(&tree, NIC, "eth1", "7\n");
+    netdev(&tree, NULL, "rail0", "3\n");
+    tree_file(&tree, "sys/class/infiniband/rxe0/parent", "eth1\n");
+    tree_file(&tree, "sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet\n");
+    tree_file(&tree, "sys/class/infiniband/rxe1/parent", "rail0\n");
+    tree_file(&tree, "sys/class/infiniband/rxe1/ports/1/state", "4: ACTIVE\n");
+    tree_file(&tree, "sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n");
+    tree_file(&tree, "sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
+    tree_file(&tree, "sys/class/infiniband_verbs/uverbs1/ibdev", "rxe1\n");
+    tree_file(&tree, "sys/class/infiniband_verbs/uverbs1/dev", "231:193\n");
+    struct node_devices devices = read_all(&tree, "nics: {virtualPrefixes: [rail]}\n");
+    assert_names(&devices, "pci-0000-91-00-0 rail0");
+    for (size_t i = 0; i < 2; i++) {
+        const struct node_rdma *rdma = &devices.list[i].rdma;
+        assert_string_equal(rdma->name, i ? "rxe1" : "rxe0");
+        assert_int_equal(rdma->chardev_count, 1);
+        assert_int_equal(rdma->chardevs[0].minor, 192 + i);
+    }
+    node_devices_done(&devices);
+}
+
 static void test_no_carrier(void **state)
 {
     (void)state;
@@ -463,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_given_to_user_space),
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_software_rdma),
         cmocka_unit_test(test_no_carrier),
         cmocka_unit_test(test_roots_as_upstream),
         cmocka_unit_test(test_selection_and_names),
