@@ -76,6 +76,7 @@ static const struct rule user_role[] = {
     {"resource.k8s.io", "resourceclaims", "get list watch create"},
     {"resource.k8s.io", "resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},
+    {"scheduling.k8s.io", "podgroups", "get create"},
 };
 
 static const struct rule cluster_role[] = {

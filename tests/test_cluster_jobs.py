@@ -271,6 +271,7 @@ def test_metrics_elsewhere_and_nowhere(jobs):
 
 CLUSTER_WIDE = {"nodes", "resourceslices", "deviceclasses", "devicetaintrules", "selfsubjectreviews"}
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"),  # no such API here
+             ("podgroups", "get"), ("podgroups", "create"),
              ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("pods", "get"),  # of what is in the way
              ("jobs", "list"), ("resourceclaims", "list"), ("pods/exec", "create")}  # other versions of the server
 
