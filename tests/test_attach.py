@@ -3,12 +3,14 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
+from support import cluster
 from support.build import BUILD, SANITIZE
 from support.nodes import Node
 
@@ -436,6 +438,63 @@ def test_two_at_once(bed):
         run.stdin.close()
     assert [run.wait(timeout=30) for run in runs] == [0] * 4, [run.stderr.read() for run in runs]
     see_whole(pod)
+
+
+def bundle(folder, program, pod, orders, command):
+    """A container of busybox in the pod's network, with the hook as CDI edits have it."""
+    root = folder.parent / "rootfs"
+    for name in ("bin", "proc", "dev", "sys"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy("/bin/busybox", root / "bin" / "busybox")
+    folder.mkdir()
+    subprocess.run([program, "spec"], cwd=folder, check=True)
+    config = json.loads((folder / "config.json").read_text())
+    config["process"].update(args=["/bin/busybox", "sh", "-c", command], terminal=False)
+    for each in ("bounding", "effective", "permitted"):
+        config["process"]["capabilities"][each] = ["CAP_NET_RAW"]
+    config["process"].pop("rlimits", None), config["process"].pop("oomScoreAdj", None)
+    config["root"] = {"path": str(root), "readonly": True}
+    config["linux"].update(namespaces=[*({"type": kind} for kind in ("pid", "ipc", "uts", "mount")),
+                                       {"type": "network", "path": f"/proc/{pod.holder.pid}/ns/net"}],
+                           cgroupsPath=f"/drarun-test-{os.getpid()}-{folder.name}")
+    config["linux"].pop("resources", None)
+    config["mounts"] = [each for each in config["mounts"] if each["type"] in ("proc", "tmpfs")]
+    config["hooks"] = {"createRuntime": [{"path": str(ATTACH), "args": ["drarun-attach", "attach", *map(str, orders)],
+                                          "timeout": 30}]}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_under_runc(bed, tmp_path):
+    """An init container, two containers of the pod, one of them again: each sees its NIC before its first instruction, and a
+    container whose NIC cannot be had does not start."""
+    programs, reason = cluster.fetched()
+    if not programs:
+        pytest.skip(reason)
+    program, order, pod = programs / "runc", bed.nic("eth1"), bed.pod()
+    order["config"] = WHOLE
+    path, other = bed.write(order), bed.write({**bed.nic("eth2"), "mac": "02:ff:ff:ff:ff:ff"})
+    bed.host.run("ip", "address", "add", "10.9.0.1/24", "dev", order["wire"])
+
+    def run(container, *orders):
+        folder = tmp_path / container
+        bundle(folder, program, pod, orders, "busybox ip -o addr show net1; busybox ping -c1 -W2 10.9.0.1 || busybox true")
+        # the network alone: cgroups are mounted in this mount namespace
+        enter = ["nsenter", "-t", str(bed.host.holder.pid), "--net"]
+        started = subprocess.run([*enter, program, "--root", tmp_path / "state", "run", "-b", folder,
+                                  f"drarun-test-{os.getpid()}-{container}"], capture_output=True, text=True, timeout=60,
+                                 stdin=subprocess.DEVNULL)
+        subprocess.run([program, "--root", tmp_path / "state", "delete", "-f", f"drarun-test-{os.getpid()}-{container}"],
+                       capture_output=True, timeout=60)
+        return started
+
+    for done in [run(container, path) for container in ("init", "one", "two", "one-again")]:
+        assert "10.9.0.2/24" in done.stdout and "1 packets received" in done.stdout, done
+    started = time.monotonic()
+    none = run("none", other)
+    assert none.returncode != 0 and "net1" not in none.stdout, none
+    assert "drarun-attach: nic-eth2: eth2 (02:ff:ff:ff:ff:ff) is neither on the host nor in the container" in none.stderr, none
+    assert time.monotonic() - started < 10
+    good(bed.restore(path))
 
 
 def test_usage():

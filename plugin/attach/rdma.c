@@ -95,6 +95,10 @@ int rdma_move(int from, int to, const char *name, struct drarun_error *err)
         return rc;
     rc = move_from_within(answer.index, to < 0 ? own : to, err);
     netns_leave(back);
+    if (rc == -EOPNOTSUPP)
+        return error_set(err, EOPNOTSUPP,
+                         "RDMA device %s: its driver cannot move it to another namespace; set the "
+                         "node to shared mode (rdma system set netns shared)", name);
     if (rc < 0)
         return error_prefix(err, "move RDMA device %s", name);
     rc = rdma_is_in(to, name, err);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device of the kernel's, in a network namespace of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "plugin/attach/address.h"
+#include "plugin/attach/host_link.h"
+#include "plugin/attach/link.h"
+
+static void must(int rc, const struct drarun_error *err)
+{
+    if (rc < 0)
+        fail_msg("%s", err->text);
+}
+
+static void make_veth(struct netlink *n, const char *name, const struct hw_addr *hw)
+{
+    struct drarun_error err = {0};
+    struct ifinfomsg head = {.ifi_family = AF_UNSPEC};
+    struct nl_msg *msg = netlink_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
+    netlink_put_text(msg, IFLA_IFNAME, name);
+    netlink_put(msg, IFLA_ADDRESS, hw->bytes, hw->len);
+    struct nlattr *info = nla_nest_start(msg, IFLA_LINKINFO);
+    netlink_put_text(msg, IFLA_INFO_KIND, "veth");
+    nla_nest_end(msg, info);
+    must(netlink_do_take(n, msg, &err), &err);
+}
+
+static void device_is_read_as_it_is(void **state)
+{
+    (void)state;
+    struct drarun_error err = {0};
+    CLEANUP(netlink_done) struct netlink n = {0};
+    struct link link;
+    struct link_change change = LINK_CHANGE_NONE;
+    struct ip_prefix addresses[2];
+    struct attach_order order = {.config = NET_CONFIG_INIT};
+    if (unshare(CLONE_NEWNET) < 0)
+        skip();
+    must(netlink_open(&n, -1, NETLINK_ROUTE, &err), &err);
+    assert_true(hw_addr_parse("02:00:00:00:00:31", &order.mac));
+    make_veth(&n, "nic0", &order.mac);
+    assert_int_equal(link_by_name(&n, "nic0", &link, &err), 1);
+    change.up = 1;
+    change.mtu = 1300;
+    must(link_change(&n, link.index, &change, &err), &err);
+    assert_true(ip_prefix_parse("10.0.0.2/24", &addresses[0]));
+    assert_true(ip_prefix_parse("fd00::2/64", &addresses[1]));
+    must(addresses_ensure(&n, link.index, addresses, 2, &err), &err);
+    order.config.features = json_pack("{s:b, s:b}", "tso", 0, "nothing", 1);
+
+    must(host_link_read(&order, &err), &err);
+    assert_string_equal(order.host.name, "nic0");
+    assert_int_equal(order.host.mtu, 1300);
+    assert_true(order.host.up);
+    assert_true(hw_addr_equal(&order.host.hw, &order.mac));
+    assert_int_equal(order.host.address_count, 2); /* without the link-local one */
+    assert_true(order.host.gso > 0);
+    assert_true(json_is_true(json_object_get(order.host.features, "tx-tcp-segmentation")));
+    assert_null(json_object_get(order.host.features, "nothing"));
+    assert_null(order.host.private_flags);
+    must(host_link_read(&order, &err), &err);
+    attach_order_done(&order);
+}
+
+static void missing_device_is_told(void **state)
+{
+    (void)state;
+    struct drarun_error err = {0};
+    struct attach_order order = {.config = NET_CONFIG_INIT, .pci = "0000:01:00.0", .device = "nic-1"};
+    if (unshare(CLONE_NEWNET) < 0)
+        skip();
+    assert_int_equal(host_link_read(&order, &err), -ENODEV);
+    assert_string_equal(err.text, "device nic-1 is not on this host");
+    assert_int_equal(order.host.name[0], '\0');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_is_read_as_it_is),
+        cmocka_unit_test(missing_device_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

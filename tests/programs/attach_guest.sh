@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# attach_guest.sh DRARUN-ATTACH BPF-PIN: what test_attach_guest.py lets a guest do, a line "KEY: VALUE" each.
+set -u
+hook=$1 bpf=$2
+say() { printf '%s: %s\n' "$1" "$(tr '\n' ' ' <<<"${*:2}")"; }
+now() { echo $(($(date +%s%N) / 1000000)); }
+modprobe -a e1000e dummy vrf rdma_rxe
+mkdir -p /run/netns /tmp/orders
+mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+for nic in eth0 eth1; do
+    for _ in $(seq 100); do [ -e /sys/class/net/$nic ] && break; sleep 0.1; done
+done
+pci=$(basename "$(readlink -f /sys/class/net/eth1/device)")
+pci0=$(basename "$(readlink -f /sys/class/net/eth0/device)")
+say pci "$pci"
+ip link set eth1 up mtu 1400
+ip addr add 10.7.0.7/24 dev eth1
+
+order() { # NAME PCI HOST-NAME CONFIG [MORE]
+    printf '{"version":1,"claim":{"namespace":"n","name":"c","uid":"u"},"device":"%s","pci":"%s",%s
+"host":{"name":"%s","mtu":%s,"up":true,"addresses":[%s]},"config":%s}' "$1" "$2" "${5:-}" "$3" \
+        "$(cat "/sys/class/net/$3/mtu")" "$([ "$3" = eth1 ] && echo '"10.7.0.7/24"')" "$4" >"/tmp/orders/$1"
+}
+pod() { # NAME: with one process
+    ip netns add "$1"
+    ip netns exec "$1" sleep 1000 &
+    eval "pid_$1=$!"
+    for _ in $(seq 200); do [ "$(stat -Lc %i /proc/$!/ns/net)" != "$(stat -Lc %i /proc/$$/ns/net)" ] && break; sleep 0.02; done
+}
+die() { # NAME: nothing holds its namespace any more
+    local pid=pid_$1
+    kill "${!pid}"; wait "${!pid}" 2>/dev/null
+    ip netns del "$1"
+}
+attach() { # POD ORDER
+    local pid=pid_$1
+    echo "{\"pid\": ${!pid}}" | "$hook" attach "/tmp/orders/$2" 2>&1
+    echo "rc=$?"
+}
+restore() { "$hook" restore "/tmp/orders/$1" 2>&1; echo "rc=$?"; }
+host() { # how eth1 is on the host
+    ip -o link show eth1 | grep -o 'mtu [0-9]*\|,UP[,>]' | tr -d ',>' | tr '\n' ' '
+    ip -o -4 addr show eth1 | grep -o 'inet [^ ]*'
+}
+
+order nic1 "$pci" eth1 '{"interface":{"name":"net1","mtu":1350,"addresses":["10.9.0.2/24"]}}'
+pod a
+say attach "$(attach a nic1)" "$(ip -n a -o -4 addr show net1 | grep -o 'inet [^ ]*')"
+say again "$(attach a nic1)"
+say away "$(find /sys/bus/pci/devices/"$pci"/net -mindepth 1 2>/dev/null | wc -l)"
+die a
+t=$(now); say died "$(restore nic1)" "$(host)"; say died-ms $(($(now) - t))
+say idle "$(restore nic1)" "$(host)"
+
+# its name in the pod is another's on the host: it comes back as devN
+order nic2 "$pci" eth1 '{"interface":{"name":"eth0"}}'
+pod b
+say taken "$(attach b nic2)" "$(ip -n b -o link show eth0 | grep -o 'eth0')"
+die b
+for _ in $(seq 200); do compgen -G "/sys/class/net/dev*" >/dev/null && break; sleep 0.02; done
+say dev-name "$(ls /sys/bus/pci/devices/"$pci"/net)"
+say dev-restored "$(restore nic2)" "$(host)"
+
+# the next pod wants it before it is back
+pod c; pod d
+say next-first "$(attach c nic1)"
+die c
+t=$(now); say next "$(attach d nic1)" "$(ip -n d -o link show net1 | grep -o net1)"; say next-ms $(($(now) - t))
+say alive "$(restore nic1)" "$(host)"
+
+# settings that the machine of the test may lack
+order nic3 "$pci" eth1 '{"interface":{"name":"net1","addresses":["10.9.0.2/24"],"vrf":{"name":"red"}},
+"routes":[{"destination":"10.20.0.0/16","gateway":"10.9.0.1"}]}'
+say vrf "$(attach d nic3)" "$(ip -n d -o link show net1 | grep -o 'master red')" "$(ip -n d route show table 1596 | grep -o '^10.20[^ ]*')"
+say vrf-again "$(attach d nic3)"
+restore nic3 >/dev/null
+ip link add dum0 type dummy; ip link set dum0 address 02:00:00:00:00:09
+printf '{"version":1,"claim":{"namespace":"n","name":"c","uid":"u"},"device":"dum","mac":"02:00:00:00:00:09",
+"host":{"name":"dum0","mtu":1500,"up":false},"config":{"interface":{"name":"net5"}}}' >/tmp/orders/dum
+pod e
+say dummy "$(attach e dum)"
+die e
+sleep 0.5
+say dummy-gone "$(restore dum)"
+
+# under crun, which wants cgroup v2 alone: two containers of the pod, then one whose NIC is not there
+bundle() { # ORDER
+    cat >/tmp/bundle/config.json <<J
+{"ociVersion":"1.0.2","process":{"cwd":"/","args":["/bin/busybox","ip","-o","-4","addr","show","net1"],"env":[],
+"user":{"uid":0,"gid":0}},"root":{"path":"rootfs"},"mounts":[{"destination":"/proc","type":"proc","source":"proc"}],
+"linux":{"namespaces":[{"type":"mount"},{"type":"pid"},{"type":"network","path":"/run/netns/d"}]},
+"hooks":{"createRuntime":[{"path":"$hook","args":["drarun-attach","attach","/tmp/orders/$1"]}]}}
+J
+}
+if command -v crun >/dev/null; then
+    mkdir -p /tmp/bundle/rootfs/{bin,proc,dev,sys}
+    cp /bin/busybox /tmp/bundle/rootfs/bin
+    bundle nic1
+    for name in one two; do
+        say "crun-$name" "$(crun run -b /tmp/bundle "$name" 2>&1 | grep -o 'inet [^ ]*\|drarun-attach:.*\|error.*')"
+    done
+    restore nic1 >/dev/null
+    sed 's/eth1/eth9/; s/:00\.0/:1f.7/' /tmp/orders/nic1 >/tmp/orders/none
+    bundle none
+    say crun-none "$(crun run -b /tmp/bundle three 2>&1)"
+fi
+
+# BPF programs of the host
+order nic4 "$pci" eth1 '{"interface":{"name":"net1","disableEbpfPrograms":true}}'
+"$bpf" /sys/fs/bpf/pass; "$bpf" --tcx eth1
+ip link set dev eth1 xdpgeneric pinned /sys/fs/bpf/pass
+say bpf-before "$(ip -o link show eth1 | grep -o xdpgeneric)" "$("$bpf" --tcx-count eth1)"
+say bpf "$(attach d nic4)" "$(ip -n d -o link show net1 | grep -o xdpgeneric)" "$(ip netns exec d "$bpf" --tcx-count net1)"
+say bpf-again "$(attach d nic4)"
+restore nic4 >/dev/null
+
+# RDMA: rxe goes when its own netdev leaves, so the device of eth1 is sent along with eth0
+rdma link add rxe1 type rxe netdev eth1
+order rdma "$pci0" eth0 '{"interface":{"name":"net1"}}' '"rdma":"rxe1",'
+say shared "$(attach d rdma)" "$(rdma dev | grep -o rxe1)"
+say shared-restored "$(restore rdma)" "$(rdma dev | grep -o rxe1)"
+die d
+for _ in $(seq 100); do rdma system set netns exclusive 2>/dev/null && break; sleep 0.1; done
+say mode "$(rdma system)"
+pod f
+# not every kernel moves software devices (6.12.95 does, 6.12.117 and 7.2 do not)
+ip netns add h
+movable=$(rdma dev set rxe1 netns h 2>&1 && echo yes)
+ip netns del h
+for _ in $(seq 100); do rdma dev | grep -q rxe1 && break; sleep 0.05; done
+say movable "$movable"
+say exclusive "$(attach f rdma)" "host=$(rdma dev | grep -o rxe1)" "pod=$(ip netns exec f rdma dev | grep -o rxe1)"
+say exclusive-host "$(ip -o link show eth0 | grep -o eth0)"
+if [ "$movable" = yes ]; then
+    say exclusive-again "$(attach f rdma)"
+    say exclusive-pulled "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)" "$(ip -o link show eth0 | grep -o eth0)"
+    say exclusive-next "$(attach f rdma)"
+    die f
+    t=$(now); say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"; say exclusive-died-ms $(($(now) - t))
+fi
+
+# unplugged
+echo 1 >/sys/bus/pci/devices/"$pci"/remove
+pod g
+say unplugged "$(attach g nic1)"
+t=$(now); say unplugged-restore "$(restore nic1)"; say unplugged-ms $(($(now) - t))
