@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 
 import pytest
 
@@ -130,6 +131,21 @@ def test_restored(plugin, cluster):
     cluster.api.ok("PATCH", path, {"spec": {"devices": []}}, content="application/merge-patch+json")
     plugin.wait("the changed slice stays changed", lambda: len(plugin.devices(NIC)) == 8)
     assert plugin.slices(NIC)[0]["spec"]["devices"] == before[NIC]["spec"]["devices"]
+
+
+def test_somebody_who_insists(plugin, cluster):
+    """Restored at once twice, then with pauses; in the end it is as wanted."""
+    plugin.start().published()
+    name = plugin.slices(NIC)[0]["metadata"]["name"]
+    for _ in range(4):
+        uid = plugin.slices(NIC)[0]["metadata"]["uid"]
+        since = time.monotonic()
+        cluster.api.delete(API, "ResourceSlice", name)
+        plugin.wait("the slice does not come back",
+                    lambda: any(each["metadata"]["uid"] != uid for each in plugin.slices(NIC)))
+        took = time.monotonic() - since
+    assert took >= 1.5 and "somebody keeps changing the slices of nic.drarun.dev" in plugin.daemon.tail(), took
+    assert len(plugin.devices(NIC)) == 8
 
 
 def test_started_again(plugin, cluster):
