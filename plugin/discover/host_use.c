@@ -15,6 +15,7 @@
 #include <fcntl.h>
 
 #define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
+#define UPLINKS_PLAUSIBLE 2u   /* one, or two for redundancy */
 #define ENTRIES_MAX 256u       /* in the folder of an interface */
 
 /* ---- routes ---- */
@@ -169,6 +170,7 @@ static int add_uplinks(const struct host_use_source *source, struct host_use *us
                        struct drarun_error *err)
 {
     struct strlist names = STRLIST_INIT;
+    char reason[200];
     int rc = 0;
     for (size_t i = 0; source->uplinks && i < source->uplinks->count; i++)
         if (is_there(source->host, source->uplinks->items[i]))
@@ -178,8 +180,14 @@ static int add_uplinks(const struct host_use_source *source, struct host_use *us
     rc = add_routes(source, false, &names, err);
     if (rc == 0)
         rc = add_routes(source, true, &names, err);
+    snprintf(reason, sizeof reason, "it has the default route");
+    if (names.count > UPLINKS_PLAUSIBLE)
+        snprintf(reason, sizeof reason,
+                 "it has a default route, as %zu interfaces have: if routers advertise them to "
+                 "RDMA NICs, name the real uplinks in the configuration",
+                 names.count);
     for (size_t i = 0; i < names.count; i++)
-        add(use, names.items[i], "it has the default route");
+        add(use, names.items[i], reason);
     if (rc == 0 && names.failed)
         rc = error_set(err, ENOMEM, "routes: out of memory");
     strlist_done(&names);

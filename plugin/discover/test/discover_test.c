@@ -244,6 +244,25 @@ static void test_named_uplinks_win(void **state)
     node_devices_done(&devices);
 }
 
+/* Router advertisements give every rail a default route: none is offered, but the way out is told. */
+static void test_too_many_uplinks(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    static const char zero[] = "00000000000000000000000000000000";
+    char text[1024] = "";
+    for (size_t i = 0; i < 3; i++) {
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof text - len, "%s 00 %s 00 %s 00000400 00000001 00000000 00450003 gpu%zurdma0\n",
+                 zero, zero, zero, i);
+    }
+    tree_file(&tree, "proc/net/ipv6_route", text);
+    struct node_devices devices = read_all(&tree, NULL);
+    assert_names(&devices, "gpu-0000-8f-00-0");
+    assert_warned(&devices, "as 3 interfaces have: if routers advertise them to RDMA NICs, name");
+    node_devices_done(&devices);
+}
+
 /* The default route is on a bridge on a bond of two NICs. */
 static void test_below_an_uplink(void **state)
 {
@@ -482,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_gpu_and_nic),
         cmocka_unit_test(test_uplink_is_never_offered),
         cmocka_unit_test(test_named_uplinks_win),
+        cmocka_unit_test(test_too_many_uplinks),
         cmocka_unit_test(test_below_an_uplink),
         cmocka_unit_test(test_part_of_something),
         cmocka_unit_test(test_infiniband_alone),
