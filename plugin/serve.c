@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/kube/client.h"
 #include "plugin/discover/inventory.h"
@@ -16,6 +17,7 @@
 #include "plugin/slices/publishing.h"
 
 #define DRIVERS 2u
+#define HOOK_SIZE_MAX ((size_t)64 << 20)
 
 struct serve;
 
@@ -214,6 +216,23 @@ static int open_publishing(struct serve *s, struct drarun_error *err)
     return publishing_new(&options, &s->publishing, err);
 }
 
+/* The host's copy of the hook, which stays when this plugin is gone; replaced in one step, as a
+ * container may be starting. */
+static int install_hook(const struct serve_options *o, struct drarun_error *err)
+{
+    struct buf wanted = BUF_INIT, there = BUF_INIT;
+    int rc = file_read(AT_FDCWD, o->hook_from, HOOK_SIZE_MAX, &wanted, err);
+    bool same = rc == 0 && file_read(AT_FDCWD, o->hook, HOOK_SIZE_MAX, &there, NULL) == 0 &&
+                there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
+    if (rc == 0 && !same)
+        rc = dirs_make_parents(o->hook, 0755, err);
+    if (rc == 0 && !same)
+        rc = file_write_atomic(o->hook, wanted.data, wanted.len, 0755, err);
+    buf_done(&wanted);
+    buf_done(&there);
+    return rc < 0 ? error_prefix(err, "install the hook") : 0;
+}
+
 /* Before the inventory, which asks it what pods hold. */
 static int open_preparer(struct serve *s, const char *name, struct drarun_error *err)
 {
@@ -251,6 +270,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
     int rc = open_loop(s, err);
     if (rc == 0)
         rc = open_cluster(s, err);
+    if (rc == 0 && s->options->hook_from)
+        rc = install_hook(s->options, err);
     bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
     if (rc == 0 && served && s->options->gpus)
         rc = open_preparer(s, NODE_DRIVER_GPU, err);

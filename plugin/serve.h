@@ -17,6 +17,7 @@ struct serve_options { /* borrowed */
     const char *plugins_dir, *registry_dir; /* the kubelet's */
     const char *state_dir, *orders_dir, *cdi_dir;
     const char *hook;
+    const char *hook_from; /* copied to hook at the start; NULL: it is there */
     bool gpus, nics; /* which drivers are served */
 };
 

@@ -31,6 +31,7 @@ static const char help_text[] =
     "  --instance UID        the plugin pod's, so that an update leaves no gap ($POD_UID)\n"
     "  --hook FILE           drarun-attach, by its path on the host\n"
     "                        (default: " PREPARE_HOOK ")\n"
+    "  --hook-from FILE      copied there at the start (default: it is there)\n"
     "  --state-dir DIR       checkpoints (default: " PREPARE_STATE_DIR ")\n"
     "  --orders-dir DIR      orders for the hook (default: " PREPARE_ORDERS_DIR ")\n"
     "  --cdi-dir DIR         CDI specifications (default: " CDI_DIR ")\n"
@@ -49,6 +50,7 @@ enum {
     OPT_NVML,
     OPT_INSTANCE,
     OPT_HOOK,
+    OPT_HOOK_FROM,
     OPT_STATE,
     OPT_ORDERS,
     OPT_CDI,
@@ -67,6 +69,7 @@ static const struct option option_table[] = {
     {"nvml", required_argument, NULL, OPT_NVML},
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"hook", required_argument, NULL, OPT_HOOK},
+    {"hook-from", required_argument, NULL, OPT_HOOK_FROM},
     {"state-dir", required_argument, NULL, OPT_STATE},
     {"orders-dir", required_argument, NULL, OPT_ORDERS},
     {"cdi-dir", required_argument, NULL, OPT_CDI},
@@ -99,7 +102,7 @@ static int apply(int option, const char *value, struct request *r, struct drarun
         [OPT_NODE] = &o->node,           [OPT_NODE_IP] = &o->addresses[0],
         [OPT_CONFIG] = &o->config, [OPT_ROOT] = &o->root,       [OPT_KUBECONFIG] = &o->kubeconfig,
         [OPT_NVML] = &o->nvml,           [OPT_INSTANCE] = &o->instance,
-        [OPT_HOOK] = &o->hook,           [OPT_STATE] = &o->state_dir,
+        [OPT_HOOK] = &o->hook, [OPT_HOOK_FROM] = &o->hook_from,           [OPT_STATE] = &o->state_dir,
         [OPT_ORDERS] = &o->orders_dir,   [OPT_CDI] = &o->cdi_dir,
         [OPT_PLUGINS] = &o->plugins_dir, [OPT_REGISTRY] = &o->registry_dir,
     };

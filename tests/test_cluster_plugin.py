@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
-import pytest
+import copy
 
+import pytest
+import yaml
+
+from support.build import SOURCE
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
 
 COUNT = 4
@@ -9,7 +13,8 @@ COUNT = 4
 
 @pytest.fixture(scope="module")
 def plugins(cluster):
-    cluster.api.make(device_class())
+    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", "nic.drarun.dev"):
+        cluster.api.make(device_class())
     made = []
     for node in cluster.nodes:
         Nics(node, COUNT).plug()
@@ -33,7 +38,7 @@ def plugged(plugins):
 
 
 def claim(name, count=1, config=None, namespace="default"):
-    devices = {"requests": [{"name": f"nic{k}", "exactly": {"deviceClassName": "rdma.drarun.dev"}}
+    devices = {"requests": [{"name": f"nic{k}", "exactly": {"deviceClassName": "nic.drarun.dev"}}
                             for k in range(count)]}
     if config:
         devices["config"] = [{"requests": [f"nic{k}"], "opaque": {"driver": NIC, "parameters": each}}
@@ -78,6 +83,54 @@ def claimed(cluster, plugins):
 def status_of(cluster, name):
     found = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", name, "default")
     return found["status"].get("devices", [])
+
+
+def test_manifest(cluster, plugins):
+    """deploy/plugin.yaml as it is, but for the image and for veths being offered: the plugin runs with its account
+    and its capabilities, and takes over from one without a pod."""
+    image = cluster.image("drarun")
+    objects = list(yaml.safe_load_all((SOURCE / "deploy/plugin.yaml").read_text()))
+    for each in objects:
+        if each["kind"] == "ConfigMap":
+            each["data"]["plugin.yaml"] = plugins[0].config.read_text()
+        if each["kind"] == "DaemonSet":
+            container = each["spec"]["template"]["spec"]["containers"][0]
+            container.update(image=image, imagePullPolicy="Never")
+    def logs():
+        return cluster.kubectl("logs", "-n", "drarun-system", "-l", "app.kubernetes.io/name=drarun-plugin")
+    for plugin in plugins:
+        plugin.stop()
+    try:
+        for each in objects:
+            if each["kind"] != "DeviceClass" or each["metadata"]["name"] != "nic.drarun.dev":
+                cluster.api.make(each)
+
+        def ready():
+            status = cluster.api.get("apps/v1", "DaemonSet", "drarun-plugin", "drarun-system")["status"]
+            return status.get("numberReady") == len(cluster.nodes)
+        cluster.wait(lambda: cluster.kubectl("describe", "pods", "-n", "drarun-system"), ready, 60)
+        cluster.wait("not registered", lambda: all(
+            NIC in node.ok(["ls", "/var/lib/kubelet/plugins_registry"]) for node in cluster.nodes), 20)
+        made = Claimed(cluster)
+        pod = made("by-manifest", "ip -o -4 addr show net1; sleep 600", "n0",
+                   config=[{"interface": {"name": "net1", "addresses": ["10.94.7.7/16"]}}])
+        pod.wait_phase("Running")
+        assert "10.94.7.7/16" in cluster.wait(pod.describe, pod.log, 10)
+        device = cluster.wait(logs, lambda: status_of(cluster, "by-manifest"), 10)[0]
+        assert device["networkData"]["interfaceName"] == "net1"
+        made.end()
+        cluster.wait(logs, lambda: "unprepared" in logs(), 30)
+        assert "403" not in logs(), logs()
+    finally:
+        for each in copy.copy(objects)[::-1]:
+            if each["kind"] != "DeviceClass":
+                cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
+        cluster.wait("the plugin's pods do not end", lambda: not any(
+            node.run(["pgrep", "-x", "drarun-plugin"]).returncode == 0 for node in cluster.nodes), 60)
+        for plugin in plugins:
+            plugin.start()
+        for plugin in plugins:
+            plugin.wait()
 
 
 def test_two_pods_reach_each_other(cluster, claimed):

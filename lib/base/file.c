@@ -156,3 +156,31 @@ int fd_set_cloexec(int fd)
 {
     return add_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC);
 }
+
+/* Each directory whose name a slash ends. */
+static int make_up_to_slashes(char *path, unsigned mode, struct drarun_error *err)
+{
+    for (char *slash = strchr(path + (*path == '/'), '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, mode) < 0 && errno != EEXIST)
+            return error_set(err, errno, "make %s: %s", path, strerror(errno));
+        *slash = '/';
+    }
+    return 0;
+}
+
+int dirs_make_parents(const char *path, unsigned mode, struct drarun_error *err)
+{
+    char copy[PATH_MAX];
+    if (snprintf(copy, sizeof copy, "%s", path) >= (int)sizeof copy)
+        return error_set(err, ENAMETOOLONG, "%s: the path is too long", path);
+    return make_up_to_slashes(copy, mode, err);
+}
+
+int dirs_make(const char *path, unsigned mode, struct drarun_error *err)
+{
+    int rc = dirs_make_parents(path, mode, err);
+    if (rc == 0 && mkdir(path, mode) < 0 && errno != EEXIST)
+        rc = error_set(err, errno, "make %s: %s", path, strerror(errno));
+    return rc;
+}

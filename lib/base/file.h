@@ -18,6 +18,11 @@ int fd_write_all(int fd, const void *data, size_t len);
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err);
 
+/* Makes a directory and those above it that are missing; one that is there is left as it is. */
+int dirs_make(const char *path, unsigned mode, struct drarun_error *err);
+/* Those above path. */
+int dirs_make_parents(const char *path, unsigned mode, struct drarun_error *err);
+
 /* Removes name under dirfd with all below it, never following a link and never leaving the file
  * system it is on. Missing is success. Returns the first error, having removed what it could. */
 int tree_remove(int dirfd, const char *name);

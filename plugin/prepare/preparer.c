@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/device_record.h"
@@ -217,21 +217,6 @@ void preparer_unprepare(struct preparer *preparer, const struct dra_claim *claim
     start(preparer, claim, reply, unprepare_run);
 }
 
-static int make_dirs(const char *path, mode_t mode, struct drarun_error *err)
-{
-    char part[512];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
-        if (slash)
-            *slash = '\0';
-        if (mkdir(part, mode) < 0 && errno != EEXIST)
-            return error_set(err, errno, "make %s: %s", part, strerror(errno));
-        if (!slash)
-            return 0;
-        *slash = '/';
-    }
-}
-
 static int read_holdings(struct preparer *preparer, struct drarun_error *err)
 {
     struct strlist uids = STRLIST_INIT;
@@ -265,9 +250,9 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->claims = kube_resource_claims;
     preparer->claims.version = config->claims_version;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
-    int rc = make_dirs(preparer->dir, 0700, err);
+    int rc = dirs_make(preparer->dir, 0700, err);
     if (rc == 0)
-        rc = make_dirs(config->orders_dir, 0700, err);
+        rc = dirs_make(config->orders_dir, 0700, err);
     if (rc == 0)
         rc = read_holdings(preparer, err);
     if (rc == 0)

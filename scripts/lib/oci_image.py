@@ -80,10 +80,11 @@ def libraries(programs):
 
 
 def drarun(build):
-    """A directory with our programs and what they are linked with; the caller removes it. It is what launchers run
-    and agents come from."""
+    """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
+    node plugins run, and agents and hooks come from."""
+    names = ("drarun", "drarun-worker", "drarun-plugin", "drarun-attach")
     ours = {f"/{path.relative_to(build)}": path for path in (
-        build / "bin/drarun", build / "bin/drarun-worker", *(build / "libexec/drarun").glob("*")) if path.is_file()}
+        *(build / "bin" / name for name in names), *(build / "libexec/drarun").glob("*")) if path.is_file()}
     root = copied({**libraries(ours.values()), **ours})
     (root / "tmp").mkdir()
     (root / "tmp").chmod(0o1777)

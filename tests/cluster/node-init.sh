@@ -59,6 +59,7 @@ else
     done
 fi
 mount -t tmpfs -o mode=755 tmpfs /run
+mount --make-shared /run # as a machine's is: pods see what is mounted there later
 mount -t tmpfs -o mode=755 tmpfs /var/lib
 mkdir -p /run/cdi /run/lock /var/lib/kubelet /var/lib/containerd /var/lib/cni
 mount --bind "$d/kubelet" /var/lib/kubelet

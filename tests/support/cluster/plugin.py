@@ -11,7 +11,7 @@ READY_S = 30
 RAILS = "10.94.{node}.{nic}/16"
 
 
-def device_class(name="rdma.drarun.dev", driver=NIC):
+def device_class(name="nic.drarun.dev", driver=NIC):
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {
         "selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}}
 
