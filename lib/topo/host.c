@@ -186,13 +186,11 @@ int host_arrange(struct topo_host *host, struct drarun_error *err)
 
 /* ---- the whole ---- */
 
-static int read_all(struct facts_reader *r)
+typedef int (*part_fn)(struct facts_reader *);
+
+static int read_parts(struct facts_reader *r, const part_fn *parts, size_t count)
 {
-    static int (*const parts[])(struct facts_reader *) = {
-        read_machine, read_numa, read_pci,   read_rdma,
-        read_netdevs, read_gpus, read_nodes, read_limits,
-    };
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+    for (size_t i = 0; i < count; i++) {
         int rc = parts[i](r);
         if (rc < 0)
             return rc;
@@ -200,7 +198,8 @@ static int read_all(struct facts_reader *r)
     return r->host->warnings.failed ? facts_nomem(r) : host_arrange(r->host, r->err);
 }
 
-int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
+static int read_host(int rootfd, bool devices_alone, const part_fn *parts, size_t count,
+                     struct topo_host *ret_host, struct drarun_error *err)
 {
     cleanup_close int slash = -1;
     if (rootfd < 0) {
@@ -209,13 +208,29 @@ int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
             return error_set(err, errno, "open /: %s", strerror(errno));
     }
     struct topo_host host = {.cpu_family = -1, .cpu_model = -1};
-    struct facts_reader reader = {rootfd, &host, err};
-    int rc = read_all(&reader);
+    struct facts_reader reader = {
+        .root = rootfd, .devices_alone = devices_alone, .host = &host, .err = err};
+    int rc = read_parts(&reader, parts, count);
     if (rc < 0)
         host_done(&host);
     else
         *ret_host = host;
     return rc;
+}
+
+int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
+{
+    static const part_fn parts[] = {
+        read_machine, read_numa, read_pci,   read_rdma,
+        read_netdevs, read_gpus, read_nodes, read_limits,
+    };
+    return read_host(rootfd, false, parts, ARRAY_LEN(parts), ret_host, err);
+}
+
+int host_read_devices(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
+{
+    static const part_fn parts[] = {read_machine, read_pci, read_rdma, read_netdevs, read_gpus};
+    return read_host(rootfd, true, parts, ARRAY_LEN(parts), ret_host, err);
 }
 
 static void rdma_done(struct topo_rdma *rdma)

@@ -65,10 +65,12 @@ static int add_place_take(struct facts_reader *r, struct pci_place *place, const
         return -ENOMEM;
     }
     pci->place = *place;
+    *ret = host->pci_count - 1;
+    if (r->below && r->devices_alone)
+        return 0;
     cleanup_close int dir = root_open(r->root, path, O_PATH | O_DIRECTORY, NULL);
     if (dir >= 0)
         read_attributes(dir, pci);
-    *ret = host->pci_count - 1;
     return 0;
 }
 
@@ -93,7 +95,10 @@ static int add_bridges(struct facts_reader *r, struct buf *path)
         return 0;
     path->len = (size_t)(slash - path->data);
     path->data[path->len] = '\0';
-    return facts_add_pci(r, path->data, &index);
+    r->below++;
+    int rc = facts_add_pci(r, path->data, &index);
+    r->below--;
+    return rc;
 }
 
 int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index)

@@ -12,8 +12,10 @@
 
 struct facts_reader {
     int root;
+    bool devices_alone; /* of bridges only their place; no limits, nodes in /dev and NUMA nodes */
     struct topo_host *host;
     struct drarun_error *err;
+    unsigned below; /* how many functions hang on the one that is being added */
 };
 
 int facts_nomem(struct facts_reader *r);

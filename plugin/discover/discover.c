@@ -102,7 +102,7 @@ int discover(const struct discover_source *source, struct node_devices *ret_devi
             return error_set(err, errno, "open /: %s", strerror(errno));
     }
     int root = source->root < 0 ? slash : source->root;
-    int rc = host_read(root, &host, err);
+    int rc = host_read_devices(root, &host, err);
     if (rc < 0)
         return rc;
     struct ifaddrs *addresses = NULL;
