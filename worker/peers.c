@@ -183,6 +183,7 @@ static int dial_child(struct peers *peers, struct link *link, struct drarun_erro
     if (!link->channel)
         return error_set(err, ENOMEM, "out of memory");
     channel_set_explain(link->channel, tls_failure);
+    channel_set_silence(link->channel, peers->owner.silence_ms);
     send_hello(peers, link->channel);
     /* the child replaces what is ours in it by what the launcher assigned */
     Drarun__Wire__Launch shared = *peers->job->wire;
@@ -218,6 +219,7 @@ int peers_parent_take(struct peers *peers, struct channel *channel, uint32_t wor
     }
     peers->parent.channel = channel;
     channel_set_callbacks(channel, on_message, on_closed, &peers->parent);
+    channel_set_silence(channel, peers->owner.silence_ms);
     send_hello(peers, channel);
     greeted(&peers->parent);
     return 0;

@@ -22,6 +22,7 @@ struct peers_owner {
     /* A neighbour could not be reached or was lost: the job cannot go on. */
     void (*lost)(void *arg, const struct drarun_error *err);
     void *arg;
+    unsigned int silence_ms; /* without a sign of a neighbour's machine it is lost */
 };
 
 struct peers;

@@ -15,6 +15,9 @@
 #include "lib/base/error.h"
 #include "lib/wire/frame.h"
 
+#define PROBE_IDLE_S 5 /* without traffic, before the peer's kernel is asked */
+#define PROBE_EVERY_S 3
+
 struct channel {
     struct bufferevent *bev;
     channel_message_fn on_message;
@@ -119,14 +122,25 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     end(c, &err);
 }
 
+/* On a socketpair these fail, and nothing is lost. */
 static void tune_tcp(int fd)
 {
-    int on = 1;
-    unsigned int unacked_ms = 30000; /* a peer that vanished is noticed after this, tcp(7) */
-    /* on a socketpair these fail, and nothing is lost */
+    int on = 1, idle_s = PROBE_IDLE_S, every_s = PROBE_EVERY_S;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof unacked_ms);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+}
+
+/* Of bytes and of probes, tcp(7). */
+static void bear_silence(int fd, unsigned int ms)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+void channel_set_silence(struct channel *channel, unsigned int ms)
+{
+    bear_silence((int)bufferevent_getfd(channel->bev), ms);
 }
 
 static void describe_peer(struct channel *c)
@@ -163,6 +177,7 @@ struct channel *channel_from_bufferevent_take(struct bufferevent *bev,
     channel_set_callbacks(c, on_message, on_closed, arg);
     describe_peer(c);
     tune_tcp((int)bufferevent_getfd(bev));
+    bear_silence((int)bufferevent_getfd(bev), CHANNEL_SILENCE_MS);
     bufferevent_setcb(bev, on_read, on_write, on_event, c);
     /* one frame and the start of the next: a peer cannot make us hold more than that */
     bufferevent_setwatermark(bev, EV_READ, 0, FRAME_MAX + FRAME_HEADER);

@@ -12,6 +12,8 @@
 #include "drarun/error.h"
 #include "lib/wire/wire.pb-c.h"
 
+#define CHANNEL_SILENCE_MS 30000
+
 struct channel;
 
 /* A whole message; it is freed when the callback returns. The callback may free the channel. */
@@ -35,6 +37,10 @@ void channel_free(struct channel *channel);
 /* Other receivers from now on, as when a hello has shown what the connection is for. */
 void channel_set_callbacks(struct channel *channel, channel_message_fn on_message,
                            channel_closed_fn on_closed, void *arg);
+
+/* A peer whose machine or network acknowledges nothing for so long is lost, also when nobody has
+ * anything to say: without a call CHANNEL_SILENCE_MS. Whether its process works is not seen. */
+void channel_set_silence(struct channel *channel, unsigned int ms);
 
 /* How to put a failed connection into words when the layer below is not a plain socket; returns
  * false when it has nothing to say (tls_failure has this shape). */
