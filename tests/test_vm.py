@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guests of tests/vm: what other tests lean on."""
 import os
+import re
 
 from support import vm
 from support.build import SOURCE
@@ -35,3 +36,32 @@ def test_guest_that_panics_is_told_with_its_console():
         assert "no status from the guest" in str(e) and "sysrq triggered crash" in str(e), e
     else:
         raise AssertionError(result)
+
+
+# $0: where the programs are. Two agents started by hand, each with its ranks in a cgroup that is killed as a whole.
+GROUP_KILL = """
+set -e; umask 077
+cd /sys/fs/cgroup; echo +memory >cgroup.subtree_control
+python3 -c 'import secrets; print(secrets.token_hex(32))' >/tmp/key
+for i in 0 1; do
+    mkdir w$i; echo 128M >w$i/memory.max; echo 1 >w$i/memory.oom.group
+    sh -c "echo 0 >w$i/cgroup.procs; exec $0/drarun-worker --listen 127.0.0.1:710$i --key-file /tmp/key --once" >/tmp/agent$i 2>&1 &
+done
+until grep -q listening /tmp/agent0 && grep -q listening /tmp/agent1; do sleep 0.1; done
+rc=0
+"$0/drarun" --agents 127.0.0.1:7100,127.0.0.1:7101 --key-file /tmp/key -n 4 sh -c '
+    echo rank $RANK: $(cat /proc/self/oom_score_adj)
+    [ $RANK = 3 ] || exec sleep 1000
+    x=$(head -c 300000000 /dev/zero | tr "\\\\0" x); echo survived' || rc=$?
+wait
+cat /tmp/agent*; grep oom_group_kill w?/memory.events; exit $rc
+"""
+
+
+def test_oom_kill_of_a_whole_cgroup_is_the_cause(build):
+    """memory.oom.group of cgroup v2, as the kubelet sets it: the ranks of a worker go at once; an agent that may live on tells."""
+    result = vm.run("sh", "-c", GROUP_KILL, build / "bin", seconds=60)
+    assert result.rc == 137, result
+    assert re.search(r"rank [23] on worker 1 \(vm\) was ended by the kernel's OOM killer", result.err), result
+    assert "w0/memory.events:oom_group_kill 0" in result.out and "w1/memory.events:oom_group_kill 1" in result.out, result
+    assert re.findall(r"rank \d: (-?\d+)", result.out) == ["0"] * 4, result  # the ranks are not exempt

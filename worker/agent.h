@@ -21,6 +21,7 @@ struct agent_options {
      * that cleans up after a killed agent. May be NULL. */
     void (*session)(const char *dir, void *arg);
     void *session_arg;
+    const char *oom_score; /* of the ranks, as oom_exempt gave it; NULL: as this process' */
 };
 
 /* Takes both descriptors. */

@@ -246,6 +246,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         .all_ended = agent_on_all_ended,
         .input_done = agent_on_input_done,
         .arg = agent,
+        .oom_score = agent->options.oom_score,
     };
     agent->ranks = ranks_new(agent->base, job->local_count, job->wire->kill_after_ms, &owner, err);
     return agent->ranks ? 0 : -err->code;

@@ -21,6 +21,7 @@
 #include "worker/beside.h"
 #include "worker/guard.h"
 #include "worker/install.h"
+#include "worker/oom.h"
 #include "worker/pmix/host.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
@@ -45,6 +46,8 @@ struct settings {
     struct pod pod;
     bool have_key;
     struct tls_key key;
+    bool oom_exempt;
+    char oom_score[OOM_SCORE_SIZE];
     enum log_level level;
 };
 
@@ -249,6 +252,7 @@ static int run_agent(struct guard *guard, void *arg)
         .pod = s->in_pod ? &s->pod : NULL,
         .session = guard ? guard_note_session : NULL,
         .session_arg = guard,
+        .oom_score = s->oom_exempt ? s->oom_score : NULL,
     };
     struct agent *agent = base ? agent_new(base, &options, &err) : NULL;
     explicit_bzero(&s->key, sizeof s->key);
@@ -309,6 +313,8 @@ int main(int argc, char **argv)
         rc = beside_exec((uint32_t)s.beside, s.words, &err);
     if (rc == 0 && s.serve_fd >= 0)
         return remote_serve(s.serve_fd);
+    if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
+        s.oom_exempt = oom_exempt(s.oom_score);
     if (rc == 0)
         rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
     if (rc < 0) {

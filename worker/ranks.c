@@ -505,6 +505,7 @@ static int start_process(struct ranks *ranks, const struct rank_request *request
         .keep = request->pmi_fd,
         .nofile = ranks->limit_raised ? &ranks->files_before : NULL,
         .signals_to_reset = &ranks->signals_to_reset,
+        .oom_score = ranks->owner.oom_score,
     };
     return spawn_process(&spawn, ret_pid, err);
 }

@@ -70,6 +70,7 @@ struct ranks_owner {
      */
     void (*input_done)(void *arg, size_t bytes);
     void *arg;
+    const char *oom_score; /* of the ranks, where it is not this process' own; or NULL */
 };
 
 struct ranks;

@@ -19,6 +19,7 @@
 #include "worker/close_from.h"
 #include "worker/exec_reason.h"
 #include "worker/limits.h"
+#include "worker/oom.h"
 
 /* For the child until execve; in the caller's frame, so that no allocation is needed. */
 #define STACK_SIZE ((size_t)64 * 1024)
@@ -38,6 +39,7 @@ enum step {
     STEP_DIRECTORY,
     STEP_CPUS,
     STEP_LIMIT,
+    STEP_OOM,
     STEP_EXEC,
 };
 
@@ -50,6 +52,7 @@ static const char *const step_names[] = {
     [STEP_DIRECTORY] = "enter the working directory",
     [STEP_CPUS] = "bind to its CPUs",
     [STEP_LIMIT] = "set the limit of open files",
+    [STEP_OOM] = "come within the OOM killer's reach again",
     [STEP_EXEC] = "execute",
 };
 
@@ -136,6 +139,16 @@ CHILD_CODE static bool lead_group(pid_t parent)
     return getsid(0) == parent ? setpgid(0, 0) == 0 : setsid() >= 0;
 }
 
+/* Not the parent's: the kernel keeps those of a vfork's two sides apart. */
+CHILD_CODE static bool set_oom_score(const char *score)
+{
+    size_t length = 0;
+    int fd = open(OOM_SCORE_FILE, O_WRONLY | O_CLOEXEC);
+    while (score[length])
+        length++;
+    return fd >= 0 && write(fd, score, length) >= 0 && close(fd) == 0;
+}
+
 CHILD_CODE static enum step run_steps(const struct child *child)
 {
     const struct spawn *spawn = child->spawn;
@@ -155,6 +168,8 @@ CHILD_CODE static enum step run_steps(const struct child *child)
         return STEP_CPUS;
     if (spawn->nofile && setrlimit(RLIMIT_NOFILE, spawn->nofile) < 0)
         return STEP_LIMIT;
+    if (spawn->oom_score && !set_oom_score(spawn->oom_score))
+        return STEP_OOM;
     empty_mask();
     execve(spawn->path, spawn->argv, spawn->env);
     return STEP_EXEC;

@@ -22,6 +22,7 @@ struct spawn {
     int stdio[3];
     int keep;                    /* inherited under this number (above 2), or -1 */
     const struct rlimit *nofile; /* RLIMIT_NOFILE to set, or NULL */
+    const char *oom_score;       /* for OOM_SCORE_FILE (oom.h), or NULL */
     /* bit n-1: signal n is ignored or handled here; NULL: it is not known, so each is reset */
     const uint64_t *signals_to_reset;
 };

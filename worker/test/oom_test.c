@@ -45,6 +45,16 @@ static void version_1_and_foreign_text(void **state)
     oom_done(&oom);
 }
 
+/* Where it may not be, it says so and nothing has changed. */
+static void exempt_or_not(void **state)
+{
+    (void)state;
+    char before[OOM_SCORE_SIZE], after[OOM_SCORE_SIZE];
+    bool exempt = oom_exempt(before);
+    assert_int_equal(oom_exempt(after), exempt);
+    assert_string_equal(after, exempt ? "-1000\n" : before);
+}
+
 /* Whatever this machine has: nothing was killed between two calls. */
 static void this_machine(void **state)
 {
@@ -63,6 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kill_is_told_once),
         cmocka_unit_test(version_1_and_foreign_text),
+        cmocka_unit_test(exempt_or_not),
         cmocka_unit_test(this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

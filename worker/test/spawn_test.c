@@ -26,6 +26,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "worker/oom.h"
 #include "worker/spawn.h"
 
 #ifndef SYS_close_range
@@ -284,6 +285,29 @@ static void gets_its_limit(void **state)
     expect(&spawn, "123\n");
 }
 
+static void read_own_score(char text[OOM_SCORE_SIZE])
+{
+    int fd = open(OOM_SCORE_FILE, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, OOM_SCORE_SIZE - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    close(fd);
+}
+
+/* The child alone, though it runs in our memory until it executes. */
+static void gets_its_oom_score(void **state)
+{
+    (void)state;
+    char *const *argv = WORDS("/bin/cat", OOM_SCORE_FILE);
+    struct spawn spawn = spawn_of(argv);
+    char before[OOM_SCORE_SIZE], after[OOM_SCORE_SIZE];
+    read_own_score(before);
+    spawn.oom_score = "987"; /* anybody may raise it */
+    expect(&spawn, "987\n");
+    read_own_score(after);
+    assert_string_equal(before, after);
+}
+
 /* A process starts one and is killed: what it started must follow. */
 static void dies_with_its_parent(void **state)
 {
@@ -371,6 +395,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(starts_in_the_directory),
         cmocka_unit_test(binds_to_cpus),
         cmocka_unit_test(gets_its_limit),
+        cmocka_unit_test(gets_its_oom_score),
         cmocka_unit_test(dies_with_its_parent),
         cmocka_unit_test(process_limit_is_named),
         cmocka_unit_test(failed_execve_comes_back),
