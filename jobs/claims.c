@@ -50,6 +50,29 @@ bool claims_wanted(const struct job_spec *spec)
     return is_claimed(&spec->gpus) || is_claimed(&spec->nics);
 }
 
+static bool has_class(const json_t *classes, const char *name)
+{
+    size_t i;
+    const json_t *class;
+    json_array_foreach((json_t *)classes, i, class)
+    {
+        const json_t *metadata = json_object_get(class, "metadata");
+        const char *there = json_string_value(json_object_get(metadata, "name"));
+        if (there && strcmp(there, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *claims_missing_class(const struct job_spec *spec, const json_t *classes)
+{
+    const struct spec_devices *const kinds[] = {&spec->gpus, &spec->nics};
+    for (size_t i = 0; classes && i < ARRAY_LEN(kinds); i++)
+        if (is_claimed(kinds[i]) && !has_class(classes, kinds[i]->class))
+            return kinds[i]->class;
+    return NULL;
+}
+
 enum claims_alignment claims_alignment(const struct job_spec *spec)
 {
     if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))

@@ -39,6 +39,10 @@ enum claims_alignment claims_alignment(const struct job_spec *spec);
 /* Does a worker claim anything? GPUs of a device plugin are no claim. */
 bool claims_wanted(const struct job_spec *spec);
 
+/* A class that the job's claims name and that is not among the cluster's (DeviceClass objects), the
+ * spec's; NULL: all are there, or classes is NULL. */
+const char *claims_missing_class(const struct job_spec *spec, const json_t *classes);
+
 /* Steps of the ladder, at least 1; the steps are 0 .. claims_attempts() - 1, best first. */
 unsigned claims_attempts(const struct job_spec *spec);
 

@@ -207,15 +207,23 @@ static void note_trouble(struct gang *gang, const struct gang_facts *facts, int6
         gang->trouble_ms = now_ms;
 }
 
-/* A pod that was there and is not, without having been seen to go. */
+static bool note_fewer(uint32_t *seen, uint32_t there)
+{
+    if (there > *seen)
+        *seen = there;
+    return there < *seen;
+}
+
+/* A pod or a claim that was there and is not, without having been seen to go. No pod gets a claim
+ * a second time. */
 static bool note_missing(struct gang *gang, const struct gang_facts *facts, bool suspended)
 {
     bool live = gang->phase <= GANG_STARTING && !suspended;
     if (!live)
-        gang->seen = 0;
-    else if (facts->present > gang->seen)
-        gang->seen = facts->present;
-    return live && facts->present < gang->seen;
+        gang->seen = gang->seen_claims = 0;
+    bool pod = live && note_fewer(&gang->seen, facts->present);
+    bool claim = live && note_fewer(&gang->seen_claims, facts->claimed);
+    return pod || claim;
 }
 
 static bool trouble_is_fatal(const struct gang *gang, int64_t now_ms)
@@ -273,8 +281,7 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
         return GANG_EVENT_NONE;
     /* what is left of a released attempt cannot be the reason to fail the next */
     bool fatal = facts->fatal_text[0] && gang->phase != GANG_RELEASING;
-    if ((waits && fatal) || (waits && trouble_is_fatal(gang, input->now_ms)) ||
-        (gang->phase == GANG_RELEASING && input->refused))
+    if (waits && (fatal || trouble_is_fatal(gang, input->now_ms)))
         return GANG_EVENT_FATAL;
     if (input->now_ms >= clock_deadline(gang, input, &clock))
         return GANG_EVENT_DEADLINE;
@@ -322,8 +329,6 @@ static void say_fatal(const struct gang_input *input, const struct gang_facts *f
     } else if (facts->trouble != GANG_NOBODY) {
         say_trouble(&input->workers[facts->trouble], err);
         decision->worker = facts->trouble;
-    } else if (input->refused) {
-        error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "%s", input->refused);
     }
     say_worker(input, decision->worker, err);
 }
@@ -397,7 +402,7 @@ static void enter(struct gang *gang, enum gang_phase phase, int64_t now_ms)
     if (phase == GANG_STARTING)
         gang->spent_ms[GANG_CLOCK_START] = 0;
     if (phase == GANG_RELEASING || phase == GANG_QUEUED)
-        gang->seen = 0;
+        gang->seen = gang->seen_claims = 0;
 }
 
 /* Admitted anew: what was spent before is another try's. */

@@ -71,7 +71,7 @@ struct gang_input {
     enum gang_forecast forecast;
     const char *shortage;   /* prediction.shortage, or NULL: for the error's text */
     const struct news *job; /* of the worker Job (template mode), or NULL */
-    const char *refused;    /* the API server refused an object for good, in its words, or NULL */
+    const char *no_class;   /* a DeviceClass of the job's that is not there (any more), or NULL */
 };
 
 /* All of it is plain: copy it, and keep it over a restart with gang_save and gang_load. */
@@ -86,6 +86,7 @@ struct gang {
     int64_t blocked_ms;        /* since when nothing moves; 0: not blocked */
     uint32_t blocked_progress; /* what was there then: any progress starts the time anew */
     uint32_t seen;             /* pods that were there at once */
+    uint32_t seen_claims;      /* likewise */
     int64_t trouble_ms;        /* since when what a worker names does not exist; 0: all does */
     enum gang_clock ticking;   /* besides the total clock */
     int64_t ticking_since_ms;

@@ -94,16 +94,23 @@ static void fatal_image(const struct pod_state *w, uint32_t i, struct gang_facts
                   failed->count, failed->text);
 }
 
+static void lacks_class(uint32_t i, const char *name, size_t length, struct gang_facts *facts)
+{
+    set_fatal(facts, i, DRARUN_ERR_SPEC,
+              "device class %.*s does not exist: install the driver that brings it, or name "
+              "another under spec.devices (kubectl get deviceclasses)",
+              (int)length, name);
+}
+
 /* "request gpu-0: device class gpu.example.com does not exist" of the scheduler. */
 static void fatal_class(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
 {
-    const char *at = w->unschedulable && w->message ? strstr(w->message, "device class ") : NULL;
-    const char *end = at ? strstr(at, " does not exist") : NULL;
+    static const char words[] = "device class ";
+    const char *at = w->unschedulable && w->message ? strstr(w->message, words) : NULL;
+    const char *name = at ? at + strlen(words) : NULL;
+    const char *end = name ? strstr(name, " does not exist") : NULL;
     if (end)
-        set_fatal(facts, i, DRARUN_ERR_SPEC,
-                  "%.*s does not exist: install the driver that brings it, or name another under "
-                  "spec.devices (kubectl get deviceclasses)",
-                  (int)(end - at), at);
+        lacks_class(i, name, (size_t)(end - name), facts);
 }
 
 static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
@@ -117,11 +124,17 @@ static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts
 static void fatal_job(const struct gang_input *input, struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);
-    if (input->refused)
-        set_fatal(facts, GANG_NOBODY, DRARUN_ERR_CLUSTER, "%s", input->refused);
     if (failed && facts->present < input->count && strstr(failed->text, "forbidden"))
         set_fatal(facts, GANG_NOBODY, DRARUN_ERR_CLUSTER, "the workers' pods are refused: %s",
                   failed->text);
+}
+
+/* The kubelet could not ask the API server: "failed to sync secret cache: timed out waiting for the
+ * condition" (pkg/kubelet/util/manager/watch_based_manager.go). That passes, and says nothing
+ * of what the container names. */
+static bool kubelet_is_behind(const char *message)
+{
+    return message && strstr(message, "failed to sync ");
 }
 
 static bool scheduler_looked(const struct pod_state *w)
@@ -141,7 +154,8 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
     facts->queued |= w->phase == POD_GATED;
     facts->node_comes |= w->node_comes;
     facts->image_comes |= w->image_comes;
-    facts->releasing |= w->deleting || w->claim == CLAIM_DELETING;
+    /* a claim does not go before its pod */
+    facts->releasing |= w->deleting || (w->claim == CLAIM_DELETING && w->phase == POD_ABSENT);
     if (scheduler_looked(w)) {
         facts->pending++;
         if (facts->blocked == GANG_NOBODY)
@@ -152,7 +166,8 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
     if (lost && facts->lost == GANG_NOBODY)
         facts->lost = i;
     /* what a pod names may be created after it: neither is the end at once */
-    bool trouble = (w->phase == POD_CREATING && w->failing) || w->claim == CLAIM_NO_TEMPLATE;
+    bool trouble = (w->phase == POD_CREATING && w->failing && !kubelet_is_behind(w->message)) ||
+                   w->claim == CLAIM_NO_TEMPLATE;
     if (trouble && facts->trouble == GANG_NOBODY)
         facts->trouble = i;
 }
@@ -174,5 +189,8 @@ void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts)
         fatal_claim(w, i, &facts);
     }
     fatal_job(input, &facts);
+    /* the scheduler does not look at a pod again because its class was deleted */
+    if (input->no_class && facts.pending > 0)
+        lacks_class(facts.blocked, input->no_class, strlen(input->no_class), &facts);
     *ret_facts = facts;
 }

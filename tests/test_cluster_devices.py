@@ -2,9 +2,11 @@
 """Jobs that claim devices, on two real nodes that show a captured machine: the scheduler allocates, a test driver
 prepares through CDI, and the agents look at what came."""
 import json
+import re
 
 import pytest
 
+from support.api_proxy import Exchange, NodesProxy, kubeconfig
 from support.cluster.machines import RDMA, claimed, shown, value_of, without_pairs, without_rdma
 
 GPUS = 8
@@ -106,3 +108,63 @@ def test_nics_without_rdma_carry_data_over_tcp_where_any_network_is_asked_for(jo
     assert "IB" not in result.out and "NIC_NOT_RDMA" in result.err
     refused = jobs.run("--here", **{**wanted, "network": "rdma"}, name="refused")
     assert refused.rc == 76 and "NO_RDMA_NIC" in refused.err and refused.out == ""
+
+
+ALL = {"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "all"},
+       "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+DEVICES_API = "resource.k8s.io"
+
+
+@pytest.fixture
+def serving(jobs, tmp_path):
+    """serving("v1beta1"): an API server that has no other versions of resource.k8s.io; .env leads there. It stands before
+    the real one, hides them in what it says that it serves, and has nothing at their paths."""
+    made = []
+
+    def start(*versions):
+        def discovery(exchange):
+            answer = exchange.ask()
+            found = json.loads(answer.read())
+            for group in found["items"]:
+                if group["metadata"].get("name") == DEVICES_API:
+                    group["versions"] = [each for each in group["versions"] if each["version"] in versions]
+            found["items"] = [each for each in found["items"] if each["versions"]]
+            body = json.dumps(found).encode()
+            exchange.send(exchange.head(answer, length=len(body)) + body)
+
+        def there(exchange):
+            version = re.match(f"/apis/{DEVICES_API}/([^/]+)", exchange.path)
+            if version and version[1] not in versions:
+                return exchange.answer(404, "404 page not found\n".encode())
+            return Exchange.forward(exchange)
+        proxy = NodesProxy(jobs.cluster)
+        made.append(proxy)
+        proxy.fault(discovery, lambda _, path: path == "/apis", 10 ** 6)
+        proxy.fault(there, times=10 ** 6)
+        jobs.namespace.rbac_user(ALL)
+        config = kubeconfig(tmp_path / "served", proxy.url, {"token": jobs.namespace.token("all")},
+                            {"certificate-authority": str(jobs.cluster.keys.folder / "ca.crt")}, jobs.namespace.name)
+        proxy.env = {"KUBECONFIG": str(config)}
+        return proxy
+    yield start
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_cluster_with_an_older_api_of_devices(jobs, serving, version):
+    server = serving(version)
+    jobs.run("--here", env=server.env, workers=2, devices=claimed(2, 2), command=["true"]).ok()
+    asked = {path.split("/")[3] for _, _, path, _ in server.requests if path.startswith(f"/apis/{DEVICES_API}/")}
+    assert asked == {version}
+    assert any(method == "POST" and "/resourceclaims" in path for _, method, path, _ in server.requests)
+
+
+@pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+def test_cluster_without_an_api_of_devices(jobs, serving, mode):
+    server = serving()
+    result = jobs.run(*mode, env=server.env, devices=claimed(1, 1), command=["true"])
+    assert result.rc == 69 and f"serves no {DEVICES_API}" in result.err and "Kubernetes 1.32" in result.err, result
+    assert not [each for each in server.requests if each[1] == "POST" and "selfsubject" not in each[2]], server.requests
+    if mode:
+        jobs.run(*mode, env=server.env, command=["true"]).ok()  # that needs none

@@ -74,6 +74,19 @@ def test_oom_kill_is_the_cause(jobs):
     assert result.rc == 137 and "OOM" in result.err and "worker 1" in result.err, result
 
 
+def test_oom_kill_that_takes_the_agent_is_the_cause(jobs):
+    """As cgroup v2 does it: the container's status is all that is left to tell. No process has most of the memory."""
+    hog = ["sh", "-c", "echo up; sleep 3; [ $RANK = 0 ] && sleep 1000; head -c 300000000 /dev/zero >/dev/shm/x"]
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    job = Running(jobs, "--here", workers=2, template=template(hog, limits)).wait_lines(2)
+    node, mine = jobs.agent("job-w-1")
+    for pid in mine:
+        node.ok(["sh", "-c", f"echo 1000 >/proc/{pid}/oom_score_adj"])  # the first to go
+    result = job.ended()
+    assert result.rc == 137 and "worker 1 (job-w-1 on n" in result.err, result
+    assert "was ended whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
+
+
 def test_preemption_by_a_pod_of_higher_priority(jobs):
     api = jobs.cluster.api
     api.make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "above"}, "value": 1000})

@@ -8,12 +8,12 @@ import time
 import pytest
 
 from support.build import SLOWER
+from support.cluster.pods import BUSYBOX
 from support.cluster_jobs import Running
 
 HERE_AND_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 SLEEP = ["sleep", "1000"]
-DOWN_S = 5
-COLLECTED_S = 60  # the garbage collector looks for a new API server with pauses of its own
+CUT_S = 20  # 4 s until the agents start, 12 s of silence, 3 s in which the API may tell of a lost pod
 INFRASTRUCTURE, CLUSTER, SPEC = 70, 69, 65
 
 
@@ -88,14 +88,45 @@ def test_two_of_one_name_at_once(jobs, mode):
 
 def test_agent_killed(jobs):
     job = start(jobs, "--here", workers=2)
-    pod = worker(jobs, 1)
-    node = next(each for each in jobs.cluster.nodes if each.name == pod["spec"]["nodeName"])
-    mine = [pid for pid in node.ok(["sh", "-c", "grep -l drarun-worker /proc/[0-9]*/cmdline | cut -d/ -f3"]).split()
-            if re.search(pod["metadata"]["uid"].replace("-", "[-_]"), node.run(["cat", f"/proc/{pid}/cgroup"]).stdout)]
-    assert mine
+    node, mine = jobs.agent("job-w-1")
     node.run(["kill", "-9", *mine])  # those that are left: one ends with the other
     result = job.ended()
     assert result.rc == INFRASTRUCTURE and "worker 1" in result.err, result
+
+
+def workers(jobs, name, count=2):
+    return [jobs.cluster.pod(f"{name}-w-{i}", namespace=jobs.namespace.name) for i in range(count)]
+
+
+def slow_start(seconds, command, image=BUSYBOX):
+    """A template whose agents start so many seconds after their pod's network is there."""
+    before = {"name": "before", "image": BUSYBOX, "command": ["sleep", str(seconds)]}
+    return {"spec": {"initContainers": [before], "containers": [{"name": "main", "image": image, "command": command}]}}
+
+
+def wait_before(jobs, name, count=2):
+    """Until the pods of a job with slow_start() have their network and no agent."""
+    def there():
+        statuses = [(each.get() or {}).get("status", {}) for each in workers(jobs, name, count)]
+        return all("running" in state["state"] for status in statuses
+                   for state in status.get("initContainerStatuses", [{"state": {}}])[-1:])
+    jobs.cluster.wait(f"{name}'s pods do not start", there, 30 * SLOWER)
+
+
+def test_network_between_two_agents_is_cut(jobs):
+    """Under ranks that have nothing to say to each other, and before the agents have met: both are named, in time."""
+    cut = {"starting": Running(jobs, "--here", name="starting", workers=2, template=slow_start(4, SLEEP))}
+    cut["running"] = start(jobs, "--here", name="running", workers=2)
+    wait_before(jobs, "starting")
+    for name in cut:
+        jobs.cluster.cut(*workers(jobs, name))
+    began = time.monotonic()
+    for name, job in cut.items():
+        result = job.ended()
+        assert result.rc == INFRASTRUCTURE, result
+        assert re.search(r"worker (0|1) \(.*worker (?!\1)[01] \(", result.err), result
+        assert job.at - began < CUT_S + 5 * SLOWER, (name, job.at - began)
+    assert not jobs.namespace.leftovers()
 
 
 STRANGER = """
@@ -126,15 +157,3 @@ def test_strangers_at_an_agents_port(jobs, tmp_path):
     assert other.rc == INFRASTRUCTURE and other.out == "" and ip in other.err, other
     result = job.ended()
     assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
-
-
-def test_api_server_down_while_ranks_run(jobs):
-    """The ranks do not need it; the end is told once it is back."""
-    job = start(jobs, "--here", workers=2, command=["sh", "-c", "sleep 3; echo $RANK done"])
-    jobs.cluster.apiserver.kill()
-    time.sleep(DOWN_S)
-    jobs.cluster.apiserver.start()
-    jobs.cluster.plane.wait_ready()
-    result = job.ended()
-    assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
-    assert not jobs.namespace.leftovers(COLLECTED_S)

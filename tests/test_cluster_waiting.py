@@ -8,6 +8,7 @@ import pytest
 
 from support.cluster import devices
 from support.cluster.machines import PAIRED, claimed
+from support.cluster_jobs import Running
 
 SAID_S = 30
 
@@ -170,3 +171,72 @@ def test_two_jobs_that_do_not_fit_together_both_finish(jobs):
     for each in both:
         result = each.finish(timeout=200).ok()
         assert re.fullmatch("done\n", result.out)
+
+
+# ---- objects that are deleted under a job ----
+
+CLAIM = "resource.k8s.io/v1", "ResourceClaim"
+ENDS = ["sh", "-c", "sleep 4; echo $RANK done"]
+SLOW = [{"name": "slow", "image": "localhost/busybox:1", "command": ["sleep", "3"]}]
+
+
+def claims_of(jobs, name):
+    return [each for each in jobs.cluster.api.get(*CLAIM, namespace=jobs.namespace.name)
+            if each["metadata"]["name"].startswith(f"{name}-w")]
+
+
+def delete_claims(jobs, name, ready):
+    """Once there are two that are ready: as somebody does who clears a namespace up."""
+    def there():
+        found = claims_of(jobs, name)
+        return found if len(found) == 2 and all(map(ready, found)) else None
+    for each in jobs.cluster.wait(lambda: f"no claims of {name}: {claims_of(jobs, name)}", there, SAID_S):
+        jobs.cluster.api.delete(*CLAIM, each["metadata"]["name"], jobs.namespace.name)
+
+
+def is_reserved(claim):
+    return "reservedFor" in claim.get("status", {})
+
+
+def test_claims_deleted_under_a_job(jobs):
+    """Claims that a pod has stay until it has ended. Those without are made again, as long as nothing runs."""
+    def begin(phase, **spec):
+        return {(phase, claims): Running(jobs, "--here", name=f"{phase}-{claims}", workers=2, ranksPerWorker=1,
+                                         devices=claimed(1, 1, claims=claims), **{"template": template({"command": ENDS}), **spec})
+                for claims in ("direct", "template")}
+
+    def runs(name):
+        return (jobs.status(name) or {}).get("phase") == "running"
+    under_way = begin("starting", template=template({"command": ENDS}, initContainers=SLOW)) | begin("running")
+    for phase, claims in under_way:
+        name = f"{phase}-{claims}"
+        delete_claims(jobs, name, lambda claim, n=name, p=phase: is_reserved(claim) and (p == "starting" or runs(n)))
+    jobs.cluster.scheduler.freeze()
+    try:
+        waiting = begin("waiting")
+        for _, claims in waiting:
+            delete_claims(jobs, f"waiting-{claims}", lambda claim: True)
+    finally:
+        jobs.cluster.scheduler.thaw()
+    for job in (under_way | waiting).values():
+        result = job.ended().ok()
+        assert sorted(result.out.split()) == ["0", "1", "done", "done"], result
+
+
+def test_class_or_template_deleted_while_jobs_wait(jobs):
+    kind = "resource.k8s.io/v1", "ResourceClaimTemplate"
+    jobs.cluster.api.make(devices.device_class("passing.example.com", "gpu.nvidia.com"))
+    classless = Running(jobs, "--here", devices={"gpus": {"count": 9, "class": "passing.example.com"}}, command=["true"])
+    says(jobs, "too few devices for request gpu")
+    jobs.cluster.controllers.freeze()  # there are no claims yet
+    try:
+        shapeless = Running(jobs, "--here", name="other", devices=claimed(1, 1, claims="template"), command=["true"])
+        jobs.cluster.wait("no template", lambda: jobs.cluster.api.get(*kind, "other-w", jobs.namespace.name), SAID_S)
+        jobs.cluster.api.delete(*kind, "other-w", jobs.namespace.name)
+        jobs.cluster.api.delete("resource.k8s.io/v1", "DeviceClass", "passing.example.com")
+    finally:
+        jobs.cluster.controllers.thaw()
+    result = classless.ended()
+    assert result.rc == 65 and "device class passing.example.com does not exist" in result.err, result
+    result = shapeless.ended()
+    assert result.rc == 69 and "its claim cannot be made" in result.err and '"other-w" not found' in result.err, result

@@ -446,7 +446,71 @@ static void pauses_grow(void **state)
     assert_int_not_equal(gang_seed("a", 1), gang_seed("b", 1));
 }
 
-/* What the pods cannot say: objects refused, a pull that failed too often. */
+/* The API server was away, and the kubelet says what it says of an object that does not exist. */
+static void kubelet_that_could_not_ask(void **state)
+{
+    (void)state;
+    static const char *const messages[] = {
+        "secret \"job-key\" not found",
+        "failed to sync secret cache: timed out waiting for the condition",
+        "failed to sync configmap cache: timed out waiting for the condition",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
+        struct gang gang;
+        struct gang_decision d;
+        struct pod_state worker = worker_of('c');
+        struct gang_input input = {
+            .now_ms = START_MS, .timeouts = &timeouts, .workers = &worker, .count = 1, .steps = 1};
+        worker.message = messages[i];
+        gang_init(&gang, 1, START_MS);
+        do
+            assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+        while (d.changed);
+        input.now_ms += GANG_CONFIG_GRACE_MS;
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+        assert_int_equal(d.action, i == 0 ? GANG_FAIL : GANG_WAIT);
+    }
+}
+
+/* A worker whose claim has gone gets no other; one whose class has gone finds no device. */
+static void objects_deleted_under_it(void **state)
+{
+    (void)state;
+    struct gang gang;
+    struct gang_decision d;
+    struct pod_state workers[2] = {worker_of('n'), worker_of('n')};
+    struct gang_input input = {
+        .now_ms = START_MS, .timeouts = &timeouts, .workers = workers, .count = 2, .steps = 1};
+    gang_init(&gang, 1, START_MS);
+    do
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    while (d.changed);
+    workers[1].claim = CLAIM_ABSENT;
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.action, GANG_RELEASE_AND_RETRY);
+
+    workers[1] = worker_of('r');
+    workers[1].claim = CLAIM_DELETING; /* before the launcher had looked at anything */
+    gang_init(&gang, 1, START_MS);
+    do
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    while (d.changed && d.action == GANG_WAIT);
+    assert_int_equal(d.action, GANG_RELEASE_AND_RETRY);
+
+    workers[0] = workers[1] = worker_of('u');
+    input.no_class = "gpu.example.com";
+    gang_init(&gang, 1, START_MS);
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.action, GANG_FAIL);
+    assert_int_equal(error_exit_status(d.error.kind), 65);
+    assert_non_null(strstr(d.error.text, "worker 0: device class gpu.example.com does not exist"));
+    workers[0] = workers[1] = worker_of('b'); /* they have theirs */
+    gang_init(&gang, 1, START_MS);
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.action, GANG_WAIT);
+}
+
+/* What a phase does not say: a pull that failed too often. */
 static void facts_of_others(void **state)
 {
     (void)state;
@@ -455,14 +519,6 @@ static void facts_of_others(void **state)
     struct pod_state workers[2] = {worker_of('b'), worker_of('p')};
     struct gang_input input = {
         .now_ms = START_MS, .timeouts = &timeouts, .workers = workers, .count = 2, .steps = 1};
-
-    input.refused = "POST pods: 403: exceeded quota: q";
-    gang_init(&gang, 1, START_MS);
-    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
-    assert_int_equal(d.action, GANG_FAIL);
-    assert_string_equal(d.error.text, "POST pods: 403: exceeded quota: q");
-    assert_int_equal(error_exit_status(d.error.kind), 69);
-    input.refused = NULL;
 
     struct news news = {0};
     for (int count = 1; count <= GANG_PULL_TRIES; count++) {
@@ -504,6 +560,8 @@ int main(void)
         cmocka_unit_test(a_restart),
         cmocka_unit_test(pauses_grow),
         cmocka_unit_test(facts_of_others),
+        cmocka_unit_test(kubelet_that_could_not_ask),
+        cmocka_unit_test(objects_deleted_under_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "jobs/claims.h"
 #include "jobs/install.h"
 #include "jobs/render.h"
 #include "launcher/cluster/cancel.h"
@@ -188,6 +189,8 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
         rc = ask_account(cluster, namespace, &account, err);
     if (rc == 0)
         rc = cluster_discover(cluster, err);
+    if (rc == 0 && claims_wanted(spec))
+        rc = cluster_need_claims(cluster, err);
     render.api = cluster->api;
     render.image_volume = cluster->image_volume;
     render.delivery = cluster->delivery;

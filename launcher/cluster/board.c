@@ -253,12 +253,9 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
     board->changed = event_new(cluster->base, -1, 0, on_changed, board);
     if (!board->states || !board->news || !board->changed)
         return error_set(err, ENOMEM, "out of memory");
-    if (claims_wanted(spec) && !cluster->api)
-        return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
-                          "%s serves no resource.k8s.io: claims need Kubernetes 1.32 or later with "
-                          "DynamicResourceAllocation",
-                          kube_config_server(cluster->config));
-    int rc = watch_all(board, events, err);
+    int rc = claims_wanted(spec) ? cluster_need_claims(cluster, err) : 0;
+    if (rc == 0)
+        rc = watch_all(board, events, err);
     if (rc == 0)
         *ret_board = TAKE_PTR(board);
     return rc;

@@ -225,6 +225,16 @@ static const char *pod_groups_served(const struct kube_served *served)
     return NULL;
 }
 
+int cluster_need_claims(const struct cluster *cluster, struct drarun_error *err)
+{
+    if (cluster->api)
+        return 0;
+    return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
+                      "%s serves no resource.k8s.io: claims need Kubernetes 1.32 or later with "
+                      "DynamicResourceAllocation",
+                      kube_config_server(cluster->config));
+}
+
 /* Image volumes are served by every API server from 1.33, but pods may use them where the gate of
  * that name is on: by default from IMAGE_VOLUME_MINOR. */
 static int ask_version(struct cluster *cluster, struct cluster_read *read, struct drarun_error *err)

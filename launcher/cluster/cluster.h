@@ -39,6 +39,8 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err);
 /* Of resource.k8s.io, "v1", where it is served: what kube_resource_claims and its like are asked
  * for by. */
 const char *cluster_claims_version(const struct cluster *cluster);
+/* An error where it is not served at all. */
+int cluster_need_claims(const struct cluster *cluster, struct drarun_error *err);
 
 /* One call, with the loop run until its answer is there (kube_call.h has the deadline). The
  * callbacks of others run meanwhile. ret_body may be NULL; the caller owns it. Errors as

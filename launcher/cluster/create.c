@@ -52,6 +52,9 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 #define AGAIN_MAX_MS 1000
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
 
+/* On the owner, by which a run knows its own again when the answer to its creation was lost. */
+#define MADE_BY "drarun.dev/made-by"
+
 struct batch {
     struct cluster *cluster;
     const char *job;
@@ -59,7 +62,8 @@ struct batch {
     const char *namespace;
     const struct source *source;
     bool keep_uid;
-    char *made_uid; /* with keep_uid of the last one; the caller frees it */
+    const char *mark; /* with keep_uid: MADE_BY of what this run makes */
+    char *made_uid;   /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
     size_t left;
     struct drarun_error *err; /* the first */
@@ -79,6 +83,17 @@ struct item {
 
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
 
+/* Kinds of which a cluster may serve another version than the one that we know them by. */
+static const struct kube_resource *find_versioned(const char *kind)
+{
+    static const struct kube_resource *const all[] = {&kube_pod_groups, &kube_resource_claims,
+                                                      &kube_resource_claim_templates};
+    for (size_t i = 0; kind && i < ARRAY_LEN(all); i++)
+        if (strcmp(kind, all[i]->kind) == 0)
+            return all[i];
+    return NULL;
+}
+
 /* The version that this cluster serves; NULL: there is one alone. */
 static const char *version_served(const struct cluster *cluster, const char *kind)
 {
@@ -92,8 +107,8 @@ static int describe(struct item *item, json_t *manifest, struct drarun_error *er
     const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
     const char *kind = json_string_value(json_object_get(manifest, "kind"));
     const struct kube_resource *found = kube_resource_find(version, kind);
-    if (!found && kind && strcmp(kind, kube_pod_groups.kind) == 0)
-        found = &kube_pod_groups;
+    if (!found)
+        found = find_versioned(kind);
     if (!found)
         return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
     const char *served = version_served(item->batch->cluster, kind);
@@ -216,6 +231,20 @@ static bool ask_for_their_owner(struct item *item)
     return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
 }
 
+static bool is_made_by_us(const struct batch *batch, const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    const char *mark =
+        json_string_value(json_object_get(json_object_get(metadata, "annotations"), MADE_BY));
+    return batch->mark && mark && strcmp(mark, batch->mark) == 0;
+}
+
+static void keep_uid(struct batch *batch, const json_t *object)
+{
+    if (batch->keep_uid && !batch->made_uid)
+        batch->made_uid = strdup(kube_uid(object));
+}
+
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
 static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
@@ -225,8 +254,9 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     bool gone = err && err->code == ENOENT;
     bool going = !err && is_going(answer->body);
     bool ours =
-        !err && kube_is_owned_by(answer->body, batch->owner_uid) && !is_deleted(answer->body);
-    if (batch->rc == 0 && batch->keep_uid && going && !is_deleted(answer->body) &&
+        !err && !is_deleted(answer->body) &&
+        (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
+    if (batch->rc == 0 && batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
         ask_for_their_owner(item))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
@@ -234,6 +264,8 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     finish(item);
     if (err)
         note_failure(batch, err);
+    else if (ours)
+        keep_uid(batch, answer->body);
     if (err || ours)
         return;
     say_in_the_way(item, answer->body, &other);
@@ -250,8 +282,8 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
         return;
     if (err)
         note_failure(batch, err);
-    else if (batch->keep_uid && !batch->made_uid)
-        batch->made_uid = strdup(kube_uid(answer->body));
+    else
+        keep_uid(batch, answer->body);
     finish(item);
 }
 
@@ -334,15 +366,32 @@ static int create_in_order(struct batch *batch, const json_t *list, const struct
 
 /* ---- a job ---- */
 
-static int create_owner(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
-                        const json_t *list, char **ret_uid, struct drarun_error *err)
+/* The Secret's name is no other run's. */
+static json_t *marked(const json_t *owner, const char *secret)
+{
+    json_t *copy = json_deep_copy(owner);
+    json_t *metadata = json_object_get(copy, "metadata");
+    json_t *annotations = json_object_get(metadata, "annotations");
+    if (!annotations &&
+        json_object_set_new(metadata, "annotations", annotations = json_object()) < 0)
+        annotations = NULL;
+    if (json_object_set_new(annotations, MADE_BY, json_string(secret)) < 0)
+        json_decref(TAKE_PTR(copy));
+    return copy;
+}
+
+static int create_owner(struct cluster *cluster, const struct job_spec *spec,
+                        const struct render_options *options, const json_t *list, char **ret_uid,
+                        struct drarun_error *err)
 {
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,
-                          .namespace = namespace,
+                          .namespace = object_namespace(spec, options),
                           .keep_uid = true,
+                          .mark = options->secret,
                           .err = err};
-    CLEANUP(json_decrefp) json_t *owner = json_pack("[O]", json_array_get(list, 0));
+    CLEANUP(json_decrefp)
+    json_t *owner = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
     const struct source source = {.list = owner};
     int rc = owner ? create_all(&batch, &source) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0 && !batch.made_uid)
@@ -362,7 +411,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     cleanup_free char *uid = NULL;
     int rc = render_shared(spec, options, &list, err);
     if (rc == 0)
-        rc = create_owner(cluster, spec, namespace, list, &uid, err);
+        rc = create_owner(cluster, spec, options, list, &uid, err);
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;

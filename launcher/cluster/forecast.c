@@ -215,6 +215,11 @@ enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned st
     return forecast->step == step ? forecast->outlook : GANG_FORECAST_UNKNOWN;
 }
 
+const char *forecast_missing_class(const struct forecast *forecast)
+{
+    return claims_missing_class(forecast->spec, forecast->classes);
+}
+
 const struct prediction *forecast_prediction(const struct forecast *forecast, unsigned step)
 {
     return forecast->predicted && forecast->step == step ? &forecast->prediction : NULL;

@@ -26,6 +26,8 @@ void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms);
 int64_t forecast_due(const struct forecast *forecast, unsigned step);
 
 enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step);
+/* Of the job's, that the last look did not find; NULL: none, or not known. */
+const char *forecast_missing_class(const struct forecast *forecast);
 /* Of the last look; NULL when there is none, or of another step. Borrowed until the next. */
 const struct prediction *forecast_prediction(const struct forecast *forecast, unsigned step);
 

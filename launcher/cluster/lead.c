@@ -20,8 +20,8 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 
-#define SYNC_MS 30000
-#define FLUSH_MS 10000
+#define SYNC_MS KUBE_CALL_MS
+#define FLUSH_MS 10000    /* of a document that is deleted next */
 #define HALF_MADE_MS 3000 /* the client that made the job may still be at it */
 #define OWN_END_MS 5000   /* for pods whose agents end; the kubelet tells it within 2 s */
 
@@ -325,7 +325,8 @@ static void clean_up(struct lead *lead)
     else if (!is_left_to_its_ttl(lead))
         rc = delete_pods_and_claims(lead->cluster, lead->spec, lead->options->namespace, &err);
     if (rc < 0)
-        log_error("%s; what remains of the job goes with its owner", err.text);
+        log_error("%s; drarun cancel %s takes away what remains of the job", err.text,
+                  lead->spec->name);
 }
 
 static void finish(struct lead *lead, int rc, const struct drarun_error *err)
@@ -350,7 +351,10 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     const char *result = lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed";
     lead_event_end(lead, result);
     lead_tell(lead, result);
-    if (status_writer_flush(lead->writer, FLUSH_MS, &local) < 0)
+    /* in a pod nobody has read the log either while the API server is away, and the document stays
+     */
+    if (status_writer_flush(lead->writer, lead->options->here ? FLUSH_MS : KUBE_CALL_MS, &local) <
+        0)
         log_error("%s", local.text);
     say_end(lead);
     clean_up(lead);

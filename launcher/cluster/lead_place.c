@@ -50,6 +50,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
                                    : GANG_FORECAST_UNKNOWN,
         .shortage = missing,
         .job = board_job_news(lead->board),
+        .no_class = lead->forecast ? forecast_missing_class(lead->forecast) : NULL,
     };
     lead->dirty = false;
     do {

@@ -38,7 +38,7 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
 
 static void write_next(struct status_writer *writer)
 {
-    static const struct kube_write again = {.repeat = true, .timeout_ms = 30000};
+    static const struct kube_write again = {.repeat = true};
     struct kube_target target = {
         .resource = &kube_config_maps, .namespace_ = writer->namespace, .name = writer->name};
     if (writer->call || !writer->next)

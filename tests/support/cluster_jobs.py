@@ -2,6 +2,7 @@
 """drarun on a cluster of the tests: jobs run from where the API server and the pods are reached."""
 import contextlib
 import json
+import re
 import threading
 import time
 
@@ -32,6 +33,16 @@ class Jobs:
 
     def run(self, *options, name="job", timeout=RUN_S, env=None, input=None, **spec):
         return self.verb("run", self.file(name, **spec), *options, timeout=timeout, env=env, input=input)
+
+    def agent(self, pod):
+        """(node, pids of the agent there, as the node counts) of a worker's pod."""
+        found = self.cluster.api.get("v1", "Pod", pod, self.namespace.name)
+        node = next(each for each in self.cluster.nodes if each.name == found["spec"]["nodeName"])
+        pids = node.ok(["sh", "-c", "grep -l drarun-worker /proc/[0-9]*/cmdline | cut -d/ -f3"]).split()
+        uid = found["metadata"]["uid"].replace("-", "[-_]")
+        mine = [pid for pid in pids if re.search(uid, node.run(["cat", f"/proc/{pid}/cgroup"]).stdout)]
+        assert mine, f"no agent of {pod} on {node.name}"
+        return node, mine
 
     def status(self, name="job"):
         """The status document, as the launcher wrote it last."""

@@ -68,7 +68,7 @@ class Driver:
         """Names of its devices that the API server has."""
         return [each["name"] for found in self.node.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
                 if found["spec"]["driver"] == self.name and found["spec"].get("nodeName") == self.node.name
-                for each in found["spec"]["devices"]]
+                for each in found["spec"].get("devices", ())]
 
     def registered(self):
         """The kubelet keeps a connection to the socket of a driver that it knows."""
