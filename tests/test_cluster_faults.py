@@ -13,7 +13,7 @@ from support.cluster_jobs import Running
 
 HERE_AND_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 SLEEP = ["sleep", "1000"]
-CUT_S = 20  # 4 s until the agents start, 12 s of silence, 3 s in which the API may tell of a lost pod
+CUT_S = 23  # 15 s of silence and 3 s between probes, 3 s in which the API may tell of a lost pod
 INFRASTRUCTURE, CLUSTER, SPEC = 70, 69, 65
 
 

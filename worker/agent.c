@@ -16,7 +16,10 @@
 
 /* The parent is dialled by its own first, and so on up to worker 0. */
 #define PARENT_DEADLINE_MS 30000
-#define SILENCE_POD_MS 12000 /* of a neighbour; launcher/job.c has the same for an agent */
+/* Of a neighbour, and in pods: longer than the launcher bears it (launcher/job.c), who knows which
+ * of the two is gone. */
+#define SILENCE_MS 35000
+#define SILENCE_POD_MS 15000
 
 static const char *const state_names[] = {
     [AGENT_IDLE] = "idle",       [AGENT_PREPARING] = "preparing", [AGENT_READY] = "ready",
@@ -130,7 +133,7 @@ static void prepare_take(struct agent *agent, Drarun__Wire__Launch *launch)
     if (rc == 0) {
         struct peers_owner owner = peers_owner;
         owner.arg = agent;
-        owner.silence_ms = agent->options.pod ? SILENCE_POD_MS : CHANNEL_SILENCE_MS;
+        owner.silence_ms = agent->options.pod ? SILENCE_POD_MS : SILENCE_MS;
         agent->peers = peers_new(agent->base, &agent->job, &agent->tree, agent->dial_tls, &owner);
         rc = agent->peers ? 0 : error_set(&err, ENOMEM, "out of memory");
     }

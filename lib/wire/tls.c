@@ -125,7 +125,8 @@ bool tls_failure(struct bufferevent *bev, char *text, size_t size)
     unsigned long code = bufferevent_get_openssl_error(bev);
     if (code == 0)
         return false;
-    const char *reason = ERR_reason_error_string(code);
+    const char *reason =
+        ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     snprintf(text, size, "%s", reason ? reason : "unknown TLS error");
     return true;
 }
