@@ -145,12 +145,22 @@ static bool is_done_to_it(enum pod_end end)
     return end != POD_END_NONE && end != POD_END_EXIT && end != POD_END_UNKNOWN;
 }
 
+/* An agent that could not serve, and left the reason in its container's status. */
+static bool says_why(const struct cause *cause, const struct cause_pod *pod)
+{
+    const struct cause_story *first = &cause->first;
+    return pod->end == POD_END_EXIT && pod->message && pod->message[0] &&
+           first->kind == CAUSE_FAILURE && first->of_worker && first->worker == pod->worker;
+}
+
 /* Whether the pod's end began what the first cause tells. */
 static bool explains(const struct cause *cause, const struct cause_pod *pod)
 {
     const struct cause_story *first = &cause->first;
-    if (!cause->pods || cause->settled || !is_done_to_it(pod->end))
+    if (!cause->pods || cause->settled)
         return false;
+    if (!is_done_to_it(pod->end))
+        return says_why(cause, pod);
     if (cause_pod_may_follow(cause))
         return first->worker == pod->worker;
     return first->kind == CAUSE_EXIT || first->kind == CAUSE_ABORT ||

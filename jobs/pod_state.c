@@ -316,12 +316,28 @@ static void read_coming(const struct object *pod, const struct container *contai
     }
 }
 
-/* False when the init containers have done their part. */
+static bool is_over(const struct object *pod)
+{
+    const char *phase = text_at(pod->status, "phase");
+    return text_is(phase, "Failed") || text_is(phase, "Succeeded");
+}
+
+static struct container first_container(const struct object *pod)
+{
+    const json_t *spec = json_array_get(json_object_get(pod->spec, "containers"), 0);
+    return container_of(spec, json_object_get(pod->status, "containerStatuses"));
+}
+
+/* False when the init containers have done their part: what one that goes on does beside the first
+ * container is no matter of ours. */
 static bool read_init(const struct object *pod, struct pod_state *state)
 {
     const json_t *statuses = json_object_get(pod->status, "initContainerStatuses");
+    struct container first = first_container(pod);
     size_t i;
     json_t *spec;
+    if (first.running || first.terminated)
+        return false;
     json_array_foreach(json_object_get(pod->spec, "initContainers"), i, spec)
     {
         struct container c = container_of(spec, statuses);
@@ -330,7 +346,9 @@ static bool read_init(const struct object *pod, struct pod_state *state)
         if (c.terminated && json_integer_value(json_object_get(c.terminated, "exitCode")) == 0)
             continue;
         name_container(&c, state);
-        if (c.terminated) {
+        if (c.terminated && c.sidecar && !is_over(pod)) { /* it is started again */
+            set_phase(state, POD_INIT, time_at(c.terminated, "finishedAt"));
+        } else if (c.terminated) {
             set_phase(state, POD_ENDED, time_at(c.terminated, "finishedAt"));
             read_container_end(c.terminated, state);
         } else if (c.running) {
@@ -345,8 +363,7 @@ static bool read_init(const struct object *pod, struct pod_state *state)
 
 static void read_first(const struct object *pod, struct pod_state *state)
 {
-    const json_t *spec = json_array_get(json_object_get(pod->spec, "containers"), 0);
-    struct container c = container_of(spec, json_object_get(pod->status, "containerStatuses"));
+    struct container c = first_container(pod);
     name_container(&c, state);
     if (c.terminated) {
         read_container_end(c.terminated, state);
@@ -392,12 +409,6 @@ static bool node_silent(const struct object *pod)
            (text_is(condition_status(pod, "Ready"), "False") &&
             text_is(condition_status(pod, "ContainersReady"), "True") &&
             !json_object_get(pod->spec, "readinessGates"));
-}
-
-static bool is_over(const struct object *pod)
-{
-    const char *phase = text_at(pod->status, "phase");
-    return text_is(phase, "Failed") || text_is(phase, "Succeeded");
 }
 
 /* Neither the containers nor the pod may say when. */

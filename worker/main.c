@@ -258,6 +258,8 @@ static int run_agent(struct guard *guard, void *arg)
     explicit_bzero(&s->key, sizeof s->key);
     if (!agent) {
         log_error("%s", base ? err.text : "cannot make an event loop");
+        if (s->in_pod)
+            pod_tell_end(base ? err.text : "cannot make an event loop");
         return error_exit_status(err.kind);
     }
     pthread_sigmask(SIG_UNBLOCK, &term,
@@ -319,6 +321,8 @@ int main(int argc, char **argv)
         rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
     if (rc < 0) {
         log_error("%s", err.text);
+        if (s.in_pod)
+            pod_tell_end(err.text);
         return error_exit_status(err.kind);
     }
     fflush(stdout);

@@ -2,6 +2,7 @@
 #include "worker/pod.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,4 +99,14 @@ int pod_check(const struct pod *pod, const Drarun__Wire__Hello *hello, struct dr
              sizeof wanted);
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EPERM, "this is %s; the caller wants %s", own,
                       wanted);
+}
+
+void pod_tell_end(const char *text)
+{
+    /* corev1.TerminationMessagePathDefault: a file that the kubelet mounts */
+    int fd = open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    fd_write_all(fd, text, strlen(text));
+    close(fd);
 }

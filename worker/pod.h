@@ -26,6 +26,9 @@ int pod_take(struct pod *ret_pod, struct drarun_error *err);
  * the process. Before any thread exists. */
 void pod_log(const struct pod *pod);
 
+/* Leaves the reason of the agent's end where the kubelet puts it into the container's status. */
+void pod_tell_end(const char *text);
+
 /* Refuses the hello of another job, attempt or (from a launcher) for another worker; the sentence
  * says both. */
 int pod_check(const struct pod *pod, const Drarun__Wire__Hello *hello, struct drarun_error *err);

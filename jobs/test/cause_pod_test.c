@@ -177,6 +177,20 @@ static void the_pod_is_known_last(void **state)
     assert_int_equal(cause_status(cause), 137);
     cause_free(cause);
 
+    /* an agent that could not serve, and something else at its port: it left its reason */
+    cause = begin(&map);
+    assert_true(cause_worker_failure(cause, 1, "node-b", &lost));
+    struct cause_pod ended = oom;
+    ended.end = POD_END_EXIT;
+    ended.exit_code = 70;
+    assert_false(cause_pod(cause, &ended));
+    assert_int_equal(cause_kind(cause), CAUSE_FAILURE); /* an echo */
+    ended.message = "cannot listen on port 7173: Address in use";
+    assert_false(cause_pod(cause, &ended));
+    assert_int_equal(cause_kind(cause), CAUSE_POD);
+    assert_int_equal(cause_status(cause), 70);
+    cause_free(cause);
+
     /* a peer's abort overtakes it */
     cause = begin(&map);
     assert_true(cause_abort(cause, 0, 0, "node-a", 1, "peer vanished"));
