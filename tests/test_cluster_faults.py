@@ -157,3 +157,30 @@ def test_strangers_at_an_agents_port(jobs, tmp_path):
     assert other.rc == INFRASTRUCTURE and other.out == "" and ip in other.err, other
     result = job.ended()
     assert result.rc == 0 and sorted(result.out.split("\n")) == ["", "0 done", "1 done"], result
+
+# -- containers that do not come up
+
+def started_with(container=None, init=(), **pod):
+    """A template whose containers are changed so."""
+    before = [{"image": BUSYBOX, **each} for each in init]
+    main = {"name": "main", "image": BUSYBOX, "command": SLEEP, **(container or {})}
+    return {"spec": {"containers": [main], "initContainers": before, "terminationGracePeriodSeconds": 1, **pod}}
+
+
+NO_LICENCE = {"name": "prepare", "command": ["sh", "-c", "echo no licence >/dev/termination-log; exit 3"]}
+# what the template has, the exit status, and what is said
+ENDS_AT_ONCE = {
+    "init-fails": (started_with(init=[NO_LICENCE]), INFRASTRUCTURE, ["container prepare ended with status 3", "no licence"]),
+    "no-such-user": (started_with({"securityContext": {"runAsNonRoot": True, "runAsUser": 0}}), SPEC,
+                     ["container main cannot be made", "breaks non-root policy"]),
+}
+
+
+def test_containers_that_end_at_once(jobs):
+    """Each is named with what its container or the kubelet said, long before a deadline."""
+    ran = {name: Running(jobs, "--here", name=name, template=template) for name, (template, _, _) in ENDS_AT_ONCE.items()}
+    for name, job in ran.items():
+        _, status, words = ENDS_AT_ONCE[name]
+        result = job.ended()
+        assert result.rc == status and all(word in result.err for word in words), f"{name}: {result!r}"
+        assert result.seconds < 30 * SLOWER, f"{name}: {result!r}"
