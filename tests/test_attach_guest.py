@@ -59,6 +59,7 @@ def test_rdma_devices(said):
         return
     assert said["exclusive"] == "rc=0 host= pod=rxe1" and said["exclusive-again"] == "rc=0", said
     assert said["exclusive-pulled"] == "rc=0 host=rxe1 eth0" and said["exclusive-next"] == "rc=0", said
+    assert said["exclusive-other"] == "rc=0", said
     assert said["exclusive-died"] == "rc=0 host=rxe1" and int(said["exclusive-died-ms"]) < 3000, said
 
 

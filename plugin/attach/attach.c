@@ -256,18 +256,22 @@ static int attach_link(struct attaching *a, int64_t until_ms, struct drarun_erro
     return rc < 0 ? rc : verify(a, err);
 }
 
-static int attach_rdma(struct attaching *a, struct drarun_error *err)
+static int attach_rdma(struct attaching *a, int64_t until_ms, struct drarun_error *err)
 {
     const char *name = a->order->rdma;
     int rc = rdma_shared(err);
     if (rc < 0)
         return error_prefix(err, "RDMA device %s", name);
     bool shared = rc > 0;
-    rc = rdma_is_in(shared ? -1 : a->ns, name, err);
-    if (rc == 0 && shared)
-        return error_set(err, ENODEV, "no RDMA device %s on the host", name);
+    rc = shared ? 0 : rdma_is_in(a->ns, name, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = rdma_await(name, shared ? 0 : until_ms, err);
     if (rc == 0)
-        return rdma_move(-1, a->ns, name, err);
+        return error_set(err, ENODEV, "no RDMA device %s on the host%s", name,
+                         shared ? "" : " nor in the container, after waiting for it");
+    if (rc > 0 && !shared)
+        rc = rdma_move(-1, a->ns, name, err);
     return rc < 0 ? rc : 0;
 }
 
@@ -293,7 +297,7 @@ int attach_device(const struct attach_order *order, int ns, int64_t until_ms,
     if (order->host.name[0])
         rc = attach_link(&a, until_ms, err);
     if (rc == 0 && order->rdma[0])
-        rc = attach_rdma(&a, err);
+        rc = attach_rdma(&a, until_ms, err);
     if (rc < 0)
         undo(&a, err);
     return rc;

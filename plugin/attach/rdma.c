@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "plugin/attach/netlink.h"
 #include "plugin/attach/netns.h"
+
+#define STEP_MS 20
 
 struct answer {
     const char *name;
@@ -62,6 +65,17 @@ int rdma_is_in(int ns, const char *name, struct drarun_error *err)
     struct answer answer = {.name = name};
     int rc = ask(ns, RDMA_NLDEV_CMD_GET, NLM_F_DUMP, &answer, err);
     return rc < 0 ? rc : answer.found;
+}
+
+int rdma_await(const char *name, int64_t until_ms, struct drarun_error *err)
+{
+    const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
+    for (;;) {
+        int rc = rdma_is_in(-1, name, err);
+        if (rc != 0 || clock_ms() >= until_ms)
+            return rc;
+        nanosleep(&step, NULL);
+    }
 }
 
 /* The kernel compares the device's namespace with the caller's own, not with the socket's: in any

@@ -14,7 +14,6 @@
 #include "plugin/attach/rdma.h"
 
 #define ALONE_MS 500 /* for a device to return by itself before it is looked for */
-#define RDMA_STEP_MS 20
 
 struct taking {
     const struct attach_order *order;
@@ -188,24 +187,20 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
 static int restore_rdma(struct taking *taking, int64_t until_ms, struct drarun_error *err)
 {
     const char *name = taking->order->rdma;
-    const struct timespec step = {.tv_nsec = RDMA_STEP_MS * 1000000L};
-    int64_t alone = clock_ms() + ALONE_MS;
     int rc = rdma_shared(err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    /* the kernel sends no news of RDMA devices */
     for (;;) {
-        rc = rdma_is_in(-1, name, err);
-        if (rc == 0 && clock_ms() >= alone) {
-            rc = netns_each_other(pull_rdma_from, taking, err);
-            alone = clock_ms() + ALONE_MS;
-        }
+        int64_t alone = clock_ms() + ALONE_MS;
+        rc = rdma_await(name, alone < until_ms ? alone : until_ms, err);
+        rc = rc == 0 ? netns_each_other(pull_rdma_from, taking, err) : rc;
         if (rc != 0)
             return rc < 0 ? rc : 0;
         if (clock_ms() >= until_ms)
-            return error_set(err, ENODEV, "RDMA device %s has not come back to the host in time and "
-                                          "is in no namespace of a process", name);
-        nanosleep(&step, NULL);
+            return error_set(err, ENODEV,
+                             "RDMA device %s has not come back to the host in time and is in no "
+                             "namespace of a process",
+                             name);
     }
 }
 

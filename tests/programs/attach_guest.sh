@@ -134,6 +134,9 @@ if [ "$movable" = yes ]; then
     say exclusive-pulled "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)" "$(ip -o link show eth0 | grep -o eth0)"
     say exclusive-next "$(attach f rdma)"
     die f
+    pod i
+    say exclusive-other "$(attach i rdma)"
+    die i
     t=$(now); say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"; say exclusive-died-ms $(($(now) - t))
 fi
 
