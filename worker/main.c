@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <time.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 #endif
 
 #define DEFAULT_PORT 7173
+#define DELETION_S 1
 #define KEY_VARIABLE "DRARUN_KEY" /* in a pod: from the job's Secret */
 
 struct settings {
@@ -276,6 +278,18 @@ static int run_agent(struct guard *guard, void *arg)
     return status;
 }
 
+/* A pod that is deleted while its container runs goes at once. Of a container that has just ended
+ * the kubelet hears with its next look, a second later, and takes the pod away with the one after:
+ * the deletion that the launcher sends when it has heard from all agents is worth a moment. */
+static void await_deletion(void)
+{
+    const struct timespec moment = {.tv_sec = DELETION_S};
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigtimedwait(&term, NULL, &moment); /* the guard has blocked it */
+}
+
 static int serve_by_hand(struct settings *s, struct drarun_error *err)
 {
     struct guard *guard = guard_new();
@@ -291,6 +305,8 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     do
         status = guard_run(guard, run_agent, s, &stop, err);
     while (!stop && !s->once && status >= 0);
+    if (s->in_pod && !stop && status >= 0)
+        await_deletion();
     guard_free(guard);
     return stop && status == 70 ? 0 : status;
 }

@@ -42,12 +42,12 @@ def acted(bed, mark, namespace):
     return 1000 * (min(ours) - deleted[0]) if deleted and ours else None
 
 
-DEATH = "read up rest </proc/uptime; [ $RANK = 1 ] && { echo $up; exit 3; }; exec sleep 1000"
+DEATH = "[ $RANK = 1 ] && sleep 3; read up rest </proc/uptime; [ $RANK = 1 ] && { echo $up; exit 3; }; exec sleep 1000"
 
 
 def rank_death(bed, report, scale):
-    """From the time that the rank prints before it ends (clock ticks of 10 ms). A pod that has ended, and is still
-    to be seen, holds nothing."""
+    """From the time that the rank prints before it ends (clock ticks of 10 ms), some time after its start: of a pod that
+    has just come the kubelet waits for news. A pod that has ended, and is still to be seen, holds nothing."""
     gone, released, removed = [], [], []
     bed.cluster.device_classes()
     machines = Machines(bed.cluster)
