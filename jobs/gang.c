@@ -223,7 +223,7 @@ static bool note_missing(struct gang *gang, const struct gang_facts *facts, bool
         gang->seen = gang->seen_claims = 0;
     bool pod = live && note_fewer(&gang->seen, facts->present);
     bool claim = live && note_fewer(&gang->seen_claims, facts->claimed);
-    return pod || claim;
+    return pod || claim || (live && facts->vanished);
 }
 
 static bool trouble_is_fatal(const struct gang *gang, int64_t now_ms)

@@ -165,6 +165,7 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
                 w->claim == CLAIM_DELETING;
     if (lost && facts->lost == GANG_NOBODY)
         facts->lost = i;
+    facts->vanished |= w->vanished;
     /* what a pod names may be created after it: neither is the end at once */
     bool trouble = (w->phase == POD_CREATING && w->failing && !kubelet_is_behind(w->message)) ||
                    w->claim == CLAIM_NO_TEMPLATE;

@@ -32,6 +32,7 @@ struct gang_facts {
     uint32_t pending; /* cannot get theirs: no node, and the scheduler has looked */
     bool queued;      /* suspended or gated by somebody else */
     bool node_comes, image_comes, releasing;
+    bool vanished; /* a pod or a claim was there and is not */
     uint32_t lost; /* workers, GANG_NOBODY: none */
     uint32_t blocked;
     uint32_t trouble; /* what its container or claim names does not exist */

@@ -70,6 +70,7 @@ struct pod_state {
     bool failing;          /* as it is, this does not go on by itself (reason) */
     bool not_ready;        /* it runs, and its node has stopped to answer */
     bool deleting;         /* it has a deletionTimestamp */
+    bool vanished;         /* it or its claim was there and is not; for who watches to say */
     bool disrupted;        /* its end is announced (DisruptionTarget): end says why */
     int64_t deleting_since_ms;
     enum pod_end end;

@@ -34,6 +34,9 @@ static struct pod_state worker_of(char letter)
     switch (letter) {
     case '.': /* nothing there */
         return w;
+    case 'V': /* its pod was deleted before anybody looked */
+        w.vanished = true;
+        return w;
     case 'k': /* its claim is there, and no pod */
         w.claim = CLAIM_PENDING;
         return w;
@@ -254,6 +257,11 @@ static const struct scene {
     {.name = "a pod that vanishes without a trace",
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "n.nn", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},
+    {.name = "a pod that vanished before the first look",
+     .looks = {{0, "n.nn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "nVnn", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},
+    {.name = "the only pod vanished before the first look",
+     .looks = {{0, "V", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},
     {.name = "a node that does not answer",
      .looks = {{0, "rrrr", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "rxrr", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},

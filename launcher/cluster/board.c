@@ -25,6 +25,12 @@ struct source {
     bool refused;             /* by the server's rules: it does not pass */
 };
 
+/* The last object of a worker that was seen to go. */
+struct gone {
+    uint32_t attempt; /* 0: none, or no label says which */
+    char owner[40];   /* its uid: of a claim made of a template it is the pod */
+};
+
 struct board {
     struct cluster *cluster;
     const struct job_spec *spec;
@@ -35,7 +41,8 @@ struct board {
     struct source sources[KIND_COUNT];
     struct event *changed;
     struct pod_state *states;
-    struct news *news; /* by worker */
+    struct gone *gone_pods, *gone_claims; /* by worker */
+    struct news *news;                    /* by worker */
     struct news job_news;
 };
 
@@ -137,10 +144,69 @@ static void on_object_changed(const json_t *object, const json_t *before, void *
     on_added(object, arg);
 }
 
+static const char *owner_of(const json_t *object)
+{
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    const char *uid = json_string_value(json_object_get(json_array_get(owners, 0), "uid"));
+    return uid ? uid : "";
+}
+
+struct looking {
+    const char *uid;
+    int64_t worker; /* of the pod of that uid; -1: none */
+};
+
+static void look_at_pod(const json_t *pod, void *arg)
+{
+    struct looking *l = arg;
+    if (strcmp(kube_uid(pod), l->uid) == 0)
+        l->worker = board_worker_label(pod);
+}
+
+/* A claim made of a template says which pod's it is, and not which worker's. */
+static int64_t worker_of(const struct board *board, const json_t *object)
+{
+    struct looking l = {owner_of(object), board_worker_label(object)};
+    if (l.worker < 0)
+        kube_watch_each(board->sources[KIND_PODS].watch, look_at_pod, &l);
+    return l.worker < board->spec->workers ? l.worker : -1;
+}
+
+static void note_gone(struct board *board, enum kind kind, const json_t *object)
+{
+    int64_t worker = worker_of(board, object), attempt = 0;
+    if (worker < 0)
+        return;
+    struct gone *gone = kind == KIND_PODS ? &board->gone_pods[worker] : &board->gone_claims[worker];
+    number_parse("attempt", label(object, "drarun.dev/attempt"), 0, UINT32_MAX, &attempt, NULL);
+    gone->attempt = (uint32_t)attempt;
+    snprintf(gone->owner, sizeof gone->owner, "%s", owner_of(object));
+}
+
+/* It was made for this attempt by the launcher, which alone makes it again. */
+static bool is_ours(const struct board *board, const struct gone *gone, uint32_t attempt)
+{
+    return gone->attempt == attempt &&
+           (!board->owner_uid || strcmp(gone->owner, board->owner_uid) == 0);
+}
+
+/* Of `claims: template` the Job controller makes a pod again; nobody makes a pod's claim again. */
+static bool has_vanished(const struct board *board, uint32_t worker, uint32_t attempt)
+{
+    const struct pod_state *state = &board->states[worker];
+    const struct gone *claim = &board->gone_claims[worker];
+    if (board->spec->claims != SPEC_CLAIMS_DIRECT)
+        return state->claim == CLAIM_ABSENT && state->uid && claim->owner[0] &&
+               strcmp(claim->owner, state->uid) == 0;
+    return (state->phase == POD_ABSENT && is_ours(board, &board->gone_pods[worker], attempt)) ||
+           (state->claim == CLAIM_ABSENT && is_ours(board, claim, attempt));
+}
+
 static void on_deleted(const json_t *object, void *arg)
 {
     struct source *source = arg;
-    (void)object;
+    if (source->kind == KIND_PODS || source->kind == KIND_CLAIMS)
+        note_gone(source->board, source->kind, object);
     if (source->kind != KIND_EVENTS)
         mark_changed(source->board);
 }
@@ -249,9 +315,12 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
                             .namespace = namespace,
                             .owner = *owner,
                             .states = calloc(spec->workers, sizeof *board->states),
+                            .gone_pods = calloc(spec->workers, sizeof *board->gone_pods),
+                            .gone_claims = calloc(spec->workers, sizeof *board->gone_claims),
                             .news = calloc(spec->workers, sizeof *board->news)};
     board->changed = event_new(cluster->base, -1, 0, on_changed, board);
-    if (!board->states || !board->news || !board->changed)
+    if (!board->states || !board->gone_pods || !board->gone_claims || !board->news ||
+        !board->changed)
         return error_set(err, ENOMEM, "out of memory");
     int rc = claims_wanted(spec) ? cluster_need_claims(cluster, err) : 0;
     if (rc == 0)
@@ -276,6 +345,8 @@ void board_free(struct board *board)
     news_done(&board->job_news);
     free(board->news);
     free(board->states);
+    free(board->gone_pods);
+    free(board->gone_claims);
     free(board);
 }
 
@@ -409,8 +480,10 @@ const struct pod_state *board_workers(struct board *board, uint32_t attempt)
     if (sort(&s) < 0)
         log_error("out of memory: the workers' states are old");
     else
-        for (uint32_t i = 0; i < board->spec->workers; i++)
+        for (uint32_t i = 0; i < board->spec->workers; i++) {
             pod_state_read(s.pods[i], s.claims[i], wanted, &board->news[i], &board->states[i]);
+            board->states[i].vanished = has_vanished(board, i, attempt);
+        }
     free(s.pods);
     free(s.claims);
     return board->states;
