@@ -342,7 +342,7 @@ def test_host_name_taken_meanwhile(bed):
     ('{"pid": 4194303}', "the container's process 4194303: "),
     ('{"pid": 99999999999999999999}', "container state:1:"),
     ('{"status": "stopped", "pid": 5}', "the container has ended already"),
-    ("x" * (2 << 20), "larger than 1048576 bytes"),
+    pytest.param("x" * (2 << 20), "larger than 1048576 bytes", id="too-large"),  # ids go into the environment
     ('{"a":' * 100, "container state:1:"),
     ('{"pid": 5}{"pid": 6}', "expected one document, got 2"),
 ])
