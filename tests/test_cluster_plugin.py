@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
 import copy
+import json
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ from support.build import SOURCE
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
 
 COUNT = 4
+METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +139,17 @@ def test_two_pods_reach_each_other(cluster, claimed):
     pods = []
     for i in range(2):
         config = [{"interface": {"name": "net1", "addresses": [f"10.94.{i}.1/16"], "mtu": 1400}}]
-        pods.append(claimed(f"reach-{i}", "ip -o addr show net1; ip -o link show net1; "
+        pods.append(claimed(f"reach-{i}", f"cat {METADATA.format(claim=f'reach-{i}', request='nic0')}; "
+                            "ip -o addr show net1; ip -o link show net1; "
                             "while :; do nc -l -p 5000 -e hostname; done", f"n{i}", config=config))
     for i, pod in enumerate(pods):
         pod.wait_phase("Running")
-        log = cluster.wait("no log", lambda: pod.log().count("\n") >= 2 and pod.log(), 10)
+        log = cluster.wait("no log", lambda: pod.log().count("\n") >= 4 and pod.log(), 10)
         assert f"inet 10.94.{i}.1/16" in log and "mtu 1400" in log and "UP" in log, log
+        told = json.loads(log.splitlines()[0])
+        assert told["metadata"]["name"] == f"reach-{i}" and told["apiVersion"].endswith("v1beta1")
+        given = told["requests"][0]["devices"][0]
+        assert given["networkData"]["interfaceName"] == "net1" and given["attributes"]["dra.net/ifName"]["string"]
     heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
                              "10.94.1.1", "5000"], input="")
     assert heard == "reach-1\n"

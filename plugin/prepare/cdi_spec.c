@@ -69,6 +69,25 @@ bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *devic
                                  json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) == 0;
 }
 
+void cdi_metadata_id(const char *driver, const char *uid, const char *request, char *ret_id,
+                     size_t size)
+{
+    snprintf(ret_id, size, "%s/" CLASS "=%s_metadata_%.*s", driver, uid, (int)strcspn(request, "/"),
+             request);
+}
+
+bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, const char *file,
+                           const char *container)
+{
+    char name[CDI_ID_MAX];
+    snprintf(name, sizeof name, "%s_metadata_%s", uid, request);
+    return json_array_append_new(
+               json_object_get(spec, "devices"),
+               json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}]}}", "name", name,
+                         "containerEdits", "mounts", "hostPath", file, "containerPath", container,
+                         "options", "ro", "nosuid", "nodev", "bind")) == 0;
+}
+
 static void path_of(const char *dir, const char *driver, const char *uid, char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/%s-" CLASS "_%s.json", dir, driver, uid);

@@ -24,6 +24,13 @@ json_t *cdi_spec_new(const char *driver);
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
                   const char *order);
 
+/* Adds the device that brings a request's metadata file, at a path of the host, into a container. */
+bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, const char *file,
+                           const char *container);
+/* Its full id. */
+void cdi_metadata_id(const char *driver, const char *uid, const char *request, char *ret_id,
+                     size_t size);
+
 /* Writes it to dir, atomically; nothing when the file holds it already. */
 int cdi_spec_write(const json_t *spec, const char *dir, const char *driver, const char *uid,
                    struct drarun_error *err);

@@ -63,6 +63,11 @@ bool checkpoint_set_cdi(json_t *document, json_t *spec)
     return json_object_set(document, "cdi", spec) == 0;
 }
 
+bool checkpoint_set_metadata(json_t *document, json_t *list)
+{
+    return json_object_set(document, "metadata", list) == 0;
+}
+
 int checkpoint_save(const json_t *document, const char *dir, const char *uid,
                     struct drarun_error *err)
 {
@@ -149,6 +154,8 @@ static int read_document(struct reader *reader, struct checkpoint *checkpoint)
         checkpoint->cdi = member.value;
     else
         reader_fail_key(&root, "cdi", "it is missing");
+    if (reader_get(&root, "metadata", &member) && reader_list(&member, 0) == 0)
+        checkpoint->metadata = member.value;
     if (!reader_get(&root, "devices", &list) || reader_list(&list, 0) < 0) {
         reader_fail_key(&root, "devices", "it is missing");
         return 0;

@@ -29,7 +29,8 @@ struct checkpoint {
     const char *namespace_, *name, *uid, *driver;
     struct checkpoint_device *devices;
     size_t count;
-    json_t *cdi; /* the specification, borrowed */
+    json_t *cdi;      /* the specification, borrowed */
+    json_t *metadata; /* claim_metadata's list, borrowed; NULL: none */
 };
 
 /* A document without devices; NULL: out of memory. */
@@ -40,6 +41,9 @@ bool checkpoint_add_take(json_t *document, const char *request, const char *pool
                          const char *device, bool admin, json_t *order, json_t *record);
 /* spec is borrowed. False: out of memory. */
 bool checkpoint_set_cdi(json_t *document, json_t *spec);
+
+/* list is borrowed. False: out of memory. */
+bool checkpoint_set_metadata(json_t *document, json_t *list);
 
 /* Writes DIR/UID.json, durably. */
 int checkpoint_save(const json_t *document, const char *dir, const char *uid,

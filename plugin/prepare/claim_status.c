@@ -10,9 +10,11 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
-static json_t *network_of(const json_t *order)
+json_t *claim_status_network(const json_t *order)
 {
     const json_t *interface = json_object_get(json_object_get(order, "config"), "interface");
+    if (!json_string_value(json_object_get(interface, "name")))
+        return NULL;
     json_t *network = json_object();
     json_t *mac = json_object_get(interface, "hardwareAddr");
     if (!json_string_value(mac))
@@ -33,10 +35,9 @@ static json_t *device_of(const struct checkpoint_device *device, const char *dri
                               device->order ? "it is attached when a container starts" : "",
                               "lastTransitionTime", now);
     const char *rdma = json_string_value(json_object_get(device->order, "rdma"));
-    if (entry && device->order &&
-        json_string_value(json_object_get(
-            json_object_get(json_object_get(device->order, "config"), "interface"), "name")))
-        json_object_set_new(entry, "networkData", network_of(device->order));
+    json_t *network = entry ? claim_status_network(device->order) : NULL;
+    if (network)
+        json_object_set_new(entry, "networkData", network);
     if (entry && rdma && *rdma)
         json_object_set_new(entry, "data", json_pack("{s:s}", "rdmaDevice", rdma));
     return entry;

@@ -12,6 +12,9 @@
 json_t *claim_status_object(const struct checkpoint *checkpoint, const char *version,
                             const char *now);
 
+/* networkData of a NIC as its order has it; NULL for one without an interface. A new reference. */
+json_t *claim_status_network(const json_t *order);
+
 /* Begins to write it, as the driver. Nobody waits for it; what goes wrong is logged. The API server
  * refuses it (422, "field is immutable") for a claim whose opaque parameters were not written as
  * kubectl does, compact and with sorted keys: docs/design/010-claims.md. */

@@ -2,6 +2,7 @@
 #include "plugin/prepare/claimed.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,7 +184,17 @@ static bool is_listed(const json_t *pod, const char *entry, const char *request)
     return false;
 }
 
-int claimed_check_pod(const struct claimed *claimed, const json_t *pod, const char *node,
+static bool is_from_template(const json_t *pod, const char *entry)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach (at(at(pod, "spec"), "resourceClaims"), i, item)
+        if (is(text(item, "name"), entry))
+            return text(item, "resourceClaimTemplateName");
+    return false;
+}
+
+int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *node,
                       struct drarun_error *err)
 {
     const json_t *extended = at(at(pod, "status"), "extendedResourceClaimStatus");
@@ -203,6 +214,8 @@ int claimed_check_pod(const struct claimed *claimed, const json_t *pod, const ch
     if (!entry)
         return error_set(err, EINVAL, "pod %s/%s does not name claim %s", claimed->namespace_,
                          claimed->pod, claimed->name);
+    snprintf(claimed->entry, sizeof claimed->entry, "%s", entry);
+    claimed->from_template = is_from_template(pod, entry);
     for (size_t i = 0; i < claimed->count; i++) {
         const char *request = claimed->devices[i].request;
         if (!is_listed(pod, entry, request))

@@ -20,6 +20,8 @@ struct claimed { /* strings and configurations are borrowed from the claim */
     const char *namespace_, *name, *uid;
     const char *pod, *pod_uid; /* the first of those that it is reserved for */
     size_t pod_count;
+    char entry[256];    /* the pod's own name for the claim (claimed_check_pod); "": it has none */
+    bool from_template; /* the claim was made for the pod, from a template */
     struct claimed_device *devices;
     size_t count;
 };
@@ -36,7 +38,7 @@ void claimed_done(struct claimed *claimed);
  * kubelet hands the devices' edits to none, and the container starts without its device
  * (reference: kubelet, "CDI devices of a container's claims"). The pod must be the one that holds
  * the claim, on this node. The error's text says which line to add: -EINVAL; -ESTALE another pod. */
-int claimed_check_pod(const struct claimed *claimed, const json_t *pod, const char *node,
+int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *node,
                       struct drarun_error *err);
 
 #endif

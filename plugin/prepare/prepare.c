@@ -15,10 +15,12 @@
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/order.h"
 #include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/claim_status.h"
 #include "plugin/prepare/device_record.h"
 #include "plugin/prepare/preparer_private.h"
 
+#define FILE_SIZE_MAX ((size_t)1 << 20)
 #define PATIENCE_MS 15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
 
 static void fail(struct task *task, struct drarun_error *err)
@@ -29,17 +31,34 @@ static void fail(struct task *task, struct drarun_error *err)
 
 /* ---- files, from the checkpoint ---- */
 
-/* Never cut by a crash, as they are on a tmpfs that a crash empties; rename alone decides. */
-static int write_order(const char *path, const json_t *order, struct drarun_error *err)
+/* On a tmpfs, which a crash empties: they are whole or not there. */
+static int write_text(const char *path, const char *text, unsigned mode, struct drarun_error *err)
 {
     struct buf old = BUF_INIT;
-    cleanup_free char *text = json_dumps(order, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text)
-        return error_set(err, ENOMEM, "out of memory");
-    bool same = file_read(AT_FDCWD, path, ATTACH_ORDER_SIZE_MAX, &old, NULL) == 0 && old.data &&
+    bool same = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &old, NULL) == 0 && old.data &&
                 strcmp(old.data, text) == 0;
     buf_done(&old);
-    return same ? 0 : file_write_atomic(path, text, strlen(text), 0600, err);
+    return same ? 0 : file_write_atomic(path, text, strlen(text), mode, err);
+}
+
+static int write_order(const char *path, const json_t *order, struct drarun_error *err)
+{
+    cleanup_free char *text = json_dumps(order, JSON_COMPACT | JSON_SORT_KEYS);
+    return text ? write_text(path, text, 0600, err) : error_set(err, ENOMEM, "out of memory");
+}
+
+/* For any user of the container. */
+static int write_metadata(const struct task *task, const json_t *entry, struct drarun_error *err)
+{
+    char path[512];
+    struct buf text = BUF_INIT;
+    const char *request = json_string_value(json_object_get(entry, "request"));
+    preparer_metadata_path(task->preparer, task->uid, request ? request : "", path, sizeof path);
+    claim_metadata_text(entry, &text);
+    int rc = text.failed || !text.data ? error_set(err, ENOMEM, "out of memory")
+                                       : write_text(path, text.data, 0644, err);
+    buf_done(&text);
+    return rc;
 }
 
 /* Orders before the CDI specification: a container that has the one finds the others. */
@@ -55,6 +74,8 @@ static int write_files(const struct task *task, struct drarun_error *err)
         preparer_order_path(preparer, c->uid, c->devices[i].device, path, sizeof path);
         rc = write_order(path, c->devices[i].order, err);
     }
+    for (size_t i = 0; rc == 0 && i < json_array_size(c->metadata); i++)
+        rc = write_metadata(task, json_array_get(c->metadata, i), err);
     return rc < 0 ? rc
                   : cdi_spec_write(c->cdi, preparer->config->cdi_dir, c->driver, c->uid, err);
 }
@@ -157,9 +178,22 @@ static int find_device(const struct task *task, const struct claimed_device *wan
     return 0;
 }
 
-static int add_device(const struct task *task, const struct claimed_device *wanted,
-                      json_t *document, json_t *cdi, struct drarun_error *err)
+/* The documents that a Prepare fills. */
+struct drafts {
+    json_t *document, *cdi, *metadata;
+};
+
+static void drafts_drop(struct drafts *d)
 {
+    json_decref(d->document);
+    json_decref(d->cdi);
+    json_decref(d->metadata);
+}
+
+static int add_device(const struct task *task, const struct claimed_device *wanted,
+                      struct drafts *d, struct drarun_error *err)
+{
+    const char *driver = task->preparer->config->driver;
     const struct node_device *device = NULL;
     char path[512];
     json_t *order = NULL;
@@ -169,9 +203,10 @@ static int add_device(const struct task *task, const struct claimed_device *want
     if (rc < 0)
         return error_prefix(err, "device %s", wanted->device);
     preparer_order_path(task->preparer, task->uid, wanted->device, path, sizeof path);
-    bool ok = cdi_spec_add(cdi, task->uid, device, task->preparer->config->hook,
+    bool ok = cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
                            order ? path : NULL);
-    ok = checkpoint_add_take(document, wanted->request, wanted->pool, wanted->device, wanted->admin,
+    ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
+    ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device, wanted->admin,
                              order, order ? device_record(device) : NULL) &&
          ok;
     return ok ? 0 : error_set(err, ENOMEM, "out of memory");
@@ -214,21 +249,40 @@ static int commit(struct task *task, json_t *document, struct drarun_error *err)
     return rc < 0 ? rc : checkpoint_load(preparer->dir, task->uid, &task->checkpoint, err);
 }
 
+/* The metadata's files as devices of the CDI specification. */
+static bool add_metadata(const struct task *task, struct drafts *d)
+{
+    const json_t *entry;
+    size_t i;
+    bool ok = true;
+    json_array_foreach (d->metadata, i, entry) {
+        char path[512];
+        const char *request = json_string_value(json_object_get(entry, "request"));
+        preparer_metadata_path(task->preparer, task->uid, request, path, sizeof path);
+        ok = cdi_spec_add_metadata(d->cdi, task->uid, request, path,
+                                   json_string_value(json_object_get(entry, "container"))) &&
+             ok;
+    }
+    return ok;
+}
+
 static int prepare_claim(struct task *task, struct drarun_error *err)
 {
     const char *driver = task->preparer->config->driver;
-    CLEANUP(json_decrefp) json_t *cdi = cdi_spec_new(driver);
-    CLEANUP(json_decrefp) json_t *document = checkpoint_document(
-        driver, task->namespace_, task->name, task->uid, task->claimed.pod_uid);
-    int rc = cdi && document ? 0 : error_set(err, ENOMEM, "out of memory");
+    CLEANUP(drafts_drop)
+    struct drafts d = {checkpoint_document(driver, task->namespace_, task->name, task->uid,
+                                           task->claimed.pod_uid),
+                       cdi_spec_new(driver), json_array()};
+    int rc = d.cdi && d.document && d.metadata ? 0 : error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
-        rc = add_device(task, &task->claimed.devices[i], document, cdi, err);
+        rc = add_device(task, &task->claimed.devices[i], &d, err);
     if (rc == 0)
-        rc = check_names(document, err);
-    if (rc == 0 && !checkpoint_set_cdi(document, cdi))
+        rc = check_names(d.document, err);
+    if (rc == 0 && (!add_metadata(task, &d) || !checkpoint_set_cdi(d.document, d.cdi) ||
+                    !checkpoint_set_metadata(d.document, d.metadata)))
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
-        rc = commit(task, document, err);
+        rc = commit(task, d.document, err);
     if (rc < 0)
         preparer_release(task->preparer, task->uid);
     return rc;

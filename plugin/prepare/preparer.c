@@ -9,6 +9,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/device_record.h"
 #include "plugin/prepare/preparer_private.h"
 
@@ -16,6 +17,13 @@ void preparer_order_path(const struct preparer *preparer, const char *uid, const
                          char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/%s.%s.json", preparer->config->orders_dir, uid, device);
+}
+
+void preparer_metadata_path(const struct preparer *preparer, const char *uid, const char *request,
+                            char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s.%.*s.metadata", preparer->config->orders_dir, uid,
+             (int)strcspn(request, "/"), request);
 }
 
 struct holding *preparer_holder(const struct preparer *preparer, const char *device)
@@ -119,18 +127,23 @@ void task_prepared(struct task *task)
 {
     const struct checkpoint *c = task->checkpoint;
     struct dra_device *devices = calloc(c->count + 1, sizeof *devices);
-    char(*ids)[CDI_ID_MAX] = calloc(c->count + 1, sizeof *ids);
-    const char **id_of = calloc(c->count + 1, sizeof *id_of);
+    char(*ids)[CDI_ID_MAX] = calloc(2 * c->count + 1, sizeof *ids);
+    const char **id_of = calloc(2 * c->count + 1, sizeof *id_of);
     struct drarun_error err = {0};
     if (!devices || !ids || !id_of) {
         error_set(&err, ENOMEM, "out of memory");
         task_failed(task, &err);
     } else {
         for (size_t i = 0; i < c->count; i++) {
-            cdi_id(c->driver, c->uid, c->devices[i].device, ids[i], sizeof ids[i]);
-            id_of[i] = ids[i];
-            devices[i] = (struct dra_device){&c->devices[i].request, 1,         c->devices[i].pool,
-                                             c->devices[i].device,   &id_of[i], 1};
+            const struct checkpoint_device *device = &c->devices[i];
+            const char **of = &id_of[2 * i];
+            of[0] = ids[2 * i];
+            of[1] = ids[2 * i + 1];
+            cdi_id(c->driver, c->uid, device->device, ids[2 * i], sizeof *ids);
+            cdi_metadata_id(c->driver, c->uid, device->request, ids[2 * i + 1], sizeof *ids);
+            bool told = claim_metadata_find(c->metadata, device->request);
+            devices[i] = (struct dra_device){&device->request, 1,  device->pool,
+                                             device->device,   of, told ? 2 : 1};
         }
         dra_reply_prepared_take(TAKE_PTR(task->reply), devices, c->count);
         task_end(task);

@@ -62,6 +62,9 @@ void preparer_release(struct preparer *preparer, const char *uid);
 /* "ORDERS/UID.DEVICE.json" */
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
                          char *ret_path, size_t size);
+/* "ORDERS/UID.REQUEST.metadata", of the request without a subrequest */
+void preparer_metadata_path(const struct preparer *preparer, const char *uid, const char *request,
+                            char *ret_path, size_t size);
 /* unprepare.c's, freed with a task */
 void restores_free(struct task *task);
 

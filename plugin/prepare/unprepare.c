@@ -39,14 +39,31 @@ static void fail(struct task *task, struct drarun_error *err)
     task_failed(task, err);
 }
 
+/* Orders and metadata: all that begins with the claim's UID. */
+static int remove_files(const struct task *task, struct drarun_error *err)
+{
+    const char *dir = task->preparer->config->orders_dir;
+    size_t uid = strlen(task->uid);
+    cleanup_dir DIR *open_dir = opendir(dir);
+    struct dirent *entry;
+    if (!open_dir)
+        return error_set(err, errno, "%s: %s", dir, strerror(errno));
+    while ((entry = readdir(open_dir))) {
+        if (strncmp(entry->d_name, task->uid, uid) != 0 || entry->d_name[uid] != '.')
+            continue;
+        if (unlinkat(dirfd(open_dir), entry->d_name, 0) < 0 && errno != ENOENT)
+            return error_set(err, errno, "remove %s/%s: %s", dir, entry->d_name, strerror(errno));
+    }
+    return 0;
+}
+
 /* The checkpoint last: until then the next call starts again. */
 static int forget(struct task *task, struct drarun_error *err)
 {
     const struct preparer *preparer = task->preparer;
     int rc = cdi_spec_remove(preparer->config->cdi_dir, preparer->config->driver, task->uid, err);
-    for (size_t i = 0; rc == 0 && task->restores && task->restores[i].task; i++)
-        if (unlink(task->restores[i].path) < 0 && errno != ENOENT)
-            rc = error_set(err, errno, "remove %s: %s", task->restores[i].path, strerror(errno));
+    if (rc == 0)
+        rc = remove_files(task, err);
     return rc < 0 ? rc : checkpoint_remove(preparer->dir, task->uid, err);
 }
 
