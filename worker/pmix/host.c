@@ -73,6 +73,8 @@ void pmix_host_free(struct pmix_host *host)
     /* the library's thread may still post: the queue stays with it for the life of the process */
     if (!host->started)
         upcall_queue_free(host->queue);
+    else
+        upcall_queue_close(host->queue);
     for (uint32_t i = 0; host->cpus && i < host->job->local_count; i++)
         free(host->cpus[i].ids);
     while (host->sequences) {

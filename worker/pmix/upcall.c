@@ -141,6 +141,18 @@ void upcall_queue_drain(struct upcall_queue *queue)
     }
 }
 
+static void refuse(struct upcall *upcall, void *arg)
+{
+    (void)arg;
+    upcall_answer(upcall, PMIX_ERR_UNREACH);
+}
+
+void upcall_queue_close(struct upcall_queue *queue)
+{
+    queue->handle = refuse;
+    queue->arg = NULL;
+}
+
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t count;

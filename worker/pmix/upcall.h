@@ -76,6 +76,9 @@ struct upcall_queue *upcall_queue_new(struct event_base *base,
                                       void (*handle)(struct upcall *upcall, void *arg), void *arg);
 /* Answers what is left with an error. PMIx' thread must call no more. */
 void upcall_queue_free(struct upcall_queue *queue);
+/* From now on what comes is answered with an error: who handled it is going, and the library's
+ * thread may post as long as the process lives. */
+void upcall_queue_close(struct upcall_queue *queue);
 /* Handles what has been queued so far, on the loop's thread: before judging a rank that ended. */
 void upcall_queue_drain(struct upcall_queue *queue);
 /* From any thread; takes the upcall. */
