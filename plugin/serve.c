@@ -167,8 +167,11 @@ static int open_nvml(struct serve *s, struct drarun_error *err)
 static int open_inventory(struct serve *s, struct drarun_error *err)
 {
     const struct serve_options *o = s->options;
-    discover_config_default(&s->config);
-    int rc = o->config ? discover_config_load(o->config, &s->config, err) : 0;
+    int rc = 0;
+    if (o->config)
+        rc = discover_config_load(o->config, &s->config, err);
+    else
+        discover_config_default(&s->config);
     if (rc == 0)
         rc = open_root(s, err);
     if (rc == 0)

@@ -26,7 +26,7 @@ def test_any_process_is_killed_at_any_moment(drarun, where):
     seen = set()
     for _ in range(ROUNDS // 2):
         job = drarun.start("--kill-after", "0.5", *where, "sh", "-c", PROGRAM)
-        time.sleep(choose.random() * 0.12)
+        time.sleep(choose.random() * 0.12 * SLOWER)
         there = job.processes() or {job.pid: "drarun"}  # not executed yet
         pid = choose.choice(sorted(there))
         try:
