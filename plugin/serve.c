@@ -116,6 +116,15 @@ static const struct node_devices *devices_now(void *arg)
     return inventory_devices(s->inventory);
 }
 
+/* Until the server has said what it serves, what most do: a claim that is not found is asked for
+ * again by the kubelet. */
+static const char *version_now(void *arg)
+{
+    const struct serve *s = arg;
+    const char *version = publishing_version(s->publishing);
+    return version[0] ? version : "v1";
+}
+
 /* ---- putting together ---- */
 
 static int open_loop(struct serve *s, struct drarun_error *err)
@@ -245,13 +254,13 @@ static int open_preparer(struct serve *s, const char *name, struct drarun_error 
     driver->config = (struct preparer_config){
         .driver = name,
         .node = o->node,
-        .claims_version = "v1",
         .state_dir = o->state_dir,
         .orders_dir = o->orders_dir,
         .cdi_dir = o->cdi_dir,
         .hook = o->hook,
         .devices = devices_now,
-        .devices_arg = s,
+        .claims_version = version_now,
+        .arg = s,
     };
     return preparer_new(s->base, s->client, &driver->config, &driver->preparer, err);
 }

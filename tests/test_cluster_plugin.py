@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
-import copy
 import json
+import re
 
 import pytest
 import yaml
@@ -87,6 +87,12 @@ def status_of(cluster, name):
     return found["status"].get("devices", [])
 
 
+def default_image():
+    """Where it is named: for the launcher and its agents it is the same."""
+    name = re.search(r'RENDER_IMAGE "([^"]+)"', (SOURCE / "jobs/render.h").read_text())[1]
+    return name + re.search(r"project\(drarun VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+
+
 def test_manifest(cluster, plugins):
     """deploy/plugin.yaml as it is, but for the image and for veths being offered: the plugin runs with its account
     and its capabilities, and takes over from one without a pod."""
@@ -97,6 +103,7 @@ def test_manifest(cluster, plugins):
             each["data"]["plugin.yaml"] = plugins[0].config.read_text()
         if each["kind"] == "DaemonSet":
             container = each["spec"]["template"]["spec"]["containers"][0]
+            assert container["image"] == default_image()
             container.update(image=image, imagePullPolicy="Never")
     def logs():
         return cluster.kubectl("logs", "-n", "drarun-system", "-l", "app.kubernetes.io/name=drarun-plugin")
@@ -124,7 +131,7 @@ def test_manifest(cluster, plugins):
         cluster.wait(logs, lambda: "unprepared" in logs(), 30)
         assert "403" not in logs(), logs()
     finally:
-        for each in copy.copy(objects)[::-1]:
+        for each in objects[::-1]:
             if each["kind"] != "DeviceClass":
                 cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
         cluster.wait("the plugin's pods do not end", lambda: not any(

@@ -168,7 +168,7 @@ static int find_device(const struct task *task, const struct claimed_device *wan
 {
     const struct preparer_config *config = task->preparer->config;
     const struct node_device *device =
-        node_devices_find(config->devices(config->devices_arg), config->driver, wanted->device);
+        node_devices_find(config->devices(config->arg), config->driver, wanted->device);
     if (!device)
         return error_set(err, ENODEV, "device %s is not on this node", wanted->device);
     if (device->lost)
@@ -386,6 +386,8 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
 
 static void ask(struct task *task)
 {
+    const struct preparer_config *config = task->preparer->config;
+    task->preparer->claims.version = config->claims_version(config->arg);
     const struct kube_target target = {.resource = &task->preparer->claims,
                                        .namespace_ = task->namespace_,
                                        .name = task->name};

@@ -261,7 +261,6 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->client = client;
     preparer->config = config;
     preparer->claims = kube_resource_claims;
-    preparer->claims.version = config->claims_version;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
     int rc = dirs_make(preparer->dir, 0700, err);
     if (rc == 0)

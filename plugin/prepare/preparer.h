@@ -21,12 +21,13 @@
 struct preparer_config { /* borrowed for the preparer's life */
     const char *driver;
     const char *node; /* its name, and its pool's */
-    const char *claims_version; /* of resource.k8s.io: "v1" */
     const char *state_dir, *orders_dir, *cdi_dir;
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);
-    void *devices_arg;
+    /* of resource.k8s.io, "v1": asked each time that a claim is read */
+    const char *(*claims_version)(void *arg);
+    void *arg; /* of both */
 };
 
 struct preparer;

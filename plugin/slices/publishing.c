@@ -176,6 +176,11 @@ int publishing_want(struct publishing *p, const struct node_devices *devices,
     return rc;
 }
 
+const char *publishing_version(const struct publishing *publishing)
+{
+    return publishing->version;
+}
+
 bool publishing_is_settled(const struct publishing *p)
 {
     bool settled = p->count > 0;

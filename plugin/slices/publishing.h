@@ -26,6 +26,8 @@ void publishing_free(struct publishing *publishing); /* the slices stay; NULL is
 /* From now on these devices; copied. -ENOMEM. */
 int publishing_want(struct publishing *publishing, const struct node_devices *devices,
                     struct drarun_error *err);
+/* Of resource.k8s.io, "v1beta2": borrowed; "" until the API server has said what it serves. */
+const char *publishing_version(const struct publishing *publishing);
 bool publishing_is_settled(const struct publishing *publishing);
 /* The sum over both drivers. */
 void publishing_count(const struct publishing *publishing, struct publisher_counts *ret_counts);
