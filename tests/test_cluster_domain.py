@@ -118,7 +118,8 @@ def tell_cliques(jobs):
 @pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 def test_ranks_of_a_clique_follow_one_another(two_cliques, jobs, mode):
     spread = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-               "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}]
+               "labelSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}],
+                                 "matchLabels": {"drarun.dev/job": "job"}}}]  # not the launcher's pod
     job = Running(jobs, *mode, workers=6, ranksPerWorker=2, computeDomain={}, devices={
         "gpus": {"count": 1, "class": "gpu.nvidia.com"}}, network="any", template={"spec": {
             "topologySpreadConstraints": spread, "terminationGracePeriodSeconds": 2, "containers": [{

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server of the test bed: one process that tests stop, freeze and start again."""
 import os
+import pathlib
 import signal
 import subprocess
+
+from .api import wait
 
 
 class Daemon:
@@ -41,6 +44,13 @@ class Daemon:
     def freeze(self):
         """SIGSTOP: connections stay open, nothing answers."""
         os.killpg(self.process.pid, signal.SIGSTOP)
+        wait(f"{self.process.pid} goes on after SIGSTOP", self._frozen, 10)
+
+    def _frozen(self):
+        """A thread that runs stops when it next enters the kernel, on a busy machine some time after the signal."""
+        states = [path.read_text().rsplit(")", 1)[1].split()[0]
+                  for path in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/stat")]
+        return all(state == "T" for state in states)
 
     def thaw(self):
         os.killpg(self.process.pid, signal.SIGCONT)
