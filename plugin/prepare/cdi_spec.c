@@ -125,3 +125,27 @@ int cdi_spec_remove(const char *dir, const char *driver, const char *uid, struct
                ? 0
                : error_set(err, errno, "remove %s: %s", path, strerror(errno));
 }
+
+int cdi_spec_devices(const char *dir, const char *driver, const char *uid, struct strlist *names,
+                     struct drarun_error *err)
+{
+    char path[512];
+    struct buf text = BUF_INIT;
+    const json_t *device;
+    size_t i, length = strlen(uid);
+    path_of(dir, driver, uid, path, sizeof path);
+    int rc = file_read(AT_FDCWD, path, SPEC_MAX, &text, NULL);
+    CLEANUP(json_decrefp)
+    json_t *spec = rc == 0 && text.data ? json_loadb(text.data, text.len, 0, NULL) : NULL;
+    buf_done(&text);
+    if (rc == -ENOENT)
+        return 0;
+    if (!json_is_array(json_object_get(spec, "devices")))
+        return error_set(err, EUCLEAN, "%s: it is no CDI specification of ours", path);
+    json_array_foreach (json_object_get(spec, "devices"), i, device) {
+        const char *name = json_string_value(json_object_get(device, "name"));
+        if (name && strncmp(name, uid, length) == 0 && name[length] == '-')
+            strlist_add(names, name + length + 1);
+    }
+    return 0;
+}

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include "drarun/error.h"
+#include "lib/base/strlist.h"
 #include "plugin/discover/node_device.h"
 
 #define CDI_DIR "/var/run/cdi"
@@ -34,6 +35,10 @@ void cdi_metadata_id(const char *driver, const char *uid, const char *request, c
 /* Writes it to dir, atomically; nothing when the file holds it already. */
 int cdi_spec_write(const json_t *spec, const char *dir, const char *driver, const char *uid,
                    struct drarun_error *err);
+/* Adds the names of the devices that the file gives to the claim; none without a file. -EUCLEAN: it
+ * is there and is no specification. */
+int cdi_spec_devices(const char *dir, const char *driver, const char *uid, struct strlist *names,
+                     struct drarun_error *err);
 /* What is not there is removed. */
 int cdi_spec_remove(const char *dir, const char *driver, const char *uid, struct drarun_error *err);
 

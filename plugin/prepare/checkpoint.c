@@ -205,6 +205,17 @@ int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_ch
     return rc;
 }
 
+char *checkpoint_text(const char *dir, const char *uid)
+{
+    char path[512];
+    struct buf text = BUF_INIT;
+    path_of(dir, uid, path, sizeof path);
+    if (file_read(AT_FDCWD, path, SIZE_MAX_BYTES, &text, NULL) == 0 && text.data)
+        return text.data;
+    buf_done(&text);
+    return NULL;
+}
+
 void checkpoint_free(struct checkpoint *checkpoint)
 {
     if (!checkpoint)

@@ -52,6 +52,9 @@ int checkpoint_save(const json_t *document, const char *dir, const char *uid,
  * the error names the file and what to do. */
 int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,
                     struct drarun_error *err);
+/* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller frees
+ * it. NULL: it cannot be read at all. */
+char *checkpoint_text(const char *dir, const char *uid);
 /* From text, named in messages; takes nothing. */
 int checkpoint_parse(const char *name, const char *text, size_t length,
                      struct checkpoint **ret_checkpoint, struct drarun_error *err);

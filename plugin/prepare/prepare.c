@@ -241,6 +241,7 @@ static int check_names(const json_t *document, struct drarun_error *err)
 static int commit(struct task *task, json_t *document, struct drarun_error *err)
 {
     struct preparer *preparer = task->preparer;
+    preparer_release(preparer, task->uid); /* what a damaged checkpoint may have meant */
     for (size_t i = 0; i < task->claimed.count; i++)
         if (!task->claimed.devices[i].admin &&
             !preparer_hold(preparer, task->claimed.devices[i].device, task))
@@ -283,8 +284,8 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
         rc = commit(task, d.document, err);
-    if (rc < 0)
-        preparer_release(task->preparer, task->uid);
+    if (rc < 0) /* a damaged checkpoint is still there, and so may its container be */
+        preparer_reread(task->preparer, task->uid, NULL);
     return rc;
 }
 
@@ -293,8 +294,8 @@ static const struct holding *find_holder(const struct task *task)
     for (size_t i = 0; i < task->claimed.count; i++) {
         const struct claimed_device *device = &task->claimed.devices[i];
         const struct holding *h =
-            device->admin ? NULL : preparer_holder(task->preparer, device->device);
-        if (h && strcmp(h->uid, task->uid) != 0)
+            device->admin ? NULL : preparer_holder(task->preparer, device->device, task->uid);
+        if (h)
             return h;
     }
     return NULL;

@@ -12,6 +12,9 @@
 #include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/device_record.h"
 #include "plugin/prepare/preparer_private.h"
+#include "plugin/prepare/salvage.h"
+
+#define ANY_DEVICE "*" /* held by a claim of which nothing is known any more */
 
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
                          char *ret_path, size_t size)
@@ -26,10 +29,12 @@ void preparer_metadata_path(const struct preparer *preparer, const char *uid, co
              (int)strcspn(request, "/"), request);
 }
 
-struct holding *preparer_holder(const struct preparer *preparer, const char *device)
+const struct holding *preparer_holder(const struct preparer *preparer, const char *device,
+                                      const char *but)
 {
-    for (struct holding *h = preparer->held; h; h = h->next)
-        if (strcmp(h->device, device) == 0)
+    for (const struct holding *h = preparer->held; h; h = h->next)
+        if ((strcmp(h->device, device) == 0 || strcmp(h->device, ANY_DEVICE) == 0) &&
+            (!but || strcmp(h->uid, but) != 0))
             return h;
     return NULL;
 }
@@ -197,7 +202,7 @@ static void start(struct preparer *preparer, const struct dra_claim *claim, stru
 
 bool preparer_holds(const struct preparer *preparer, const char *device)
 {
-    return preparer_holder(preparer, device);
+    return preparer_holder(preparer, device, NULL);
 }
 
 void preparer_each(const struct preparer *preparer,
@@ -230,23 +235,70 @@ void preparer_unprepare(struct preparer *preparer, const struct dra_claim *claim
     start(preparer, claim, reply, unprepare_run);
 }
 
+/* Says once what a damaged checkpoint keeps from others. names: NULL where that is not known. */
+static void say_damaged(const struct preparer *preparer, const char *uid, const char *names,
+                        const char *damage)
+{
+    log_error("%s: %s; claim of UID %s: %s%s until the claim is taken back, which the kubelet asks "
+              "for when its pod has ended; where pod and claim are gone for good, remove the file "
+              "and start this plugin again",
+              preparer->config->driver, damage, uid,
+              !names   ? "its CDI specification is damaged too, so that no device is prepared for others"
+              : *names ? "given to no other: "
+                       : "nothing says that a container has a device of it; it stays",
+              names ? names : "");
+}
+
+/* Each device that the claim may have is kept from others. */
+static int hold_damaged(struct preparer *preparer, const char *uid,
+                        const struct drarun_error *damage, struct drarun_error *err)
+{
+    const struct preparer_config *config = preparer->config;
+    const struct salvage_place place = {.driver = config->driver,
+                                        .uid = uid,
+                                        .dir = preparer->dir,
+                                        .orders_dir = config->orders_dir,
+                                        .cdi_dir = config->cdi_dir};
+    CLEANUP(strlist_done) struct strlist devices = STRLIST_INIT;
+    struct buf names = BUF_INIT;
+    int rc = salvage_devices(&place, &devices, NULL);
+    bool ok = rc != -ENOMEM && !devices.failed &&
+              (rc == 0 || hold(preparer, ANY_DEVICE, uid, "UID", uid));
+    for (size_t i = 0; ok && i < devices.count; i++) {
+        ok = hold(preparer, devices.items[i], uid, "UID", uid);
+        buf_printf(&names, "%s%s", i > 0 ? ", " : "", devices.items[i]);
+    }
+    say_damaged(preparer, uid, rc < 0 ? NULL : names.data ? names.data : "", damage->text);
+    buf_done(&names);
+    return ok ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int read_holding(struct preparer *preparer, const char *uid, struct drarun_error *err)
+{
+    CLEANUP(checkpoint_freep) struct checkpoint *c = NULL;
+    struct drarun_error damage = {0};
+    int rc = checkpoint_load(preparer->dir, uid, &c, &damage);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : hold_damaged(preparer, uid, &damage, err);
+    for (size_t d = 0; d < c->count; d++)
+        if (!c->devices[d].admin &&
+            !hold(preparer, c->devices[d].device, c->uid, c->namespace_, c->name))
+            return error_set(err, ENOMEM, "out of memory");
+    return 0;
+}
+
+int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err)
+{
+    preparer_release(preparer, uid);
+    return read_holding(preparer, uid, err);
+}
+
 static int read_holdings(struct preparer *preparer, struct drarun_error *err)
 {
-    struct strlist uids = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist uids = STRLIST_INIT;
     int rc = checkpoint_list(preparer->dir, &uids, err);
-    for (size_t i = 0; rc == 0 && i < uids.count; i++) {
-        CLEANUP(checkpoint_freep) struct checkpoint *c = NULL;
-        struct drarun_error damage = {0};
-        if (checkpoint_load(preparer->dir, uids.items[i], &c, &damage) < 0) {
-            log_error("%s: %s", preparer->config->driver, damage.text);
-            continue;
-        }
-        for (size_t d = 0; rc == 0 && d < c->count; d++)
-            if (!c->devices[d].admin &&
-                !hold(preparer, c->devices[d].device, c->uid, c->namespace_, c->name))
-                rc = error_set(err, ENOMEM, "out of memory");
-    }
-    strlist_done(&uids);
+    for (size_t i = 0; rc == 0 && i < uids.count; i++)
+        rc = read_holding(preparer, uids.items[i], err);
     return rc;
 }
 

@@ -32,8 +32,9 @@ struct preparer_config { /* borrowed for the preparer's life */
 
 struct preparer;
 
-/* Reads what is prepared from the checkpoints. A damaged one is named in the log, and undone as far
- * as its orders say when the kubelet asks. Errors: the directories cannot be made or read. */
+/* Reads what is prepared from the checkpoints. A damaged one is named in the log, its devices
+ * (salvage.h) are given to nobody until the kubelet asks to take it back, which is done as far as its
+ * orders say. Errors: the directories cannot be made or read. */
 int preparer_new(struct event_base *base, struct kube_client *client,
                  const struct preparer_config *config, struct preparer **ret_preparer,
                  struct drarun_error *err);

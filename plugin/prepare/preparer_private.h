@@ -55,9 +55,13 @@ void task_prepared(struct task *task);
 void task_unprepared(struct task *task);
 void task_failed(struct task *task, const struct drarun_error *err);
 
-struct holding *preparer_holder(const struct preparer *preparer, const char *device);
+/* Who has the device, or may have it; but: a claim's UID that does not count, or NULL. */
+const struct holding *preparer_holder(const struct preparer *preparer, const char *device,
+                                      const char *but);
 bool preparer_hold(struct preparer *preparer, const char *device, const struct task *task);
 void preparer_release(struct preparer *preparer, const char *uid);
+/* Holds what the claim's checkpoint says, and nothing else. */
+int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err);
 
 /* "ORDERS/UID.DEVICE.json" */
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
