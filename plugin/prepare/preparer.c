@@ -333,7 +333,9 @@ void preparer_free(struct preparer *preparer)
     error_set(&err, ECANCELED, "the plugin is ending");
     while (preparer->tasks)
         task_failed(preparer->tasks, &err);
-    while (preparer->held)
-        preparer_release(preparer, preparer->held->uid);
+    for (struct holding *h; (h = preparer->held);) {
+        preparer->held = h->next;
+        free(h);
+    }
     free(preparer);
 }
