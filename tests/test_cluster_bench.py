@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""benchmarks/cluster in short: it runs, and what does not depend on the machine's speed holds."""
+"""benchmarks/cluster and benchmarks/plugin in short: it runs, and what does not depend on the machine's speed holds."""
 import sys
 
 import pytest
 
 from support.build import SOURCE
 
-sys.path[:0] = [str(SOURCE / "benchmarks" / each) for each in ("cluster", "launch", ".")]
+sys.path[:0] = [str(SOURCE / "benchmarks" / each) for each in ("plugin", "cluster", "launch", ".")]
 
 import counts  # noqa: E402
+import idle  # noqa: E402
+import pods  # noqa: E402
+import prepare  # noqa: E402
 import reaction  # noqa: E402
 import start  # noqa: E402
 from bed import Bed  # noqa: E402
 from launchers import Missing  # noqa: E402
+from node_bed import NodeBed  # noqa: E402
 from report import Report  # noqa: E402
 
 pytestmark = pytest.mark.plain("times of a sanitizer build say nothing")
@@ -51,3 +55,15 @@ def test_reaction_to_a_deleted_pod(bed):
     report = Report()
     reaction.event_to_action(bed, report, Scale)
     assert "2 times" in "\n".join(report.lines)
+
+
+def test_pods_with_nics_and_the_kubelets_calls(cluster):
+    with NodeBed(cluster) as bed:
+        rows = pods.measure(bed, 1)
+        assert all(len(values) == 1 and values[0] > 0 for values in rows.values()), rows
+        assert idle.memory_mib(bed)[0] > 1
+        try:
+            times = prepare.measure(bed, 3)
+        finally:
+            bed.node.start_kubelet()
+        assert len(times) == 3 and all(value > 0 for each in times for value in each.values()), times

@@ -24,6 +24,7 @@ func main() {
 		"dra-netdev":     draNetdev,
 		"fake-kubelet":   fakeKubelet,
 		"kubelet-calls":  kubeletCalls,
+		"prepare-times":  prepareTimes,
 	}
 	name := filepath.Base(os.Args[0])
 	command := commands[name]
