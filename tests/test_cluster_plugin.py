@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
 import json
+import os
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from support.build import SOURCE
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
+from support.cluster.storm import Storm
 
 COUNT = 4
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
@@ -254,11 +256,23 @@ def test_checkpoint_damaged(cluster, claimed, plugins):
     pod = claimed("damaged", "sleep 600", "n0", config=[{"interface": {"name": "net1"}}])
     pod.wait_phase("Running")
     first.kill()
-    path = first.state / NIC / f"{first.checkpoints()[0]}.json"
+    path = first.folder / f"{first.checkpoints()[0]}.json"
     path.write_bytes(path.read_bytes()[:100])
     first.start().wait()
-    assert str(path) in first.log()
+    assert str(first.state / NIC / path.name) in first.log()
     claimed.end()
     claimed.names.clear()
     cluster.wait(lambda: first.log(), lambda: not first.checkpoints(), 30)
     assert cluster.node(0).ok(["ls", "/run/drarun/orders"]) == ""
+
+
+def test_storm(cluster, plugins):
+    """Plugin killed, stopped, restarted, its disk full, its checkpoints truncated, kubelet and containerd killed: no pod
+    starts without its NIC or loses it, no NIC is given twice, nothing is left. More pods: DRARUN_STORM."""
+    count = int(os.environ.get("DRARUN_STORM", 12))
+    with Storm(plugins, [Nics(node, COUNT) for node in cluster.nodes], count, seed=count, every=0.7) as storm:
+        problems = storm.run()
+        cluster.wait(lambda: f"left: {storm.leftovers()}\n{storm.summary()}", lambda: not storm.leftovers(), 90)
+        print(storm.summary())
+        assert not problems, "\n".join([storm.summary(), *problems])
+        assert storm.tally["pods that had their NIC to the end"] > count / 4, storm.summary()

@@ -2,6 +2,7 @@
 """Our node plugin on a real node, with NICs that are one end of a veth pair. Such an end dies with the network
 namespace that it is in, unlike a NIC of hardware: Nics.plug() makes it again."""
 import json
+from pathlib import Path
 
 from .api import wait
 from ..build import BUILD
@@ -31,6 +32,13 @@ class Nics:
                 made += self.node.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"w{name}"]).returncode == 0
                 self.node.run(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
         return made
+
+    def replug(self):
+        """Makes those that have died, and no other: the far end of one that lives in a pod is there."""
+        there = {each["ifname"] for each in json.loads(self.node.ok(["ip", "-j", "link"]))}
+        for name in self.names:
+            if f"w{name}" not in there and name not in there:
+                self.node.run(["sh", "-c", f"ip link add {name} type veth peer name w{name} && ip link set w{name} master rails up"])
 
     def here(self):
         """Those that are on the host."""
@@ -74,9 +82,13 @@ class Plugin:
         return bool(self.node.ok(["ss", "-xH", "state", "connected", "src",
                                   f"/var/lib/kubelet/plugins/{NIC}/dra.sock"]).strip())
 
+    @property
+    def folder(self):
+        """Of its checkpoints, as the node sees it."""
+        return Path(f"/proc/{self.node.pid}/root{self.state}/{NIC}")
+
     def checkpoints(self):
-        folder = self.state / NIC
-        return sorted(path.stem for path in folder.glob("*.json")) if folder.exists() else []
+        return sorted(path.stem for path in self.folder.glob("*.json")) if self.folder.exists() else []
 
     def log(self):
         return (self.node.folder / f"{self.name}.log").read_text(errors="replace")[-4000:]
