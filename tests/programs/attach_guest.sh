@@ -121,7 +121,7 @@ die d
 for _ in $(seq 100); do rdma system set netns exclusive 2>/dev/null && break; sleep 0.1; done
 say mode "$(rdma system)"
 pod f
-# not every kernel moves software devices (6.12.95 does, 6.12.117 and 7.2 do not)
+# only a patched driver moves software devices (tests/vm/rxe-netns.patch)
 ip netns add h
 movable=$(rdma dev set rxe1 netns h 2>&1 && echo yes)
 ip netns del h
