@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # rdma_rxe of a guest's kernel with tests/vm/rxe-netns.patch, built out of tree from Debian's packages of that very
-# version. Sourced by fetch-vm, after foreign-apt.sh, with the private root open; $out, $work and $source are fetch-vm's.
+# version. Sourced by fetch-vm, after foreign-apt.sh, with the private root open.
+# shellcheck disable=SC2154 # $out, $work and $source are fetch-vm's
 
 # guest_rxe_sources VERSION: sets $headers and $rxe, the module's patched source
 guest_rxe_sources() {
@@ -14,13 +15,11 @@ guest_rxe_sources() {
     sed -i "s#/usr/src/#$root&#" "$headers/Makefile"
     xz -dcT0 "$root"/usr/src/linux-source-*.tar.xz |
         tar -x -C "$work" --wildcards --strip-components=4 '*/drivers/infiniband/sw/rxe/*'
-    # shellcheck disable=SC2154
     patch -s -d "$rxe" -p1 <"$source/rxe-netns.patch"
 }
 
 # guest_rxe VERSION TO: makes the module's file
 guest_rxe() {
-    # shellcheck disable=SC2154
     local program libraries=$out/qemu/usr/lib/x86_64-linux-gnu
     guest_rxe_sources "$1"
     # these want that suite's C library
