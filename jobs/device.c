@@ -244,6 +244,7 @@ void device_fill(struct device *device, const struct device *other)
     device->ibdev = either(device->ibdev, other->ibdev);
     device->ifname = either(device->ifname, other->ifname);
     device->pod_name = either(device->pod_name, other->pod_name);
+    device->addressed |= other->addressed;
     device->ats |= other->ats;
     device->rdma |= other->rdma;
     device->encap_ib |= other->encap_ib;

@@ -34,6 +34,7 @@ struct device {
     const char *ibdev;  /* rdmaDevice */
     const char *ifname; /* on the host */
     const char *pod_name; /* its interface in the pod, from the claim's status */
+    bool addressed;       /* that has an IP address */
     bool encap_ib;        /* encapsulation infiniband */
 };
 

@@ -126,6 +126,7 @@ static void add_devices(const json_t *document, struct metadata *m)
         json_array_foreach(json_object_get(request, "devices"), d, device)
     {
         const json_t *attributes = json_object_get(device, "attributes");
+        const json_t *network = json_object_get(device, "networkData");
         if (metadata_find(m, value_text(device, "driver"), value_text(device, "pool"),
                           value_text(device, "name")))
             continue;
@@ -136,7 +137,8 @@ static void add_devices(const json_t *document, struct metadata *m)
                       .attributes = json_is_object(attributes) ? attributes : NULL},
             .claim = claim ? claim : "(no name)",
             .request = value_text(request, "name"),
-            .pod_name = value_text(json_object_get(device, "networkData"), "interfaceName"),
+            .pod_name = value_text(network, "interfaceName"),
+            .addressed = json_array_size(json_object_get(network, "ips")) > 0,
         };
     }
 }

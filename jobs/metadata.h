@@ -22,6 +22,7 @@ struct metadata_device {       /* borrowed from the documents */
     struct slice_device slice; /* as a slice would have it; bound to no node */
     const char *claim, *request;
     const char *pod_name; /* its interface in the pod; NULL */
+    bool addressed;       /* that has an IP address */
 };
 
 struct metadata {

@@ -293,6 +293,15 @@ static void add_user(struct planning *p)
     }
 }
 
+/* Each worker reaches the others through what it claimed, or all use the pod network. */
+static bool tcp_on_nics(const struct plan *plan)
+{
+    for (size_t w = 0; w < plan->worker_count; w++)
+        if (!plan->workers[w].tcp_interfaces)
+            return false;
+    return true;
+}
+
 void ncclenv_common(struct planning *p)
 {
     const struct profile *profile = p->plan->profile;
@@ -302,6 +311,7 @@ void ncclenv_common(struct planning *p)
     add_rows(p, profile->prepend, &p->plan->prepend, profile->name, p->plan->profile_fact,
              profile->source);
     check_confirmation(p);
+    p->plan->tcp_on_nics = tcp_on_nics(p->plan);
     set_mnnvl(p);
     ncclenv_script(p);
     add_user(p);
@@ -402,6 +412,17 @@ static const char *visible_devices(struct planning *p, const struct plan_worker 
     return text;
 }
 
+static void set_tcp(struct planning *p, struct plan_worker *worker)
+{
+    const char *names = worker->tcp_interfaces, *fact = "claimed NICs with addresses, none of RDMA";
+    if (!p->plan->tcp_on_nics)
+        return;
+    set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_text(p->plan, "=%s", names), "tcp-nics",
+            fact);
+    set_own(p, &worker->env, "OMPI_MCA_btl_tcp_if_include", names, "tcp-nics", fact);
+    set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
+}
+
 void ncclenv_worker(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -411,6 +432,7 @@ void ncclenv_worker(struct planning *p, uint32_t w)
     if (all_named(worker) && mpi_rdma(p))
         set_own(p, &worker->env, "UCX_NET_DEVICES", device_list(p, worker, ""), "ucx-rdma",
                 "the claimed NICs");
+    set_tcp(p, worker);
     set_gid(p, worker, (int32_t)w);
     set_merge(p, worker);
     if (!p->plan->per_pod)

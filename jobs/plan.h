@@ -103,6 +103,7 @@ struct plan_worker {
     size_t nic_count;
     struct device *node_devices; /* all of the node's slices */
     size_t node_device_count;
+    const char *tcp_interfaces; /* of claimed NICs without RDMA that have addresses; NULL */
     bool channel, mig, gpu_asked;
     const struct profile *profile;
     struct nccl_model *model; /* NULL: no GPU or no NIC */
@@ -122,7 +123,8 @@ struct plan {
     uint32_t world_size;
     uint32_t version;
     bool per_pod;
-    double score; /* the least of the workers'; negative: none */
+    bool tcp_on_nics; /* every worker has tcp_interfaces */
+    double score;     /* the least of the workers'; negative: none */
     struct warnings warnings;
     struct warning refusal; /* code 0: the plan may run */
     struct strlist pool;

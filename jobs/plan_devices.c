@@ -91,6 +91,7 @@ static int add_allocation(struct planning *p, uint32_t w, const struct allocatio
             device = told;
         if (r->pod_name)
             device.pod_name = r->pod_name;
+        device.addressed |= json_array_size(r->ips) > 0;
         if (slice && known)
             plan_metadata_fill(p, w, &device, &told);
         if (!worker->node && slice)
@@ -337,6 +338,26 @@ int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t siz
 
 /* ---- what the NICs are ---- */
 
+/* What TCP can use of NICs without RDMA: NULL where a job has others to move its data, and of those
+ * whose address in the pod is not known. */
+static const char *tcp_interfaces(struct planning *p, const struct plan_worker *worker)
+{
+    struct buf names = BUF_INIT;
+    const char *text = NULL;
+    if (worker->profile->data != PROFILE_NO_DATA || first_rdma(worker))
+        return NULL;
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        const struct device *d = &worker->nics[n].device;
+        if (d->pod_name && d->addressed)
+            buf_printf(&names, "%s%s", names.len ? "," : "", d->pod_name);
+    }
+    if (names.len)
+        text = plan_text(p->plan, "%s", names.data);
+    p->plan->pool.failed |= names.failed;
+    buf_done(&names);
+    return text;
+}
+
 static void drop_unfit_nics(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -344,6 +365,7 @@ static void drop_unfit_nics(struct planning *p, uint32_t w)
     size_t kept = 0;
     if (worker->profile->data == PROFILE_NETDEV)
         return;
+    worker->tcp_interfaces = tcp_interfaces(p, worker);
     for (size_t n = 0; n < worker->nic_count; n++) {
         if (worker->nics[n].device.rdma) {
             worker->nics[kept++] = worker->nics[n];
@@ -353,7 +375,9 @@ static void drop_unfit_nics(struct planning *p, uint32_t w)
     }
     if (kept < worker->nic_count)
         warnings_add(&p->plan->warnings, WARN_NIC_NOT_RDMA, (int32_t)w,
-                     "%s: rdma is not true; not used", names.data ? names.data : "");
+                     worker->tcp_interfaces ? "%s: rdma is not true; used for TCP"
+                                            : "%s: rdma is not true; not used",
+                     names.data ? names.data : "");
     worker->nic_count = kept;
     buf_done(&names);
 }
@@ -503,7 +527,8 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
             return plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
                                "network: rdma, but no RDMA NIC was given");
         warnings_add(&p->plan->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
-                     "falling back to NCCL_NET=Socket on the pod interface");
+                     "falling back to NCCL_NET=Socket on %s",
+                     worker->tcp_interfaces ? worker->tcp_interfaces : "the pod interface");
     }
     for (size_t n = 0; n < worker->nic_count; n++)
         settle_nic(p, worker, &worker->nics[n]);

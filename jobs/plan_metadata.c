@@ -28,6 +28,7 @@ static bool read_device(struct planning *p, uint32_t w, const struct metadata_de
     struct drarun_error err = {0};
     if (device_read(&m->slice, ret_device, &err) == 0) {
         ret_device->pod_name = m->pod_name;
+        ret_device->addressed = m->addressed;
         return true;
     }
     not_used(p, w, m, err.text);

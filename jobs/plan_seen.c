@@ -83,6 +83,7 @@ int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_resu
     struct device device = {.kind = kind_of(r),
                             .name = r->device,
                             .pod_name = r->pod_name,
+                            .addressed = json_array_size(r->ips) > 0,
                             .pci = PCI_NONE,
                             .numa = -1,
                             .index = -1};

@@ -29,6 +29,7 @@ static const struct {
     {"dranet.net", "device.driver == 'dra.net'"},
     /* ours */
     {"gpu.drarun.dev", "device.driver == 'gpu.drarun.dev'"},
+    {"nic.drarun.dev", "device.driver == 'nic.drarun.dev'"},
     {"rdma.drarun.dev", "device.driver == 'nic.drarun.dev'"},
 };
 

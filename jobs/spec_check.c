@@ -18,6 +18,7 @@ static const char *driver_of(const char *class)
         {"mrdma.google.com", "mrdma.google.com"},
         {"gpu.nvidia.com", "gpu.nvidia.com"},
         {"mig.nvidia.com", "gpu.nvidia.com"},
+        {"nic.drarun.dev", "nic.drarun.dev"},
         {"rdma.drarun.dev", "nic.drarun.dev"},
         {"gpu.drarun.dev", "gpu.drarun.dev"},
     };

@@ -9,6 +9,7 @@ import pytest
 
 from support.build import SLOWER
 from support.cluster import Cluster, programs
+from support.cluster.plugin import Nics, Plugin, device_class
 from support.cluster.programs import MPIS, program, starter
 
 pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
@@ -66,6 +67,52 @@ def test_own_mpirun(jobs, name, mode):
               f"exec {program(name, 'mpi_check')} all'")
     result = jobs.run(*mode, **EIGHT, launch="mpirun", **mpi("sh", "-c", script)).ok()
     assert "ok: 8 ranks, 4 nodes\n" in result.out
+
+
+# ---- over NICs that our node plugin attaches ----
+
+COUNTED = ("for each in net1 eth0; do cd /sys/class/net/$each/statistics; echo $GROUP_RANK $each $(cat tx_bytes rx_bytes); "
+           "done")
+PAYLOAD = 10 << 20  # a rank of two has sent and got at least that when examples/allreduce has ended
+
+
+@pytest.fixture(scope="module")
+def nics(cluster):
+    """One on each node."""
+    cluster.api.make(device_class())
+    made = []
+    for node in cluster.nodes:
+        Nics(node, 1, addressed=True).plug()
+        made.append(Plugin(node).start())
+    for each in made:
+        each.wait(1)
+    yield made
+    for each in made:
+        each.stop()
+
+
+@pytest.fixture
+def plugged(cluster, nics):
+    yield
+    for each in nics:
+        cluster.wait(lambda each=each: f"{each.checkpoints()} left:\n{each.log()}", lambda each=each: not each.checkpoints(), 60)
+        Nics(each.node, 1, addressed=True).plug()
+
+
+@pytest.mark.parametrize("name,mode", [("openmpi4", []), ("openmpi5", ["--here"]), ("mpich5", ["--here"])],
+                         ids=["openmpi4-pod", "openmpi5-here", "mpich5-here"])
+def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
+    """The data goes through what each worker claimed, whatever else its pod has: nobody has to say so."""
+    script = f"{program(name, 'allreduce')} && {COUNTED}"
+    result = jobs.run(*mode, workers=2, network="any", **template(MPI, ["sh", "-c", script]), devices={"nics": {
+        "count": 1, "class": "nic.drarun.dev", "config": {"interface": {"name": "net1"}}}}).ok()
+    said, = [line for line in result.out.splitlines() if line.startswith("allreduce: ")]
+    assert "2 ranks, workers: 2, hosts: 2;" in said and "right on every rank" in said, result
+    lines = [line.split() for line in result.out.splitlines() if line != said]
+    moved = {(int(worker), interface): (int(sent), int(got)) for worker, interface, sent, got in lines}
+    assert len(moved) == 4
+    for (_, interface), bytes_ in moved.items():
+        assert min(bytes_) > PAYLOAD if interface == "net1" else max(bytes_) < PAYLOAD / 10, (moved, result)
 
 
 # ---- PyTorch: Debian's, of the machine itself ----

@@ -373,6 +373,25 @@ def test_no_rdma_nic(derive, left):
     assert plan["profile"] == "socket" and plan["env"]["NCCL_NET"] == "Socket" and "NO_RDMA_NIC" in codes(plan)
 
 
+@rule("D1")
+@pytest.mark.parametrize("addressed,network,first", [(2, "any", "=net1,net2"), (1, "any", "=eth0"), (2, "rdma", None)])
+def test_nics_without_rdma_carry_tcp_where_all_workers_have_addresses_on_theirs(derive, addressed, network, first):
+    world = World([], [nic(i, rdma=False, ib=None) for i in range(3)], workers=2, network=network, ranksPerPod="pod")
+    world.launcher["gpus"] = 0
+    for w, worker in enumerate(world.workers):
+        worker["status"] = [{"driver": "dra.net", "pool": worker["node"], "device": name, "networkData": {
+            "interfaceName": f"net{i + 1}", **({"ips": [f"10.0.{i}.{w + 1}/24"]} if i < 2 and w < addressed else {})}}
+                            for i, name in enumerate(worker["nics"])]
+    plan = derive(world)
+    if network == "rdma":
+        assert plan["refuse"]["code"] == "NO_RDMA_NIC"
+        return
+    env = plan["env"] | plan["workers"][0]["env"]
+    assert env["NCCL_SOCKET_IFNAME"] == first
+    assert env["OMPI_MCA_btl_tcp_if_include"] == env["UCX_NET_DEVICES"] == first.lstrip("=")
+    assert "NIC_NOT_RDMA" in codes(plan)
+
+
 @rule("D1", "W:NO_GPU")
 def test_no_gpu_is_refused_where_gpus_were_asked_for(derive):
     world = World([gpu(0, claimed=False)], [nic(0)])

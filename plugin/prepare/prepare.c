@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,6 +126,22 @@ static bool reuse_order(const struct task *task, const struct node_device *devic
     return true;
 }
 
+/* As DraNet: a NIC without addresses of the claim keeps those that it has on the host. */
+static int keep_addresses(struct attach_order *order, struct drarun_error *err)
+{
+    struct net_interface *interface = &order->config.interface;
+    const struct host_link *host = &order->host;
+    if (interface->address_count > 0 || host->address_count == 0)
+        return 0;
+    interface->addresses = calloc(host->address_count, sizeof *interface->addresses);
+    if (!interface->addresses)
+        return error_set(err, ENOMEM, "out of memory");
+    memcpy(interface->addresses, host->addresses,
+           host->address_count * sizeof *interface->addresses);
+    interface->address_count = host->address_count;
+    return 0;
+}
+
 static int make_order(const struct task *task, const struct claimed_device *wanted,
                       const struct node_device *device, struct attach_order *order,
                       struct drarun_error *err)
@@ -145,7 +162,7 @@ static int make_order(const struct task *task, const struct claimed_device *want
         rc = host_link_read(order, err);
     if (rc == 0 && !order->config.interface.name[0])
         memcpy(order->config.interface.name, order->host.name, sizeof order->host.name);
-    return rc;
+    return rc < 0 ? rc : keep_addresses(order, err);
 }
 
 /* The order as a document; *ret_order NULL for a device that needs none. */

@@ -18,19 +18,22 @@ def device_class(name="nic.drarun.dev", driver=NIC):
 
 
 class Nics:
-    """nic0, nic1, ... of a node; their other ends are on the bridge that joins all nodes."""
+    """nic0, nic1, ... of a node, with addresses of one network or none; their other ends are on the bridge that joins
+    all nodes."""
 
-    def __init__(self, node, count):
-        self.node, self.names = node, [f"nic{k}" for k in range(count)]
+    def __init__(self, node, count, addressed=False):
+        self.node, self.names, self.addressed = node, [f"nic{k}" for k in range(count)], addressed
 
     def plug(self):
         """Makes those that are not there; how many."""
         made = 0
-        for name in self.names:
+        for k, name in enumerate(self.names):
             if self.node.run(["ip", "link", "show", name]).returncode:
                 self.node.run(["ip", "link", "del", f"w{name}"])
                 made += self.node.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"w{name}"]).returncode == 0
                 self.node.run(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
+                if self.addressed:
+                    self.node.run(["ip", "addr", "add", RAILS.format(node=self.node.index, nic=k + 1), "dev", name])
         return made
 
     def replug(self):
