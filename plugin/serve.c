@@ -15,6 +15,7 @@
 #include "plugin/discover/nvml.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/slices/publishing.h"
+#include "plugin/takeover.h"
 
 #define DRIVERS 2u
 #define HOOK_SIZE_MAX ((size_t)64 << 20)
@@ -79,7 +80,7 @@ static void on_health(dra_health_fn put, void *put_arg, void *arg)
     const struct node_devices *devices = inventory_devices(driver->serve->inventory);
     for (size_t i = 0; i < devices->count; i++) {
         const struct node_device *device = &devices->list[i];
-        if (strcmp(node_device_driver(device), driver->config.driver) == 0)
+        if (strcmp(node_device_driver(device), driver->config.devices_of) == 0)
             put(&(struct dra_health){driver->config.node, device->name,
                                      device->fault_count > 0 ? device->faults[0].text : NULL},
                 put_arg);
@@ -90,11 +91,11 @@ static const struct dra_handler handler = {on_prepare, on_unprepare, on_register
 
 /* ---- devices ---- */
 
-static bool is_held(const char *driver, const char *name, void *arg)
+static bool is_held(const char *devices_of, const char *name, void *arg)
 {
     const struct serve *s = arg;
     for (size_t i = 0; i < s->driver_count; i++)
-        if (strcmp(s->drivers[i].config.driver, driver) == 0 && s->drivers[i].preparer)
+        if (strcmp(s->drivers[i].config.devices_of, devices_of) == 0 && s->drivers[i].preparer)
             return preparer_holds(s->drivers[i].preparer, name);
     return false;
 }
@@ -148,6 +149,16 @@ static int open_cluster(struct serve *s, struct drarun_error *err)
     int rc = s->options->kubeconfig ? kube_config_load(&choice, &s->kube_config, err)
                                     : kube_config_in_cluster(&choice, &s->kube_config, err);
     return rc < 0 ? rc : kube_client_new(s->base, s->kube_config, &s->client, err);
+}
+
+/* Before anything is served or published under another driver's name. */
+static int check_takeover(struct serve *s, struct drarun_error *err)
+{
+    const struct takeover takeover = {
+        s->options->nic_driver, s->options->node, s->options->registry_dir};
+    if (!s->options->nics || strcmp(takeover.driver, NODE_DRIVER_NIC) == 0)
+        return 0;
+    return takeover_check(s->base, s->client, &takeover, err);
 }
 
 static int open_root(struct serve *s, struct drarun_error *err)
@@ -223,7 +234,7 @@ static int open_publishing(struct serve *s, struct drarun_error *err)
         .client = s->client,
         .node = s->options->node,
         .gpu_driver = s->options->gpus ? NODE_DRIVER_GPU : NULL,
-        .nic_driver = s->options->nics ? NODE_DRIVER_NIC : NULL,
+        .nic_driver = s->options->nics ? s->options->nic_driver : NULL,
     };
     return publishing_new(&options, &s->publishing, err);
 }
@@ -246,13 +257,15 @@ static int install_hook(const struct serve_options *o, struct drarun_error *err)
 }
 
 /* Before the inventory, which asks it what pods hold. */
-static int open_preparer(struct serve *s, const char *name, struct drarun_error *err)
+static int open_preparer(struct serve *s, const char *name, const char *devices_of,
+                         struct drarun_error *err)
 {
     const struct serve_options *o = s->options;
     struct driver *driver = &s->drivers[s->driver_count++];
     driver->serve = s;
     driver->config = (struct preparer_config){
         .driver = name,
+        .devices_of = devices_of,
         .node = o->node,
         .state_dir = o->state_dir,
         .orders_dir = o->orders_dir,
@@ -282,13 +295,15 @@ static int open_all(struct serve *s, struct drarun_error *err)
     int rc = open_loop(s, err);
     if (rc == 0)
         rc = open_cluster(s, err);
+    if (rc == 0)
+        rc = check_takeover(s, err);
     if (rc == 0 && s->options->hook_from)
         rc = install_hook(s->options, err);
     bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
     if (rc == 0 && served && s->options->gpus)
-        rc = open_preparer(s, NODE_DRIVER_GPU, err);
+        rc = open_preparer(s, NODE_DRIVER_GPU, NODE_DRIVER_GPU, err);
     if (rc == 0 && served && s->options->nics)
-        rc = open_preparer(s, NODE_DRIVER_NIC, err);
+        rc = open_preparer(s, s->options->nic_driver, NODE_DRIVER_NIC, err);
     if (rc == 0)
         rc = open_publishing(s, err);
     if (rc == 0)

@@ -13,6 +13,7 @@ struct serve_options { /* borrowed */
     const char *kubeconfig;     /* NULL: the pod's service account */
     const char *config;         /* a PluginConfig; NULL: the defaults */
     const char *nvml;           /* NVIDIA's library; NULL: libnvidia-ml.so.1, where it is */
+    const char *nic_driver;     /* the name for NICs: NODE_DRIVER_NIC, or one that is taken over */
     const char *instance;       /* the plugin pod's UID; NULL: none */
     const char *plugins_dir, *registry_dir; /* the kubelet's */
     const char *state_dir, *orders_dir, *cdi_dir;

@@ -13,7 +13,9 @@
 #include "plugin/kubelet/dra_driver.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/preparer.h"
+#include "plugin/discover/node_device.h"
 #include "plugin/serve.h"
+#include "plugin/takeover.h"
 
 static const char help_text[] =
     "Usage: drarun-plugin run [OPTION...]\n"
@@ -24,6 +26,8 @@ static const char help_text[] =
     "  --node NAME           the node's name (default: $NODE_NAME)\n"
     "  --node-ip ADDRESS     the node's address, whose interface is never offered ($NODE_IP)\n"
     "  --drivers LIST        gpu, nic, or gpu,nic (default)\n"
+    "  --takeover NAME       serve NICs as the driver NAME, so that what is written for it works\n"
+    "                        unchanged (dra.net); refused where that driver is present\n"
     "  --config FILE         what is offered and under which names (a PluginConfig)\n"
     "  --root DIR            publish what a captured tree has, and serve no kubelet\n"
     "  --kubeconfig FILE     the API server (default: the pod's service account)\n"
@@ -44,6 +48,7 @@ enum {
     OPT_NODE = 1,
     OPT_NODE_IP,
     OPT_DRIVERS,
+    OPT_TAKEOVER,
     OPT_CONFIG,
     OPT_ROOT,
     OPT_KUBECONFIG,
@@ -63,6 +68,7 @@ static const struct option option_table[] = {
     {"node", required_argument, NULL, OPT_NODE},
     {"node-ip", required_argument, NULL, OPT_NODE_IP},
     {"drivers", required_argument, NULL, OPT_DRIVERS},
+    {"takeover", required_argument, NULL, OPT_TAKEOVER},
     {"config", required_argument, NULL, OPT_CONFIG},
     {"root", required_argument, NULL, OPT_ROOT},
     {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
@@ -95,6 +101,15 @@ static int read_drivers(const char *value, struct serve_options *o, struct draru
                                            "--drivers %s: expected gpu, nic or gpu,nic", value);
 }
 
+static int read_takeover(const char *value, struct serve_options *o, struct drarun_error *err)
+{
+    o->nic_driver = value;
+    return takeover_name_valid(value)
+               ? 0
+               : error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "--takeover %s: expected a driver's name, like dra.net", value);
+}
+
 static int apply(int option, const char *value, struct request *r, struct drarun_error *err)
 {
     struct serve_options *o = &r->serve;
@@ -108,6 +123,8 @@ static int apply(int option, const char *value, struct request *r, struct drarun
     };
     if (option == OPT_DRIVERS)
         return read_drivers(value, o, err);
+    if (option == OPT_TAKEOVER)
+        return read_takeover(value, o, err);
     if (option == OPT_HELP)
         r->help = true;
     else if (option == 'v')
@@ -136,6 +153,9 @@ static int read_options(int argc, char **argv, struct request *r, struct drarun_
     if (rc == 0 && !r->serve.node && !r->help)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "expected the node's name: --node NAME, or the variable NODE_NAME");
+    if (rc == 0 && !r->serve.nics && strcmp(r->serve.nic_driver, NODE_DRIVER_NIC) != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--takeover serves NICs, and --drivers has none");
     return rc;
 }
 
@@ -152,6 +172,7 @@ int verb_run(int argc, char **argv)
                             .cdi_dir = CDI_DIR,
                             .plugins_dir = DRA_PLUGINS_DIR,
                             .registry_dir = DRA_REGISTRY_DIR,
+                            .nic_driver = NODE_DRIVER_NIC,
                             .gpus = true,
                             .nics = true,
                         }};

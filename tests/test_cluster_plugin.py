@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.cluster import seeds
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
 from support.cluster.storm import Storm
 
@@ -276,3 +277,63 @@ def test_storm(cluster, plugins):
         print(storm.summary())
         assert not problems, "\n".join([storm.summary(), *problems])
         assert storm.tally["pods that had their NIC to the end"] > count / 4, storm.summary()
+
+
+SEEDS = {"gpu-nic-2x2": ("nic", {"gpu0rdma0", "gpu1rdma0", "gpu6rdma0", "gpu7rdma0"}),
+         "rdma-8x8": ("rdma-net-interface", {f"gpu{k}rdma0" for k in range(8)}),
+         "ray-all-nic": ("nics", {f"gpu{k}rdma0" for k in range(8)}),
+         "mpijob-1x1": ("worker-rdma-nic", {"dranet0"})}
+RAILS = 8
+
+
+@pytest.fixture(scope="module")
+def taken(cluster, plugins):
+    """A plugin that serves dra.net, beside the other, on the first node."""
+    node = cluster.node(0)
+    Nics(node, RAILS, "gpu{}rdma0").plug()
+    made = Plugin(node, "--takeover", seeds.DRIVER, name="drarun-takeover", driver=seeds.DRIVER, prefix="gpu")
+    made.start().wait(RAILS)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=[False, True], ids=["no-policy", "policy"], scope="module")
+def policy(cluster, request):
+    objects = [each for each in yaml.safe_load_all((SOURCE / "deploy/admission.yaml").read_text())
+               if each["metadata"]["name"] == "drarun-plugin-claims"]
+    if request.param:
+        cluster.api.make(*objects)
+        probe = claiming(cluster, "probe", "true", "n0", container={"resources": {}}).manifest
+        cluster.wait("the policy does not work", lambda: "claims" in cluster.api.request(
+            "POST", "/api/v1/namespaces/default/pods?dryRun=All", probe)[1]["spec"]["containers"][0]["resources"], 30)
+    yield request.param
+    if request.param:
+        for each in objects[::-1]:
+            cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"])
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_manifests_written_for_dranet(cluster, taken, policy, name):
+    """They work unchanged with the policy; without it their pods are refused with the line to add."""
+    claim, nics = SEEDS[name]
+    objects, spec = seeds.worker(name, "ls /sys/class/net; sleep 600")
+    cluster.api.make(*objects)
+    pod = cluster.pod(f"seed-{name}", **spec)
+    pod.manifest["spec"] = spec
+    try:
+        pod.make()
+        if policy:
+            pod.wait_phase("Running")
+            container = spec["containers"][0]["name"]
+            assert nics <= set(cluster.wait(pod.describe, lambda: pod.log(container), 10).split())
+        else:
+            line = f"{{name: {claim}}}]}}"
+            cluster.wait(pod.describe, lambda: line in pod.describe(), 30)
+            assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+    finally:
+        pod.delete()
+        for each in objects:
+            cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
+        cluster.wait(taken.log, lambda: not taken.checkpoints(), 60)
+        Nics(taken.node, RAILS, "gpu{}rdma0").plug()
+        taken.wait(RAILS)

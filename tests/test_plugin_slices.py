@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import time
 
 import pytest
@@ -15,6 +16,7 @@ from support.cluster.devices import device_class, fixture, fake_machine
 from support.sysfs_tree import make_tree
 
 GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
+TAKEN = "dra.net"
 API = "resource.k8s.io/v1"
 ROOT = "resource.kubernetes.io/pcieRoot"
 AGENT = "drarun-plugin"
@@ -76,7 +78,7 @@ class Plugin:
         if self.daemon.running():
             self.stop()
         self.cluster.api.delete("v1", "Node", self.name)
-        for driver in (GPU, NIC):
+        for driver in (GPU, NIC, TAKEN):
             for each in self.slices(driver):
                 self.cluster.api.delete(API, "ResourceSlice", each["metadata"]["name"])
 
@@ -238,6 +240,42 @@ def test_shape_is_accepted(cluster, tmp_path, version):
     for each in json.loads(shown.stdout)["items"]:
         status, answer = cluster.api.create(each, dry_run=True)
         assert status == 201, answer
+
+
+def test_another_driver_s_name(plugin, cluster, tmp_path):
+    """Slices under that name, with that driver's attributes, and again when they are this plugin's own."""
+    for turn in range(2):
+        plugin.start("--takeover", TAKEN, "--registry-dir", tmp_path).wait(
+            "the devices are not published", lambda: len(plugin.devices(TAKEN)) == 8 and
+            plugin.daemon.tail().count(": 16 devices") == turn + 1)
+        assert plugin.devices(NIC) == {} and plugin.slices(TAKEN)[0]["spec"]["pool"]["name"] == plugin.name
+        assert plugin.devices(TAKEN)["pci-0000-91-00-0"]["attributes"]["dra.net/ifName"] == {"string": "gpu0rdma0"}
+        plugin.stop()
+
+
+def refused(plugin, tmp_path, says):
+    plugin.start("--takeover", TAKEN, "--registry-dir", tmp_path)
+    assert plugin.daemon.process.wait(NEWS_S) == 64, plugin.daemon.tail()
+    assert says in plugin.daemon.tail() and plugin.devices(GPU) == {}
+
+
+def test_driver_that_is_present_by_its_slices(plugin, cluster, tmp_path):
+    foreign = {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{plugin.name}-{TAKEN}-x7k2q"}, "spec": {
+        "driver": TAKEN, "nodeName": plugin.name, "pool": {"name": plugin.name, "generation": 1, "resourceSliceCount": 1}}}
+    cluster.api.make(foreign)
+    refused(plugin, tmp_path, f"driver {TAKEN} is present on node {plugin.name}: slice {foreign['metadata']['name']} is not this plugin's")
+    assert [each["metadata"]["name"] for each in plugin.slices(TAKEN)] == [foreign["metadata"]["name"]]
+    cluster.api.delete(API, "ResourceSlice", foreign["metadata"]["name"])
+
+
+def test_driver_that_is_present_by_its_socket(plugin, cluster, tmp_path):
+    """A socket on which nobody listens any more is none."""
+    path = tmp_path / f"{TAKEN}-0123-reg.sock"
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(str(path))
+        theirs.listen()
+        refused(plugin, tmp_path, f"driver {TAKEN} is present on node {plugin.name}: somebody listens on {path}")
+    plugin.start().wait("the devices are not published", lambda: len(plugin.devices(TAKEN)) == 8)
 
 
 def test_aligned_pairs(plugin, cluster, drarun, tmp_path):

@@ -185,7 +185,8 @@ static int find_device(const struct task *task, const struct claimed_device *wan
 {
     const struct preparer_config *config = task->preparer->config;
     const struct node_device *device =
-        node_devices_find(config->devices(config->arg), config->driver, wanted->device);
+        node_devices_find(config->devices(config->arg),
+                          config->devices_of ? config->devices_of : config->driver, wanted->device);
     if (!device)
         return error_set(err, ENODEV, "device %s is not on this node", wanted->device);
     if (device->lost)

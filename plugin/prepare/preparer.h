@@ -20,6 +20,7 @@
 
 struct preparer_config { /* borrowed for the preparer's life */
     const char *driver;
+    const char *devices_of; /* node_device_driver of what it serves; NULL: driver */
     const char *node; /* its name, and its pool's */
     const char *state_dir, *orders_dir, *cdi_dir;
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */

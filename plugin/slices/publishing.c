@@ -13,7 +13,6 @@
 #include "lib/kube/discover.h"
 #include "lib/kube/object.h"
 
-#define VERSIONS "v1 v1beta2 v1beta1"
 #define RETRY_MS 2000
 #define RETRY_MAX_MS 60000
 
@@ -107,9 +106,9 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
         return;
     }
     const char *version =
-        kube_serves_one_of(served, "resource.k8s.io", VERSIONS, "resourceslices", &length);
+        kube_serves_one_of(served, "resource.k8s.io", PUBLISHING_VERSIONS, "resourceslices", &length);
     if (!version) {
-        fail(p, "the API server serves no resourceslices of resource.k8s.io (" VERSIONS
+        fail(p, "the API server serves no resourceslices of resource.k8s.io (" PUBLISHING_VERSIONS
                 "): it needs Kubernetes 1.32 with Dynamic Resource Allocation");
         return;
     }

@@ -8,6 +8,7 @@
 #include "plugin/slices/publisher.h"
 
 #define PUBLISHING_DRIVERS_MAX 2u
+#define PUBLISHING_VERSIONS "v1 v1beta2 v1beta1" /* of resource.k8s.io, best first */
 
 struct publishing;
 

@@ -21,8 +21,8 @@ class Nics:
     """nic0, nic1, ... of a node, with addresses of one network or none; their other ends are on the bridge that joins
     all nodes."""
 
-    def __init__(self, node, count, addressed=False):
-        self.node, self.names, self.addressed = node, [f"nic{k}" for k in range(count)], addressed
+    def __init__(self, node, count, name="nic{}", addressed=False):
+        self.node, self.names, self.addressed = node, [name.format(k) for k in range(count)], addressed
 
     def plug(self):
         """Makes those that are not there; how many."""
@@ -49,19 +49,26 @@ class Nics:
 
 
 class Plugin:
-    """drarun-plugin on a node. options: further words for it."""
+    """drarun-plugin on a node, for the NICs whose names begin with prefix. options: further words for it. name:
+    what its process is called."""
 
-    def __init__(self, node, *options, name="drarun-plugin"):
-        self.node, self.name, self.options = node, name, options
+    def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic"):
+        self.node, self.name, self.options, self.driver = node, name, options, driver
         self.state = node.folder / "drarun"
-        self.config = node.folder / "plugin.yaml"
+        self.program = BUILD / "bin" / "drarun-plugin"
+        if name != self.program.name:
+            link = node.folder / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.program)
+            self.program = link
+        self.config = node.folder / f"{name}.yaml"
         self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {
-            "virtualPrefixes": ["nic"], "include": 'device.attributes["dra.net"].ifName.startsWith("nic")'}}))
+            "virtualPrefixes": [prefix], "include": f'device.attributes["dra.net"].ifName.startsWith("{prefix}")'}}))
 
     def start(self):
         cluster = self.node.cluster
         self.node.daemon(self.name, [
-            BUILD / "bin" / "drarun-plugin", "run", "--node", self.node.name, "--node-ip", self.node.address,
+            self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
             "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
             BUILD / "bin" / "drarun-attach", "--state-dir", self.state, *self.options])
         return self
@@ -77,18 +84,18 @@ class Plugin:
     def published(self):
         """{its name: the device}, as the API server has them."""
         return {each["name"]: each for found in self.node.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
-                if found["spec"]["driver"] == NIC and found["spec"].get("nodeName") == self.node.name
+                if found["spec"]["driver"] == self.driver and found["spec"].get("nodeName") == self.node.name
                 for each in found["spec"].get("devices", ())}
 
     def registered(self):
         """The kubelet keeps a connection to the socket of a driver that it knows."""
         return bool(self.node.ok(["ss", "-xH", "state", "connected", "src",
-                                  f"/var/lib/kubelet/plugins/{NIC}/dra.sock"]).strip())
+                                  f"/var/lib/kubelet/plugins/{self.driver}/dra.sock"]).strip())
 
     @property
     def folder(self):
         """Of its checkpoints, as the node sees it."""
-        return Path(f"/proc/{self.node.pid}/root{self.state}/{NIC}")
+        return Path(f"/proc/{self.node.pid}/root{self.state}/{self.driver}")
 
     def checkpoints(self):
         return sorted(path.stem for path in self.folder.glob("*.json")) if self.folder.exists() else []
