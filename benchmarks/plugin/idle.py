@@ -6,7 +6,7 @@ from node_bed import NICS
 from bed import WRITES
 
 RESIDENT_MIB = 6
-AGENT = "drarun-plugin/"
+AGENT = "drarun/"
 
 
 def memory_mib(bed):

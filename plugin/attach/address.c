@@ -103,9 +103,11 @@ int addresses_read(struct netlink *n, int index, struct ip_prefix **ret_list, si
                    struct drarun_error *err)
 {
     struct collecting c = {.index = index};
-    struct ifaddrmsg head = {.ifa_family = AF_UNSPEC};
+    struct ifaddrmsg head = {.ifa_family = AF_UNSPEC, .ifa_index = (unsigned)index};
+    netlink_strict(n, true); /* only those, where the kernel can */
     int rc = netlink_ask_take(n, netlink_message(RTM_GETADDR, NLM_F_DUMP, &head, sizeof head),
                               on_address, &c, err);
+    netlink_strict(n, false);
     if (rc == 0 && c.failed)
         rc = error_set(err, ENOMEM, "addresses: out of memory");
     if (rc < 0) {

@@ -122,21 +122,6 @@ static struct nl_msg *link_question(int flags)
     return msg;
 }
 
-int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
-              struct drarun_error *err)
-{
-    struct search search = {.wanted = wanted};
-    int rc = netlink_ask_take(n, link_question(NLM_F_DUMP), on_link, &search, err);
-    if (rc < 0)
-        return error_prefix(err, "the list of network devices");
-    if (search.count > 1 && !search.named)
-        return error_set(err, EEXIST, "%u devices fit, %s among them, and none is called %s",
-                         search.count, search.found.name, wanted->name);
-    if (search.count)
-        *ret = search.found;
-    return search.count > 0;
-}
-
 static void on_named(struct nlmsghdr *answer, void *arg)
 {
     take_link(answer, arg);
@@ -155,6 +140,29 @@ int link_by_name(struct netlink *n, const char *name, struct link *ret, struct d
     if (link.index)
         *ret = link;
     return link.index > 0;
+}
+
+int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
+              struct drarun_error *err)
+{
+    struct search search = {.wanted = wanted};
+    struct link named;
+    int rc = wanted->name[0] ? link_by_name(n, wanted->name, &named, err) : 0;
+    if (rc > 0 && fits(&named, wanted)) { /* without the list, which is long on a full node */
+        *ret = named;
+        return 1;
+    }
+    if (rc < 0)
+        return rc;
+    rc = netlink_ask_take(n, link_question(NLM_F_DUMP), on_link, &search, err);
+    if (rc < 0)
+        return error_prefix(err, "the list of network devices");
+    if (search.count > 1 && !search.named)
+        return error_set(err, EEXIST, "%u devices fit, %s among them, and none is called %s",
+                         search.count, search.found.name, wanted->name);
+    if (search.count)
+        *ret = search.found;
+    return search.count > 0;
 }
 
 static int await(struct netlink *n, struct netlink *news, const struct link_wanted *wanted,

@@ -159,6 +159,12 @@ int netlink_ask_take(struct netlink *n, struct nl_msg *msg, netlink_fn fn, void 
     return rc;
 }
 
+void netlink_strict(struct netlink *n, bool on)
+{
+    int value = on;
+    setsockopt(nl_socket_get_fd(n->sock), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &value, sizeof value);
+}
+
 int netlink_follow_links(struct netlink *n, struct drarun_error *err)
 {
     int rc = nl_socket_add_membership(n->sock, RTNLGRP_LINK);

@@ -8,6 +8,7 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
 
@@ -36,6 +37,9 @@ int netlink_do_take(struct netlink *n, struct nl_msg *msg, struct drarun_error *
 typedef void (*netlink_fn)(struct nlmsghdr *answer, void *arg);
 int netlink_ask_take(struct netlink *n, struct nl_msg *msg, netlink_fn fn, void *arg,
                      struct drarun_error *err);
+
+/* Whether the kernel (from Linux 5.0) heeds what a list's question has in its header. */
+void netlink_strict(struct netlink *n, bool on);
 
 /* News of links come to this socket from now on: only for netlink_wait. */
 int netlink_follow_links(struct netlink *n, struct drarun_error *err);
