@@ -11,6 +11,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/kube/client.h"
+#include "plugin/agent_install.h"
 #include "plugin/discover/inventory.h"
 #include "plugin/discover/nvml.h"
 #include "plugin/prepare/preparer.h"
@@ -18,7 +19,6 @@
 #include "plugin/takeover.h"
 
 #define DRIVERS 2u
-#define HOOK_SIZE_MAX ((size_t)64 << 20)
 
 struct serve;
 
@@ -33,6 +33,7 @@ struct serve {
     const struct serve_options *options;
     struct event_base *base;
     struct event *signals[2];
+    char agent[AGENT_OFFER_SIZE]; /* that jobs may have from here; "": none */
     struct kube_config *kube_config;
     struct kube_client *client;
     struct discover_config config;
@@ -233,27 +234,22 @@ static int open_publishing(struct serve *s, struct drarun_error *err)
         .base = s->base,
         .client = s->client,
         .node = s->options->node,
+        .agent = s->agent,
         .gpu_driver = s->options->gpus ? NODE_DRIVER_GPU : NULL,
         .nic_driver = s->options->nics ? s->options->nic_driver : NULL,
     };
     return publishing_new(&options, &s->publishing, err);
 }
 
-/* The host's copy of the hook, which stays when this plugin is gone; replaced in one step, as a
- * container may be starting. */
-static int install_hook(const struct serve_options *o, struct drarun_error *err)
+static int install_programs(struct serve *s, struct drarun_error *err)
 {
-    struct buf wanted = BUF_INIT, there = BUF_INIT;
-    int rc = file_read(AT_FDCWD, o->hook_from, HOOK_SIZE_MAX, &wanted, err);
-    bool same = rc == 0 && file_read(AT_FDCWD, o->hook, HOOK_SIZE_MAX, &there, NULL) == 0 &&
-                there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
-    if (rc == 0 && !same)
-        rc = dirs_make_parents(o->hook, 0755, err);
-    if (rc == 0 && !same)
-        rc = file_write_atomic(o->hook, wanted.data, wanted.len, 0755, err);
-    buf_done(&wanted);
-    buf_done(&there);
-    return rc < 0 ? error_prefix(err, "install the hook") : 0;
+    const struct serve_options *o = s->options;
+    int rc = 0;
+    if (o->hook_from && (rc = program_install(o->hook_from, o->hook, err)) < 0)
+        return error_prefix(err, "install the hook");
+    if (o->agent_from && (rc = agent_install(s->base, o->agent_from, o->agent_dir, s->agent, err)) < 0)
+        return error_prefix(err, "install the agent");
+    return 0;
 }
 
 /* Before the inventory, which asks it what pods hold. */
@@ -270,6 +266,7 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
         .state_dir = o->state_dir,
         .orders_dir = o->orders_dir,
         .cdi_dir = o->cdi_dir,
+        .agent_dir = o->agent_dir,
         .hook = o->hook,
         .devices = devices_now,
         .claims_version = version_now,
@@ -297,8 +294,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
         rc = open_cluster(s, err);
     if (rc == 0)
         rc = check_takeover(s, err);
-    if (rc == 0 && s->options->hook_from)
-        rc = install_hook(s->options, err);
+    if (rc == 0)
+        rc = install_programs(s, err);
     bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
     if (rc == 0 && served && s->options->gpus)
         rc = open_preparer(s, NODE_DRIVER_GPU, NODE_DRIVER_GPU, err);

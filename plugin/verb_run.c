@@ -36,6 +36,9 @@ static const char help_text[] =
     "  --hook FILE           drarun-attach, by its path on the host\n"
     "                        (default: " PREPARE_HOOK ")\n"
     "  --hook-from FILE      copied there at the start (default: it is there)\n"
+    "  --agent-from FILE     drarun-worker, copied to the host at the start: claims of jobs may have\n"
+    "                        it brought into their containers (default: they may not)\n"
+    "  --agent-dir DIR       where it is copied to (default: " PREPARE_AGENT_DIR ")\n"
     "  --state-dir DIR       checkpoints (default: " PREPARE_STATE_DIR ")\n"
     "  --orders-dir DIR      orders for the hook (default: " PREPARE_ORDERS_DIR ")\n"
     "  --cdi-dir DIR         CDI specifications (default: " CDI_DIR ")\n"
@@ -56,6 +59,8 @@ enum {
     OPT_INSTANCE,
     OPT_HOOK,
     OPT_HOOK_FROM,
+    OPT_AGENT_FROM,
+    OPT_AGENT_DIR,
     OPT_STATE,
     OPT_ORDERS,
     OPT_CDI,
@@ -76,6 +81,8 @@ static const struct option option_table[] = {
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"hook", required_argument, NULL, OPT_HOOK},
     {"hook-from", required_argument, NULL, OPT_HOOK_FROM},
+    {"agent-from", required_argument, NULL, OPT_AGENT_FROM},
+    {"agent-dir", required_argument, NULL, OPT_AGENT_DIR},
     {"state-dir", required_argument, NULL, OPT_STATE},
     {"orders-dir", required_argument, NULL, OPT_ORDERS},
     {"cdi-dir", required_argument, NULL, OPT_CDI},
@@ -118,6 +125,7 @@ static int apply(int option, const char *value, struct request *r, struct drarun
         [OPT_CONFIG] = &o->config, [OPT_ROOT] = &o->root,       [OPT_KUBECONFIG] = &o->kubeconfig,
         [OPT_NVML] = &o->nvml,           [OPT_INSTANCE] = &o->instance,
         [OPT_HOOK] = &o->hook, [OPT_HOOK_FROM] = &o->hook_from,           [OPT_STATE] = &o->state_dir,
+        [OPT_AGENT_FROM] = &o->agent_from, [OPT_AGENT_DIR] = &o->agent_dir,
         [OPT_ORDERS] = &o->orders_dir,   [OPT_CDI] = &o->cdi_dir,
         [OPT_PLUGINS] = &o->plugins_dir, [OPT_REGISTRY] = &o->registry_dir,
     };
@@ -167,6 +175,7 @@ int verb_run(int argc, char **argv)
                             .addresses = {from_environment("NODE_IP"), NULL},
                             .instance = from_environment("POD_UID"),
                             .hook = PREPARE_HOOK,
+                            .agent_dir = PREPARE_AGENT_DIR,
                             .state_dir = PREPARE_STATE_DIR,
                             .orders_dir = PREPARE_ORDERS_DIR,
                             .cdi_dir = CDI_DIR,

@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/base/number.h"
 #include "lib/wire/dial.h"
+#include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 #include "worker/agent.h"
 #include "worker/beside.h"
@@ -77,7 +78,7 @@ static const char help_text[] =
     "                        CPUs (what drarun exec starts)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
-    "  --version             versions of drarun and of the libpmix inside\n"
+    "  --version             versions of drarun, its protocol and the libpmix inside\n"
     "  --help                this text\n";
 
 static int inherited_fd(const char *what, const char *text, int *ret_fd, struct drarun_error *err)
@@ -183,7 +184,8 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         s->level = s->level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
         return 0;
     case OPT_VERSION:
-        printf("drarun-worker %s, libpmix %s\n", DRARUN_VERSION, pmix_host_version());
+        printf("drarun-worker %s, protocol %u.%u, libpmix %s\n", DRARUN_VERSION, WIRE_MAJOR,
+               WIRE_MINOR, pmix_host_version());
         return 1;
     case OPT_HELP:
         fputs(help_text, stdout);

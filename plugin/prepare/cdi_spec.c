@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/agent_offer.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -86,6 +88,60 @@ bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, c
                json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}]}}", "name", name,
                          "containerEdits", "mounts", "hostPath", file, "containerPath", container,
                          "options", "ro", "nosuid", "nodev", "bind")) == 0;
+}
+
+/* As the kubelet mounts a volume in memory, and not noexec, which a container's own /dev/shm is:
+ * programs map what they have compiled there. */
+static json_t *shm_mount(int64_t bytes)
+{
+    char size[48];
+    if (bytes > 0)
+        snprintf(size, sizeof size, "size=%" PRId64, bytes);
+    else
+        snprintf(size, sizeof size, "size=100%%");
+    return json_pack("{s:s, s:s, s:s, s:[s, s, s, s]}", "hostPath", "tmpfs", "containerPath",
+                     "/dev/shm", "type", "tmpfs", "options", "nosuid", "nodev", "mode=1777", size);
+}
+
+static void agent_name(const char *uid, char *ret_name, size_t size)
+{
+    snprintf(ret_name, size, "%s_agent", uid);
+}
+
+bool cdi_spec_add_agent(json_t *spec, const char *uid, const char *file, bool shm,
+                        int64_t shm_bytes)
+{
+    char name[CDI_ID_MAX];
+    agent_name(uid, name, sizeof name);
+    return json_array_append_new(
+               json_object_get(spec, "devices"),
+               json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}, o*]}}", "name", name,
+                         "containerEdits", "mounts", "hostPath", file, "containerPath",
+                         AGENT_OFFER_PROGRAM, "options", "ro", "nosuid", "nodev", "bind",
+                         shm ? shm_mount(shm_bytes) : NULL)) == 0;
+}
+
+const char *cdi_agent_file(const json_t *spec, const char *uid)
+{
+    char wanted[CDI_ID_MAX];
+    const json_t *device;
+    size_t i;
+    agent_name(uid, wanted, sizeof wanted);
+    json_array_foreach (json_object_get(spec, "devices"), i, device) {
+        const char *name = json_string_value(json_object_get(device, "name"));
+        const json_t *mounts =
+            json_object_get(json_object_get(device, "containerEdits"), "mounts");
+        if (name && strcmp(name, wanted) == 0)
+            return json_string_value(json_object_get(json_array_get(mounts, 0), "hostPath"));
+    }
+    return NULL;
+}
+
+bool cdi_agent_id(const json_t *spec, const char *driver, const char *uid, char *ret_id,
+                  size_t size)
+{
+    snprintf(ret_id, size, "%s/" CLASS "=%s_agent", driver, uid);
+    return cdi_agent_file(spec, uid);
 }
 
 static void path_of(const char *dir, const char *driver, const char *uid, char *ret_path, size_t size)

@@ -5,7 +5,9 @@
 #define DRARUN_PLUGIN_PREPARE_CDI_SPEC_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "plugin/discover/node_device.h"
@@ -28,6 +30,15 @@ bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *devic
 /* Adds the device that brings a request's metadata file, at a path of the host, into a container. */
 bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, const char *file,
                            const char *container);
+/* Adds the device that brings the agent at a path of the host into a container, and with shm a tmpfs
+ * at /dev/shm, of so many bytes; 0: of all memory, as the container's limit bounds it. */
+bool cdi_spec_add_agent(json_t *spec, const char *uid, const char *file, bool shm,
+                        int64_t shm_bytes);
+/* Its full id; false: the specification has none. */
+bool cdi_agent_id(const json_t *spec, const char *driver, const char *uid, char *ret_id,
+                  size_t size);
+/* The agent's path on the host; NULL: it has none. Borrowed. */
+const char *cdi_agent_file(const json_t *spec, const char *uid);
 /* Its full id. */
 void cdi_metadata_id(const char *driver, const char *uid, const char *request, char *ret_id,
                      size_t size);

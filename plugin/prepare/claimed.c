@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "plugin/prepare/agent_config.h"
 
 static const json_t *at(const json_t *object, const char *key)
 {
@@ -52,10 +53,28 @@ static const json_t *find_config(const json_t *configs, const char *driver, cons
     size_t i;
     json_array_foreach (configs, i, config) {
         const json_t *opaque = at(config, "opaque");
-        if (is(text(opaque, "driver"), driver) && is_meant(config, request))
+        if (is(text(opaque, "driver"), driver) && is_meant(config, request) &&
+            !agent_config_is(at(opaque, "parameters")))
             found = at(opaque, "parameters");
     }
     return found;
+}
+
+static int find_agent(const json_t *configs, const char *driver, struct claimed *claimed,
+                      struct drarun_error *err)
+{
+    const json_t *config;
+    size_t i;
+    json_array_foreach (configs, i, config) {
+        const json_t *parameters = at(at(config, "opaque"), "parameters");
+        if (!is(text(at(config, "opaque"), "driver"), driver) || !agent_config_is(parameters))
+            continue;
+        if (is(text(config, "source"), "FromClass"))
+            return error_set(err, EINVAL, "its class asks for " AGENT_OFFER_KIND
+                                          ", which is a job's claim's alone to do");
+        claimed->agent = parameters;
+    }
+    return 0;
 }
 
 static int read_result(const json_t *result, const json_t *configs, const char *driver,
@@ -96,7 +115,7 @@ static int read_results(const json_t *claim, const char *driver, const char *poo
         if (rc < 0)
             return rc;
     }
-    return claimed->count > 0 ? 0
+    return claimed->count > 0 ? find_agent(at(devices, "config"), driver, claimed, err)
                               : error_set(err, EINVAL, "it has no device of driver %s", driver);
 }
 

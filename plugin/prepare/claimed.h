@@ -24,11 +24,13 @@ struct claimed { /* strings and configurations are borrowed from the claim */
     bool from_template; /* the claim was made for the pod, from a template */
     struct claimed_device *devices;
     size_t count;
+    const json_t *agent; /* the claim's own parameters that ask for it (agent_config.h); or NULL */
 };
 
 /* What is asked for: the claim of this uid, and of its results those of the driver, which must be
  * of this pool (a pool is a node). Of several configurations for a request the last counts: those
- * of the claim come behind those of its class. Errors name the claim: -ESTALE it is another one now,
+ * of the claim come behind those of its class. What asks for the agent is none of them, and a class
+ * cannot ask for it. Errors name the claim: -ESTALE it is another one now,
  * -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or gives nothing here. */
 int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
                  struct claimed *ret_claimed, struct drarun_error *err);

@@ -62,12 +62,23 @@ static int write_metadata(const struct task *task, const json_t *entry, struct d
     return rc;
 }
 
+/* Without it a container would have no program to run: better that it does not start. */
+static int check_agent(const char *path, struct drarun_error *err)
+{
+    if (!path || access(path, X_OK) == 0)
+        return 0;
+    return error_set(err, ENOENT,
+                     "%s: %s: this node has not the agent that the claim asks for; run a plugin with "
+                     "it here (--agent-from), or start the job again: it takes what the nodes offer",
+                     path, strerror(errno));
+}
+
 /* Orders before the CDI specification: a container that has the one finds the others. */
 static int write_files(const struct task *task, struct drarun_error *err)
 {
     const struct preparer *preparer = task->preparer;
     const struct checkpoint *c = task->checkpoint;
-    int rc = 0;
+    int rc = check_agent(cdi_agent_file(c->cdi, c->uid), err);
     for (size_t i = 0; rc == 0 && i < c->count; i++) {
         char path[512];
         if (!c->devices[i].order)
@@ -285,6 +296,38 @@ static bool add_metadata(const struct task *task, struct drafts *d)
     return ok;
 }
 
+/* Once for the claim, whichever of its devices a container has. */
+static int add_agent(const struct task *task, struct drafts *d, struct drarun_error *err)
+{
+    char path[512];
+    if (!task->agent.agent[0])
+        return 0;
+    snprintf(path, sizeof path, "%s/%s/drarun-worker", task->preparer->config->agent_dir,
+             task->agent.agent);
+    int rc = check_agent(path, err);
+    if (rc == 0 &&
+        !cdi_spec_add_agent(d->cdi, task->uid, path, task->agent.shm, task->agent.shm_bytes))
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
+}
+
+static int read_agent(struct task *task, const json_t *pod, struct drarun_error *err)
+{
+    struct reader reader;
+    if (!task->claimed.agent)
+        return 0;
+    reader_init(&reader, NULL, false);
+    struct reader_node node = reader_value(&reader, (json_t *)task->claimed.agent, NULL);
+    agent_config_read(&node, &task->agent);
+    int rc = reader_result(&reader, err);
+    reader_done(&reader);
+    if (rc < 0)
+        return error_prefix(err, "configuration " AGENT_OFFER_KIND);
+    if (task->agent.shm && task->agent.shm_bytes == 0)
+        task->agent.shm_bytes = agent_config_pod_memory(pod);
+    return 0;
+}
+
 static int prepare_claim(struct task *task, struct drarun_error *err)
 {
     const char *driver = task->preparer->config->driver;
@@ -297,6 +340,8 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
         rc = add_device(task, &task->claimed.devices[i], &d, err);
     if (rc == 0)
         rc = check_names(d.document, err);
+    if (rc == 0)
+        rc = add_agent(task, &d, err);
     if (rc == 0 && (!add_metadata(task, &d) || !checkpoint_set_cdi(d.document, d.cdi) ||
                     !checkpoint_set_metadata(d.document, d.metadata)))
         rc = error_set(err, ENOMEM, "out of memory");
@@ -371,15 +416,15 @@ static void on_pod(const struct kube_answer *reply, const struct drarun_error *f
     struct task *task = arg;
     struct drarun_error err = {0};
     task->call = NULL;
-    if (failure) {
+    if (failure)
         err = *failure;
+    else if (claimed_check_pod(&task->claimed, reply->body, task->preparer->config->node, &err) ==
+             0)
+        read_agent(task, reply->body, &err);
+    if (err.code)
         fail(task, &err);
-    } else if (claimed_check_pod(&task->claimed, reply->body, task->preparer->config->node, &err) <
-               0) {
-        fail(task, &err);
-    } else {
+    else
         go_on(task);
-    }
 }
 
 static void on_claim(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)

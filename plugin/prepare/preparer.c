@@ -128,12 +128,27 @@ void task_failed(struct task *task, const struct drarun_error *err)
     task_end(task);
 }
 
+#define IDS_MAX 3 /* of a device: its own, its request's metadata, the agent */
+
+/* The CDI ids of a device, which the kubelet hands to the container; how many. */
+static size_t ids_of(const struct checkpoint *c, const struct checkpoint_device *device,
+                     char (*ids)[CDI_ID_MAX])
+{
+    size_t count = 0;
+    cdi_id(c->driver, c->uid, device->device, ids[count++], sizeof *ids);
+    if (claim_metadata_find(c->metadata, device->request))
+        cdi_metadata_id(c->driver, c->uid, device->request, ids[count++], sizeof *ids);
+    /* of each device, since a container may list one request of several */
+    count += cdi_agent_id(c->cdi, c->driver, c->uid, ids[count], sizeof *ids);
+    return count;
+}
+
 void task_prepared(struct task *task)
 {
     const struct checkpoint *c = task->checkpoint;
     struct dra_device *devices = calloc(c->count + 1, sizeof *devices);
-    char(*ids)[CDI_ID_MAX] = calloc(2 * c->count + 1, sizeof *ids);
-    const char **id_of = calloc(2 * c->count + 1, sizeof *id_of);
+    char(*ids)[CDI_ID_MAX] = calloc(IDS_MAX * c->count + 1, sizeof *ids);
+    const char **id_of = calloc(IDS_MAX * c->count + 1, sizeof *id_of);
     struct drarun_error err = {0};
     if (!devices || !ids || !id_of) {
         error_set(&err, ENOMEM, "out of memory");
@@ -141,14 +156,11 @@ void task_prepared(struct task *task)
     } else {
         for (size_t i = 0; i < c->count; i++) {
             const struct checkpoint_device *device = &c->devices[i];
-            const char **of = &id_of[2 * i];
-            of[0] = ids[2 * i];
-            of[1] = ids[2 * i + 1];
-            cdi_id(c->driver, c->uid, device->device, ids[2 * i], sizeof *ids);
-            cdi_metadata_id(c->driver, c->uid, device->request, ids[2 * i + 1], sizeof *ids);
-            bool told = claim_metadata_find(c->metadata, device->request);
-            devices[i] = (struct dra_device){&device->request, 1,  device->pool,
-                                             device->device,   of, told ? 2 : 1};
+            size_t count = ids_of(c, device, &ids[IDS_MAX * i]);
+            for (size_t id = 0; id < IDS_MAX; id++)
+                id_of[IDS_MAX * i + id] = ids[IDS_MAX * i + id];
+            devices[i] = (struct dra_device){
+                &device->request, 1, device->pool, device->device, &id_of[IDS_MAX * i], count};
         }
         dra_reply_prepared_take(TAKE_PTR(task->reply), devices, c->count);
         task_end(task);

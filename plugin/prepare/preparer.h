@@ -16,6 +16,7 @@
 
 #define PREPARE_STATE_DIR "/var/lib/drarun"     /* checkpoints: DRIVER/UID.json */
 #define PREPARE_ORDERS_DIR "/run/drarun/orders" /* UID.DEVICE.json: gone with a reboot, and written again */
+#define PREPARE_AGENT_DIR "/var/lib/drarun/agent"
 #define PREPARE_HOOK "/var/lib/drarun/bin/drarun-attach"
 
 struct preparer_config { /* borrowed for the preparer's life */
@@ -23,6 +24,7 @@ struct preparer_config { /* borrowed for the preparer's life */
     const char *devices_of; /* node_device_driver of what it serves; NULL: driver */
     const char *node; /* its name, and its pool's */
     const char *state_dir, *orders_dir, *cdi_dir;
+    const char *agent_dir; /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);

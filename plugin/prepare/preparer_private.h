@@ -6,6 +6,7 @@
 #include "lib/child/child.h"
 #include "lib/kube/call.h"
 #include "lib/kube/resource.h"
+#include "plugin/prepare/agent_config.h"
 #include "plugin/prepare/checkpoint.h"
 #include "plugin/prepare/claimed.h"
 #include "plugin/prepare/preparer.h"
@@ -39,6 +40,7 @@ struct task {
     struct kube_call *call; /* under way; NULL: none */
     json_t *claim;          /* the API's */
     struct claimed claimed;
+    struct agent_config agent; /* agent "": the claim asks for none */
     struct event *patience; /* waits for a device that another claim gives back; NULL: it does not */
     int64_t late_ms;        /* when patience is over */
     struct checkpoint *checkpoint;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/agent_offer.h"
 #include "lib/base/cleanup.h"
 #include "plugin/discover/device_json.h"
 
@@ -38,6 +39,27 @@ json_t *slices_split(const struct node_devices *devices, const char *driver)
     if (failed)
         json_decref(TAKE_PTR(parts));
     return parts;
+}
+
+static bool offer_agent(json_t *device, const char *agent)
+{
+    json_t *attributes = json_object_get(device, "attributes");
+    size_t count = json_object_size(attributes) +
+                   json_object_size(json_object_get(device, "capacity"));
+    return count >= DEVICE_ATTRIBUTES_MAX ||
+           json_object_set_new(attributes, AGENT_OFFER_ATTRIBUTE,
+                               json_pack("{s:s}", "string", agent)) == 0;
+}
+
+bool slices_offer_agent(json_t *parts, const char *agent)
+{
+    json_t *part, *device;
+    size_t p, d;
+    json_array_foreach (parts, p, part)
+        json_array_foreach (part, d, device)
+            if (!offer_agent(device, agent))
+                return false;
+    return true;
 }
 
 /* ---- one slice ---- */

@@ -6,6 +6,7 @@
 #define DRARUN_PLUGIN_SLICES_NODE_SLICES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "plugin/discover/node_devices.h"
 
@@ -20,6 +21,10 @@ struct slices_owner {
 /* spec.devices of each slice: an array of arrays, at least one, which may be empty (a pool that says
  * that it has no devices). driver: of the devices, node_device_driver. NULL: out of memory. */
 json_t *slices_split(const struct node_devices *devices, const char *driver);
+
+/* Adds the attribute by which a node says that it brings the agent (lib/base/agent_offer.h) to each
+ * device that has room for it. False: out of memory. */
+bool slices_offer_agent(json_t *parts, const char *agent);
 
 /* The slice number `index` of `count`, in the shape of the version ("v1", "v1beta2" or "v1beta1").
  * devices: as slices_split gave them; of v1beta1 they lie below "basic". NULL: out of memory. */

@@ -324,6 +324,8 @@ int publisher_want(struct publisher *p, const struct node_devices *devices,
                    struct drarun_error *err)
 {
     json_t *parts = slices_split(devices, p->options.devices_of);
+    if (parts && p->options.agent && !slices_offer_agent(parts, p->options.agent))
+        json_decref(TAKE_PTR(parts));
     if (!parts)
         return error_set(err, ENOMEM, "slices: out of memory");
     if (!pool_want_take(&p->pool, parts))

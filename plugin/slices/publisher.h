@@ -18,6 +18,7 @@ struct publisher_options { /* texts are borrowed as long as the publisher */
     struct kube_client *client;
     const char *version;       /* of resource.k8s.io, "v1" */
     struct slices_owner owner; /* whose driver is the name to publish under */
+    const char *agent;         /* that this node brings into containers (agent_offer.h); or NULL */
     const char *devices_of;    /* node_device_driver of what is published; NULL: owner.driver */
 };
 

@@ -43,6 +43,7 @@ static int add_publisher(struct publishing *p, const char *driver, const char *d
         .client = p->options.client,
         .version = p->version,
         .owner = {.node = p->options.node, .node_uid = p->node_uid, .driver = driver},
+        .agent = p->options.agent && *p->options.agent ? p->options.agent : NULL,
         .devices_of = devices_of,
     };
     int rc = publisher_new(&options, &p->publishers[p->count], err);

@@ -16,6 +16,7 @@ struct publishing_options { /* texts are borrowed as long as the object */
     struct event_base *base;
     struct kube_client *client;
     const char *node;
+    const char *agent; /* as publisher_options'; "" or NULL: none */
     /* The names to publish under; NULL: that kind of device is not published. */
     const char *gpu_driver, *nic_driver;
 };

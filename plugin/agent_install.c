@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/agent_install.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/child/child.h"
+
+#define PROGRAM_SIZE_MAX ((size_t)256 << 20) /* a build with its debug information */
+#define VERSION_MS 10000
+
+int program_install(const char *from, const char *to, struct drarun_error *err)
+{
+    struct buf wanted = BUF_INIT, there = BUF_INIT;
+    int rc = file_read(AT_FDCWD, from, PROGRAM_SIZE_MAX, &wanted, err);
+    bool same = rc == 0 && file_read(AT_FDCWD, to, PROGRAM_SIZE_MAX, &there, NULL) == 0 &&
+                there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
+    if (rc == 0 && !same)
+        rc = dirs_make_parents(to, 0755, err);
+    if (rc == 0 && !same)
+        rc = file_write_atomic(to, wanted.data, wanted.len, 0755, err);
+    buf_done(&wanted);
+    buf_done(&there);
+    return rc;
+}
+
+struct asked {
+    struct child *child;
+    char offer[AGENT_OFFER_SIZE];
+    struct drarun_error err;
+};
+
+/* "drarun-worker 0.1.0, protocol 1.0, libpmix 5.0.7" */
+static void on_version(const struct child_end *end, const struct drarun_error *failure, void *arg)
+{
+    struct asked *asked = arg;
+    const char *text = end->out->data ? end->out->data : "";
+    unsigned major = 0;
+    char pmix[40];
+    const char *protocol = strstr(text, ", protocol ");
+    asked->child = NULL;
+    if (failure)
+        asked->err = *failure;
+    else if (!end->known || end->status != 0)
+        error_set(&asked->err, EIO, "%s",
+                  *end->said ? end->said : "it does not tell its version");
+    else if (!protocol || sscanf(protocol, ", protocol %u.%*u, libpmix %39s", &major, pmix) != 2 ||
+             snprintf(asked->offer, sizeof asked->offer, "v%u-pmix-%s", major, pmix) < 0 ||
+             !agent_offer_valid(asked->offer))
+        error_set(&asked->err, EINVAL, "its version says no protocol and libpmix: %.80s", text);
+}
+
+static int ask(struct event_base *base, const char *program, struct asked *asked,
+               struct drarun_error *err)
+{
+    char *argv[] = {(char *)program, (char *)"--version", NULL};
+    char *env[] = {NULL};
+    const struct child_program version = {.argv = argv, .env = env, .deadline_ms = VERSION_MS};
+    int rc = child_start(base, &version, on_version, asked, &asked->child);
+    if (rc < 0)
+        return error_set(err, -rc, "%s: %s", program, strerror(-rc));
+    while (asked->child && event_base_loop(base, EVLOOP_ONCE) == 0)
+        ;
+    if (asked->err.code)
+        return error_set(err, asked->err.code, "%s: %s", program, asked->err.text);
+    return 0;
+}
+
+int agent_install(struct event_base *base, const char *from, const char *dir,
+                  char ret_offer[AGENT_OFFER_SIZE], struct drarun_error *err)
+{
+    struct asked asked = {0};
+    char path[512];
+    int rc = ask(base, from, &asked, err);
+    if (rc < 0)
+        return rc;
+    snprintf(path, sizeof path, "%s/%s/drarun-worker", dir, asked.offer);
+    rc = program_install(from, path, err);
+    if (rc == 0)
+        memcpy(ret_offer, asked.offer, sizeof asked.offer);
+    return rc;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's copies of the programs that outlive this plugin: what containers that are starting need
+ * of it must be there while it is not. */
+#ifndef DRARUN_PLUGIN_AGENT_INSTALL_H
+#define DRARUN_PLUGIN_AGENT_INSTALL_H
+
+#include <event2/event.h>
+#include "drarun/error.h"
+#include "lib/base/agent_offer.h"
+
+/* Copies a program to a path, in one step, as it may be starting; nothing when it is the same. */
+int program_install(const char *from, const char *to, struct drarun_error *err);
+
+/* Asks the agent for its version and copies it to DIR/OFFER/drarun-worker. Containers that have the
+ * one before keep it: a copy is replaced, never written to, and a version that others cannot work
+ * with lies in another folder. Runs the loop for as long as that takes, 10 s at most. */
+int agent_install(struct event_base *base, const char *from, const char *dir,
+                  char ret_offer[AGENT_OFFER_SIZE], struct drarun_error *err);
+
+#endif
