@@ -137,6 +137,8 @@ static json_t *init_container(const char *image)
 static int merge_agent_files(struct merge *m)
 {
     const char *image = m->options->image ? m->options->image : RENDER_IMAGE;
+    if (m->options->agent)
+        return 0;
     json_t *source = m->options->image_volume
                          ? json_pack("{s:s, s:{s:s, s:s}}", "name", POD_MERGE_AGENT_VOLUME, "image",
                                      "reference", image, "pullPolicy", "IfNotPresent")
@@ -352,7 +354,8 @@ static int merge_ipc_lock(struct merge *m)
  */
 static int merge_shm(struct merge *m)
 {
-    if (find_named(json_object_get(m->first, "volumeMounts"), "mountPath", "/dev/shm"))
+    if (m->options->agent ||
+        find_named(json_object_get(m->first, "volumeMounts"), "mountPath", "/dev/shm"))
         return 0;
     int rc = add_volume_take(m, json_pack("{s:s, s:{s:s}}", "name", POD_MERGE_SHM_VOLUME,
                                           "emptyDir", "medium", "Memory"));

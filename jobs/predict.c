@@ -275,6 +275,44 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
     return rc == 0 ? take_needs(read, p, err) : rc;
 }
 
+static bool is_kind_of(const struct predict_claim *claim, size_t kind, const char *requests)
+{
+    for (size_t r = 0; r < claim->request_count; r++)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++)
+            if (claim->requests[r].choices[c].kind == kind &&
+                strncmp(claim->requests[r].name, requests, strlen(requests)) == 0)
+                return true;
+    return false;
+}
+
+int predict_devices(const json_t *claim, const struct predict_cluster *cluster,
+                    const char *requests, void (*fn)(const struct slice_device *device, void *arg),
+                    void *arg, struct drarun_error *err)
+{
+    cleanup_free struct predict_claim *read = calloc(1, sizeof *read);
+    struct predict_inventory inventory = {0};
+    if (!read)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = predict_claim_read(claim, read, err);
+    if (rc == 0)
+        rc = predict_inventory_build(cluster, &inventory, err);
+    if (rc == 0)
+        rc = predict_admit(read, &inventory, cluster->classes, err);
+    for (size_t d = 0; rc == 0 && d < inventory.device_count; d++) {
+        bool admitted = false;
+        for (size_t k = 0; k < read->kind_count; k++)
+            admitted |=
+                (read->kinds[k].admits[d] & PREDICT_ADMITTED) && is_kind_of(read, k, requests);
+        if (admitted && inventory.devices[d].current)
+            fn(&inventory.devices[d].slice, arg);
+    }
+    for (size_t k = 0; k < read->kind_count; k++)
+        need_done(&read->kinds[k].need);
+    predict_claim_done(read);
+    predict_inventory_done(&inventory);
+    return rc;
+}
+
 int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
             struct prediction *ret_prediction, struct drarun_error *err)
 {

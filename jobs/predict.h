@@ -62,6 +62,11 @@ struct predict_cluster {
  * gives up on such a claim), a mode, constraint or quantity that is not modelled. */
 int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
             struct prediction *ret_prediction, struct drarun_error *err);
+/* Calls fn with each device that class and selectors of the requests admit whose names begin with
+ * `requests`, also with those that are taken or tainted, of the slices that count. */
+int predict_devices(const json_t *claim, const struct predict_cluster *cluster,
+                    const char *requests, void (*fn)(const struct slice_device *device, void *arg),
+                    void *arg, struct drarun_error *err);
 void prediction_done(struct prediction *prediction);
 
 #endif

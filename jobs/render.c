@@ -57,8 +57,12 @@ static int make_claim(const struct job_spec *spec, const struct render_options *
 {
     json_t *claim = NULL;
     int rc = claims_spec(spec, options->api, options->step, &claim, err);
-    if (rc < 0)
+    if (rc == 0 && options->agent)
+        rc = agent_claim_add(options->agent, spec, claim, err);
+    if (rc < 0) {
+        json_decref(claim);
         return rc;
+    }
     if (worker < 0)
         claim = json_pack("{s:{s:o}, s:o}", "metadata", "labels", object_labels(spec, options),
                           "spec", claim);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "jobs/agent_claim.h"
 #include "jobs/claims.h"
 #include "jobs/spec.h"
 
@@ -22,10 +23,11 @@
 
 struct render_options {
     enum claims_api api;
-    unsigned step;          /* of the ladder: below claims_attempts() */
-    uint32_t attempt;       /* of the job, from 1: the label drarun.dev/attempt */
-    const char *namespace;  /* NULL: the spec's, else "default" */
-    const char *image;      /* NULL: RENDER_IMAGE */
+    unsigned step;                   /* of the ladder: below claims_attempts() */
+    uint32_t attempt;                /* of the job, from 1: the label drarun.dev/attempt */
+    const char *namespace;           /* NULL: the spec's, else "default" */
+    const char *image;               /* NULL: RENDER_IMAGE */
+    const struct agent_claim *agent; /* the agent comes by the claims; NULL: otherwise */
     bool image_volume;      /* the agent comes as an image volume, without an init container */
     const char *pod_groups; /* version of scheduling.k8s.io that serves them: "v1alpha2"; or NULL */
     const char *delivery;   /* DRARUN_AGENT of the launcher's pod; NULL: it finds out */

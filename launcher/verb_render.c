@@ -16,6 +16,7 @@
 
 struct options {
     struct render_options render;
+    struct agent_claim agent;
     const char *format, *mode, *profiles;
     uint32_t step; /* from 1 */
     bool help;
@@ -29,6 +30,17 @@ static int set_api(void *target, const char *shown, const char *value, struct dr
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: expected v1, v1beta2 or v1beta1, got \"%s\"", shown, value);
     options->render.api = api;
+    return 0;
+}
+
+static int set_agent_claim(void *target, const char *shown, const char *value,
+                           struct drarun_error *err)
+{
+    struct options *options = target;
+    int rc = agent_claim_parse(value, &options->agent, err);
+    if (rc < 0)
+        return error_prefix(err, "%s", shown);
+    options->render.agent = &options->agent;
     return 0;
 }
 
@@ -90,6 +102,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = RENDER(image_volume),
      .help = "mount the agent's image instead of copying from it"},
+    {.name = "agent-claim",
+     .value = "DRIVER=AGENT",
+     .group = manifests,
+     .kind = OPTION_CALL,
+     .set = set_agent_claim,
+     .help = "the claim brings the agent, where the node plugin offers\nit: the driver of the "
+             "devices, and the attribute\n" AGENT_OFFER_ATTRIBUTE " that they have"},
     {.name = "pod-groups",
      .value = "VERSION",
      .choices = "v1beta1 v1alpha3 v1alpha2",
@@ -153,6 +172,10 @@ static int render(struct job_spec *spec, const struct options *options, struct b
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--claims direct: spec.queue needs template, since Kueue counts the "
                           "claims of a Job alone");
+    if (render.agent && !agent_claim_fits(spec))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--agent-claim: the job's workers have no claim of which the first "
+                          "container alone has all");
     int rc = options->profiles ? use_profiles(spec, options->profiles, err) : 0;
     if (rc == 0)
         rc = render_job(spec, &render, &list, err);

@@ -208,7 +208,7 @@ def test_agent_comes_by(jobs, way):
 
 def test_agent_comes_by_no_other_way(jobs):
     result = jobs.run(command=["true"], env={"DRARUN_AGENT": "magic"})
-    assert result.rc == 64 and 'DRARUN_AGENT: expected volume or copy, got "magic"' in result.err
+    assert result.rc == 64 and 'DRARUN_AGENT: expected volume, copy or claim:DRIVER=AGENT, got "magic"' in result.err
 
 
 # ---- input and output ----

@@ -19,6 +19,7 @@
 #include "launcher/cluster/follow.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
+#include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"
 #include "launcher/cluster/show.h"
 #include "launcher/cluster/snapshot.h"
@@ -191,7 +192,10 @@ static int submit(struct cluster *cluster, const struct cluster_run *run,
         rc = cluster_discover(cluster, err);
     if (rc == 0 && claims_wanted(spec))
         rc = cluster_need_claims(cluster, err);
+    if (rc == 0)
+        offer_look(cluster, spec);
     render.api = cluster->api;
+    render.agent = cluster->agent.agent[0] ? &cluster->agent : NULL;
     render.image_volume = cluster->image_volume;
     render.delivery = cluster->delivery;
     render.metrics_port = cluster->metrics_port;

@@ -259,10 +259,16 @@ static int choose_delivery(struct cluster *cluster, struct drarun_error *err)
     const char *choice = getenv("DRARUN_AGENT");
     if (!choice)
         return 0;
+    cluster->delivery = choice;
+    if (strncmp(choice, CLUSTER_BY_CLAIM, strlen(CLUSTER_BY_CLAIM)) == 0) {
+        int rc = agent_claim_parse(choice + strlen(CLUSTER_BY_CLAIM), &cluster->agent, err);
+        return rc < 0 ? error_prefix(err, "DRARUN_AGENT") : 0;
+    }
     if (strcmp(choice, "volume") != 0 && strcmp(choice, "copy") != 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "DRARUN_AGENT: expected volume or copy, got \"%.40s\"", choice);
-    cluster->delivery = choice;
+                          "DRARUN_AGENT: expected volume, copy or " CLUSTER_BY_CLAIM
+                          "DRIVER=AGENT, got \"%.40s\"",
+                          choice);
     cluster->image_volume = strcmp(choice, "volume") == 0;
     return 0;
 }

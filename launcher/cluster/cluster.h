@@ -8,21 +8,26 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/error.h"
+#include "jobs/agent_claim.h"
 #include "jobs/claims.h"
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
+
+#define CLUSTER_BY_CLAIM "claim:" /* DRARUN_AGENT: and DRIVER=AGENT */
 
 struct cluster {
     struct event_base *base;
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
-    const char *namespace;  /* the choice's; a spec may name another */
-    enum claims_api api;    /* newest that is served; 0: none (cluster_discover) */
-    const char *pod_groups; /* the version of scheduling.k8s.io that serves them, or NULL */
-    bool image_volume;      /* the agent comes by an image volume, which pods may have */
-    int32_t metrics_port;   /* of launchers, as DRARUN_METRICS says (render_options) */
-    const char *delivery;   /* as DRARUN_AGENT says; NULL: by the cluster's version */
+    const char *namespace;    /* the choice's; a spec may name another */
+    enum claims_api api;      /* newest that is served; 0: none (cluster_discover) */
+    const char *pod_groups;   /* the version of scheduling.k8s.io that serves them, or NULL */
+    bool image_volume;        /* the agent comes by an image volume, which pods may have */
+    int32_t metrics_port;     /* of launchers, as DRARUN_METRICS says (render_options) */
+    const char *delivery;     /* as DRARUN_AGENT says; NULL: by the cluster's version */
+    struct agent_claim agent; /* it comes by the claims (offer.h); its agent "": it does not */
+    char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */
 };
 
 /* Opens no connection yet. choice may be NULL. */

@@ -13,6 +13,7 @@
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -169,8 +170,11 @@ static int begin(struct lead *lead, struct drarun_error *err)
 {
     const struct lead_options *options = lead->options;
     const struct board_owner owner = {.changed = on_changed, .arg = lead};
+    if (options->here)
+        offer_look(lead->cluster, lead->spec);
     lead->render = (struct render_options){
         .api = lead->cluster->api,
+        .agent = lead->cluster->agent.agent[0] ? &lead->cluster->agent : NULL,
         .attempt = 1,
         .namespace = options->namespace,
         .image = options->image,

@@ -70,7 +70,7 @@ class Plugin:
         self.node.daemon(self.name, [
             self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
             "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
-            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, *self.options])
+            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, "--agent-dir", self.state / "agent", *self.options])
         return self
 
     def wait(self, count=None):
