@@ -16,7 +16,7 @@ static json_t *items(struct cluster *cluster, const struct kube_resource *kind)
     CLEANUP(json_decrefp) json_t *body = NULL;
     resource.version = cluster_claims_version(cluster);
     if (cluster_list(cluster, &target, NULL, &body, &err) < 0) {
-        log_verbose("the agent comes by an init container or image: %s", err.text);
+        log_verbose("the agent comes by a volume: %s", err.text);
         return NULL;
     }
     return json_incref(json_object_get(body, "items"));
@@ -48,7 +48,7 @@ void offer_look(struct cluster *cluster, const struct job_spec *spec)
     if (agent_claim_find(spec, &slices, classes, WIRE_MAJOR, &found, &why))
         take(cluster, &found);
     else if (why.len > 0)
-        log_note("the agent comes by an init container: %s", why.data);
+        log_note("the agent comes by a volume: %s", why.data);
     slices_done(&slices);
     buf_done(&why);
 }

@@ -50,10 +50,10 @@ class Nics:
 
 class Plugin:
     """drarun-plugin on a node, for the NICs whose names begin with prefix. options: further words for it. name:
-    what its process is called."""
+    what its process is called. agent: what it brings into the pods of jobs, or None."""
 
-    def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic"):
-        self.node, self.name, self.options, self.driver = node, name, options, driver
+    def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic", agent=BUILD / "bin" / "drarun-worker"):
+        self.node, self.name, self.options, self.driver, self.agent = node, name, options, driver, agent
         self.state = node.folder / "drarun"
         self.program = BUILD / "bin" / "drarun-plugin"
         if name != self.program.name:
@@ -70,7 +70,8 @@ class Plugin:
         self.node.daemon(self.name, [
             self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
             "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
-            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, "--agent-dir", self.state / "agent", *self.options])
+            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, "--agent-dir", self.state / "agent",
+            *(["--agent-from", self.agent] if self.agent else []), *self.options])
         return self
 
     def wait(self, count=None):
