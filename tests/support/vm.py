@@ -35,6 +35,13 @@ def fetched():
     return (Path(run.stdout.strip()), "") if run.returncode == 0 else (None, run.stderr.strip())
 
 
+def need_movable_rdma():
+    """Skips where a guest's rdma_rxe is the stock one, which does not move between network namespaces."""
+    folder, reason = fetched()
+    if reason or not list(folder.glob("kernel/lib/modules/*/updates/rdma_rxe.ko")):
+        pytest.skip(reason or "scripts/fetch-vm could not build its rdma_rxe (tests/vm/rxe-netns.patch)")
+
+
 def program(folder):
     """QEMU under the loader that came with it: its libraries are another suite's than this machine's."""
     root = folder / "qemu" / "usr"

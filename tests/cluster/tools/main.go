@@ -20,6 +20,7 @@ func main() {
 	commands := map[string]func() error{
 		"allocate":       allocate,
 		"allocate-batch": allocateBatch,
+		"dra-calls":      draCalls,
 		"dra-driver":     draDriver,
 		"dra-netdev":     draNetdev,
 		"fake-kubelet":   fakeKubelet,

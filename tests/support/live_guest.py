@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest (vm.py) that a test speaks with while it runs: commands in it, and QEMU's own monitor (QMP)."""
+import itertools
+import json
+import os
+import socket
+import threading
+import time
+
+from . import vm
+from .run import Result
+
+CALL_S = 60
+QMP_S = 20
+
+
+class LiveGuest(vm.Guest):
+    """Boots; commands(): run, ok, sh, start. The options are Guest's."""
+
+    def __init__(self, options=(), **how):
+        self.answers, self.news = {}, threading.Condition()
+        self.numbers = itertools.count(1)
+        self.server = socket.socket(socket.AF_UNIX)
+        self.address = f"\0drarun-guest-{os.getpid()}-{id(self)}"
+        self.server.bind(self.address)
+        self.server.listen(2)
+        words = [*options]
+        for name in ("calls", "qmp"):
+            words += ["-chardev", f"socket,id={name},path={self.address[1:]},abstract=on,server=off"]
+        words += ["-device", "virtserialport,chardev=calls,name=calls", "-mon", "chardev=qmp,mode=control"]
+        super().__init__("python3", "-B", vm.GUEST / "serve.py", options=words, **how)
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self):
+        """QEMU opens its connections in the order of its words."""
+        self.server.settimeout(vm.BOOT_S)
+        self.calls = self.server.accept()[0]
+        self.monitor = self.server.accept()[0]
+        self.monitor.settimeout(QMP_S)
+        self.told = self.monitor.makefile("rb")
+        assert b"QMP" in self.told.readline()
+        self.events = []
+        self.qmp("qmp_capabilities")
+        threading.Thread(target=self._read, daemon=True).start()
+        self._answer(0, vm.BOOT_S, "the guest has not booted")
+
+    def _read(self):
+        for line in self.calls.makefile("rb"):
+            answer = json.loads(line)
+            with self.news:
+                self.answers[answer["id"]] = answer
+                self.news.notify_all()
+        with self.news:
+            self.answers[None] = None
+            self.news.notify_all()
+
+    def _answer(self, number, seconds, what):
+        with self.news:
+            self.news.wait_for(lambda: number in self.answers or None in self.answers, seconds)
+            assert number in self.answers, (f"{what}, after {seconds} s or at the guest's end; its console:\n"
+                                            f"{self.text('console')[-4000:]}\n{self.text('err')[-2000:]}")
+            return self.answers.pop(number)
+
+    def start(self, *argv, seconds=CALL_S, input="", env=None):
+        """Begins a command; what this gives waits for its end: start(...)() is a Result."""
+        argv, number, began = [str(word) for word in argv], next(self.numbers), time.monotonic()
+        call = {"id": number, "argv": argv, "input": input, "seconds": seconds,
+                "env": {name: str(value) for name, value in (env or {}).items()}}
+        self.calls.sendall(json.dumps(call).encode() + b"\n")
+
+        def end():
+            answer = self._answer(number, seconds + 10, f"no answer of {argv}")
+            return Result(argv, answer["rc"], answer["out"], answer["err"], time.monotonic() - began)
+        return end
+
+    def run(self, *argv, **how):
+        return self.start(*argv, **how)()
+
+    def ok(self, *argv, **how):
+        """What it prints, having succeeded."""
+        return self.run(*argv, **how).ok().out
+
+    def sh(self, script, *words, **how):
+        """Lines of bash; the first that fails ends it."""
+        return self.ok("bash", "-ec", script, "bash", *words, **how)
+
+    def write(self, path, text):
+        self.ok("sh", "-c", 'cat >"$1"', "sh", path, input=text)
+
+    def qmp(self, command, **arguments):
+        """What QEMU answers; its events are in .events."""
+        self.monitor.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        for line in self.told:
+            answer = json.loads(line)
+            if "event" in answer:
+                self.events.append(answer)
+                continue
+            assert "return" in answer, f"QMP {command} {arguments}: {answer}"
+            return answer["return"]
+        raise AssertionError(f"QEMU ended in {command}")
+
+    def cut_power(self):
+        """As when the plug is pulled: what the guest has not written to its disks is lost."""
+        self.process.kill()
+        self.process.communicate()
+
+    def close(self):
+        super().close()
+        for each in (self.server, getattr(self, "calls", None), getattr(self, "monitor", None)):
+            if each:
+                each.close()
