@@ -25,7 +25,7 @@
 
 static const char usage[] =
     "usage: drarun-attach attach ORDER...    as OCI createRuntime hook: container state on stdin\n"
-    "       drarun-attach restore ORDER      back on the host; 3: a virtual device that is gone\n"
+    "       drarun-attach restore ORDER      back on the host; 3: the device is gone\n"
     "       drarun-attach --help | --version\n";
 
 static void order_donep(struct attach_order *order)
@@ -113,8 +113,12 @@ static int restore(const char *path)
         return fail(order.device, &err);
     if (outcome == RESTORE_DONE)
         return 0;
-    fprintf(stderr, "drarun-attach: %s: %s ended with its pod's network\n", order.device,
-            order.host.name);
+    if (order.pci[0])
+        fprintf(stderr, "drarun-attach: %s: %s (%s) is gone from this machine, or has no driver\n",
+                order.device, order.host.name, order.pci);
+    else
+        fprintf(stderr, "drarun-attach: %s: %s ended with its pod's network\n", order.device,
+                order.host.name);
     return RESTORE_EXIT_GONE;
 }
 

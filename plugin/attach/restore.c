@@ -2,7 +2,9 @@
 #include "plugin/attach/restore.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -13,7 +15,8 @@
 #include "plugin/attach/netns.h"
 #include "plugin/attach/rdma.h"
 
-#define ALONE_MS 500 /* for a device to return by itself before it is looked for */
+#define PCI_DEVICES "/sys/bus/pci/devices"
+#define ALONE_MS 500 /* for a device to return by itself before it is looked for again */
 
 struct taking {
     const struct attach_order *order;
@@ -150,18 +153,30 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
 {
     struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
     struct netlink *n = &taking->host;
+    int64_t alone = 0; /* first without waiting: a pod that was deleted by force runs on */
     for (;;) {
-        int64_t alone = clock_ms() + ALONE_MS;
         int rc = link_await(n, -1, &wanted, alone < until_ms ? alone : until_ms, ret, err);
         if (rc != 0)
             return rc;
         rc = netns_each_other(pull_from, taking, err);
         if (rc > 0 || (rc == 0 && !taking->order->pci[0]))
             rc = link_find(n, &wanted, ret, err);
-        else if (rc == 0 && clock_ms() < until_ms)
+        else if (rc == 0 && clock_ms() < until_ms) {
+            alone = clock_ms() + ALONE_MS;
             continue;
+        }
         return rc;
     }
+}
+
+/* Unplugged, or let go by its driver, which takes its network device from whichever namespace has it. */
+static bool is_unplugged(const char *pci)
+{
+    char path[96];
+    if (!*pci || access(PCI_DEVICES, X_OK) < 0)
+        return false;
+    snprintf(path, sizeof path, PCI_DEVICES "/%s/driver", pci);
+    return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
 static int restore_link(struct taking *taking, int64_t until_ms, enum restore_outcome *outcome,
@@ -169,12 +184,12 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
 {
     int64_t from = clock_ms();
     struct link link;
-    int rc = bring_home(taking, until_ms, &link, err);
+    int rc = is_unplugged(taking->order->pci) ? 0 : bring_home(taking, until_ms, &link, err);
     if (rc < 0)
         return rc;
     if (rc > 0)
         return settle(taking->order, &taking->host, &link, err);
-    if (taking->order->pci[0])
+    if (taking->order->pci[0] && !is_unplugged(taking->order->pci))
         return error_set(err, ENODEV,
                          "%s (%s) has not come back to the host within %.1f s and is in no "
                          "namespace of a process",
@@ -212,7 +227,7 @@ int attach_restore(const struct attach_order *order, int64_t until_ms,
     int rc = taking_init(&taking, order, err);
     if (rc == 0 && order->host.name[0])
         rc = restore_link(&taking, until_ms, &outcome, err);
-    if (rc == 0 && order->rdma[0])
+    if (rc == 0 && order->rdma[0] && outcome == RESTORE_DONE)
         rc = restore_rdma(&taking, until_ms, err);
     if (rc == 0)
         *ret_outcome = outcome;

@@ -10,7 +10,8 @@
 
 enum restore_outcome {
     RESTORE_DONE = 1,
-    RESTORE_GONE, /* a virtual device that ended with its namespace: nothing is left to take back */
+    RESTORE_GONE, /* nothing is left to take back: a virtual device that ended with its namespace, a
+                     PCI function that was unplugged or has no driver */
 };
 
 /* Waits until a time of clock_ms() for what returns from a namespace that has died; from one that

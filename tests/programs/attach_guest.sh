@@ -140,9 +140,17 @@ if [ "$movable" = yes ]; then
     t=$(now); say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"; say exclusive-died-ms $(($(now) - t))
 fi
 
-# unplugged
-echo 1 >/sys/bus/pci/devices/"$pci"/remove
+# let go by its driver, or unplugged, while a pod has it
 pod g
+driver=$(readlink -f /sys/bus/pci/devices/"$pci"/driver)
+attach g nic1 >/dev/null
+echo "$pci" >"$driver/unbind"
+say unbound "$(restore nic1)"
+echo "$pci" >"$driver/bind"
+for _ in $(seq 100); do [ -e /sys/bus/pci/devices/"$pci"/net ] && break; sleep 0.1; done
+ip link set "$(ls /sys/bus/pci/devices/"$pci"/net)" name eth1
+say rebound "$(attach g nic1)"
+echo 1 >/sys/bus/pci/devices/"$pci"/remove
 cp /tmp/orders/nic1 /tmp/orders/nic1-too # a lock of its own
 say unplugged "$(attach g nic1-too)" &
 attaching=$!
