@@ -13,6 +13,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
+#define TEMPORARY ".XXXXXX"
+
 int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
     cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -71,7 +73,7 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
                       struct drarun_error *err)
 {
     char temp[PATH_MAX];
-    if (snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= (int)sizeof temp)
+    if (snprintf(temp, sizeof temp, "%s" TEMPORARY, path) >= (int)sizeof temp)
         return error_set(err, ENAMETOOLONG, "write %s: path too long", path);
     cleanup_close int fd = mkostemp(temp, O_CLOEXEC);
     if (fd < 0)
@@ -84,6 +86,28 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
     if (rc < 0) {
         unlink(temp);
         return error_set(err, -rc, "write %s: %s", path, strerror(-rc));
+    }
+    return 0;
+}
+
+int file_remove_atomic(const char *path, struct drarun_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t length = strlen(name);
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path + 1) : 1,
+             slash ? path : ".");
+    cleanup_dir DIR *dir = opendir(parent);
+    const struct dirent *entry;
+    if (!dir)
+        return errno == ENOENT ? 0 : error_set(err, errno, "%s: %s", parent, strerror(errno));
+    while ((entry = readdir(dir))) {
+        const char *rest = entry->d_name + length;
+        if (strncmp(entry->d_name, name, length) != 0 ||
+            (*rest && (*rest != '.' || strlen(rest) != sizeof TEMPORARY - 1)))
+            continue;
+        if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno != ENOENT)
+            return error_set(err, errno, "remove %s%s: %s", parent, entry->d_name, strerror(errno));
     }
     return 0;
 }

@@ -18,6 +18,10 @@ int fd_write_all(int fd, const void *data, size_t len);
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err);
 
+/* Removes path and the temporary files that a kill of file_write_atomic left beside it. Missing is
+ * success. */
+int file_remove_atomic(const char *path, struct drarun_error *err);
+
 /* Makes a directory and those above it that are missing; one that is there is left as it is. */
 int dirs_make(const char *path, unsigned mode, struct drarun_error *err);
 /* Those above path. */

@@ -125,6 +125,11 @@ void dra_reply_failed_take(struct dra_reply *reply, const struct drarun_error *e
     reply_done(reply);
 }
 
+bool dra_reply_unwanted(const struct dra_reply *reply)
+{
+    return rpc_call_gone(reply->batch->call);
+}
+
 static bool add_prepared(prepared *response, const char *uid)
 {
     bool failed = false;

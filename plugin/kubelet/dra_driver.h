@@ -38,6 +38,8 @@ void dra_reply_prepared_take(struct dra_reply *reply, const struct dra_device *d
 void dra_reply_unprepared_take(struct dra_reply *reply);
 /* The kubelet shows the text in an event of the pod, and tries again. */
 void dra_reply_failed_take(struct dra_reply *reply, const struct drarun_error *err);
+/* Whether nobody waits for it any more: the kubelet has given the call up, or has ended. */
+bool dra_reply_unwanted(const struct dra_reply *reply);
 
 struct dra_health {
     const char *pool, *name;

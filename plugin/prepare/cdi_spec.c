@@ -177,9 +177,7 @@ int cdi_spec_remove(const char *dir, const char *driver, const char *uid, struct
 {
     char path[512];
     path_of(dir, driver, uid, path, sizeof path);
-    return unlink(path) == 0 || errno == ENOENT
-               ? 0
-               : error_set(err, errno, "remove %s: %s", path, strerror(errno));
+    return file_remove_atomic(path, err);
 }
 
 int cdi_spec_devices(const char *dir, const char *driver, const char *uid, struct strlist *names,

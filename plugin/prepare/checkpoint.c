@@ -28,7 +28,7 @@ bool checkpoint_uid_valid(const char *uid)
     return true;
 }
 
-static void path_of(const char *dir, const char *uid, char *ret_path, size_t size)
+void checkpoint_path(const char *dir, const char *uid, char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/%s" SUFFIX, dir, uid);
 }
@@ -72,7 +72,7 @@ int checkpoint_save(const json_t *document, const char *dir, const char *uid,
                     struct drarun_error *err)
 {
     char path[512];
-    path_of(dir, uid, path, sizeof path);
+    checkpoint_path(dir, uid, path, sizeof path);
     cleanup_free char *text = json_dumps(document, JSON_COMPACT);
     if (!text)
         return error_set(err, ENOMEM, "out of memory");
@@ -124,19 +124,27 @@ static void read_claim(const struct reader_node *root, struct checkpoint *checkp
     }
 }
 
-/* Whether we can undo what its writer did. */
 static void read_version(const struct reader_node *root)
 {
     struct reader_node member;
     int64_t readable = 0;
-    if (!reader_get(root, "readable", &member)) {
+    if (!reader_get(root, "readable", &member))
         reader_fail_key(root, "readable", "it is missing");
-    } else if (reader_integer(&member, 1, INT32_MAX, &readable) == 0 &&
-               readable > CHECKPOINT_VERSION) {
-        reader_fail(&member, "a newer plugin wrote this, and only version %d or later can undo it: "
-                             "run that one until its pods have ended",
-                    (int)readable);
-    }
+    else
+        reader_integer(&member, 1, INT32_MAX, &readable);
+}
+
+/* Whether we can undo what its writer did. First of all: of what a newer one wrote nothing else that
+ * could be said would be true. */
+static int check_version(const json_t *document, struct drarun_error *err)
+{
+    const json_t *readable = json_object_get(document, "readable");
+    if (!json_is_integer(readable) || json_integer_value(readable) <= CHECKPOINT_VERSION)
+        return 0;
+    return error_set(err, EPROTO,
+                     "a newer plugin wrote this, and only version %lld or later can undo it, this one "
+                     "is %d: run that one until its pods have ended",
+                     (long long)json_integer_value(readable), CHECKPOINT_VERSION);
 }
 
 static int read_document(struct reader *reader, struct checkpoint *checkpoint)
@@ -182,6 +190,8 @@ int checkpoint_parse(const char *name, const char *text, size_t length,
     checkpoint->document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
     if (!checkpoint->document)
         return error_set(err, EINVAL, "%s:%d:%d: %s", name, where.line, where.column, where.text);
+    if (check_version(checkpoint->document, err) < 0)
+        return error_prefix(err, "%s", name);
     reader_init(&reader, NULL, true);
     int rc = read_document(&reader, checkpoint);
     rc = rc < 0 ? error_set(err, -rc, "out of memory") : reader_result(&reader, err);
@@ -197,7 +207,7 @@ int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_ch
 {
     char path[512];
     struct buf text = BUF_INIT;
-    path_of(dir, uid, path, sizeof path);
+    checkpoint_path(dir, uid, path, sizeof path);
     int rc = file_read(AT_FDCWD, path, SIZE_MAX_BYTES, &text, err);
     if (rc == 0)
         rc = checkpoint_parse(path, text.data ? text.data : "", text.len, ret_checkpoint, err);
@@ -209,7 +219,7 @@ char *checkpoint_text(const char *dir, const char *uid)
 {
     char path[512];
     struct buf text = BUF_INIT;
-    path_of(dir, uid, path, sizeof path);
+    checkpoint_path(dir, uid, path, sizeof path);
     if (file_read(AT_FDCWD, path, SIZE_MAX_BYTES, &text, NULL) == 0 && text.data)
         return text.data;
     buf_done(&text);
@@ -228,9 +238,10 @@ void checkpoint_free(struct checkpoint *checkpoint)
 int checkpoint_remove(const char *dir, const char *uid, struct drarun_error *err)
 {
     char path[512];
-    path_of(dir, uid, path, sizeof path);
-    if (unlink(path) < 0 && errno != ENOENT)
-        return error_set(err, errno, "remove %s: %s", path, strerror(errno));
+    checkpoint_path(dir, uid, path, sizeof path);
+    int rc = file_remove_atomic(path, err);
+    if (rc < 0)
+        return rc;
     cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd >= 0 && fsync(fd) == 0 ? 0 : error_set(err, errno, "%s: %s", dir, strerror(errno));
 }

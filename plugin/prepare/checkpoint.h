@@ -48,8 +48,8 @@ bool checkpoint_set_metadata(json_t *document, json_t *list);
 /* Writes DIR/UID.json, durably. */
 int checkpoint_save(const json_t *document, const char *dir, const char *uid,
                     struct drarun_error *err);
-/* -ENOENT: there is none. -EINVAL: it is damaged, or of a newer plugin that says we cannot undo it;
- * the error names the file and what to do. */
+/* -ENOENT: there is none. -EINVAL: it is damaged. -EPROTO: it is of a newer plugin that says we
+ * cannot undo it, and is to be left as it is. The error names the file and what to do. */
 int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,
                     struct drarun_error *err);
 /* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller frees
@@ -61,8 +61,9 @@ int checkpoint_parse(const char *name, const char *text, size_t length,
 void checkpoint_free(struct checkpoint *checkpoint);
 DEFINE_CLEANUP(struct checkpoint, checkpoint_free)
 
-/* Durably; what is not there is removed. */
+/* Durably; what is not there is removed. Also what a kill left of one that was being written. */
 int checkpoint_remove(const char *dir, const char *uid, struct drarun_error *err);
+void checkpoint_path(const char *dir, const char *uid, char *ret_path, size_t size);
 /* The UIDs of the files in dir. */
 int checkpoint_list(const char *dir, struct strlist *uids, struct drarun_error *err);
 

@@ -77,6 +77,15 @@ static int find_agent(const json_t *configs, const char *driver, struct claimed 
     return 0;
 }
 
+/* "nic" or "nic/fast", of DNS labels: it becomes part of a file's name. */
+static bool is_request(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    size_t main = strspn(text, letters), sub = text[main] ? strspn(text + main + 1, letters) : 0;
+    return main > 0 && main < 64 && sub < 64 &&
+           (!text[main] || (text[main] == '/' && sub > 0 && !text[main + 1 + sub]));
+}
+
 static int read_result(const json_t *result, const json_t *configs, const char *driver,
                        const char *pool, struct claimed *claimed, struct drarun_error *err)
 {
@@ -91,6 +100,9 @@ static int read_result(const json_t *result, const json_t *configs, const char *
     };
     if (!device->request || !device->pool || !device->device)
         return error_set(err, EINVAL, "a result without request, pool or device");
+    if (!is_request(device->request))
+        return error_set(err, EINVAL, "a result of request \"%.64s\", which is no name of a request",
+                         device->request);
     if (!is(device->pool, pool))
         return error_set(err, EINVAL, "its device %s is of pool %s, and this node has pool %s",
                          device->device, device->pool, pool);
@@ -219,6 +231,7 @@ int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *no
     const json_t *extended = at(at(pod, "status"), "extendedResourceClaimStatus");
     const char *uid = text(at(pod, "metadata"), "uid");
     const char *where = text(at(pod, "spec"), "nodeName");
+    claimed->host_network = json_is_true(at(at(pod, "spec"), "hostNetwork"));
     if (!is(uid, claimed->pod_uid))
         return error_set(err, ESTALE, "pod %s/%s is another one by now, of UID %s; claim %s is "
                                       "reserved for %s",

@@ -23,6 +23,7 @@
 
 #define FILE_SIZE_MAX ((size_t)1 << 20)
 #define PATIENCE_MS 15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
+#define LOOK_AGAIN_MS 250 /* meanwhile: another instance of the plugin may have taken it back */
 
 static void fail(struct task *task, struct drarun_error *err)
 {
@@ -169,6 +170,11 @@ static int make_order(const struct task *task, const struct claimed_device *want
     int rc = read_config(wanted, device, &order->config, err);
     if (rc < 0 || !device->netdev.name[0])
         return rc;
+    if (task->claimed.host_network)
+        return error_set(err, EINVAL,
+                         "pod %s is on the host's network (hostNetwork: true), where %s cannot be "
+                         "its own: leave hostNetwork away, or the claim",
+                         task->claimed.pod, device->netdev.name);
     if (!reuse_order(task, device, order))
         rc = host_link_read(order, err);
     if (rc == 0 && !order->config.interface.name[0])
@@ -366,7 +372,7 @@ static const struct holding *find_holder(const struct task *task)
 
 static void go_on(struct task *task);
 
-/* Woken by a claim that has given back, or by the clock. */
+/* Woken by a claim that has given back here, or by the clock. */
 static void on_patience(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -374,9 +380,9 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     go_on(arg);
 }
 
-static int wait_for_holder(struct task *task)
+static int wait_and_look_again(struct task *task)
 {
-    const struct timeval after = timeval_from_ms(PATIENCE_MS + 10);
+    const struct timeval after = timeval_from_ms(LOOK_AGAIN_MS);
     if (task->patience)
         return 0;
     task->late_ms = clock_ms() + PATIENCE_MS;
@@ -384,20 +390,44 @@ static int wait_for_holder(struct task *task)
     return task->patience && event_add(task->patience, &after) == 0 ? 0 : -ENOMEM;
 }
 
-/* A pod that was deleted by force gives its devices back after the next one has been given them. */
+/* 0: its devices are free and no other instance can take them until *ret_lock is closed. -EBUSY:
+ * they are not. A pod that was deleted by force gives its devices back after the next one has been
+ * given them. */
+static int find_free(struct task *task, int *ret_lock, struct drarun_error *err)
+{
+    cleanup_close int lock = -1;
+    int rc = preparer_lock(task->preparer, &lock, err);
+    if (rc == -EWOULDBLOCK)
+        return error_set(err, EBUSY, "another instance of this plugin has been at it for %d s",
+                         PATIENCE_MS / 1000);
+    rc = rc < 0 ? rc : preparer_look(task->preparer, err);
+    if (rc < 0)
+        return rc;
+    const struct holding *holder = find_holder(task);
+    if (holder) {
+        takeover_ask(task, holder);
+        return error_set(err, EBUSY,
+                         "device %s is still with claim %s, which has not given it back in %d s",
+                         holder->device, holder->claim, PATIENCE_MS / 1000);
+    }
+    *ret_lock = take_fd(&lock);
+    return 0;
+}
+
 static void go_on(struct task *task)
 {
     struct drarun_error err = {0};
-    const struct holding *holder = find_holder(task);
+    cleanup_close int lock = -1;
     int rc = 0;
-    if (holder && (!task->patience || clock_ms() < task->late_ms)) {
-        if (wait_for_holder(task) == 0)
+    /* who has given the call up may have given the claim back since, and would not do so again */
+    if (dra_reply_unwanted(task->reply))
+        rc = error_set(&err, ECANCELED, "the kubelet does not wait for it any more");
+    if (rc == 0)
+        rc = find_free(task, &lock, &err);
+    if (rc == -EBUSY && (!task->patience || clock_ms() < task->late_ms)) {
+        if (wait_and_look_again(task) == 0)
             return;
         rc = error_set(&err, ENOMEM, "out of memory");
-    } else if (holder) {
-        rc = error_set(&err, EBUSY,
-                       "device %s is still with claim %s, which has not given it back in %d s",
-                       holder->device, holder->claim, PATIENCE_MS / 1000);
     }
     if (rc == 0)
         rc = prepare_claim(task, &err);
@@ -405,6 +435,7 @@ static void go_on(struct task *task)
         fail(task, &err);
         return;
     }
+    close_fd(&lock);
     log_note("%s: claim %s/%s: prepared for pod %s", task->preparer->config->driver,
              task->namespace_, task->name, task->claimed.pod);
     claim_status_write(task->preparer->client, &task->preparer->claims, task->checkpoint);
@@ -466,6 +497,10 @@ void prepare_run(struct task *task)
     int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &err);
     if (rc == 0) {
         answer(task); /* again, as after a restart of the kubelet or a reboot */
+        return;
+    }
+    if (rc == -EPROTO) {
+        fail(task, &err);
         return;
     }
     if (rc != -ENOENT)

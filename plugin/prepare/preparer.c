@@ -2,8 +2,10 @@
 #include "plugin/prepare/preparer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -35,6 +37,14 @@ const struct holding *preparer_holder(const struct preparer *preparer, const cha
     for (const struct holding *h = preparer->held; h; h = h->next)
         if ((strcmp(h->device, device) == 0 || strcmp(h->device, ANY_DEVICE) == 0) &&
             (!but || strcmp(h->uid, but) != 0))
+            return h;
+    return NULL;
+}
+
+const struct holding *preparer_holding(const struct preparer *preparer, const char *uid)
+{
+    for (const struct holding *h = preparer->held; h; h = h->next)
+        if (strcmp(h->uid, uid) == 0)
             return h;
     return NULL;
 }
@@ -124,7 +134,8 @@ static void task_end(struct task *task)
 void task_failed(struct task *task, const struct drarun_error *err)
 {
     log_error("%s: %s", task->preparer->config->driver, err->text);
-    dra_reply_failed_take(TAKE_PTR(task->reply), err);
+    if (task->reply)
+        dra_reply_failed_take(TAKE_PTR(task->reply), err);
     task_end(task);
 }
 
@@ -181,39 +192,84 @@ static void wake_waiting(struct preparer *preparer)
 void task_unprepared(struct task *task)
 {
     struct preparer *preparer = task->preparer;
-    dra_reply_unprepared_take(TAKE_PTR(task->reply));
+    if (task->reply)
+        dra_reply_unprepared_take(TAKE_PTR(task->reply));
     task_end(task);
     wake_waiting(preparer);
+}
+
+/* NULL: out of memory. */
+static struct task *task_new(struct preparer *preparer, const struct dra_claim *claim,
+                             void (*run)(struct task *))
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task)
+        return NULL;
+    task->preparer = preparer;
+    task->run = run;
+    task->namespace_ = strdup(claim->namespace_);
+    task->name = strdup(claim->name);
+    task->uid = strdup(claim->uid);
+    if (task->namespace_ && task->name && task->uid)
+        return task;
+    task_free(task);
+    return NULL;
+}
+
+static void queue(struct task *task)
+{
+    struct task **end = &task->preparer->tasks;
+    while (*end)
+        end = &(*end)->next;
+    *end = task;
 }
 
 static void start(struct preparer *preparer, const struct dra_claim *claim, struct dra_reply *reply,
                   void (*run)(struct task *))
 {
     struct drarun_error err = {0};
-    struct task *task = NULL, **end = &preparer->tasks;
+    struct task *task = NULL;
     if (!checkpoint_uid_valid(claim->uid))
         error_set(&err, EINVAL, "claim %s/%s: \"%.64s\" is no UID", claim->namespace_, claim->name,
                   claim->uid);
-    else if (!(task = calloc(1, sizeof *task)) || !(task->namespace_ = strdup(claim->namespace_)) ||
-             !(task->name = strdup(claim->name)) || !(task->uid = strdup(claim->uid)))
+    else if (!(task = task_new(preparer, claim, run)))
         error_set(&err, ENOMEM, "out of memory");
     if (err.code) {
-        if (task)
-            task_free(task);
         dra_reply_failed_take(reply, &err);
         return;
     }
-    task->preparer = preparer;
     task->reply = reply;
-    task->run = run;
-    while (*end)
-        end = &(*end)->next;
-    *end = task;
+    queue(task);
     run_ready(preparer);
 }
 
-bool preparer_holds(const struct preparer *preparer, const char *device)
+bool preparer_is_given_back(const struct preparer *preparer, const char *uid)
 {
+    for (const struct task *task = preparer->tasks; task; task = task->next)
+        if (task->run == unprepare_run && strcmp(task->uid, uid) == 0)
+            return true;
+    return false;
+}
+
+void preparer_take_back(struct preparer *preparer, const struct holding *holding)
+{
+    char namespace_[sizeof holding->claim], *name = NULL;
+    snprintf(namespace_, sizeof namespace_, "%s", holding->claim);
+    name = strchr(namespace_, '/');
+    *name++ = '\0';
+    const struct dra_claim claim = {namespace_, name, holding->uid};
+    struct task *task = task_new(preparer, &claim, unprepare_run);
+    if (!task)
+        return; /* the kubelet will ask for it */
+    queue(task);
+    run_ready(preparer);
+}
+
+bool preparer_holds(struct preparer *preparer, const char *device)
+{
+    struct drarun_error err = {0};
+    if (preparer_look(preparer, &err) < 0)
+        log_error("%s: %s", preparer->config->driver, err.text);
     return preparer_holder(preparer, device, NULL);
 }
 
@@ -305,13 +361,23 @@ int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_er
     return read_holding(preparer, uid, err);
 }
 
-static int read_holdings(struct preparer *preparer, struct drarun_error *err)
+static int on_seen(void *arg, const char *uid, struct drarun_error *err)
 {
-    CLEANUP(strlist_done) struct strlist uids = STRLIST_INIT;
-    int rc = checkpoint_list(preparer->dir, &uids, err);
-    for (size_t i = 0; rc == 0 && i < uids.count; i++)
-        rc = read_holding(preparer, uids.items[i], err);
-    return rc;
+    return preparer_reread(arg, uid, err);
+}
+
+int preparer_look(struct preparer *preparer, struct drarun_error *err)
+{
+    return seen_look(&preparer->seen, preparer->dir, on_seen, preparer, err);
+}
+
+int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_error *err)
+{
+    cleanup_close int fd = open(preparer->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(err, errno, "lock %s: %s", preparer->dir, strerror(errno));
+    *ret_fd = take_fd(&fd);
+    return 0;
 }
 
 int preparer_new(struct event_base *base, struct kube_client *client,
@@ -330,7 +396,7 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     if (rc == 0)
         rc = dirs_make(config->orders_dir, 0700, err);
     if (rc == 0)
-        rc = read_holdings(preparer, err);
+        rc = preparer_look(preparer, err);
     if (rc == 0)
         *ret_preparer = TAKE_PTR(preparer);
     return rc;
@@ -349,5 +415,6 @@ void preparer_free(struct preparer *preparer)
         preparer->held = h->next;
         free(h);
     }
+    seen_done(&preparer->seen);
     free(preparer);
 }

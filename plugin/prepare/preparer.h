@@ -45,8 +45,8 @@ int preparer_new(struct event_base *base, struct kube_client *client,
 void preparer_free(struct preparer *preparer);
 DEFINE_CLEANUP(struct preparer, preparer_free)
 
-/* Whether a claim has the device of this name. */
-bool preparer_holds(const struct preparer *preparer, const char *device);
+/* Whether a claim has the device of this name, by whichever instance of the plugin. */
+bool preparer_holds(struct preparer *preparer, const char *device);
 
 /* Calls fn with each NIC that is in a pod, as it was on the host. */
 void preparer_each(const struct preparer *preparer,

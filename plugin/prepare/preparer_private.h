@@ -10,6 +10,7 @@
 #include "plugin/prepare/checkpoint.h"
 #include "plugin/prepare/claimed.h"
 #include "plugin/prepare/preparer.h"
+#include "plugin/prepare/seen.h"
 
 struct preparer {
     struct event_base *base;
@@ -18,7 +19,8 @@ struct preparer {
     char dir[256]; /* of this driver's checkpoints */
     struct kube_resource claims;
     struct task *tasks;     /* in order of their calls */
-    struct holding *held;   /* which claim has which device */
+    struct holding *held;   /* which claim has which device, as of the last look */
+    struct seen seen;       /* the checkpoints that this is from */
     bool ending;
 };
 
@@ -33,7 +35,7 @@ struct holding {
 struct task {
     struct preparer *preparer;
     struct task *next;
-    struct dra_reply *reply;
+    struct dra_reply *reply; /* NULL: nobody has asked */
     char *namespace_, *name, *uid;
     void (*run)(struct task *task);
     bool running;
@@ -43,6 +45,8 @@ struct task {
     struct agent_config agent; /* agent "": the claim asks for none */
     struct event *patience; /* waits for a device that another claim gives back; NULL: it does not */
     int64_t late_ms;        /* when patience is over */
+    char holder_uid[64];    /* takeover_ask: of the claim that is asked about, */
+    int64_t ask_ms;         /* and not again before */
     struct checkpoint *checkpoint;
     struct restore *restores; /* unprepare: one for each device that is attached */
     size_t restores_left;
@@ -64,6 +68,24 @@ bool preparer_hold(struct preparer *preparer, const char *device, const struct t
 void preparer_release(struct preparer *preparer, const char *uid);
 /* Holds what the claim's checkpoint says, and nothing else. */
 int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err);
+/* Holds what all checkpoints say now, those of another instance too. */
+int preparer_look(struct preparer *preparer, struct drarun_error *err);
+/* Between the look and the checkpoint that it leads to no other instance may decide. -EWOULDBLOCK: one
+ * does. Ends with the descriptor. */
+int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_error *err);
+
+/* One of a claim's, or NULL. */
+const struct holding *preparer_holding(const struct preparer *preparer, const char *uid);
+/* As Unprepare, unasked. */
+void preparer_take_back(struct preparer *preparer, const struct holding *holding);
+/* Whether an Unprepare of the claim is under way, or waits for its turn. */
+bool preparer_is_given_back(const struct preparer *preparer, const char *uid);
+
+/* takeover.c: the device that a task waits for may be in a pod that was deleted by force, which the
+ * kubelet ends when it gets to it: seconds, in which the scheduler has given the device to the next
+ * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once. A
+ * claim whose name is not known ("UID/...") keeps it. */
+void takeover_ask(struct task *task, const struct holding *holder);
 
 /* "ORDERS/UID.DEVICE.json" */
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,

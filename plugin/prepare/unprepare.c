@@ -16,13 +16,15 @@
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/preparer_private.h"
 
+#define ORDER ".json"
+#define RETURNING ".json.returning"
 #define RESTORE_MS 10000 /* the program's own deadline is shorter, and says more */
 
 struct restore {
     struct task *task;
     struct child *child;
     char device[ATTACH_NAME_MAX];
-    char path[512]; /* of its order */
+    char path[512]; /* of its order, while it is taken back */
 };
 
 void restores_free(struct task *task)
@@ -91,8 +93,8 @@ static void on_restored(const struct child_end *end, const struct drarun_error *
         error_set(&err, failure->code, "device %s: take it back: %s", restore->device,
                   failure->text);
     else if (end->known && end->status == RESTORE_EXIT_GONE)
-        log_note("%s: device %s has died with its pod", task->preparer->config->driver,
-                 restore->device);
+        log_note("%s: device %s is not to be taken back: %s", task->preparer->config->driver,
+                 restore->device, end->said);
     else if (!end->known || end->status != 0)
         error_set(&err, EIO, "device %s: %s", restore->device,
                   *end->said ? end->said : "drarun-attach failed without a word");
@@ -114,12 +116,23 @@ static void start_restore(struct task *task, struct restore *restore)
         error_set(&task->first, -rc, "run %s: %s", argv[0], strerror(-rc));
 }
 
+/* From here on no hook finds the order; one that has it now is waited for by its lock, which a file
+ * keeps over a change of its name. False: there is none, so that no hook has run. */
+static bool take_order(const struct restore *restore)
+{
+    char path[512];
+    preparer_order_path(restore->task->preparer, restore->task->uid, restore->device, path,
+                        sizeof path);
+    return rename(path, restore->path) == 0 || access(restore->path, F_OK) == 0;
+}
+
 static void add_restore(struct task *task, size_t i, const char *device)
 {
     struct restore *restore = &task->restores[i];
     restore->task = task;
     snprintf(restore->device, sizeof restore->device, "%s", device);
-    preparer_order_path(task->preparer, task->uid, device, restore->path, sizeof restore->path);
+    snprintf(restore->path, sizeof restore->path, "%s/%s.%s" RETURNING,
+             task->preparer->config->orders_dir, task->uid, device);
 }
 
 /* Of the checkpoint's devices those with orders that are there: without it (a reboot empties its
@@ -136,6 +149,20 @@ static int list_from_checkpoint(struct task *task)
     return 0;
 }
 
+static size_t length_before(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0 ? length - tail : 0;
+}
+
+static bool is_listed(const struct task *task, const char *device)
+{
+    for (const struct restore *restore = task->restores; restore->task; restore++)
+        if (strcmp(restore->device, device) == 0)
+            return true;
+    return false;
+}
+
 /* The checkpoint is damaged: the orders say what was attached. */
 static int list_from_orders(struct task *task, struct drarun_error *err)
 {
@@ -148,29 +175,55 @@ static int list_from_orders(struct task *task, struct drarun_error *err)
         return error_set(err, errno, "%s: %s", dir, strerror(errno));
     while (n < 32 && (entry = readdir(open_dir))) {
         char device[ATTACH_NAME_MAX];
-        size_t length = strlen(entry->d_name);
-        if (strncmp(entry->d_name, task->uid, uid) != 0 || entry->d_name[uid] != '.' ||
-            length <= uid + 1 + sizeof ".json" - 1 ||
-            strcmp(entry->d_name + length - 5, ".json") != 0)
+        const char *rest = entry->d_name + uid + 1;
+        if (strncmp(entry->d_name, task->uid, uid) != 0 || rest[-1] != '.')
             continue;
-        snprintf(device, sizeof device, "%.*s", (int)(length - uid - 6), entry->d_name + uid + 1);
-        add_restore(task, n++, device);
+        size_t length = length_before(rest, ORDER);
+        if (length == 0)
+            length = length_before(rest, RETURNING);
+        snprintf(device, sizeof device, "%.*s", (int)length, rest);
+        if (length > 0 && !is_listed(task, device))
+            add_restore(task, n++, device);
     }
     return 0;
 }
 
-void unprepare_run(struct task *task)
+/* Nothing was promised, but a kill may have left what was being written. */
+static void forget_unwritten(struct task *task)
 {
     struct drarun_error err = {0};
-    int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &err);
+    if (forget(task, &err) < 0) {
+        fail(task, &err);
+        return;
+    }
+    preparer_release(task->preparer, task->uid);
+    task_unprepared(task);
+}
+
+static void restore_all(struct task *task)
+{
+    task->restores_left = 1; /* ours, while they are started */
+    for (size_t i = 0; task->restores[i].task; i++)
+        if (take_order(&task->restores[i]))
+            start_restore(task, &task->restores[i]);
+    if (--task->restores_left == 0)
+        finish(task);
+}
+
+void unprepare_run(struct task *task)
+{
+    struct drarun_error err = {0}, damage = {0};
+    int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &damage);
     if (rc == -ENOENT) {
-        preparer_release(task->preparer, task->uid);
-        task_unprepared(task);
+        forget_unwritten(task);
+        return;
+    }
+    if (rc == -EPROTO) {
+        fail(task, &damage);
         return;
     }
     if (rc < 0)
-        log_error("%s: undone by its orders: %s", task->preparer->config->driver, err.text);
-    err = (struct drarun_error){0};
+        log_error("%s: undone by its orders: %s", task->preparer->config->driver, damage.text);
     rc = rc == 0 ? list_from_checkpoint(task) : list_from_orders(task, &err);
     if (rc < 0) {
         if (!err.code)
@@ -178,10 +231,5 @@ void unprepare_run(struct task *task)
         fail(task, &err);
         return;
     }
-    task->restores_left = 1; /* ours, while they are started */
-    for (size_t i = 0; task->restores[i].task; i++)
-        if (access(task->restores[i].path, F_OK) == 0)
-            start_restore(task, &task->restores[i]);
-    if (--task->restores_left == 0)
-        finish(task);
+    restore_all(task);
 }

@@ -163,6 +163,11 @@ bool rpc_call_push(struct rpc_call *call, const void *message, size_t length)
     return true;
 }
 
+bool rpc_call_gone(const struct rpc_call *call)
+{
+    return !call->conn;
+}
+
 void rpc_call_on_gone(struct rpc_call *call, void (*fn)(struct rpc_call *call, void *arg),
                       void *arg)
 {

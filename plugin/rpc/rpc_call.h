@@ -31,4 +31,7 @@ bool rpc_call_push(struct rpc_call *call, const void *message, size_t length);
 void rpc_call_on_gone(struct rpc_call *call, void (*fn)(struct rpc_call *call, void *arg),
                       void *arg);
 
+/* Whether the client has gone, or has taken the call back. */
+bool rpc_call_gone(const struct rpc_call *call);
+
 #endif

@@ -97,7 +97,8 @@ static void newer_ones_are_undone_if_they_say_so(void **state)
     free(text);
     json_object_set_new(d, "readable", json_integer(7));
     text = json_dumps(d, 0);
-    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, &err), -EINVAL);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, &err), -EPROTO);
+    assert_non_null(strstr(err.text, "x: a newer plugin wrote this"));
     assert_non_null(strstr(err.text, "only version 7 or later can undo it"));
     free(text);
     json_decref(d);

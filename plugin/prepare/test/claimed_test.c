@@ -97,6 +97,14 @@ static void what_is_refused(void **state)
          "no device of driver nic.drarun.dev"},
         {"u-1", "{\"devices\":{\"results\":[{\"driver\":\"" DRIVER "\"}]}}", PODS, EINVAL,
          "without request"},
+        {"u-1", "{\"devices\":{\"results\":[" RESULT("../../etc/x", DRIVER, "n0", "a") "]}}", PODS,
+         EINVAL, "\"../../etc/x\", which is no name of a request"},
+        {"u-1", "{\"devices\":{\"results\":[" RESULT("nic/../x", DRIVER, "n0", "a") "]}}", PODS,
+         EINVAL, "no name of a request"},
+        {"u-1", "{\"devices\":{\"results\":[" RESULT("nic/", DRIVER, "n0", "a") "]}}", PODS, EINVAL,
+         "no name of a request"},
+        {"u-1", "{\"devices\":{\"results\":[" RESULT("a\\nb", DRIVER, "n0", "a") "]}}", PODS, EINVAL,
+         "no name of a request"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct claimed claimed = {0};
@@ -153,6 +161,8 @@ static void a_container_must_list_the_claim(void **state)
          "lists request nic of claim job-w-0"},
         {POD("n0", "pu", ",\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]", ""), EINVAL,
          "does not name claim job-w-0"},
+        {POD("n0", "pu", NAMED ",\"hostNetwork\":true,\"containers\":[" CONTAINER(
+                             "{\"name\":\"nics\"}") "]", ""), 0, ""},
         {POD("n1", "pu", NAMED, ""), EINVAL, "is on node n1, not on n0"},
         {POD("n0", "other", NAMED, ""), ESTALE, "another one by now"},
         {"{}", ESTALE, "another one by now"},
@@ -167,6 +177,7 @@ static void a_container_must_list_the_claim(void **state)
         assert_non_null(pod);
         assert_int_equal(claimed_check_pod(&claimed, pod, "n0", &err), -table[i].code);
         assert_non_null(strstr(err.text, table[i].says));
+        assert_int_equal(claimed.host_network, strstr(table[i].pod, "hostNetwork") != NULL);
         json_decref(pod);
     }
     claimed_done(&claimed);
