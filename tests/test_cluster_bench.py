@@ -13,6 +13,7 @@ import idle  # noqa: E402
 import pods  # noqa: E402
 import prepare  # noqa: E402
 import reaction  # noqa: E402
+import reuse  # noqa: E402
 import start  # noqa: E402
 from bed import Bed  # noqa: E402
 from launchers import Missing  # noqa: E402
@@ -61,6 +62,7 @@ def test_pods_with_nics_and_the_kubelets_calls(cluster):
     with NodeBed(cluster) as bed:
         rows = pods.measure(bed, 1)
         assert all(len(values) == 1 and values[0] > 0 for values in rows.values()), rows
+        assert reuse.measure(bed, 1)[0] > 0
         assert idle.memory_mib(bed)[0] > 1
         try:
             times = prepare.measure(bed, 3)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 
 import pytest
 import yaml
@@ -268,10 +269,154 @@ def test_checkpoint_damaged(cluster, claimed, plugins):
     assert cluster.node(0).ok(["ls", "/run/drarun/orders"]) == ""
 
 
+def test_forced_delete_and_reuse(cluster, claimed):
+    """The pod runs on for the kubelet's 2 s, while its NICs are the next one's: they are taken from it."""
+    config = [{"interface": {"name": f"net{k}"}} for k in range(COUNT)]
+    first = claimed("forced", "sleep 600", "n0", count=COUNT, config=config)
+    first.wait_phase("Running")
+    cluster.api.delete("v1", "Pod", "forced", "default", grace=0)
+    began = time.monotonic()
+    after = claimed("reused", f"ls -d {' '.join(f'/sys/class/net/net{k}' for k in range(COUNT))}", "n0", count=COUNT, config=config)
+    after.ended()
+    took = time.monotonic() - began
+    print(f"the next pod has ended {took:.2f} s after the forced delete of the one before")
+    assert took < 10, after.describe()  # goal 1 s, benchmarks/plugin/run --only reuse
+
+
+def test_host_network(cluster, claimed):
+    """The interface would stay the host's: the pod does not start, and its event says why."""
+    pod = claimed("on-host", "true", "n0", make=lambda *words: claiming(*words, hostNetwork=True))
+    cluster.wait(lambda: pod.describe(), lambda: "hostNetwork: true), where nic" in pod.describe(), 30)
+    assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+def test_checkpoints_of_other_versions(cluster, claimed, plugins):
+    """After a downgrade: what this version can undo, it does; what it cannot, it says and leaves alone."""
+    first = plugins[0]
+    pod = claimed("newer", "sleep 600", "n0", config=[{"interface": {"name": "net1"}}])
+    pod.wait_phase("Running")
+    path = first.folder / f"{first.checkpoints()[0]}.json"
+    document = json.loads(path.read_text())
+    first.kill()
+    path.write_text(json.dumps({**document, "version": 9, "readable": 9, "unheard": [{"of": 1}]}))
+    newer = path.read_bytes()
+    first.start().wait()
+    cluster.api.delete("v1", "Pod", "newer", "default", grace=0)
+    said = "only version 9 or later can undo it, this one is 1: run that one until its pods have ended"
+    cluster.wait(lambda: first.log(), lambda: "unprepare claim default/newer: " in first.log(), 30)
+    assert said in first.log() and path.read_bytes() == newer
+    path.write_text(json.dumps({**document, "version": 9, "unheard": [{"of": 1}]}))
+    cluster.wait(lambda: first.log(), lambda: not first.checkpoints(), 30)
+
+
+def test_unplugged(cluster, claimed, plugins):
+    """Between Prepare and the hook: the pod's event says so. While it runs: it runs on. Both are taken back all the same."""
+    node, first = cluster.node(0), plugins[0]
+    running = claimed("unplugged-running", "sleep 600", "n0", config=[{"interface": {"name": "net1"}}])
+    running.wait_phase("Running")
+    held = json.loads((first.folder / f"{first.checkpoints()[0]}.json").read_text())["devices"][0]["device"]
+    node.ok(["ip", "link", "del", f"w{held}"])
+    before = set(first.checkpoints())
+    early = claimed("unplugged-early", "true", "n0", config=[{"interface": {"name": "net1"}}])
+    uid, = cluster.wait(lambda: early.describe(), lambda: set(first.checkpoints()) - before, 30, 0.002)
+    device = json.loads((first.folder / f"{uid}.json").read_text())["devices"][0]["device"]
+    node.ok(["ip", "link", "del", f"w{device}"])
+    cluster.wait(lambda: early.describe(), lambda: "is neither on the host nor in the container" in early.describe(), 30)
+    assert running.get()["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert running.get()["status"]["phase"] == "Running"
+    claimed.end()
+    claimed.names.clear()
+    cluster.wait(lambda: first.log(), lambda: not first.checkpoints(), 30)
+
+
+def test_sandbox_killed(cluster, claimed, plugins):
+    """The kubelet makes a new one without another Prepare, and its containers have the NIC, which comes back to the host
+    when the old one's network ends; a veth dies then, and is plugged in again here."""
+    def make(*words):
+        pod = claiming(*words)
+        pod.manifest["spec"]["restartPolicy"] = "Always"
+        return pod
+    node, first = cluster.node(0), plugins[0]
+    pod = claimed("sandbox", "cat /sys/class/net/net1/operstate; sleep 600", "n0", config=[{"interface": {"name": "net1"}}],
+                  make=make)
+    pod.wait_phase("Running")
+    uid, = first.checkpoints()
+    order = json.loads((first.folder / f"{uid}.json").read_text())["devices"][0]["order"]
+    name, before = order["host"]["name"], pod.get()["status"]["containerStatuses"][0]["containerID"]
+    written = (first.folder / f"{uid}.json").stat().st_mtime_ns
+    node.ok(["pkill", "-KILL", "-x", "pause"])
+
+    def again():
+        links = node.ok(["ip", "-o", "link"])
+        if f" {name}@" not in links and f" w{name}@" not in links:
+            node.run(["ip", "link", "add", name, "address", order["mac"], "type", "veth", "peer", "name", f"w{name}"])
+            node.run(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
+        status = pod.get()["status"]["containerStatuses"][0]
+        return status["containerID"] != before and "running" in status["state"]
+    cluster.wait(lambda: f"{pod.describe()}\n{first.log()}", again, 90)
+    assert cluster.wait(pod.describe, pod.log, 10) == "up\n"
+    assert (first.folder / f"{uid}.json").stat().st_mtime_ns == written
+
+
+def call(cluster, plugin, name, uid):
+    """What the plugin answers when it is called as by the kubelet, which must be an error."""
+    run = plugin.node.run([cluster.programs / "prepare-times", "-socket", f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "-name",
+                           name, "-uid", uid, "-rounds=1", "-checkpoint=/nonexistent"])
+    assert run.returncode == 1 and "prepare: " in run.stderr, run
+    return run.stderr
+
+
+@pytest.mark.parametrize("change, says", [
+    ({"driver": "gpu.nvidia.com"}, "it has no device of driver nic.drarun.dev"),
+    ({"pool": "n1"}, "its device nic0 is of pool n1, and this node has pool n0"),
+    ({"reserved": None}, "it is reserved for no pod"),
+    # whose reservation Kubernetes' own controller takes away, sooner or later
+    ({"reserved": {"uid": "00000000-0000-0000-0000-000000000000"}}, "is another one by now|it is reserved for no pod"),
+    ({"reserved": {"name": "gone"}}, 'pods \\"gone\\" not found|it is reserved for no pod'),
+    ({"node": "n1"}, "is on node n1, not on n0"),
+    ({"node": "n0"}, "does not name claim attack"),
+    ({"uid": "00000000-0000-0000-0000-000000000000"}, "it is another one by now"),
+    ({"uid": "../../../../etc/passwd"}, "is no UID"),
+    ({"uid": "recreated"}, "it is another one by now"),
+    ({"allocated": False}, "it is not allocated"),
+    ({"claim": "none"}, 'resourceclaims.resource.k8s.io \\"none\\" not found'),
+], ids=range(12))
+def test_claims_of_others(cluster, plugins, change, says):
+    """Whoever reaches the socket gets nothing that the API does not give to a pod of this node; nothing is written."""
+    api, claims = cluster.api, "resource.k8s.io/v1"
+    pod = cluster.pod("attack", ["sleep", "600"], schedulerName="none", **(
+        {"node": change["node"]} if "node" in change else {}))
+    pod.make()
+    made = api.make(claim("attack"))
+    try:
+        result = {"request": "nic0", "driver": NIC, "pool": "n0", "device": "nic0",
+                  **{key: change[key] for key in ("driver", "pool", "device") if key in change}}
+        holder = {"resource": "pods", "name": "attack", "uid": pod.get()["metadata"]["uid"], **(change.get("reserved") or {})}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [holder]}
+        if "reserved" in change and change["reserved"] is None:
+            del status["reservedFor"]
+        if change.get("allocated", True):
+            api.ok("PUT", api.path(claims, "ResourceClaim", "default", "attack") + "/status", {**made, "status": status})
+        uid = change.get("uid", made["metadata"]["uid"])
+        if uid == "recreated":
+            uid = made["metadata"]["uid"]
+            api.patch_status(claims, "ResourceClaim", "attack", {"reservedFor": None, "allocation": None}, "default")
+            api.delete(claims, "ResourceClaim", "attack", "default")
+            cluster.wait("the claim does not go", lambda: not api.get(claims, "ResourceClaim", "attack", "default"), 20)
+            api.make(claim("attack"))
+        said = call(cluster, plugins[0], change.get("claim", "attack"), uid)
+        assert any(each in said for each in says.split("|")), said
+        assert not plugins[0].checkpoints()
+    finally:
+        pod.delete(0)
+        api.patch_status(claims, "ResourceClaim", "attack", {"reservedFor": None, "allocation": None}, "default")
+        api.delete(claims, "ResourceClaim", "attack", "default")
+
+
 def test_storm(cluster, plugins):
     """Plugin killed, stopped, restarted, its disk full, its checkpoints truncated, kubelet and containerd killed: no pod
     starts without its NIC or loses it, no NIC is given twice, nothing is left. More pods: DRARUN_STORM."""
-    count = int(os.environ.get("DRARUN_STORM", 12))
+    count = int(os.environ.get("DRARUN_STORM", 10))
     with Storm(plugins, [Nics(node, COUNT) for node in cluster.nodes], count, seed=count, every=0.7) as storm:
         problems = storm.run()
         cluster.wait(lambda: f"left: {storm.leftovers()}\n{storm.summary()}", lambda: not storm.leftovers(), 90)
@@ -487,3 +632,22 @@ def test_a_wish_for_an_agent_that_cannot_be_met(cluster, claimed, parameters, sa
         {"apiVersion": "drarun.dev/v1alpha1", "kind": "WorkerAgent", **parameters}])
     cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
     assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+def test_rolling_update(cluster, plugins):
+    """Two instances at once, again and again, under pods that come and go: no Prepare fails, and what the one gave the
+    other gives to nobody and takes back."""
+    before = {each["metadata"]["uid"] for each in cluster.api.get("v1", "Event")}
+    storm = Storm(plugins[:1], [Nics(cluster.node(0), COUNT)], 6, seed=3, every=0.4)
+    storm.faults = ("roll",)
+    try:
+        problems = storm.run()
+        assert not problems and storm.tally["fault: roll"] >= 2, "\n".join([storm.summary(), *problems])
+        cluster.wait(lambda: f"left: {storm.leftovers()}\n{storm.plugins[0].log()}", lambda: not storm.leftovers(), 60)
+    finally:
+        storm.plugins[0].stop()
+        plugins[0].start().wait()
+    failed = [each["message"] for each in cluster.api.get("v1", "Event") if each["metadata"]["uid"] not in before
+              and each["reason"] == "FailedPrepareDynamicResources"]
+    # a veth that died with the pod before is made again by the test, in the meantime
+    assert all("is not on this node" in message for message in failed), failed

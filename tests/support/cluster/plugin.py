@@ -50,9 +50,13 @@ class Nics:
 
 class Plugin:
     """drarun-plugin on a node, for the NICs whose names begin with prefix. options: further words for it. name:
-    what its process is called. agent: what it brings into the pods of jobs, or None."""
+    what its process is called. agent: what it brings into the pods of jobs, or None. instance: of several of one
+    driver at a time, which have names of their own."""
 
-    def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic", agent=BUILD / "bin" / "drarun-worker"):
+    def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic", agent=BUILD / "bin" / "drarun-worker",
+                 instance=None):
+        options = (*options, "--instance", instance) if instance else options
+        self.socket = f"dra-{instance}.sock" if instance else "dra.sock"
         self.node, self.name, self.options, self.driver, self.agent = node, name, options, driver, agent
         self.state = node.folder / "drarun"
         self.program = BUILD / "bin" / "drarun-plugin"
@@ -91,7 +95,7 @@ class Plugin:
     def registered(self):
         """The kubelet keeps a connection to the socket of a driver that it knows."""
         return bool(self.node.ok(["ss", "-xH", "state", "connected", "src",
-                                  f"/var/lib/kubelet/plugins/{self.driver}/dra.sock"]).strip())
+                                  f"/var/lib/kubelet/plugins/{self.driver}/{self.socket}"]).strip())
 
     @property
     def folder(self):

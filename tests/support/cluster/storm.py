@@ -28,7 +28,7 @@ class Storm:
         self.tally = collections.Counter()
         self.problems, self.took = [], []
         self.alive = {}  # name: (node index, created)
-        self.made, self.deck = 0, []
+        self.made, self.rolled, self.deck = 0, 0, []
 
     def __enter__(self):
         """The plugins keep their state on a disk that can be full."""
@@ -41,8 +41,8 @@ class Storm:
     def remount(self, words):
         for plugin in self.plugins:
             plugin.stop()
-            plugin.node.ok(["mkdir", "-p", plugin.state])
-            plugin.node.ok([*words, plugin.state])
+            plugin.node.ok(["mkdir", "-p", plugin.state / NIC])
+            plugin.node.ok([*words, plugin.state / NIC])
             plugin.start()
         for plugin in self.plugins:
             plugin.wait()
@@ -65,10 +65,10 @@ class Storm:
 
     def fill(self, plugin):
         """No space for checkpoints, from the middle of one on."""
-        plugin.node.run(["sh", "-c", f"cat /dev/zero >{plugin.state}/full; truncate -s -{self.random.randrange(4000)} "
-                                     f"{plugin.state}/full"])
+        plugin.node.run(["sh", "-c", f"cat /dev/zero >{plugin.state}/{NIC}/full; truncate -s -{self.random.randrange(4000)} "
+                                     f"{plugin.state}/{NIC}/full"])
         self.pause(2)
-        plugin.node.ok(["rm", f"{plugin.state}/full"])
+        plugin.node.ok(["rm", f"{plugin.state}/{NIC}/full"])
 
     def truncate(self, plugin):
         """A checkpoint ends at any byte, as after a crash of a file system without order."""
@@ -97,6 +97,14 @@ class Storm:
         name = self.deck.pop()
         self.tally[f"fault: {name}"] += 1
         getattr(self, name)(plugin)
+
+    def roll(self, plugin):
+        """As a rolling update: the next one serves before the last one goes. Not one of faults: no Prepare may fail."""
+        self.rolled += 1
+        after = type(plugin)(plugin.node, name=f"plugin-{self.rolled}", instance=f"u{self.rolled}").start().wait()
+        self.pause(1)
+        self.plugins[self.plugins.index(plugin)] = after
+        plugin.stop()
 
     def pause(self, longest):
         end = time.monotonic() + self.random.uniform(0, longest)
