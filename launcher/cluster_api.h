@@ -69,12 +69,16 @@ struct cluster_exec {
 };
 
 struct cluster_kind;
+struct findings;
 
 /* Each returns the exit status, having said everything. */
 struct cluster_api {
     /* Objects as they are now (cluster/snapshot.h): 0 or -errno. */
     int (*read)(const struct cluster_choice *choice, const struct cluster_kind *kinds, size_t count,
                 struct drarun_error *err);
+    /* Appends what a look at the cluster finds (doctor/findings.h): 0 or -errno. */
+    int (*doctor)(const struct cluster_choice *choice, struct findings *findings,
+                  struct drarun_error *err);
     int (*run)(const struct cluster_run *run);
     int (*list)(const struct cluster_job *job);
     int (*status)(const struct cluster_job *job);

@@ -15,6 +15,7 @@
 #include "jobs/render.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
+#include "launcher/cluster/doctor.h"
 #include "launcher/cluster/exec.h"
 #include "launcher/cluster/follow.h"
 #include "launcher/cluster/job_map.h"
@@ -400,10 +401,23 @@ static int read_objects(const struct cluster_choice *choice, const struct cluste
     return rc;
 }
 
+static int look(const struct cluster_choice *choice, struct findings *findings,
+                struct drarun_error *err)
+{
+    struct cluster cluster;
+    int rc = open_cluster(choice, &cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = doctor_look(&cluster, findings, err);
+    cluster_close(&cluster);
+    return rc;
+}
+
 const struct cluster_api *cluster_api(void)
 {
     static const struct cluster_api api = {
         .read = read_objects,
+        .doctor = look,
         .run = run,
         .list = list,
         .status = status,

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/install.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/kube/discover.h"
+
+#define NAMED_MAX 8u  /* of many nodes or devices so many are named */
+#define REACH_MS 5000 /* who asks a doctor does not wait long */
+#define PLUGIN_LABEL "app.kubernetes.io/name=drarun-plugin"
+#define ADMISSION_GROUP "admissionregistration.k8s.io"
+
+struct look {
+    struct cluster *cluster;
+    struct findings *findings;
+    const struct kube_served *served; /* borrowed from the client */
+    bool answered;
+    struct drarun_error reached; /* code 0: it was */
+};
+
+/* ---- helpers ---- */
+
+static const json_t *at(const json_t *object, const char *key)
+{
+    return json_object_get(object, key);
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(at(object, key));
+    return value ? value : "";
+}
+
+/* Adds one more to a list for people: "a, b, c and 4 more" (list_end). */
+static void list_add(struct buf *list, size_t index, const char *word)
+{
+    if (index < NAMED_MAX)
+        buf_printf(list, "%s%s", index ? ", " : "", word);
+}
+
+static const char *list_end(struct buf *list, size_t count)
+{
+    if (count > NAMED_MAX)
+        buf_printf(list, " and %zu more", count - NAMED_MAX);
+    return list->data ? list->data : "";
+}
+
+/* The items of a collection; NULL with a finding that says why it cannot be read. */
+static json_t *items_of(struct look *l, const char *check, const struct kube_target *target,
+                        const struct kube_select *select)
+{
+    struct drarun_error err = {0};
+    json_t *list = NULL;
+    if (cluster_list(l->cluster, target, select, &list, &err) < 0) {
+        findings_add(l->findings, check, FINDING_UNKNOWN,
+                     err.code == EACCES ? "let somebody look who may read it (kubectl auth can-i "
+                                          "--list)"
+                                        : NULL,
+                     "%s", err.text);
+        return NULL;
+    }
+    json_t *items = json_incref(json_object_get(list, "items"));
+    json_decref(list);
+    return items;
+}
+
+/* ---- what is served ---- */
+
+static void on_version(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct look *l = arg;
+    (void)answer;
+    l->answered = true;
+    if (err)
+        l->reached = *err;
+}
+
+static int reach(struct look *l, struct drarun_error *err)
+{
+    static const struct kube_request request = {
+        .method = "GET", .path = "/version", .timeout_ms = REACH_MS};
+    int rc = kube_call_start(l->cluster->client, &request, on_version, l, NULL, err);
+    while (rc == 0 && !l->answered)
+        cluster_turn(l->cluster, REACH_MS);
+    l->answered = false;
+    return rc < 0            ? rc
+           : l->reached.code ? error_set(err, l->reached.code, "%s", l->reached.text)
+                             : 0;
+}
+
+static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
+{
+    struct look *l = arg;
+    l->answered = true;
+    l->served = err ? NULL : served;
+}
+
+static int ask_served(struct look *l, struct drarun_error *err)
+{
+    int rc = cluster_discover(l->cluster, err);
+    if (rc == 0)
+        rc = kube_discover(l->cluster->client, on_served, l, NULL, err);
+    while (rc == 0 && !l->answered)
+        cluster_turn(l->cluster, KUBE_CALL_MS);
+    return rc < 0      ? rc
+           : l->served ? 0
+                       : error_set(err, EIO, "the API server does not say what it serves");
+}
+
+static void check_api(struct look *l)
+{
+    static const char *const versions[] = {"v1", "v1beta2", "v1beta1"};
+    struct buf served = BUF_INIT;
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++)
+        if (kube_serves(l->served, "resource.k8s.io", versions[i], "resourceclaims"))
+            list_add(&served, count++, versions[i]);
+    if (count == 0)
+        findings_add(l->findings, "api", FINDING_FAILED,
+                     "Kubernetes 1.34 or later, where it is on; 1.32 and 1.33 with kube-apiserver "
+                     "--runtime-config=resource.k8s.io/v1beta1=true and the feature gate "
+                     "DynamicResourceAllocation everywhere",
+                     "resource.k8s.io is not served: there is no Dynamic Resource Allocation");
+    else if (!kube_serves(l->served, "resource.k8s.io", "v1", "resourceclaims"))
+        findings_add(l->findings, "api", FINDING_WARNING, "Kubernetes 1.34 or later",
+                     "resource.k8s.io is served as %s alone, which goes away", served.data);
+    else
+        findings_add(l->findings, "api", FINDING_OK, NULL, "resource.k8s.io is served as %s",
+                     served.data);
+    buf_done(&served);
+}
+
+/* A gate shows where it brings a resource. */
+static const struct gate {
+    const char *name, *group, *versions, *plural, *for_what;
+} gates[] = {
+    {"DRADeviceTaintRules", "resource.k8s.io", "v1 v1beta2 v1beta1 v1alpha3", "devicetaintrules",
+     "taking devices out of use by hand"},
+    {"MutatingAdmissionPolicy", ADMISSION_GROUP, "v1 v1beta1", "mutatingadmissionpolicies",
+     "listing claims in containers"},
+    {"GenericWorkload", "scheduling.k8s.io", "v1 v1beta1 v1alpha2", "podgroups",
+     "scheduling a job's pods together"},
+};
+
+static void check_gates(struct look *l)
+{
+    for (size_t i = 0; i < ARRAY_LEN(gates); i++) {
+        const struct gate *gate = &gates[i];
+        size_t length = 0;
+        const char *version =
+            kube_serves_one_of(l->served, gate->group, gate->versions, gate->plural, &length);
+        if (version)
+            findings_add(l->findings, "feature-gate", FINDING_OK, NULL, "%s is on: %s %.*s",
+                         gate->name, gate->plural, (int)length, version);
+        else
+            findings_add(l->findings, "feature-gate", FINDING_OK, NULL,
+                         "%s is off, which is for %s", gate->name, gate->for_what);
+    }
+}
+
+/* ---- devices ---- */
+
+static void check_classes(struct look *l)
+{
+    struct kube_resource resource = kube_device_classes;
+    resource.version = cluster_claims_version(l->cluster);
+    const struct kube_target target = {.resource = &resource};
+    CLEANUP(json_decrefp) json_t *items = items_of(l, "device-classes", &target, NULL);
+    struct buf names = BUF_INIT;
+    size_t i;
+    json_t *item;
+    if (!items)
+        return;
+    json_array_foreach(items, i, item) list_add(&names, i, kube_name(item));
+    if (json_array_size(items) == 0)
+        findings_add(l->findings, "device-classes", FINDING_WARNING,
+                     "kubectl apply -f deploy/plugin.yaml, or the classes of another driver",
+                     "there is no DeviceClass: claims have nothing to name");
+    else
+        findings_add(l->findings, "device-classes", FINDING_OK, NULL, "%s",
+                     list_end(&names, json_array_size(items)));
+    buf_done(&names);
+}
+
+/* {driver: {node: devices}}, of the slices that a node has. */
+static json_t *count_devices(const json_t *slices, size_t *ret_tainted)
+{
+    json_t *drivers = json_object(), *slice, *device;
+    size_t i, k;
+    json_array_foreach((json_t *)slices, i, slice)
+    {
+        const json_t *spec = at(slice, "spec");
+        const char *driver = text(spec, "driver"), *node = text(spec, "nodeName");
+        if (!at(drivers, driver))
+            json_object_set_new(drivers, driver, json_object());
+        json_t *nodes = json_object_get(drivers, driver);
+        json_int_t before = json_integer_value(at(nodes, node));
+        json_object_set_new(
+            nodes, node, json_integer(before + (json_int_t)json_array_size(at(spec, "devices"))));
+        json_array_foreach(at(spec, "devices"), k, device)
+        {
+            const json_t *basic = at(device, "basic");
+            *ret_tainted += json_array_size(at(basic ? basic : device, "taints")) > 0;
+        }
+    }
+    return drivers;
+}
+
+/* Whether another slice of the pool has a newer generation, or all of them are not there. */
+static bool is_incomplete(const json_t *slices, const json_t *pool, const char *driver)
+{
+    size_t i, count = 0;
+    json_t *slice;
+    json_array_foreach((json_t *)slices, i, slice)
+    {
+        const json_t *spec = at(slice, "spec"), *other = at(spec, "pool");
+        count += strcmp(text(spec, "driver"), driver) == 0 &&
+                 strcmp(text(other, "name"), text(pool, "name")) == 0 &&
+                 json_equal(at(other, "generation"), at(pool, "generation"));
+    }
+    return (json_int_t)count != json_integer_value(at(pool, "resourceSliceCount"));
+}
+
+static void check_pools(struct look *l, const json_t *slices)
+{
+    struct buf names = BUF_INIT;
+    size_t i, count = 0;
+    json_t *slice;
+    json_array_foreach((json_t *)slices, i, slice)
+    {
+        const json_t *spec = at(slice, "spec");
+        if (is_incomplete(slices, at(spec, "pool"), text(spec, "driver")))
+            list_add(&names, count++, kube_name(slice));
+    }
+    if (count)
+        findings_add(l->findings, "pools", FINDING_WARNING,
+                     "look at the driver's log; it must write all slices of a pool with one "
+                     "generation",
+                     "the scheduler leaves incomplete pools alone: %s", list_end(&names, count));
+    else
+        findings_add(l->findings, "pools", FINDING_OK, NULL, "all pools of %zu slices are complete",
+                     json_array_size(slices));
+    buf_done(&names);
+}
+
+/* Nodes that may run pods, and on which nobody publishes a device. */
+static void check_nodes(struct look *l, const json_t *drivers)
+{
+    const struct kube_target target = {.resource = &kube_nodes};
+    CLEANUP(json_decrefp) json_t *nodes = items_of(l, "nodes", &target, NULL);
+    struct buf names = BUF_INIT;
+    size_t i, without = 0;
+    json_t *node, *of_driver;
+    const char *driver;
+    if (!nodes)
+        return;
+    json_array_foreach(nodes, i, node)
+    {
+        bool has = false;
+        json_object_foreach((json_t *)drivers, driver, of_driver) has |=
+            json_integer_value(at(of_driver, kube_name(node))) > 0;
+        if (!has && !json_is_true(at(at(node, "spec"), "unschedulable")))
+            list_add(&names, without++, kube_name(node));
+    }
+    if (without)
+        findings_add(l->findings, "nodes", FINDING_WARNING,
+                     "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE: does a "
+                     "driver run there? drarun doctor --node on it",
+                     "of %zu nodes %zu have no device: %s", json_array_size(nodes), without,
+                     list_end(&names, without));
+    else
+        findings_add(l->findings, "nodes", FINDING_OK, NULL, "%zu nodes, each with devices",
+                     json_array_size(nodes));
+    buf_done(&names);
+}
+
+static void check_drivers(struct look *l)
+{
+    struct kube_resource resource = kube_resource_slices;
+    resource.version = cluster_claims_version(l->cluster);
+    const struct kube_target target = {.resource = &resource};
+    CLEANUP(json_decrefp) json_t *slices = items_of(l, "drivers", &target, NULL);
+    size_t tainted = 0;
+    const char *driver, *node;
+    json_t *nodes, *devices;
+    if (!slices)
+        return;
+    CLEANUP(json_decrefp) json_t *drivers = count_devices(slices, &tainted);
+    json_object_foreach(drivers, driver, nodes)
+    {
+        json_int_t sum = 0;
+        json_object_foreach(nodes, node, devices) sum += json_integer_value(devices);
+        findings_add(l->findings, "drivers", FINDING_OK, NULL, "%s: %d devices on %zu nodes",
+                     driver, (int)sum, json_object_size(nodes));
+    }
+    if (json_object_size(drivers) == 0)
+        findings_add(l->findings, "drivers", FINDING_FAILED,
+                     "kubectl apply -f deploy/plugin.yaml, or install the driver of your devices",
+                     "no driver publishes a device: claims wait for ever");
+    if (tainted)
+        findings_add(l->findings, "taints", FINDING_WARNING,
+                     "kubectl get resourceslices -o yaml: taints of devices say why",
+                     "%zu devices are taken out of use", tainted);
+    check_pools(l, slices);
+    check_nodes(l, drivers);
+}
+
+/* ---- what the caller may do ---- */
+
+static const struct right {
+    const char *group, *resource, *subresource, *verb;
+    bool cluster; /* of the cluster, and only to say more */
+} rights[] = {
+    {"batch", "jobs", "", "create", false},
+    {"", "configmaps", "", "list", false},
+    {"", "pods", "", "list", false},
+    {"", "pods", "log", "get", false},
+    {"resource.k8s.io", "resourceclaims", "", "list", false},
+    {"resource.k8s.io", "resourceslices", "", "list", true},
+};
+
+static int may(struct look *l, const struct right *right, bool *ret_may, struct drarun_error *err)
+{
+    static const struct kube_resource reviews = {.group = "authorization.k8s.io",
+                                                 .version = "v1",
+                                                 .plural = "selfsubjectaccessreviews",
+                                                 .kind = "SelfSubjectAccessReview"};
+    const struct kube_target target = {.resource = &reviews};
+    CLEANUP(json_decrefp) json_t *answer = NULL;
+    CLEANUP(json_decrefp)
+    json_t *review = json_pack(
+        "{s:s, s:s, s:{s:{s:s*, s:s, s:s, s:s, s:s}}}", "apiVersion", "authorization.k8s.io/v1",
+        "kind", reviews.kind, "spec", "resourceAttributes", "namespace",
+        right->cluster ? NULL : l->cluster->namespace, "group", right->group, "resource",
+        right->resource, "subresource", right->subresource, "verb", right->verb);
+    int rc = review ? cluster_create(l->cluster, &target, review, &answer, err)
+                    : error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        *ret_may = json_is_true(at(at(answer, "status"), "allowed"));
+    return rc;
+}
+
+static void check_rights(struct look *l)
+{
+    struct buf lacking = BUF_INIT, change = BUF_INIT;
+    struct drarun_error err = {0};
+    size_t count = 0;
+    bool only_more = true;
+    for (size_t i = 0; i < ARRAY_LEN(rights); i++) {
+        const struct right *right = &rights[i];
+        char word[96];
+        bool allowed = false;
+        if (may(l, right, &allowed, &err) < 0) {
+            findings_add(l->findings, "rights", FINDING_UNKNOWN, NULL, "%s", err.text);
+            return;
+        }
+        snprintf(word, sizeof word, "%s %s%s%s", right->verb, right->resource,
+                 *right->subresource ? "/" : "", right->subresource);
+        if (!allowed)
+            list_add(&lacking, count++, word);
+        only_more &= allowed || right->cluster;
+    }
+    buf_printf(&change, "drarun install -n %s --%s | kubectl apply --server-side -f -, and bind it",
+               l->cluster->namespace, only_more ? "cluster-role" : "user-role");
+    if (count)
+        findings_add(l->findings, "rights", only_more ? FINDING_WARNING : FINDING_FAILED,
+                     change.data, "you may not: %s (namespace %s)", list_end(&lacking, count),
+                     l->cluster->namespace);
+    else
+        findings_add(l->findings, "rights", FINDING_OK, NULL,
+                     "you may run jobs in namespace %s and see devices", l->cluster->namespace);
+    buf_done(&lacking);
+    buf_done(&change);
+}
+
+static void check_account(struct look *l)
+{
+    const struct kube_target target = {.resource = &kube_service_accounts,
+                                       .namespace_ = l->cluster->namespace,
+                                       .name = INSTALL_ACCOUNT};
+    struct drarun_error err = {0};
+    struct buf change = BUF_INIT;
+    int rc = cluster_get(l->cluster, &target, NULL, &err);
+    buf_printf(&change, "drarun install -n %s | kubectl apply --server-side -f -",
+               l->cluster->namespace);
+    if (rc == 0)
+        findings_add(l->findings, "account", FINDING_OK, NULL, "namespace %s has what jobs need",
+                     l->cluster->namespace);
+    else
+        findings_add(l->findings, "account", rc == -ENOENT ? FINDING_WARNING : FINDING_UNKNOWN,
+                     rc == -ENOENT ? change.data : NULL, "%s",
+                     rc == -ENOENT ? "the launcher's account " INSTALL_ACCOUNT " is not there yet"
+                                   : err.text);
+    buf_done(&change);
+}
+
+/* ---- the node plugin ---- */
+
+static bool is_ready(const json_t *pod)
+{
+    size_t i;
+    json_t *condition;
+    json_array_foreach(at(at(pod, "status"), "conditions"), i,
+                       condition) if (strcmp(text(condition, "type"), "Ready") ==
+                                      0) return strcmp(text(condition, "status"), "True") == 0;
+    return false;
+}
+
+/* How many pods of the plugin there are; -1: that cannot be read. */
+static ssize_t check_plugin(struct look *l)
+{
+    const struct kube_target target = {.resource = &kube_pods};
+    const struct kube_select select = {.labels = PLUGIN_LABEL};
+    CLEANUP(json_decrefp) json_t *pods = items_of(l, "plugin", &target, &select);
+    struct buf names = BUF_INIT;
+    size_t i, failing = 0;
+    json_t *pod;
+    if (!pods)
+        return -1;
+    json_array_foreach(pods, i, pod) if (!is_ready(pod))
+        list_add(&names, failing++, kube_name(pod));
+    if (failing)
+        findings_add(l->findings, "plugin", FINDING_FAILED,
+                     "kubectl logs -A -l " PLUGIN_LABEL
+                     "; kubectl describe pods -A -l " PLUGIN_LABEL,
+                     "pods of drarun-plugin that are not ready: %s", list_end(&names, failing));
+    else
+        findings_add(l->findings, "plugin", FINDING_OK, NULL, "%s",
+                     json_array_size(pods) ? "drarun-plugin is ready on all its nodes"
+                                           : "drarun-plugin is not installed");
+    buf_done(&names);
+    return (ssize_t)json_array_size(pods);
+}
+
+static const struct policy {
+    const char *plural, *kind, *name, *for_what;
+} policies[] = {
+    {"mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "drarun-plugin-claims",
+     "pods whose claims no container lists are refused by the plugin"},
+    {"validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
+     "drarun-plugin-configuration", "wrong configuration of a NIC shows when its pod starts"},
+};
+
+static void check_policies(struct look *l)
+{
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+        const struct policy *policy = &policies[i];
+        const struct kube_resource resource = {.group = ADMISSION_GROUP,
+                                               .version = "v1",
+                                               .plural = policy->plural,
+                                               .kind = policy->kind};
+        const struct kube_target target = {.resource = &resource, .name = policy->name};
+        struct drarun_error err = {0};
+        int rc = cluster_get(l->cluster, &target, NULL, &err);
+        if (rc == 0)
+            findings_add(l->findings, "admission", FINDING_OK, NULL, "%s is bound", policy->name);
+        else if (rc == -ENOENT)
+            findings_add(l->findings, "admission", FINDING_WARNING,
+                         kube_serves(l->served, ADMISSION_GROUP, "v1", policy->plural)
+                             ? "kubectl apply -f deploy/admission.yaml"
+                             : "Kubernetes 1.36 or later, then kubectl apply -f "
+                               "deploy/admission.yaml",
+                         "%s is not bound: %s", policy->name, policy->for_what);
+        else
+            findings_add(l->findings, "admission", FINDING_UNKNOWN, NULL, "%s", err.text);
+    }
+}
+
+int doctor_look(struct cluster *cluster, struct findings *findings, struct drarun_error *err)
+{
+    struct look l = {.cluster = cluster, .findings = findings};
+    struct drarun_error why = {0};
+    if (reach(&l, &why) < 0 || ask_served(&l, &why) < 0) {
+        findings_add(findings, "api", FINDING_FAILED,
+                     "kubectl cluster-info; another cluster: --kubeconfig FILE, --context NAME",
+                     "%s", why.text);
+        return 0;
+    }
+    check_api(&l);
+    check_gates(&l);
+    if (cluster->api) {
+        check_classes(&l);
+        check_drivers(&l);
+    }
+    check_rights(&l);
+    check_account(&l);
+    if (check_plugin(&l) > 0)
+        check_policies(&l);
+    return findings->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "launcher/cluster_api.h"
+#include "launcher/doctor/node_checks.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct options {
+    struct cluster_choice cluster;
+    const char *root, *output;
+    bool node, help;
+};
+
+static const char what[] = "What is looked at";
+
+static const struct option_spec option_list[] = {
+    {.name = "node",
+     .group = what,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, node),
+     .help = "this machine, not the cluster"},
+    {.name = "root",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = what,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, root),
+     .help = "the machine whose files are below DIR"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = what,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "text (default) or json"},
+    CLUSTER_OPTIONS(struct options),
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int parse(int argc, char *const argv[], struct options *options, struct drarun_error *err)
+{
+    int used = options_parse(&options_table, argc, argv, false, options, err);
+    if (used < 0)
+        return used;
+    if (used < argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
+    options->node |= options->root != NULL;
+    if (options->node &&
+        (options->cluster.kubeconfig || options->cluster.context || options->cluster.namespace))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--node looks at this machine: --kubeconfig, --context and --namespace "
+                          "are a cluster's");
+    return 0;
+}
+
+static int look_at_node(const char *root, struct findings *findings, struct drarun_error *err)
+{
+    cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, errno, "--root %s: %s", root, strerror(errno));
+    return node_check(fd, findings, err);
+}
+
+static int look(const struct options *options, struct findings *findings, struct drarun_error *err)
+{
+    return options->node ? look_at_node(options->root, findings, err)
+                         : cluster_api()->doctor(&options->cluster, findings, err);
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    struct findings findings;
+    int rc = parse(argc, argv, &options, &err);
+    if (rc == 0 && options.help) {
+        verb_help(&verb_doctor, &out);
+        return verb_write("doctor", &out);
+    }
+    if (rc == 0 && !options.node && !cluster_api())
+        return cluster_become(argv - 2);
+    findings_init(&findings);
+    if (rc == 0)
+        rc = look(&options, &findings, &err);
+    if (rc == 0 && options.output && strcmp(options.output, "json") == 0)
+        verb_add_json_take(findings_json(&findings), &out);
+    else if (rc == 0)
+        findings_text(&findings, &out);
+    bool failed = findings.count[FINDING_FAILED] > 0;
+    findings_done(&findings);
+    if (rc == 0) {
+        int status = verb_write("doctor", &out);
+        return status == 0 && failed ? 1 : status;
+    }
+    buf_done(&out);
+    log_error("doctor: %s", err.text);
+    return error_exit_status(err.kind);
+}
+
+const struct verb verb_doctor = {
+    "doctor", NULL, "Tells what is wrong with a cluster or a machine, and what to change.",
+    &options_table, run};

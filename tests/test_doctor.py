@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun doctor: each check with what is healthy and what is broken, on trees of files and on a real API server."""
+import json
+import shutil
+import struct
+import subprocess
+
+import pytest
+
+from support.build import BUILD, SOURCE
+from support.cluster import Cluster
+from support.cluster.devices import fake_machine, fixture
+from support.sysfs_tree import make_tree
+
+DRARUN = BUILD / "bin" / "drarun"
+LIMITS = """Limit                     Soft Limit           Hard Limit           Units
+Max open files            {files:<20} {files:<20} files
+Max locked memory         {memlock:<20} {memlock:<20} bytes
+"""
+CONTAINERD_2 = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\n"
+CONTAINERD_17 = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n'
+ACS = 0x000D
+
+
+def write(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(text, bytes):
+        file.write_bytes(text)
+    else:
+        file.write_text(text)
+
+
+def bridges(root):
+    return [each for each in (root / "sys/bus/pci/devices").iterdir() if (each / "class").read_text().startswith("0x0604")]
+
+
+def pci_config(control, capabilities=((0x0001, 0x140), (ACS, 0))):
+    """Configuration space with extended capabilities; ACS's control word."""
+    config, at = bytearray(4096), 0x100
+    for identity, following in capabilities:
+        struct.pack_into("<I", config, at, identity | 1 << 16 | following << 20)
+        if identity == ACS:
+            struct.pack_into("<H", config, at + 6, control)
+        at = following
+    return bytes(config)
+
+
+def functions(root):
+    return [each for each in (root / "sys/bus/pci/devices").iterdir() if each not in bridges(root)]
+
+
+def set_iommu(root, kind):
+    for k, each in enumerate(functions(root)):
+        write(root, f"sys/kernel/iommu_groups/{k}/type", kind)
+        link = each / "iommu_group"
+        if not link.is_symlink():
+            link.symlink_to(f"/sys/kernel/iommu_groups/{k}")
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    root = make_tree(fixture("a4-highgpu-8g"), tmp_path_factory.mktemp("machine") / "root")
+    write(root, "var/lib/kubelet/plugins_registry/nic.drarun.dev-reg.sock", "")
+    write(root, "var/lib/kubelet/plugins_registry/gpu.nvidia.com-0123-reg.sock", "")
+    write(root, "etc/containerd/config.toml", CONTAINERD_2)
+    write(root, "sys/module/ib_core/parameters/netns_mode", "N\n")
+    write(root, "proc/77/comm", "containerd\n")
+    write(root, "proc/77/limits", LIMITS.format(files=1048576, memlock="unlimited"))
+    write(root, "proc/meminfo", "MemTotal:       2113929216 kB\n")
+    write(root, "proc/self/mounts", "proc /proc proc rw 0 0\ntmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0\n")
+    write(root, "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n")
+    write(root, "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0\n")
+    write(root, "sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
+    for bridge in bridges(root):
+        (bridge / "config").write_bytes(pci_config(0))
+    set_iommu(root, "identity\n")
+    return root
+
+
+@pytest.fixture
+def machine(healthy, tmp_path):
+    return shutil.copytree(healthy, tmp_path / "root", symlinks=True)
+
+
+def look(*words, status=0):
+    run = subprocess.run([DRARUN, "doctor", "-o", "json", *map(str, words)], capture_output=True, text=True, timeout=60)
+    assert run.returncode == status, run.stderr + run.stdout
+    return json.loads(run.stdout)
+
+
+def of(found, check):
+    return [each for each in found["checks"] if each["check"] == check]
+
+
+def test_healthy_machine(healthy):
+    found = look("--root", healthy)
+    assert {each["state"] for each in found["checks"]} == {"ok"}, found
+    assert not any("change" in each for each in found["checks"])
+    assert (found["ok"], found["warnings"], found["failed"], found["unknown"]) == (len(found["checks"]), 0, 0, 0)
+    assert of(found, "kubelet")[0]["seen"] == "drivers have registered: gpu.nvidia.com-0123, nic.drarun.dev"
+    assert [each["check"] for each in found["checks"]] == [
+        "kubelet", "cdi", "links", "mtu", "rdma-netns", "gpudirect", "iommu", "acs", "memlock", "nofile", "hugepages", "shm"]
+
+
+def remove(path):
+    def do(root):
+        target = root / path
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    return do
+
+
+def put(path, text):
+    return lambda root: write(root, path, text)
+
+
+def each_netdev(file, text):
+    def do(root):
+        for netdev in (root / "sys/class/net").iterdir():
+            if netdev.name.startswith("gpu"):
+                write(netdev, file, text)
+    return do
+
+
+def both(*all_of):
+    def do(root):
+        for one in all_of:
+            one(root)
+    return do
+
+
+def closed_modules(root):
+    """NVIDIA's own modules, without nvidia_peermem."""
+    version = root / "proc/driver/nvidia/version"
+    version.write_text(version.read_text().replace("Open Kernel Module", "Kernel Module"))
+    shutil.rmtree(root / "sys/module/nvidia_peermem", ignore_errors=True)
+    (root / "sys/module").mkdir(exist_ok=True)
+
+
+BROKEN = {
+    "no-kubelet": ("kubelet", remove("var/lib/kubelet"), "failed", "there is no /var/lib/kubelet/plugins_registry", "start the kubelet"),
+    "no-driver": ("kubelet", lambda root: [each.unlink() for each in (root / "var/lib/kubelet/plugins_registry").iterdir()],
+                  "warning", "no driver has registered", "deploy/plugin.yaml"),
+    "cdi-off": ("cdi", put("etc/containerd/config.toml", CONTAINERD_17 + "  enable_cdi = false\n"), "failed",
+                "enable_cdi = false", "enable_cdi = true; then systemctl restart containerd"),
+    "cdi-off-beside": ("cdi", put("etc/containerd/conf.d/99.toml", "enable_cdi=false\n"), "failed", "enable_cdi = false", "enable_cdi = true"),
+    "cdi-unsaid": ("cdi", put("etc/containerd/config.toml", CONTAINERD_17), "warning", "1.7 off", "enable_cdi = true"),
+    "cdi-elsewhere": ("cdi", put("etc/containerd/config.toml", CONTAINERD_2 + 'cdi_spec_dirs = ["/etc/cdi"]\n'), "failed",
+                      "cdi_spec_dirs lacks /var/run/cdi", '"/var/run/cdi"]'),
+    "no-runtime": ("cdi", remove("etc"), "unknown", "no configuration of containerd or CRI-O", "enable_cdi"),
+    "port-down": ("links", put("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), "warning",
+                  "down: mlx5_3 port 1 (DOWN), of 8 RDMA ports", "ip link set dev NAME up"),
+    "small-mtu": ("mtu", each_netdev("mtu", "1500\n"), "warning", "gpu0rdma0 1500, gpu1rdma0 1500", "mtu 9000"),
+    "shared": ("rdma-netns", put("sys/module/ib_core/parameters/netns_mode", "Y\n"), "warning", "shared: each pod sees", "netns_mode=0"),
+    "no-mode": ("rdma-netns", remove("sys/module/ib_core"), "unknown", "does not tell", None),
+    "no-gpudirect": ("gpudirect", closed_modules, "failed", "neither nvidia_peermem", "modprobe nvidia-peermem"),
+    "iommu": ("iommu", lambda root: set_iommu(root, "DMA-FQ\n"), "warning", "0000:8f:00.0", "iommu=pt"),
+    "acs": ("acs", lambda root: (bridges(root)[0] / "config").write_bytes(pci_config(0x1D)), "warning",
+            "up to the root: ", "ECAP_ACS+6.w=0000"),
+    "acs-hidden": ("acs", lambda root: (bridges(root)[0] / "config").write_bytes(pci_config(0x1D)[:64]), "unknown",
+                   "of 1 bridges cannot be read", "as root"),
+    "memlock": ("memlock", put("proc/77/limits", LIMITS.format(files=1048576, memlock=65536)), "warning",
+                "containerd: 65536 bytes", "LimitMEMLOCK=infinity"),
+    "nofile": ("nofile", put("proc/77/limits", LIMITS.format(files=1024, memlock="unlimited")), "warning",
+               "containerd: 1024 files", "LimitNOFILE=1048576"),
+    "no-limits": ("memlock", remove("proc/77"), "unknown", "the limits of no process", None),
+    "thp": ("hugepages", put("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"), "warning",
+            "transparent huge pages are off", "echo madvise"),
+    "hugepages": ("hugepages", put("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n"), "warning",
+                  "all 512 reserved pages", "vm.nr_hugepages"),
+    "small-shm": ("shm", put("proc/self/mounts", "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0\n"), "warning",
+                  "/dev/shm has 64 MiB", "remount,size=50%"),
+    "no-shm": ("shm", put("proc/self/mounts", "proc /proc proc rw 0 0\n"), "failed", "/dev/shm is no tmpfs", "mount -t tmpfs"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_machine(machine, name):
+    """The one check says so and what to change; all others stay as they were."""
+    check, spoil, state, seen, change = BROKEN[name]
+    spoil(machine)
+    found = look("--root", machine, status=1 if state == "failed" else 0)
+    (one,) = of(found, check)
+    assert one["state"] == state and seen in one["seen"], one
+    assert (change in one["change"]) if change else "change" not in one, one
+    others = {each["check"]: each["state"] for each in found["checks"] if each["check"] != check}
+    unread = {"no-limits": {"nofile": "unknown"}}.get(name, {})
+    assert others == dict.fromkeys(others, "ok") | unread
+
+
+def test_hostile_configuration_space(machine):
+    """A chain of capabilities that leads to itself, and one that leads out, end."""
+    first, second = bridges(machine)[:2]
+    (first / "config").write_bytes(pci_config(0, [(0x0001, 0x100)]))
+    (second / "config").write_bytes(pci_config(0, [(0x0001, 0xFFC)]))
+    assert of(look("--root", machine), "acs")[0]["state"] == "ok"
+
+
+def test_text_of_this_machine():
+    run = subprocess.run([DRARUN, "doctor", "--node"], capture_output=True, text=True, timeout=60)
+    assert run.returncode in (0, 1) and run.stderr == ""
+    lines = run.stdout.splitlines()
+    assert all(line[:8].strip() in ("ok", "warning", "failed", "unknown", "") for line in lines[:-1])
+    assert lines[-1].endswith(" unknown") and lines[-1][0].isdigit()
+
+
+@pytest.mark.parametrize("words,says", [
+    (["--root", "/nowhere"], "--root /nowhere: No such file"),
+    (["--node", "--context", "x"], "--node looks at this machine"),
+    (["machine"], 'unexpected argument "machine"'),
+])
+def test_wrong_words(words, says):
+    run = subprocess.run([DRARUN, "doctor", *words], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 64 and says in run.stderr and run.stdout == ""
+
+
+# ---- a cluster ----
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as made:
+        yield made
+
+
+def ask(cluster, *words, user="admin", status=0):
+    run = cluster.in_ns([DRARUN, "doctor", "-o", "json", "--kubeconfig", cluster.kubeconfig(user), *words])
+    assert run.returncode == status, run.stderr + run.stdout
+    return json.loads(run.stdout)
+
+
+def test_empty_cluster(cluster):
+    found = ask(cluster, status=1)
+    assert of(found, "api")[0] == {"check": "api", "state": "ok", "seen": "resource.k8s.io is served as v1, v1beta2, v1beta1"}
+    gates = {each["seen"].split()[0]: each["seen"].split()[2][:3].rstrip(":,") for each in of(found, "feature-gate")}
+    assert gates == {"DRADeviceTaintRules": "on", "MutatingAdmissionPolicy": "on", "GenericWorkload": "off"}
+    assert of(found, "device-classes")[0]["state"] == "warning"
+    (drivers,) = of(found, "drivers")
+    assert drivers["state"] == "failed" and "no driver publishes" in drivers["seen"] and "deploy/plugin.yaml" in drivers["change"]
+    (account,) = of(found, "account")
+    assert account["state"] == "warning" and account["change"].startswith("drarun install -n default | kubectl apply")
+    assert of(found, "rights")[0]["state"] == "ok" and of(found, "plugin")[0]["seen"] == "drarun-plugin is not installed"
+
+
+def test_cluster_with_devices(cluster):
+    machine, other = fake_machine("a4-highgpu-8g", "doctor-1"), fake_machine("a4-highgpu-8g", "doctor-2")
+    cluster.api.make(*machine, other[0])
+    cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {}})
+    cluster.kubectl("apply", "-f", "-", input=subprocess.run([DRARUN, "install"], capture_output=True, text=True, check=True).stdout)
+    found = ask(cluster)
+    assert {each["seen"] for each in of(found, "drivers")} == {"dra.net: 9 devices on 1 nodes", "gpu.nvidia.com: 8 devices on 1 nodes"}, found
+    (nodes,) = of(found, "nodes")
+    assert nodes["state"] == "warning" and "doctor-2" in nodes["seen"] and "doctor-1" not in nodes["seen"]
+    assert of(found, "device-classes")[0]["seen"] == "gpus"
+    assert of(found, "account")[0]["state"] == of(found, "pools")[0]["state"] == "ok"
+    assert not of(found, "taints")
+
+
+def test_pool_that_is_not_all_there(cluster):
+    cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "half"}, "spec": {
+        "driver": "half.example.com", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2},
+        "devices": [{"name": "d", "taints": [{"key": "example.com/broken", "effect": "NoSchedule"}]}]}})
+    found = ask(cluster)
+    assert of(found, "pools")[0]["state"] == "warning" and of(found, "pools")[0]["seen"].endswith(": half")
+    assert of(found, "taints")[0]["seen"] == "1 devices are taken out of use"
+    cluster.api.delete("resource.k8s.io/v1", "ResourceSlice", "half")
+
+
+def test_user_without_rights(cluster):
+    found = ask(cluster, user="nobody", status=1)
+    (rights,) = of(found, "rights")
+    assert rights["state"] == "failed" and "create jobs" in rights["seen"] and "--user-role" in rights["change"]
+    assert of(found, "drivers")[0]["state"] == "unknown" and "403" in of(found, "drivers")[0]["seen"]
+
+
+def test_plugin_that_is_not_ready(cluster):
+    """And its policies, which are not there, then are."""
+    label = {"app.kubernetes.io/name": "drarun-plugin"}
+    cluster.api.make({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plugin-x", "namespace": "default", "labels": label},
+                      "spec": {"containers": [{"name": "a", "image": "x"}]}})
+    found = ask(cluster, status=1)
+    (plugin,) = of(found, "plugin")
+    assert plugin["state"] == "failed" and plugin["seen"].endswith(": plugin-x") and "kubectl logs" in plugin["change"]
+    assert [each["state"] for each in of(found, "admission")] == ["warning", "warning"]
+    cluster.kubectl("apply", "-f", SOURCE / "deploy/admission.yaml")
+    cluster.api.ok("PATCH", cluster.api.path("v1", "Pod", "default", "plugin-x") + "/status",
+                   {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, content="application/merge-patch+json")
+    found = ask(cluster)
+    assert of(found, "plugin")[0]["state"] == "ok"
+    assert [each["state"] for each in of(found, "admission")] == ["ok", "ok"]
+
+
+def test_cluster_that_is_away(tmp_path):
+    config = tmp_path / "config"
+    config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x",
+                                  "clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}],
+                                  "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}], "users": [{"name": "x", "user": {}}]}))
+    found = look("--kubeconfig", config, status=1)
+    assert found["failed"] == 1 and "127.0.0.1" in found["checks"][0]["seen"] and "kubectl cluster-info" in found["checks"][0]["change"]
