@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "plugin/verb_discover.h"
+#include "plugin/verb_repaired.h"
 #include "plugin/verb_run.h"
 
 static const struct {
@@ -14,6 +15,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } verbs[] = {
     {"discover", "print the devices that this node would publish", verb_discover},
+    {"repaired", "take the taints of Xids off GPUs that work again", verb_repaired},
     {"run", "serve this node's devices to the scheduler and the kubelet", verb_run},
 };
 

@@ -14,6 +14,7 @@
 #include "plugin/agent_install.h"
 #include "plugin/discover/inventory.h"
 #include "plugin/discover/nvml.h"
+#include "plugin/discover/xids.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/slices/publishing.h"
 #include "plugin/takeover.h"
@@ -39,6 +40,7 @@ struct serve {
     struct discover_config config;
     struct nvml *nvml;
     int root;
+    char repaired_dir[256];
     struct inventory_options inventory_options;
     struct inventory *inventory;
     struct publishing *publishing;
@@ -199,12 +201,14 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
         rc = open_nvml(s, err);
     if (rc < 0)
         return rc;
+    snprintf(s->repaired_dir, sizeof s->repaired_dir, "%s/" XIDS_REPAIRED, o->state_dir);
     s->inventory_options = (struct inventory_options){
         .base = s->base,
         .source = {.root = s->root,
                    .config = &s->config,
                    .addresses = o->addresses[0] ? o->addresses : NULL,
                    .nvml = s->nvml},
+        .repaired_dir = s->repaired_dir,
         .held = is_held,
         .changed = on_changed,
         .arg = s,

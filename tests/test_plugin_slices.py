@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import time
 
 import pytest
@@ -205,6 +206,33 @@ def test_xid(plugin):
     assert "taints" not in devices["gpu-0000-90-00-0"]
     assert devices["gpu-0000-90-00-0"]["capacity"] == {"gpu.nvidia.com/memory": {"value": "183359Mi"}}
     assert devices["gpu-0000-90-00-0"]["attributes"]["gpu.nvidia.com/cudaDriverVersion"] == {"version": "13.1.0"}
+
+
+def test_xid_is_over(plugin, tmp_path):
+    """Once the GPU has come back to the bus, or an administrator says that it is repaired: not before."""
+    plugin.gpus.write_text("".join(f"gpu 0000:{bus}:00.0 GPU-{bus} {i} 183359 18 NVIDIA B200\nxid 0000:{bus}:00.0 48\n"
+                                   for i, bus in enumerate(("8f", "90", "96"))))
+    state = tmp_path / "state"
+    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1", "--state-dir", state).published()
+    names = [f"gpu-0000-{bus}-00-0" for bus in ("8f", "90", "96")]
+
+    def tainted():
+        devices = plugin.devices(GPU)
+        return [name for name in names if devices[name].get("taints")]
+    assert tainted() == names
+    function = next(plugin.root.glob("sys/devices/**/0000:8f:00.0"))
+    shutil.copytree(function, function.with_name("moved"), symlinks=True)
+    shutil.rmtree(function)
+    function.with_name("moved").rename(function)
+    plugin.wait("the one that came back stays tainted", lambda: tainted() == names[1:])
+    run = subprocess.run([BUILD / "bin/drarun-plugin", "repaired", "--state-dir", state, "0000:90:00.0"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    plugin.wait("the repaired one stays tainted", lambda: tainted() == names[2:])
+    assert list((state / "repaired").iterdir()) == []
+    assert "GPU 0000:8f:00.0: Xid 48 is over: the GPU has come back to the bus" in plugin.daemon.tail()
+    for word in ("../x", "gpu0", ""):
+        run = subprocess.run([BUILD / "bin/drarun-plugin", "repaired", "--state-dir", state, word], capture_output=True, text=True)
+        assert run.returncode == 64 and "expected a GPU's PCI address" in run.stderr, run
 
 
 def test_many_devices(plugin):

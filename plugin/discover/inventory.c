@@ -11,12 +11,10 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "plugin/discover/device_json.h"
-#include "plugin/discover/faults.h"
 #include "plugin/discover/kernel_news.h"
 #include "plugin/discover/nvml.h"
 #include "plugin/discover/select.h"
-
-#define XIDS_MAX 64u
+#include "plugin/discover/xids.h"
 
 struct inventory {
     struct inventory_options options;
@@ -25,52 +23,10 @@ struct inventory {
     struct node_devices memory;    /* all that was read, completed, with the names given */
     struct node_devices published; /* what is offered */
     json_t *shape;                 /* of published: what `changed` was told of */
-    struct nvml_xid xids[XIDS_MAX];
-    size_t xid_count;
+    struct xids xids;
     int64_t read_ms;
     struct strlist warned; /* each warning once */
 };
-
-/* ---- faults that stay ---- */
-
-static void apply_xids(const struct inventory *inv, struct node_devices *devices)
-{
-    char value[24], text[96];
-    for (size_t i = 0; i < devices->count; i++)
-        for (size_t x = 0; x < inv->xid_count; x++) {
-            struct node_device *device = &devices->list[i];
-            const struct nvml_xid *xid = &inv->xids[x];
-            if (device->kind == NODE_DEVICE_NIC || strcmp(device->pci.bus_id, xid->bus_id) != 0)
-                continue;
-            snprintf(value, sizeof value, "%llu", (unsigned long long)xid->xid);
-            snprintf(text, sizeof text, "Xid %s", value);
-            fault_add(device, inv->options.source.config->xid, FAULT_XID, value, text);
-            if (xid->lost)
-                fault_add(device, inv->options.source.config->lost, FAULT_LOST, "",
-                          "it has fallen off the bus");
-        }
-}
-
-static bool is_known(const struct inventory *inv, const struct nvml_xid *xid)
-{
-    for (size_t i = 0; i < inv->xid_count; i++)
-        if (strcmp(inv->xids[i].bus_id, xid->bus_id) == 0 && inv->xids[i].xid == xid->xid)
-            return true;
-    return false;
-}
-
-static bool take_xids(struct inventory *inv)
-{
-    struct nvml_xid found[16];
-    size_t count = nvml_xids(inv->options.source.nvml, found, ARRAY_LEN(found)), before = inv->xid_count;
-    for (size_t i = 0; i < count; i++)
-        if (!xid_is_of_program(found[i].xid) && !is_known(inv, &found[i]) &&
-            inv->xid_count < XIDS_MAX) {
-            log_error("GPU %s: Xid %llu", found[i].bus_id, (unsigned long long)found[i].xid);
-            inv->xids[inv->xid_count++] = found[i];
-        }
-    return inv->xid_count > before;
-}
 
 /* ---- one reading ---- */
 
@@ -105,7 +61,8 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
         rc = node_devices_copy(ret_memory, ret_published, err);
     if (rc < 0)
         return rc;
-    apply_xids(inv, ret_published);
+    xids_forget_replaced(&inv->xids, inv->options.source.root, ret_published);
+    xids_apply(&inv->xids, config, ret_published);
     rc = select_devices(config, ret_published, err);
     keep_names(ret_published, ret_memory);
     warn_once(inv, &ret_memory->warnings);
@@ -183,11 +140,19 @@ static void on_period(evutil_socket_t fd, short what, void *arg)
     read_and_log(arg);
 }
 
+static bool take_xids(struct inventory *inv)
+{
+    const struct discover_source *source = &inv->options.source;
+    return xids_take(&inv->xids, source->nvml, source->root, &inv->published);
+}
+
 static void on_xid_timer(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    if (take_xids(arg))
-        read_and_log(arg);
+    struct inventory *inv = arg;
+    bool repaired = xids_forget_repaired(&inv->xids, inv->options.repaired_dir);
+    if (take_xids(inv) || repaired)
+        read_and_log(inv);
 }
 
 /* Pods come and go with many links each: news are gathered, and a second is left between readings. */

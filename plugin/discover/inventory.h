@@ -22,6 +22,7 @@ typedef void (*inventory_changed_fn)(const struct node_devices *devices, void *a
 struct inventory_options { /* borrowed as long as the inventory */
     struct event_base *base;
     struct discover_source source;
+    const char *repaired_dir; /* of xids_forget_repaired; NULL: none */
     device_held_fn held; /* NULL: no pod holds anything */
     inventory_changed_fn changed;
     void *arg;
