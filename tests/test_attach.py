@@ -308,6 +308,37 @@ def test_taken_back_from_a_namespace_without_process(bed):
     assert "net1" in out and "eth1" in out, out
 
 
+def test_process_of_another_container(bed):
+    """A state that names it moves nothing out of the container that has the device, or into the host's first process."""
+    order, pod, other = bed.nic("eth1"), bed.pod(), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    refused(bed.attach(other, path), "is neither on the host nor in the container", device="nic-eth1: ")
+    assert link(pod, "net1")["address"] == order["mac"] and link(other, "net1") is None
+    good(bed.restore(path))
+
+
+def test_unplugged_while_it_is_attached(bed):
+    """At any moment of it: refused with a sentence or attached to what is gone, and restore ends at once, well."""
+    pod, seen = bed.pod(), set()
+    for n in range(10):
+        order = bed.nic("eth1")
+        order["config"] = WHOLE
+        path = bed.write(order)
+        pull = subprocess.Popen([*bed.host.enter, "sh", "-c", f"sleep 0.{n * 8:03d}; ip link del {order['wire']}"])
+        run = bed.attach(pod, path)
+        pull.wait()
+        seen.add(run.returncode)
+        if run.returncode:
+            refused(run, device="nic-eth1: ")
+        started = time.monotonic()
+        assert bed.restore(path).returncode == 3 and time.monotonic() - started < 3
+        assert link(pod, "net1") is None and link(bed.host, "eth1") is None
+        for family in ("-4", "-6"):  # which are the namespace's
+            pod.run("sh", "-c", f"ip {family} rule del table 1000; ip {family} rule del table 77; true")
+    assert 1 in seen, "no moment of it was met"
+
+
 def test_virtual_device_that_died_is_told(bed):
     order, pod = bed.nic("eth1"), bed.pod()
     path = bed.write(order)

@@ -358,6 +358,37 @@ def test_sandbox_killed(cluster, claimed, plugins):
     assert (first.folder / f"{uid}.json").stat().st_mtime_ns == written
 
 
+@pytest.mark.skipif("DRARUN_STORM" not in os.environ, reason="half a minute of the kubelet's pauses: scripts/soak runs it")
+def test_node_rebooted(cluster, claimed, plugins):
+    """/run is empty then and the checkpoint is there: the kubelet asks again, and the pod's container has its NIC again."""
+    def make(*words):
+        pod = claiming(*words)
+        pod.manifest["spec"]["restartPolicy"] = "Always"
+        return pod
+    node, first = cluster.node(0), plugins[0]
+    pod = claimed("rebooted", "ip -4 -o addr show net1; sleep 600", "n0", make=make,
+                  config=[{"interface": {"name": "net1", "addresses": ["10.94.9.9/16"]}}])
+    pod.wait_phase("Running")
+    uid, = first.checkpoints()
+    order = json.loads((first.folder / f"{uid}.json").read_text())["devices"][0]["order"]
+    before = pod.get()["status"]["containerStatuses"][0]["containerID"]
+    node.kill()
+    node.boot()
+    for name in Nics(node, COUNT).names:
+        address = ["address", order["mac"]] if name == order["host"]["name"] else []
+        node.ok(["ip", "link", "add", name, *address, "type", "veth", "peer", "name", f"w{name}"])
+        node.ok(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
+    first.start().wait(COUNT)
+    node.wait_ready()
+
+    def again():
+        status = pod.get()["status"]["containerStatuses"][0]
+        return status["containerID"] != before and "running" in status["state"]
+    cluster.wait(lambda: f"{pod.describe()}\n{first.log()}", again, 90)
+    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 10)
+    assert first.checkpoints() == [uid]
+
+
 def call(cluster, plugin, name, uid):
     """What the plugin answers when it is called as by the kubelet, which must be an error."""
     run = plugin.node.run([cluster.programs / "prepare-times", "-socket", f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "-name",
@@ -416,7 +447,7 @@ def test_claims_of_others(cluster, plugins, change, says):
 def test_storm(cluster, plugins):
     """Plugin killed, stopped, restarted, its disk full, its checkpoints truncated, kubelet and containerd killed: no pod
     starts without its NIC or loses it, no NIC is given twice, nothing is left. More pods: DRARUN_STORM."""
-    count = int(os.environ.get("DRARUN_STORM", 10))
+    count = int(os.environ.get("DRARUN_STORM", 8))
     with Storm(plugins, [Nics(node, COUNT) for node in cluster.nodes], count, seed=count, every=0.7) as storm:
         problems = storm.run()
         cluster.wait(lambda: f"left: {storm.leftovers()}\n{storm.summary()}", lambda: not storm.leftovers(), 90)

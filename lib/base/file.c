@@ -208,3 +208,19 @@ int dirs_make(const char *path, unsigned mode, struct drarun_error *err)
         rc = error_set(err, errno, "make %s: %s", path, strerror(errno));
     return rc;
 }
+
+int dir_check_own(const char *path, struct drarun_error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, EPERM, "%s: expected a directory, which is no link: remove it", path);
+    if (st.st_uid != geteuid())
+        return error_set(err, EPERM, "%s: belongs to user %u, expected user %u: chown or remove it",
+                         path, st.st_uid, geteuid());
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return error_set(err, EPERM, "%s: others may write it (mode %o): chmod go-w, or remove it",
+                         path, st.st_mode & 07777u);
+    return 0;
+}

@@ -24,6 +24,9 @@ int file_remove_atomic(const char *path, struct drarun_error *err);
 
 /* Makes a directory and those above it that are missing; one that is there is left as it is. */
 int dirs_make(const char *path, unsigned mode, struct drarun_error *err);
+/* Whether a directory, which is no link, is ours, so that nobody else can put anything into it:
+ * -EPERM, with the cure, where it is not. */
+int dir_check_own(const char *path, struct drarun_error *err);
 /* Those above path. */
 int dirs_make_parents(const char *path, unsigned mode, struct drarun_error *err);
 

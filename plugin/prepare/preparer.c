@@ -380,6 +380,13 @@ int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_er
     return 0;
 }
 
+/* Whoever else could write there would tell root what to do. */
+static int make_own_dir(const char *path, struct drarun_error *err)
+{
+    int rc = dirs_make(path, 0700, err);
+    return rc < 0 ? rc : dir_check_own(path, err);
+}
+
 int preparer_new(struct event_base *base, struct kube_client *client,
                  const struct preparer_config *config, struct preparer **ret_preparer,
                  struct drarun_error *err)
@@ -392,9 +399,9 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->config = config;
     preparer->claims = kube_resource_claims;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
-    int rc = dirs_make(preparer->dir, 0700, err);
+    int rc = make_own_dir(preparer->dir, err);
     if (rc == 0)
-        rc = dirs_make(config->orders_dir, 0700, err);
+        rc = make_own_dir(config->orders_dir, err);
     if (rc == 0)
         rc = preparer_look(preparer, err);
     if (rc == 0)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lib/base/file.h"
@@ -113,6 +114,59 @@ static void uids_are_no_paths(void **state)
         assert_false(checkpoint_uid_valid(bad[i]));
 }
 
+/* Neither what somebody put in the place of a file of ours, nor what it leads to, is read or written. */
+static void links_are_not_followed(void **state)
+{
+    (void)state;
+    char path[128], target[128], spec_path[128];
+    struct checkpoint *c = NULL;
+    struct drarun_error err = {0};
+    struct stat st;
+    json_t *d = document(), *spec = cdi_spec_new("nic.drarun.dev");
+    snprintf(target, sizeof target, "%s/precious", dir);
+    snprintf(path, sizeof path, "%s/u-1.json", dir);
+    snprintf(spec_path, sizeof spec_path, "%s/nic.drarun.dev-claim_u-1.json", dir);
+    assert_int_equal(file_write_atomic(target, "mine", 4, 0644, NULL), 0);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(symlink(target, spec_path), 0);
+    assert_int_equal(checkpoint_load(dir, "u-1", &c, &err), -ELOOP);
+    assert_int_equal(checkpoint_save(d, dir, "u-1", NULL), 0);
+    assert_int_equal(cdi_spec_write(spec, dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
+    assert_true(lstat(spec_path, &st) == 0 && S_ISREG(st.st_mode));
+    assert_int_equal(checkpoint_remove(dir, "u-1", NULL), 0);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(checkpoint_remove(dir, "u-1", NULL), 0);
+    assert_int_equal(cdi_spec_remove(dir, "nic.drarun.dev", "u-1", NULL), 0);
+    assert_true(lstat(target, &st) == 0 && st.st_size == 4);
+    assert_int_equal(unlink(target), 0);
+    json_decref(spec);
+    json_decref(d);
+}
+
+static void directories_of_others_are_refused(void **state)
+{
+    (void)state;
+    char path[128], link_path[128];
+    struct drarun_error err = {0};
+    snprintf(path, sizeof path, "%s/orders", dir);
+    snprintf(link_path, sizeof link_path, "%s/link", dir);
+    assert_int_equal(dirs_make(path, 0700, NULL), 0);
+    assert_int_equal(symlink(path, link_path), 0);
+    assert_int_equal(dir_check_own(path, NULL), 0);
+    assert_int_equal(dir_check_own(link_path, &err), -EPERM);
+    assert_non_null(strstr(err.text, "which is no link"));
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(dir_check_own(path, &err), -EPERM);
+    assert_non_null(strstr(err.text, "others may write it (mode 777)"));
+    if (geteuid() == 0 && chmod(path, 0700) == 0 && chown(path, 1234, 1234) == 0) {
+        assert_int_equal(dir_check_own(path, &err), -EPERM);
+        assert_non_null(strstr(err.text, "belongs to user 1234"));
+    }
+    assert_int_equal(unlink(link_path), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
 /* ---- CDI ---- */
 
 static void a_specification_has_nodes_and_hook(void **state)
@@ -173,6 +227,8 @@ int main(void)
         cmocka_unit_test(no_part_of_one_is_taken_for_one),
         cmocka_unit_test(newer_ones_are_undone_if_they_say_so),
         cmocka_unit_test(uids_are_no_paths),
+        cmocka_unit_test(links_are_not_followed),
+        cmocka_unit_test(directories_of_others_are_refused),
         cmocka_unit_test(a_specification_has_nodes_and_hook),
         cmocka_unit_test(a_device_without_anything_has_edits_all_the_same),
         cmocka_unit_test(a_specification_is_written_on_change_alone),

@@ -15,6 +15,7 @@ LANES = 3        # pods at a time on a node
 SCRIPT = """look() {{ ip -4 -o addr show net1 | grep -qF " {address} " || {{ echo "$1: $(ip -o addr)"; exit $2; }}; }}
 look "started without its NIC" 7; sleep {seconds}; look "its NIC was taken away" 8"""
 STATE_SIZE = "256k"
+ORDERS = "/run/drarun/orders"
 
 
 class Storm:
@@ -26,13 +27,14 @@ class Storm:
         self.plugins, self.nics, self.count, self.every = plugins, nics, count, every
         self.cluster, self.random = plugins[0].node.cluster, random.Random(seed)
         self.tally = collections.Counter()
-        self.problems, self.took = [], []
+        self.problems, self.took, self.failed = [], [], []
         self.alive = {}  # name: (node index, created)
         self.made, self.rolled, self.deck = 0, 0, []
+        self.struck = set()
 
     def __enter__(self):
         """The plugins keep their state on a disk that can be full."""
-        self.remount(["mount", "-t", "tmpfs", "-o", f"size={STATE_SIZE}", "tmpfs"])
+        self.remount(["mount", "-t", "tmpfs", "-o", f"size={STATE_SIZE},mode=700", "tmpfs"])
         return self
 
     def __exit__(self, *_):
@@ -41,8 +43,9 @@ class Storm:
     def remount(self, words):
         for plugin in self.plugins:
             plugin.stop()
-            plugin.node.ok(["mkdir", "-p", plugin.state / NIC])
-            plugin.node.ok([*words, plugin.state / NIC])
+            for folder in (plugin.state / NIC, ORDERS):
+                plugin.node.ok(["mkdir", "-p", "-m", "700", folder])
+                plugin.node.ok([*words, folder])
             plugin.start()
         for plugin in self.plugins:
             plugin.wait()
@@ -64,11 +67,11 @@ class Storm:
         plugin.node.ok(["pkill", "-CONT", "-x", plugin.name])
 
     def fill(self, plugin):
-        """No space for checkpoints, from the middle of one on."""
-        plugin.node.run(["sh", "-c", f"cat /dev/zero >{plugin.state}/{NIC}/full; truncate -s -{self.random.randrange(4000)} "
-                                     f"{plugin.state}/{NIC}/full"])
-        self.pause(2)
-        plugin.node.ok(["rm", f"{plugin.state}/{NIC}/full"])
+        """No space for checkpoints, or for orders when the checkpoint is there."""
+        full = f"{self.random.choice((plugin.state / NIC, ORDERS))}/full"
+        plugin.node.run(["sh", "-c", f"cat /dev/zero >{full}"])
+        self.pause(3)
+        plugin.node.ok(["rm", full])
 
     def truncate(self, plugin):
         """A checkpoint ends at any byte, as after a crash of a file system without order."""
@@ -96,6 +99,7 @@ class Storm:
         self.deck = self.deck or self.random.sample(self.faults, len(self.faults))
         name = self.deck.pop()
         self.tally[f"fault: {name}"] += 1
+        self.struck.add(name)
         getattr(self, name)(plugin)
 
     def roll(self, plugin):
@@ -157,7 +161,9 @@ class Storm:
         code = ended[0].get("exitCode") if ended else None
         if code in (7, 8):
             self.problems.append(f"{name}: {self.cluster.kubectl('logs', name)}{json.dumps(ended)}")
-        self.tally[f"pods that failed by the fault ({ended[0].get('reason') if ended else pod['status'].get('reason')})"] += 1
+        why = (ended[0].get("message") or ended[0].get("reason")) if ended else pod["status"].get("reason")
+        self.failed.append(f"{name}: {why}")
+        self.tally["pods that failed by a fault"] += 1
 
     # ---- what must always be so ----
 
@@ -189,15 +195,19 @@ class Storm:
             if pod["metadata"]["name"] in self.alive and not pod["metadata"].get("deletionTimestamp"):
                 self.judge(pod)
         for node in range(len(self.plugins)):
-            if self.made < self.count and sum(each == node for each, _ in self.alive.values()) < LANES:
+            if self.more() and sum(each == node for each, _ in self.alive.values()) < LANES:
                 self.make_pod(node)
+
+    def more(self):
+        """Whether pods are wanted still: so many, and until each fault has struck."""
+        return self.made < self.count or len(self.struck) < len(self.faults)
 
     def run(self):
         """Problems, as texts."""
         fault = time.monotonic() + self.every
-        while (self.made < self.count or self.alive) and len(self.problems) < 5:
+        while (self.more() or self.alive) and len(self.problems) < 5:
             self.turn()
-            if time.monotonic() > fault and self.made < self.count:
+            if time.monotonic() > fault and self.more():
                 self.strike(self.random.choice(self.plugins))
                 fault = time.monotonic() + self.random.uniform(0.5, 1.5) * self.every
             time.sleep(0.1)
@@ -209,7 +219,7 @@ class Storm:
         """What is still there of claims that have all ended."""
         found = []
         for plugin in self.plugins:
-            for folder in (plugin.state / NIC, "/run/drarun/orders", "/var/run/cdi"):
+            for folder in (plugin.state / NIC, ORDERS, "/var/run/cdi"):
                 found += [f"{plugin.node.name}: {folder}/{name}" for name in plugin.node.ok(["ls", folder]).split()]
             there = json.loads(plugin.node.ok(["ip", "-j", "addr"]))
             found += [f"{plugin.node.name}: {each['ifname']} {address['local']}" for each in there
@@ -226,4 +236,4 @@ class Storm:
         self.tally["damaged checkpoints seen"] = log.count("undone by its orders") + log.count("written anew")
         return "; ".join(f"{count} {what}" for what, count in sorted(self.tally.items())) + (
             f"; from a pod's creation to its end: median {took[len(took) // 2]:.1f} s, p90 "
-            f"{took[len(took) * 9 // 10]:.1f} s, longest {took[-1]:.1f} s" if took else "")
+            f"{took[len(took) * 9 // 10]:.1f} s, longest {took[-1]:.1f} s" if took else "") + "".join(f"\n{each}" for each in self.failed)
