@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/prepare/nvidia_cdi.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/file.h"
+#include "lib/doc/doc.h"
+#include "lib/topo/root.h"
+
+#define FILES_MAX 4096u
+#define SPEC_MAX ((size_t)4 << 20)
+#define CAPS "/dev/nvidia-caps/"
+
+static const char *const folders[] = {"/etc/cdi", "/run/cdi", "/var/run/cdi"};
+
+/* "/dev/nvidia3": of one GPU, unlike nvidiactl */
+static bool is_gpu_node(const char *path)
+{
+    static const char start[] = "/dev/nvidia";
+    return strncmp(path, start, sizeof start - 1) == 0 &&
+           isdigit((unsigned char)path[sizeof start - 1]);
+}
+
+static bool is_cap_of(const struct node_device *device, const char *path)
+{
+    for (size_t i = 0; i < device->chardev_count; i++)
+        if (strcmp(device->chardevs[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+bool nvidia_cdi_gives(const json_t *entry, const struct node_device *device)
+{
+    const json_t *edits = json_object_get(entry, "containerEdits"), *node;
+    char own[64];
+    size_t i, gpus = 0, caps = 0;
+    snprintf(own, sizeof own, "/dev/nvidia%d", device->gpu.minor);
+    json_array_foreach (json_object_get(edits, "deviceNodes"), i, node) {
+        const char *path = json_string_value(json_object_get(node, "path"));
+        if (!path)
+            continue;
+        if (is_gpu_node(path)) {
+            if (strcmp(path, own) != 0)
+                return false;
+            gpus++;
+        } else if (strncmp(path, CAPS, sizeof CAPS - 1) == 0) {
+            if (!is_cap_of(device, path))
+                return false;
+            caps++;
+        }
+    }
+    return device->gpu.minor >= 0 && gpus == 1 &&
+           caps == (device->kind == NODE_DEVICE_MIG ? 2u : 0u);
+}
+
+struct hunt {
+    const struct node_device *device;
+    char *id;
+    size_t size;
+    bool found, by_uuid, wrong;
+    struct buf *why;
+};
+
+static void look_at(struct hunt *h, const char *file, const json_t *entry)
+{
+    const char *name = json_string_value(json_object_get(entry, "name"));
+    if (!name)
+        return;
+    bool by_uuid = h->device->gpu.uuid[0] && strcmp(name, h->device->gpu.uuid) == 0;
+    if (nvidia_cdi_gives(entry, h->device)) {
+        bool other = !by_uuid && h->device->gpu.uuid[0] &&
+                     (strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0);
+        if (!other && (!h->found || (by_uuid && !h->by_uuid))) {
+            snprintf(h->id, h->size, NVIDIA_CDI_KIND "=%s", name);
+            h->found = true;
+            h->by_uuid = by_uuid;
+        }
+    } else if (by_uuid) {
+        h->wrong = true;
+        buf_reset(h->why);
+        buf_printf(h->why, "%s gives %s other device nodes than /dev/nvidia%d: make it again", file,
+                   name, h->device->gpu.minor);
+    }
+}
+
+static void read_spec(struct hunt *h, const char *file, const json_t *spec)
+{
+    const char *kind = json_string_value(json_object_get(spec, "kind"));
+    const json_t *entry;
+    size_t i;
+    if (!kind || strcmp(kind, NVIDIA_CDI_KIND) != 0)
+        return;
+    if (h->why->len == 0)
+        buf_printf(h->why, "%s does not name it", file);
+    json_array_foreach (json_object_get(spec, "devices"), i, entry)
+        look_at(h, file, entry);
+}
+
+static void read_file(struct hunt *h, int folder, const char *path, const char *name)
+{
+    char file[512];
+    struct buf text = BUF_INIT;
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    if (file_read(folder, name, SPEC_MAX, &text, NULL) == 0 && text.data &&
+        doc_parse(file, text.data, text.len, DOC_FORMAT_GUESS, NULL, &doc, NULL) == 0)
+        for (size_t i = 0; i < doc_count(doc); i++)
+            read_spec(h, file, doc_root(doc, i));
+    buf_done(&text);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+    return length > wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+bool nvidia_cdi_find(int root, const struct node_device *device, char *ret_id, size_t size,
+                     struct buf *why)
+{
+    struct hunt h = {.device = device, .id = ret_id, .size = size, .why = why};
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+        CLEANUP(strlist_done) struct strlist names = STRLIST_INIT;
+        cleanup_close int folder = root_open(root, folders[f], O_RDONLY | O_DIRECTORY, NULL);
+        if (folder < 0 || root_list(root, folders[f], FILES_MAX, &names, NULL) < 0)
+            continue;
+        for (size_t i = 0; i < names.count; i++)
+            if (ends_in(names.items[i], ".json") || ends_in(names.items[i], ".yaml"))
+                read_file(&h, folder, folders[f], names.items[i]);
+    }
+    return h.found && (h.by_uuid || !h.wrong);
+}
