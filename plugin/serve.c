@@ -39,7 +39,7 @@ struct serve {
     struct kube_client *client;
     struct discover_config config;
     struct nvml *nvml;
-    int root;
+    int root, host_root;
     char repaired_dir[256];
     struct inventory_options inventory_options;
     struct inventory *inventory;
@@ -174,6 +174,15 @@ static int open_root(struct serve *s, struct drarun_error *err)
                                      s->options->root, strerror(errno));
 }
 
+static int open_host_root(struct serve *s, struct drarun_error *err)
+{
+    const char *path = s->options->host_root ? s->options->host_root : "/";
+    s->host_root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return s->host_root >= 0 ? 0
+                             : error_kind(err, DRARUN_ERR_USAGE, errno, "--host-root %s: %s", path,
+                                          strerror(errno));
+}
+
 /* A library that is asked for must be there; the usual one may be missing. */
 static int open_nvml(struct serve *s, struct drarun_error *err)
 {
@@ -270,6 +279,8 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
         .state_dir = o->state_dir,
         .orders_dir = o->orders_dir,
         .cdi_dir = o->cdi_dir,
+        .host_root = s->host_root,
+        .driver_root = o->driver_root,
         .agent_dir = o->agent_dir,
         .hook = o->hook,
         .devices = devices_now,
@@ -300,6 +311,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
         rc = check_takeover(s, err);
     if (rc == 0)
         rc = install_programs(s, err);
+    if (rc == 0)
+        rc = open_host_root(s, err);
     bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
     if (rc == 0 && served && s->options->gpus)
         rc = open_preparer(s, NODE_DRIVER_GPU, NODE_DRIVER_GPU, err);
@@ -326,6 +339,7 @@ static void close_all(struct serve *s)
     inventory_free(s->inventory);
     nvml_close(s->nvml);
     close_fd(&s->root);
+    close_fd(&s->host_root);
     discover_config_done(&s->config);
     kube_client_free(s->client);
     kube_config_free(s->kube_config);
@@ -338,7 +352,7 @@ static void close_all(struct serve *s)
 
 int serve_run(const struct serve_options *options, struct drarun_error *err)
 {
-    struct serve s = {.options = options, .root = -1};
+    struct serve s = {.options = options, .root = -1, .host_root = -1};
     int rc = open_all(&s, err);
     if (rc == 0) {
         log_note("node %s: %zu devices", options->node, inventory_devices(s.inventory)->count);

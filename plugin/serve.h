@@ -19,6 +19,8 @@ struct serve_options { /* borrowed */
     const char *state_dir, *orders_dir, *cdi_dir;
     const char *hook;
     const char *hook_from; /* copied to hook at the start; NULL: it is there */
+    const char *host_root;   /* the host's "/" as this process sees it; NULL: "/" */
+    const char *driver_root; /* of NVIDIA's driver, on the host; NULL: looked for */
     const char *agent_dir;  /* on the host: OFFER/drarun-worker */
     const char *agent_from; /* copied there at the start, and offered to jobs; NULL: it is not */
     bool gpus, nics; /* which drivers are served */

@@ -33,6 +33,10 @@ static const char help_text[] =
     "  --kubeconfig FILE     the API server (default: the pod's service account)\n"
     "  --nvml FILE           NVIDIA's library (default: libnvidia-ml.so.1, where it is)\n"
     "  --instance UID        the plugin pod's, so that an update leaves no gap ($POD_UID)\n"
+    "  --host-root DIR       the host's / as this program sees it: where NVIDIA's CDI specifications,\n"
+    "                        driver and device nodes are looked for (default: /)\n"
+    "  --driver-root DIR     of NVIDIA's driver, on the host (default: /, /run/nvidia/driver or\n"
+    "                        /home/kubernetes/bin/nvidia)\n"
     "  --hook FILE           drarun-attach, by its path on the host\n"
     "                        (default: " PREPARE_HOOK ")\n"
     "  --hook-from FILE      copied there at the start (default: it is there)\n"
@@ -59,6 +63,8 @@ enum {
     OPT_INSTANCE,
     OPT_HOOK,
     OPT_HOOK_FROM,
+    OPT_HOST_ROOT,
+    OPT_DRIVER_ROOT,
     OPT_AGENT_FROM,
     OPT_AGENT_DIR,
     OPT_STATE,
@@ -81,6 +87,8 @@ static const struct option option_table[] = {
     {"instance", required_argument, NULL, OPT_INSTANCE},
     {"hook", required_argument, NULL, OPT_HOOK},
     {"hook-from", required_argument, NULL, OPT_HOOK_FROM},
+    {"host-root", required_argument, NULL, OPT_HOST_ROOT},
+    {"driver-root", required_argument, NULL, OPT_DRIVER_ROOT},
     {"agent-from", required_argument, NULL, OPT_AGENT_FROM},
     {"agent-dir", required_argument, NULL, OPT_AGENT_DIR},
     {"state-dir", required_argument, NULL, OPT_STATE},
@@ -125,6 +133,7 @@ static int apply(int option, const char *value, struct request *r, struct drarun
         [OPT_CONFIG] = &o->config, [OPT_ROOT] = &o->root,       [OPT_KUBECONFIG] = &o->kubeconfig,
         [OPT_NVML] = &o->nvml,           [OPT_INSTANCE] = &o->instance,
         [OPT_HOOK] = &o->hook, [OPT_HOOK_FROM] = &o->hook_from,           [OPT_STATE] = &o->state_dir,
+        [OPT_HOST_ROOT] = &o->host_root, [OPT_DRIVER_ROOT] = &o->driver_root,
         [OPT_AGENT_FROM] = &o->agent_from, [OPT_AGENT_DIR] = &o->agent_dir,
         [OPT_ORDERS] = &o->orders_dir,   [OPT_CDI] = &o->cdi_dir,
         [OPT_PLUGINS] = &o->plugins_dir, [OPT_REGISTRY] = &o->registry_dir,

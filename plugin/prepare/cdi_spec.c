@@ -46,11 +46,24 @@ static bool add_nodes(json_t *edits, const struct node_chardev *nodes, size_t co
     return true;
 }
 
+bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t *edits)
+{
+    char name[CDI_ID_MAX];
+    snprintf(name, sizeof name, "%s-%s", uid, device);
+    bool ok = edits;
+    if (ok && json_array_size(json_object_get(edits, "deviceNodes")) == 0)
+        json_object_del(edits, "deviceNodes"); /* an empty list is no valid one */
+    if (ok && json_object_size(edits) == 0)    /* nor are empty edits */
+        ok = json_object_set_new(edits, "env", json_pack("[s]", "DRARUN_DEVICE=1")) == 0;
+    return json_array_append_new(json_object_get(spec, "devices"),
+                                 json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) ==
+               0 &&
+           ok;
+}
+
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
                   const char *order)
 {
-    char name[CDI_ID_MAX];
-    snprintf(name, sizeof name, "%s-%s", uid, device->name);
     json_t *edits = json_pack("{s:[]}", "deviceNodes");
     bool ok = edits && add_nodes(edits, device->chardevs, device->chardev_count) &&
               add_nodes(edits, device->rdma.chardevs, device->rdma.chardev_count);
@@ -59,16 +72,7 @@ bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *devic
                                  json_pack("[{s:s, s:s, s:[s, s, s], s:i}]", "hookName",
                                            "createRuntime", "path", hook, "args", "drarun-attach",
                                            "attach", order, "timeout", HOOK_TIMEOUT_S)) == 0;
-    if (ok && json_array_size(json_object_get(edits, "deviceNodes")) == 0)
-        json_object_del(edits, "deviceNodes"); /* an empty list is no valid one */
-    if (ok && json_object_size(edits) == 0)    /* nor are empty edits */
-        json_object_set_new(edits, "env", json_pack("[s]", "DRARUN_DEVICE=1"));
-    if (!ok) {
-        json_decref(edits);
-        return false;
-    }
-    return json_array_append_new(json_object_get(spec, "devices"),
-                                 json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) == 0;
+    return cdi_spec_add_take(spec, uid, device->name, edits) && ok;
 }
 
 void cdi_metadata_id(const char *driver, const char *uid, const char *request, char *ret_id,

@@ -27,6 +27,10 @@ json_t *cdi_spec_new(const char *driver);
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
                   const char *order);
 
+/* Adds a device with these edits, which are taken; without any it gets some that mean nothing, since
+ * empty ones are not valid. */
+bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t *edits);
+
 /* Adds the device that brings a request's metadata file, at a path of the host, into a container. */
 bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, const char *file,
                            const char *container);

@@ -58,6 +58,13 @@ bool checkpoint_add_take(json_t *document, const char *request, const char *pool
     return json_array_append_new(json_object_get(document, "devices"), entry) == 0;
 }
 
+bool checkpoint_set_device_cdi(json_t *document, const char *id)
+{
+    json_t *list = json_object_get(document, "devices");
+    json_t *last = json_array_get(list, json_array_size(list) - 1);
+    return json_object_set_new(last, "cdi", json_string(id)) == 0;
+}
+
 bool checkpoint_set_cdi(json_t *document, json_t *spec)
 {
     return json_object_set(document, "cdi", spec) == 0;
@@ -97,6 +104,8 @@ static void read_device(const struct reader_node *node, struct checkpoint_device
     }
     if (reader_get(node, "admin", &member))
         reader_bool(&member, &device->admin);
+    if (reader_get(node, "cdi", &member))
+        reader_text(&member, &device->cdi);
     if (reader_get(node, "order", &member) && reader_object(&member) == 0)
         device->order = member.value;
     if (reader_get(node, "record", &member) && reader_object(&member) == 0)

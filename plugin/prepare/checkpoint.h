@@ -21,6 +21,7 @@ struct checkpoint_device {
     const char *request, *pool, *device; /* borrowed from the document */
     json_t *order;                       /* to attach it, borrowed; NULL: nothing is attached */
     json_t *record;                      /* device_record, borrowed; NULL: none */
+    const char *cdi; /* another's CDI id that gives it, borrowed; NULL: our specification does */
     bool admin;
 };
 
@@ -39,6 +40,8 @@ json_t *checkpoint_document(const char *driver, const char *namespace_, const ch
 /* order and record may be NULL, else are taken, on failure too. False: out of memory. */
 bool checkpoint_add_take(json_t *document, const char *request, const char *pool,
                          const char *device, bool admin, json_t *order, json_t *record);
+/* The id that gives the device which was added last. False: out of memory. */
+bool checkpoint_set_device_cdi(json_t *document, const char *id);
 /* spec is borrowed. False: out of memory. */
 bool checkpoint_set_cdi(json_t *document, json_t *spec);
 

@@ -12,7 +12,6 @@
 #include "lib/base/error.h"
 #include "lib/topo/root.h"
 
-#define FOLDER_FILES_MAX 20000u
 #define PATH_SIZE 512
 
 /* The driver in the host itself, NVIDIA's operator's, GKE's. */
@@ -68,9 +67,7 @@ struct search {
 /* The file's path on the host, without links; false: it is not there. */
 static bool find(const struct search *s, const char *path, char *ret_path, size_t size)
 {
-    char below[PATH_SIZE];
     struct buf found = BUF_INIT;
-    snprintf(below, sizeof below, "%s%s", s->driver, path);
     cleanup_close int driver = root_open(s->host->root, *s->driver ? s->driver : "/",
                                          O_PATH | O_DIRECTORY, NULL);
     /* links of the driver's root begin there again */
@@ -100,17 +97,17 @@ static void add_library(struct search *s, const char *folder, const char *name)
     }
 }
 
-/* The one that begins so, "libnvidia-gpucomp.so.570.133.20". */
+/* "libnvidia-gpucomp.so.570.133.20": the driver's version is that of the file libcuda.so.1. */
 static void add_versioned(struct search *s, const char *folder, const char *start)
 {
-    CLEANUP(strlist_done) struct strlist names = STRLIST_INIT;
-    char below[PATH_SIZE];
-    snprintf(below, sizeof below, "%s%s", s->driver, folder);
-    if (root_list(s->host->root, below, FOLDER_FILES_MAX, &names, NULL) < 0)
+    char path[PATH_SIZE], cuda[PATH_SIZE], name[128];
+    snprintf(path, sizeof path, "%s/%s", folder, libraries[0].name);
+    const char *version = find(s, path, cuda, sizeof cuda) ? strrchr(cuda, '/') : NULL;
+    version = version ? strstr(version, ".so.") : NULL;
+    if (!version)
         return;
-    for (size_t i = 0; i < names.count; i++)
-        if (strncmp(names.items[i], start, strlen(start)) == 0)
-            add_library(s, folder, names.items[i]);
+    snprintf(name, sizeof name, "%s%s", start, version + strlen(".so."));
+    add_library(s, folder, name);
 }
 
 static bool has_library(const struct search *s, const char *folder, const char *name)

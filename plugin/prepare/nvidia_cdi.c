@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/file.h"
@@ -86,29 +87,35 @@ static void look_at(struct hunt *h, const char *file, const json_t *entry)
     }
 }
 
-static void read_spec(struct hunt *h, const char *file, const json_t *spec)
+struct nvidia_cdi {
+    struct nvidia_cdi *next;
+    struct doc *doc; /* NULL: the head of the list, which is no file */
+};
+
+static bool is_nvidias(const struct doc *doc)
 {
-    const char *kind = json_string_value(json_object_get(spec, "kind"));
-    const json_t *entry;
-    size_t i;
-    if (!kind || strcmp(kind, NVIDIA_CDI_KIND) != 0)
-        return;
-    if (h->why->len == 0)
-        buf_printf(h->why, "%s does not name it", file);
-    json_array_foreach (json_object_get(spec, "devices"), i, entry)
-        look_at(h, file, entry);
+    const char *kind = doc_count(doc) > 0
+                           ? json_string_value(json_object_get(doc_root(doc, 0), "kind"))
+                           : NULL;
+    return kind && strcmp(kind, NVIDIA_CDI_KIND) == 0;
 }
 
-static void read_file(struct hunt *h, int folder, const char *path, const char *name)
+static void read_file(struct nvidia_cdi *cdi, int folder, const char *path, const char *name)
 {
     char file[512];
     struct buf text = BUF_INIT;
     CLEANUP(doc_freep) struct doc *doc = NULL;
     snprintf(file, sizeof file, "%s/%s", path, name);
     if (file_read(folder, name, SPEC_MAX, &text, NULL) == 0 && text.data &&
-        doc_parse(file, text.data, text.len, DOC_FORMAT_GUESS, NULL, &doc, NULL) == 0)
-        for (size_t i = 0; i < doc_count(doc); i++)
-            read_spec(h, file, doc_root(doc, i));
+        strstr(text.data, NVIDIA_CDI_KIND) &&
+        doc_parse(file, text.data, text.len, DOC_FORMAT_GUESS, NULL, &doc, NULL) == 0 &&
+        is_nvidias(doc)) {
+        struct nvidia_cdi *entry = calloc(1, sizeof *entry);
+        if (entry) {
+            *entry = (struct nvidia_cdi){cdi->next, TAKE_PTR(doc)};
+            cdi->next = entry;
+        }
+    }
     buf_done(&text);
 }
 
@@ -118,18 +125,42 @@ static bool ends_in(const char *text, const char *end)
     return length > wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-bool nvidia_cdi_find(int root, const struct node_device *device, char *ret_id, size_t size,
-                     struct buf *why)
+struct nvidia_cdi *nvidia_cdi_read(int root)
 {
-    struct hunt h = {.device = device, .id = ret_id, .size = size, .why = why};
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+    struct nvidia_cdi *cdi = calloc(1, sizeof *cdi);
+    for (size_t f = 0; cdi && f < ARRAY_LEN(folders); f++) {
         CLEANUP(strlist_done) struct strlist names = STRLIST_INIT;
         cleanup_close int folder = root_open(root, folders[f], O_RDONLY | O_DIRECTORY, NULL);
         if (folder < 0 || root_list(root, folders[f], FILES_MAX, &names, NULL) < 0)
             continue;
         for (size_t i = 0; i < names.count; i++)
             if (ends_in(names.items[i], ".json") || ends_in(names.items[i], ".yaml"))
-                read_file(&h, folder, folders[f], names.items[i]);
+                read_file(cdi, folder, folders[f], names.items[i]);
+    }
+    return cdi;
+}
+
+void nvidia_cdi_free(struct nvidia_cdi *cdi)
+{
+    while (cdi) {
+        struct nvidia_cdi *next = cdi->next;
+        doc_free(cdi->doc);
+        free(cdi);
+        cdi = next;
+    }
+}
+
+bool nvidia_cdi_find(const struct nvidia_cdi *cdi, const struct node_device *device, char *ret_id,
+                     size_t size, struct buf *why)
+{
+    struct hunt h = {.device = device, .id = ret_id, .size = size, .why = why};
+    for (cdi = cdi->next; cdi; cdi = cdi->next) {
+        const json_t *list = json_object_get(doc_root(cdi->doc, 0), "devices"), *entry;
+        size_t i;
+        if (why->len == 0)
+            buf_printf(why, "%s does not name it", doc_name(cdi->doc));
+        json_array_foreach (list, i, entry)
+            look_at(&h, doc_name(cdi->doc), entry);
     }
     return h.found && (h.by_uuid || !h.wrong);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
 #include "plugin/discover/node_device.h"
 
 #define NVIDIA_CDI_KIND "nvidia.com/gpu"
@@ -17,10 +18,17 @@
 /* Whether a device of a specification gives this GPU and nothing of another. Pure. */
 bool nvidia_cdi_gives(const json_t *entry, const struct node_device *device);
 
-/* The id of the GPU, "nvidia.com/gpu=GPU-...", by UUID where there is one, in /etc/cdi, /run/cdi or
- * /var/run/cdi below the host's root. False: no specification gives it, and *why, which is set where
- * there are specifications of that kind, says what is wrong with them in a clause. */
-bool nvidia_cdi_find(int root, const struct node_device *device, char *ret_id, size_t size,
-                     struct buf *why);
+struct nvidia_cdi;
+
+/* Reads those in /etc/cdi, /run/cdi and /var/run/cdi below the host's root; what is none, or cannot
+ * be read, is passed over, as runtimes do. NULL: out of memory. */
+struct nvidia_cdi *nvidia_cdi_read(int root);
+void nvidia_cdi_free(struct nvidia_cdi *cdi);
+DEFINE_CLEANUP(struct nvidia_cdi, nvidia_cdi_free)
+
+/* The id of the GPU, "nvidia.com/gpu=GPU-...", by UUID where there is one. False: none gives it, and
+ * why, "" where there are no specifications of that kind, says in a clause what is wrong with them. */
+bool nvidia_cdi_find(const struct nvidia_cdi *cdi, const struct node_device *device, char *ret_id,
+                     size_t size, struct buf *why);
 
 #endif

@@ -19,6 +19,8 @@
 #include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/claim_status.h"
 #include "plugin/prepare/device_record.h"
+#include "plugin/prepare/gpu_files.h"
+#include "plugin/prepare/nvidia_cdi.h"
 #include "plugin/prepare/preparer_private.h"
 
 #define FILE_SIZE_MAX ((size_t)1 << 20)
@@ -216,6 +218,7 @@ static int find_device(const struct task *task, const struct claimed_device *wan
 /* The documents that a Prepare fills. */
 struct drafts {
     json_t *document, *cdi, *metadata;
+    struct nvidia_cdi *nvidia; /* read for the first GPU */
 };
 
 static void drafts_drop(struct drafts *d)
@@ -223,6 +226,33 @@ static void drafts_drop(struct drafts *d)
     json_decref(d->document);
     json_decref(d->cdi);
     json_decref(d->metadata);
+    nvidia_cdi_free(d->nvidia);
+}
+
+/* NVIDIA's own specification where there is one that gives it; else files and nodes as the host has
+ * them. The device's own id has edits in either case: it is what says later that it was given. */
+static int add_gpu(const struct task *task, const struct node_device *device, struct drafts *d,
+                   char *ret_id, size_t size, struct drarun_error *err)
+{
+    const struct gpu_host host = {task->preparer->config->host_root,
+                                  task->preparer->config->driver_root};
+    struct buf why = BUF_INIT;
+    json_t *edits = NULL;
+    int rc = 0;
+    if (!d->nvidia && !(d->nvidia = nvidia_cdi_read(host.root)))
+        return error_set(err, ENOMEM, "out of memory");
+    if (nvidia_cdi_find(d->nvidia, device, ret_id, size, &why)) {
+        edits = json_object();
+    } else {
+        *ret_id = '\0';
+        rc = gpu_files_edits(&host, device, &edits, err);
+        if (rc < 0 && why.len > 0)
+            error_prefix(err, "NVIDIA's CDI specification %s, and without it", why.data);
+    }
+    buf_done(&why);
+    if (rc == 0 && !cdi_spec_add_take(d->cdi, task->uid, device->name, edits))
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
 }
 
 static int add_device(const struct task *task, const struct claimed_device *wanted,
@@ -230,20 +260,25 @@ static int add_device(const struct task *task, const struct claimed_device *want
 {
     const char *driver = task->preparer->config->driver;
     const struct node_device *device = NULL;
-    char path[512];
+    char path[512], id[CDI_ID_MAX] = "";
     json_t *order = NULL;
     int rc = find_device(task, wanted, &device, err);
     if (rc == 0)
         rc = order_of(task, wanted, device, &order, err);
+    bool gpu = rc == 0 && device->kind != NODE_DEVICE_NIC;
+    if (gpu)
+        rc = add_gpu(task, device, d, id, sizeof id, err);
     if (rc < 0)
         return error_prefix(err, "device %s", wanted->device);
     preparer_order_path(task->preparer, task->uid, wanted->device, path, sizeof path);
-    bool ok = cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
+    bool ok = gpu || cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
                            order ? path : NULL);
     ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
     ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device, wanted->admin,
                              order, order ? device_record(device) : NULL) &&
          ok;
+    if (id[0])
+        ok = checkpoint_set_device_cdi(d->document, id) && ok;
     return ok ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
@@ -340,7 +375,7 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
     CLEANUP(drafts_drop)
     struct drafts d = {checkpoint_document(driver, task->namespace_, task->name, task->uid,
                                            task->claimed.pod_uid),
-                       cdi_spec_new(driver), json_array()};
+                       cdi_spec_new(driver), json_array(), NULL};
     int rc = d.cdi && d.document && d.metadata ? 0 : error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
         rc = add_device(task, &task->claimed.devices[i], &d, err);

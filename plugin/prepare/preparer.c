@@ -139,7 +139,7 @@ void task_failed(struct task *task, const struct drarun_error *err)
     task_end(task);
 }
 
-#define IDS_MAX 3 /* of a device: its own, its request's metadata, the agent */
+#define IDS_MAX 4 /* of a device: its own, NVIDIA's, its request's metadata, the agent */
 
 /* The CDI ids of a device, which the kubelet hands to the container; how many. */
 static size_t ids_of(const struct checkpoint *c, const struct checkpoint_device *device,
@@ -147,6 +147,8 @@ static size_t ids_of(const struct checkpoint *c, const struct checkpoint_device 
 {
     size_t count = 0;
     cdi_id(c->driver, c->uid, device->device, ids[count++], sizeof *ids);
+    if (device->cdi)
+        snprintf(ids[count++], sizeof *ids, "%s", device->cdi);
     if (claim_metadata_find(c->metadata, device->request))
         cdi_metadata_id(c->driver, c->uid, device->request, ids[count++], sizeof *ids);
     /* of each device, since a container may list one request of several */

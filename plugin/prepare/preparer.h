@@ -24,6 +24,8 @@ struct preparer_config { /* borrowed for the preparer's life */
     const char *devices_of; /* node_device_driver of what it serves; NULL: driver */
     const char *node; /* its name, and its pool's */
     const char *state_dir, *orders_dir, *cdi_dir;
+    int host_root;             /* the host's "/": where GPUs' files are looked for */
+    const char *driver_root;   /* of NVIDIA's driver below it; NULL: looked for */
     const char *agent_dir; /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
     /* the node's devices now; borrowed until the loop's next turn */
