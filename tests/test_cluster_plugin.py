@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import stat
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from support.cluster import seeds
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
 from support.cluster.storm import Storm
 from support.cluster_jobs import Running
+from support.sysfs_tree import make_tree
 
 COUNT = 4
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
@@ -682,3 +684,108 @@ def test_rolling_update(cluster, plugins):
               and each["reason"] == "FailedPrepareDynamicResources"]
     # a veth that died with the pod before is made again by the test, in the meantime
     assert all("is not on this node" in message for message in failed), failed
+
+
+# ---- GPUs ----
+
+GPU_DRIVER, GPU_COUNT, DRIVER_VERSION = "gpu.drarun.dev", 8, "570.133.20"
+# a captured machine is the host's, as far as that plugin sees
+AS_HOST = ["unshare", "-m", "sh", "-c",
+           'mount --rbind "$0/sys" /sys && mount --bind "$0/proc/driver" /proc/driver && exec "$@"']
+
+
+@pytest.fixture(scope="module")
+def gpus(cluster, plugins):
+    """The folder that is the driver's root of a machine with 8 GPUs, whose nodes are clones of /dev/null."""
+    node = cluster.node(0)
+    root = make_tree(json.loads((SOURCE / "tests/data/fixtures/a4-highgpu-8g.json").read_text()), node.folder / "gpus")
+    for name in [f"nvidia{k}" for k in range(GPU_COUNT)] + ["nvidiactl", "nvidia-uvm"]:
+        (root / "dev" / name).unlink(missing_ok=True)
+        os.mknod(root / "dev" / name, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    libraries = root / "usr/lib64"
+    libraries.mkdir(parents=True)
+    for name in ("libcuda", "libnvidia-ml"):
+        (libraries / f"{name}.so.{DRIVER_VERSION}").write_text(f"{name} of the host\n")
+        (libraries / f"{name}.so.1").symlink_to(f"{name}.so.{DRIVER_VERSION}")
+    smi = root / "usr/bin/nvidia-smi"
+    smi.parent.mkdir(parents=True)
+    smi.write_text("#!/bin/sh\necho smi of the host\n")
+    smi.chmod(0o755)
+    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", GPU_DRIVER):
+        cluster.api.make(device_class(GPU_DRIVER, GPU_DRIVER))
+    plugin = Plugin(node, "--drivers", "gpu", "--driver-root", root, name="drarun-gpus", driver=GPU_DRIVER,
+                    under=[*AS_HOST, root])
+    plugin.start().wait(GPU_COUNT)
+    yield root
+    cluster.wait(plugin.log, lambda: not plugin.checkpoints(), 60)
+    plugin.stop()
+
+
+@pytest.fixture
+def with_gpus(cluster, gpus):
+    """with_gpus(name, script, count): a pod with so many GPUs."""
+    made = []
+
+    def make(name, script, count):
+        cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {
+            "name": name, "namespace": "default"}, "spec": {"devices": {"requests": [
+                {"name": "gpu", "exactly": {"deviceClassName": GPU_DRIVER, "count": count}}]}}})
+        made.append(name)
+        return claiming(cluster, name, f"{{ {script}; }}; echo end; sleep 600", "n0").make()
+    yield make
+    for name in made:
+        cluster.api.delete("v1", "Pod", name, "default")
+        cluster.wait(f"pod {name} does not end", lambda: not cluster.api.get("v1", "Pod", name, "default"), 60)
+        cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", name, "default")
+
+
+def lines_of(pod):
+    """What its script has said, while the pod has its claim."""
+    pod.wait_phase("Running")
+    return pod.node.cluster.wait(pod.describe, lambda: "end\n" in pod.log() and pod.log(), 20).splitlines()[:-1]
+
+
+def given_gpus(cluster, name):
+    """Numbers of the GPUs that the claim got."""
+    found = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", name, "default")
+    names = {each["device"] for each in found["status"]["allocation"]["devices"]["results"]}
+    slices = cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
+    return {device["attributes"]["drarun.dev/minor"]["int"] for each in slices if each["spec"]["driver"] == GPU_DRIVER
+            for device in each["spec"]["devices"] if device["name"] in names}
+
+
+def test_gpus_with_the_drivers_files(cluster, gpus, with_gpus):
+    """Without NVIDIA's CDI specifications: their nodes and no others, libraries where loaders look, programs."""
+    pod = with_gpus("gpus", "ls -d /dev/nvidia*; cat /usr/lib64/libcuda.so.1 /usr/lib/*-linux-gnu/libnvidia-ml.so.1; "
+                    "nvidia-smi; echo > /dev/nvidiactl; env | grep NVIDIA", 2)
+    lines = lines_of(pod)
+    nodes = {f"/dev/nvidia{k}" for k in given_gpus(cluster, "gpus")}
+    assert len(nodes) == 2 and {line for line in lines if line.startswith("/dev")} == nodes | {
+        "/dev/nvidiactl", "/dev/nvidia-uvm"}, lines
+    assert lines[-4:] == ["libcuda of the host", "libnvidia-ml of the host", "smi of the host", "NVIDIA_VISIBLE_DEVICES=void"]
+
+
+def test_gpus_of_nvidias_specification(cluster, gpus, with_gpus):
+    """Where it names the GPU and gives its nodes, it is what the container gets."""
+    node, path = cluster.node(0), "/var/run/cdi/nvidia.yaml"
+    spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": str(k), "containerEdits": {
+        "deviceNodes": [{"path": f"/dev/nvidia{k}", "hostPath": "/dev/null"}], "env": [f"THEIRS_{k}=yes"]}}
+        for k in range(GPU_COUNT)]}
+    node.ok(["sh", "-c", f"mkdir -p /var/run/cdi; cat > {path}"], input=yaml.safe_dump(spec))
+    try:
+        lines = lines_of(with_gpus("theirs", "ls -d /dev/nvidia*; env", 1))
+        number, = given_gpus(cluster, "theirs")
+        assert f"THEIRS_{number}=yes" in lines and "NVIDIA_VISIBLE_DEVICES=void" not in lines
+        assert [line for line in lines if line.startswith("/dev/")] == [f"/dev/nvidia{number}"]
+    finally:
+        node.ok(["rm", path])
+
+
+def test_a_gpu_without_its_node(cluster, gpus, with_gpus):
+    (gpus / "dev/nvidia-uvm").rename(gpus / "dev/away")
+    try:
+        pod = with_gpus("nodeless", "true", 1)
+        cluster.wait(lambda: pod.describe(), lambda: "the host has no device node /dev/nvidia-uvm: load" in pod.describe(), 30)
+        assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+    finally:
+        (gpus / "dev/away").rename(gpus / "dev/nvidia-uvm")

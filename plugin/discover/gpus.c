@@ -66,7 +66,13 @@ static void read_mig_nodes(struct discovery *d, struct node_device *device)
     size_t count = mig_minors_parse(text, gpu->minor, gpu->mig_gi, gpu->mig_ci, minors);
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%u", minors[i]);
+        size_t before = device->chardev_count;
         chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+        if (device->chardev_count > before || before >= NODE_CHARDEVS_MAX)
+            continue;
+        struct node_chardev *node = &device->chardevs[device->chardev_count++];
+        *node = (struct node_chardev){.shared = false}; /* in a pod's own /dev it is not there */
+        snprintf(node->path, sizeof node->path, "%s", path);
     }
 }
 

@@ -51,12 +51,13 @@ class Nics:
 class Plugin:
     """drarun-plugin on a node, for the NICs whose names begin with prefix. options: further words for it. name:
     what its process is called. agent: what it brings into the pods of jobs, or None. instance: of several of one
-    driver at a time, which have names of their own."""
+    driver at a time, which have names of their own. under: words before it."""
 
     def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic", agent=BUILD / "bin" / "drarun-worker",
-                 instance=None):
+                 instance=None, under=()):
         options = (*options, "--instance", instance) if instance else options
         self.socket = f"dra-{instance}.sock" if instance else "dra.sock"
+        self.under = under
         self.node, self.name, self.options, self.driver, self.agent = node, name, options, driver, agent
         self.state = node.folder / "drarun"
         self.program = BUILD / "bin" / "drarun-plugin"
@@ -72,7 +73,7 @@ class Plugin:
     def start(self):
         cluster = self.node.cluster
         self.node.daemon(self.name, [
-            self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
+            *self.under, self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
             "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
             BUILD / "bin" / "drarun-attach", "--state-dir", self.state, "--agent-dir", self.state / "agent",
             *(["--agent-from", self.agent] if self.agent else []), *self.options])
