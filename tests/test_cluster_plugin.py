@@ -116,6 +116,7 @@ def test_manifest(cluster, plugins):
         return cluster.kubectl("logs", "-n", "drarun-system", "-l", "app.kubernetes.io/name=drarun-plugin")
     for plugin in plugins:
         plugin.stop()
+        plugin.node.ok(["mount", "--make-shared", "/"])  # as systemd has it, and mountPropagation needs it
     try:
         for each in objects:
             if each["kind"] != "DeviceClass" or each["metadata"]["name"] != "nic.drarun.dev":
