@@ -32,6 +32,9 @@ ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-cluster]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-remote]
+${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/sbin/drarun-attach]
+${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/sbin/drarun-plugin]
+${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/sbin/drarun-attach]
 ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "launcher/options.h"
+#include "lib/base/options.h"
 #include "lib/base/strlist.h"
 
 /* Which cluster, as kubectl's options of these names. NULL: not said. */

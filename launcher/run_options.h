@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_RUN_OPTIONS_H
 
 #include "drarun/error.h"
-#include "launcher/options.h"
+#include "lib/base/options.h"
 #include "launcher/request.h"
 
 extern const struct option_table run_option_table;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "launcher/options.h"
+#include "lib/base/options.h"
 
 /* --help of a verb whose options struct has a `bool help`. */
 #define VERB_HELP_OPTION(type)                                                                     \

@@ -6,18 +6,9 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "plugin/verb_discover.h"
-#include "plugin/verb_repaired.h"
-#include "plugin/verb_run.h"
+#include "plugin/verb.h"
 
-static const struct {
-    const char *name, *what;
-    int (*run)(int argc, char **argv);
-} verbs[] = {
-    {"discover", "print the devices that this node would publish", verb_discover},
-    {"repaired", "take the taints of Xids off GPUs that work again", verb_repaired},
-    {"run", "serve this node's devices to the scheduler and the kubelet", verb_run},
-};
+static const struct plugin_verb *const verbs[] = {&verb_discover, &verb_repaired, &verb_run};
 
 static void print_help(void)
 {
@@ -25,7 +16,7 @@ static void print_help(void)
          "\n"
          "The node plugin of drarun: GPUs and NICs for Kubernetes' Dynamic Resource Allocation.\n");
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-        printf("  %-10s %s\n", verbs[i].name, verbs[i].what);
+        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     puts("\n      --version  its version\n      --help     this text; of a verb after its name");
 }
 
@@ -34,8 +25,8 @@ int main(int argc, char **argv)
     log_setup("drarun-plugin", LOG_NORMAL);
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-        if (strcmp(word, verbs[i].name) == 0)
-            return verbs[i].run(argc - 1, argv + 1);
+        if (strcmp(word, verbs[i]->name) == 0)
+            return verbs[i]->run(argc - 2, argv + 2);
     if (strcmp(word, "--help") == 0) {
         print_help();
         return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/verb_discover.h"
+#include "plugin/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,103 +18,35 @@
 #include "plugin/slices/node_slices.h"
 #include "plugin/slices/table.h"
 
-enum output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_YAML };
-
 struct request {
-    const char *root, *config, *nvml, *node, *version, *addresses[2];
-    enum output output;
+    const char *root, *config, *nvml, *node, *version, *output, *addresses[2];
     bool help;
 };
 
-static const char help_text[] =
-    "Usage: drarun-plugin discover [OPTION...]\n"
-    "\n"
-    "Prints the GPUs and NICs of this node that drarun-plugin would publish.\n"
-    "\n"
-    "  --root DIR            a directory that stands for / (a captured tree)\n"
-    "  --config FILE         what is offered and under which names (a PluginConfig)\n"
-    "  --nvml FILE           NVIDIA's library (default: libnvidia-ml.so.1, with --root none)\n"
-    "  --node NAME           the node's name in the slices (default: the host's name)\n"
-    "  --node-ip ADDRESS     the node's address, whose interface is never offered\n"
-    "  --api-version VERSION the shape of the slices: v1 (default), v1beta2 or v1beta1\n"
-    "  -o, --output FORMAT   table (default), json or yaml: the ResourceSlices\n"
-    "      --help            this text\n";
-
-enum { OPT_ROOT = 1, OPT_CONFIG, OPT_NVML, OPT_NODE, OPT_NODE_IP, OPT_VERSION, OPT_HELP };
-
-static const struct option option_table[] = {
-    {"root", required_argument, NULL, OPT_ROOT},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"nvml", required_argument, NULL, OPT_NVML},
-    {"node", required_argument, NULL, OPT_NODE},
-    {"node-ip", required_argument, NULL, OPT_NODE_IP},
-    {"api-version", required_argument, NULL, OPT_VERSION},
-    {"output", required_argument, NULL, 'o'},
-    {"help", no_argument, NULL, OPT_HELP},
-    {0},
-};
-
-static int usage(struct drarun_error *err, const char *option, const char *value,
-                 const char *expected)
-{
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s %s: expected %s", option, value, expected);
-}
-
-static int read_output(const char *value, struct request *r, struct drarun_error *err)
-{
-    static const char *const words[] = {"table", "json", "yaml"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strcmp(value, words[i]) == 0) {
-            r->output = (enum output)i;
-            return 0;
-        }
-    return usage(err, "-o", value, "table, json or yaml");
-}
-
-static int apply(int option, const char *value, struct request *r, struct drarun_error *err)
-{
-    switch (option) {
-    case OPT_ROOT:
-        r->root = value;
-        return 0;
-    case OPT_CONFIG:
-        r->config = value;
-        return 0;
-    case OPT_NVML:
-        r->nvml = value;
-        return 0;
-    case OPT_NODE:
-        r->node = value;
-        return 0;
-    case OPT_NODE_IP:
-        r->addresses[0] = value;
-        return 0;
-    case OPT_VERSION:
-        r->version = value;
-        if (strcmp(value, "v1") == 0 || strcmp(value, "v1beta2") == 0 ||
-            strcmp(value, "v1beta1") == 0)
-            return 0;
-        return usage(err, "--api-version", value, "v1, v1beta2 or v1beta1");
-    case 'o':
-        return read_output(value, r, err);
-    case OPT_HELP:
-        r->help = true;
-        return 0;
-    default:
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "see drarun-plugin discover --help");
+#define TEXT(name_, value_, choices_, field, help_)                                                \
+    {                                                                                              \
+        .name = name_, .value = value_, .choices = choices_, .group = "Options",                   \
+        .kind = OPTION_TEXT, .offset = offsetof(struct request, field), .help = help_              \
     }
-}
 
-static int read_options(int argc, char **argv, struct request *r, struct drarun_error *err)
-{
-    int option, rc = 0;
-    optind = 1;
-    while (rc == 0 && (option = getopt_long(argc, argv, "+o:", option_table, NULL)) != -1)
-        rc = apply(option, optarg, r, err);
-    if (rc == 0 && optind < argc)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument %s", argv[optind]);
-    return rc;
-}
+static const struct option_spec option_list[] = {
+    TEXT("root", "DIR", "DIR", root, "a directory that stands for / (a captured tree)"),
+    TEXT("config", "FILE", "FILE", config,
+         "what is offered and under which names (a PluginConfig)"),
+    TEXT("nvml", "FILE", "FILE", nvml,
+         "NVIDIA's library (default: libnvidia-ml.so.1, with --root none)"),
+    TEXT("node", "NAME", NULL, node, "the node's name in the slices (default: the host's name)"),
+    TEXT("node-ip", "ADDRESS", NULL, addresses[0],
+         "the node's address, whose interface is never offered"),
+    TEXT("api-version", "VERSION", "v1 v1beta2 v1beta1", version,
+         "the shape of the slices (default: v1)"),
+    {"output", 'o', NULL, "FORMAT", "table json yaml", "Options",
+     "table (default), json or yaml: the ResourceSlices", OPTION_TEXT,
+     offsetof(struct request, output)},
+    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
+     offsetof(struct request, help)},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* ---- printing ---- */
 
@@ -140,12 +72,12 @@ static int write_text(const char *data, size_t len, struct drarun_error *err)
     return 0;
 }
 
-static int print_list(const json_t *list, enum output output, struct drarun_error *err)
+static int print_list(const json_t *list, const char *output, struct drarun_error *err)
 {
     struct buf text = BUF_INIT;
     cleanup_free char *json = NULL;
     int rc = 0;
-    if (output == OUTPUT_YAML) {
+    if (strcmp(output, "yaml") == 0) {
         rc = yaml_write(list, &text, err);
     } else {
         json = json_dumps(list, JSON_INDENT(2));
@@ -195,7 +127,7 @@ static int print_devices(const struct request *r, const struct discover_source *
     for (size_t i = 0; i < devices.warnings.count; i++)
         log_note("%s", devices.warnings.items[i]);
     if (rc == 0)
-        rc = r->output == OUTPUT_TABLE ? print_table(&devices, err)
+        rc = strcmp(r->output, "table") == 0 ? print_table(&devices, err)
                                        : print_slices(&devices, r, err);
     node_devices_done(&devices);
     return rc;
@@ -242,18 +174,21 @@ static int discover_once(const struct request *r, struct drarun_error *err)
     return rc;
 }
 
-int verb_discover(int argc, char **argv)
+static int run(int argc, char *const argv[])
 {
     char host[256] = "node";
     struct drarun_error err = {0};
-    struct request r = {.node = host, .version = "v1"};
+    struct request r = {.node = host, .version = "v1", .output = "table"};
+    bool done = false;
     gethostname(host, sizeof host - 1);
-    int rc = read_options(argc, argv, &r, &err);
-    if (rc == 0 && r.help)
-        return fputs(help_text, stdout) < 0;
-    if (rc == 0)
+    int rc = plugin_verb_parse(&verb_discover, argc, argv, &r, &r.help, &done, &err);
+    if (rc >= 0 && !done)
         rc = discover_once(&r, &err);
     if (rc < 0)
         log_error("discover: %s", err.text);
     return rc < 0 ? error_exit_status(err.kind) : 0;
 }
+
+const struct plugin_verb verb_discover = {
+    "discover", NULL, "Prints the GPUs and NICs of this node that drarun-plugin would publish.", NULL,
+    &options_table, run};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/verb_repaired.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,16 +15,21 @@
 #include "plugin/discover/inventory.h"
 #include "plugin/discover/xids.h"
 #include "plugin/prepare/preparer.h"
+#include "plugin/verb.h"
 
-static const char help_text[] =
-    "Usage: drarun-plugin repaired [OPTION...] ADDRESS...\n"
-    "\n"
-    "Takes the taints of Xids off the GPUs at these PCI addresses (0000:8f:00.0), after a reset or a\n"
-    "repair, from the plugin that runs on this node; it does so within 5 s. What a new Xid taints\n"
-    "afterwards stays tainted.\n"
-    "\n"
-    "  --state-dir DIR   the plugin's (default: " PREPARE_STATE_DIR ")\n"
-    "      --help        this text\n";
+struct request {
+    const char *state_dir;
+    bool help;
+};
+
+static const struct option_spec option_list[] = {
+    {"state-dir", 0, NULL, "DIR", "DIR", "Options",
+     "the plugin's (default: " PREPARE_STATE_DIR ")", OPTION_TEXT,
+     offsetof(struct request, state_dir)},
+    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
+     offsetof(struct request, help)},
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 static int leave_file(const char *dir, const char *word, struct drarun_error *err)
 {
@@ -40,32 +44,33 @@ static int leave_file(const char *dir, const char *word, struct drarun_error *er
     return fd >= 0 ? 0 : error_set(err, errno, "%s: %s", path, strerror(errno));
 }
 
-int verb_repaired(int argc, char **argv)
+static int leave_files(const char *state_dir, int count, char *const words[],
+                       struct drarun_error *err)
 {
-    static const struct option options[] = {
-        {"state-dir", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'}, {0}};
-    const char *state_dir = PREPARE_STATE_DIR;
-    struct drarun_error err = {0};
     char dir[256];
-    int option, rc = 0;
-    optind = 1;
-    while (rc == 0 && (option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-        if (option == 'h')
-            return fputs(help_text, stdout) < 0;
-        if (option == 's')
-            state_dir = optarg;
-        else
-            rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "see drarun-plugin repaired --help");
-    }
-    if (rc == 0 && optind == argc)
-        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "expected a GPU's PCI address");
-    if (rc == 0 && snprintf(dir, sizeof dir, "%s/" XIDS_REPAIRED, state_dir) >= (int)sizeof dir)
-        rc = error_kind(&err, DRARUN_ERR_USAGE, ENAMETOOLONG, "--state-dir: the path is too long");
-    if (rc == 0)
-        rc = dirs_make(dir, 0700, &err);
-    for (int i = optind; rc == 0 && i < argc; i++)
-        rc = leave_file(dir, argv[i], &err);
+    if (snprintf(dir, sizeof dir, "%s/" XIDS_REPAIRED, state_dir) >= (int)sizeof dir)
+        return error_kind(err, DRARUN_ERR_USAGE, ENAMETOOLONG, "--state-dir: the path is too long");
+    int rc = dirs_make(dir, 0700, err);
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = leave_file(dir, words[i], err);
+    return rc;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct drarun_error err = {0};
+    struct request r = {.state_dir = PREPARE_STATE_DIR};
+    bool done = false;
+    int rc = plugin_verb_parse(&verb_repaired, argc, argv, &r, &r.help, &done, &err);
+    if (rc >= 0 && !done)
+        rc = leave_files(r.state_dir, argc - rc, argv + rc, &err);
     if (rc < 0)
         log_error("repaired: %s", err.text);
     return rc < 0 ? error_exit_status(err.kind) : 0;
 }
+
+const struct plugin_verb verb_repaired = {
+    "repaired", "ADDRESS...", "Takes the taints of Xids off GPUs that work again.",
+    "After a reset or a repair, at these PCI addresses (0000:8f:00.0); the plugin that runs on this\n"
+    "node does so within 5 s. What a new Xid taints afterwards stays tainted.\n",
+    &options_table, run};

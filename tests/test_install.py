@@ -28,7 +28,11 @@ FILES = {
     "share/drarun/schema/drajob-v1alpha1.json",
     "share/drarun/schema/drajob-status-v1alpha1.json",
     "share/man/man1/drarun.1",
+    "sbin/drarun-attach",
+    "sbin/drarun-plugin",
     "share/man/man1/drarun-worker.1",
+    "share/man/man8/drarun-attach.8",
+    "share/man/man8/drarun-plugin.8",
 }
 # what makes no sense in a user's tree
 NOT = ("CMakeLists.txt", "__pycache__", ".pyc", ".a")

@@ -163,9 +163,10 @@ def test_bad_configuration(plugin, tmp_path, text, message):
 
 @pytest.mark.parametrize("args,message", [
     (["--root", "/nonexistent"], "--root /nonexistent: No such file or directory"),
-    (["-o", "xml"], "-o xml: expected table, json or yaml"),
-    (["--api-version", "v2"], "--api-version v2: expected v1, v1beta2 or v1beta1"),
+    (["-o", "xml"], '-o: expected one of "table json yaml", got "xml"'),
+    (["--api-version", "v2"], '--api-version: expected one of "v1 v1beta2 v1beta1", got "v2"'),
     (["more"], "unexpected argument more"),
+    (["--nod", "n"], "unknown option --nod; did you mean --node?"),
     (["--nvml", "/nonexistent.so", "--root", "/"], "--nvml: /nonexistent.so: cannot open shared object file"),
 ])
 def test_bad_command_line(plugin, args, message):

@@ -115,7 +115,7 @@ static void refuses_with_a_reason(void **state)
         {{"--labl", "a"}, "did you mean --label?"},
         {{"--ouptut-dir", "d", "a"}, "did you mean --output-dir?"},
         {{"-labels", "a"}, "did you mean --label?"},
-        {{"--zzzzzz", "a"}, "unknown option --zzzzzz; drarun --help"},
+        {{"--zzzzzz", "a"}, "unknown option --zzzzzz; --help"},
         {{"a", ":"}, "no program before or after"},
         {{":", "a"}, "no program"},
         {{"a", ":", "--timeout", "3", "b"}, "is for the whole job"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/options.h"
+#include "lib/base/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ static int unknown(const struct option_table *table, const char *word, size_t le
     if (near)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; did you mean %s?",
                           (int)length, word, nearest);
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "unknown option %.*s; drarun --help lists them", (int)length, word);
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; --help lists them",
+                      (int)length, word);
 }
 
 static int check_choice(const struct option_spec *spec, const char *shown, const char *value,

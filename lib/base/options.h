@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table per verb makes the parser, the help and the shell completion. Pure. */
-#ifndef DRARUN_LAUNCHER_OPTIONS_H
-#define DRARUN_LAUNCHER_OPTIONS_H
+#ifndef DRARUN_BASE_OPTIONS_H
+#define DRARUN_BASE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
