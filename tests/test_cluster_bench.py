@@ -8,6 +8,7 @@ from support.build import SOURCE
 
 sys.path[:0] = [str(SOURCE / "benchmarks" / each) for each in ("plugin", "cluster", "launch", ".")]
 
+import agent  # noqa: E402
 import counts  # noqa: E402
 import idle  # noqa: E402
 import pods  # noqa: E402
@@ -63,6 +64,7 @@ def test_pods_with_nics_and_the_kubelets_calls(cluster):
         rows = pods.measure(bed, 1)
         assert all(len(values) == 1 and values[0] > 0 for values in rows.values()), rows
         assert reuse.measure(bed, 1)[0] > 0
+        assert all(0 < start < word for start, word in (agent.start(bed, way) for way in (agent.CLAIM, agent.COPY)))
         assert idle.memory_mib(bed)[0] > 1
         try:
             times = prepare.measure(bed, 3)

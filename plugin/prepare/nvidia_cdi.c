@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/base/file.h"
-#include "lib/doc/doc.h"
 #include "lib/topo/root.h"
 
 #define FILES_MAX 4096u
@@ -68,7 +67,7 @@ struct hunt {
 static void look_at(struct hunt *h, const char *file, const json_t *entry)
 {
     const char *name = json_string_value(json_object_get(entry, "name"));
-    if (!name)
+    if (!name || strlen(NVIDIA_CDI_KIND "=") + strlen(name) >= h->size)
         return;
     bool by_uuid = h->device->gpu.uuid[0] && strcmp(name, h->device->gpu.uuid) == 0;
     if (nvidia_cdi_gives(entry, h->device)) {
@@ -89,7 +88,7 @@ static void look_at(struct hunt *h, const char *file, const json_t *entry)
 
 struct nvidia_cdi {
     struct nvidia_cdi *next;
-    struct doc *doc; /* NULL: the head of the list, which is no file */
+    struct doc *doc; /* NULL: no file, as in the head of a list */
 };
 
 static bool is_nvidias(const struct doc *doc)
@@ -100,21 +99,30 @@ static bool is_nvidias(const struct doc *doc)
     return kind && strcmp(kind, NVIDIA_CDI_KIND) == 0;
 }
 
+struct nvidia_cdi *nvidia_cdi_take(struct doc *doc)
+{
+    struct nvidia_cdi *cdi = is_nvidias(doc) ? calloc(1, sizeof *cdi) : NULL;
+    if (cdi)
+        cdi->doc = doc;
+    else
+        doc_free(doc);
+    return cdi;
+}
+
 static void read_file(struct nvidia_cdi *cdi, int folder, const char *path, const char *name)
 {
     char file[512];
     struct buf text = BUF_INIT;
-    CLEANUP(doc_freep) struct doc *doc = NULL;
+    struct nvidia_cdi *entry = NULL;
+    struct doc *doc = NULL;
     snprintf(file, sizeof file, "%s/%s", path, name);
     if (file_read(folder, name, SPEC_MAX, &text, NULL) == 0 && text.data &&
         strstr(text.data, NVIDIA_CDI_KIND) &&
-        doc_parse(file, text.data, text.len, DOC_FORMAT_GUESS, NULL, &doc, NULL) == 0 &&
-        is_nvidias(doc)) {
-        struct nvidia_cdi *entry = calloc(1, sizeof *entry);
-        if (entry) {
-            *entry = (struct nvidia_cdi){cdi->next, TAKE_PTR(doc)};
-            cdi->next = entry;
-        }
+        doc_parse(file, text.data, text.len, DOC_FORMAT_GUESS, NULL, &doc, NULL) == 0)
+        entry = nvidia_cdi_take(doc);
+    if (entry) {
+        entry->next = cdi->next;
+        cdi->next = entry;
     }
     buf_done(&text);
 }
@@ -154,7 +162,9 @@ bool nvidia_cdi_find(const struct nvidia_cdi *cdi, const struct node_device *dev
                      size_t size, struct buf *why)
 {
     struct hunt h = {.device = device, .id = ret_id, .size = size, .why = why};
-    for (cdi = cdi->next; cdi; cdi = cdi->next) {
+    for (; cdi; cdi = cdi->next) {
+        if (!cdi->doc)
+            continue;
         const json_t *list = json_object_get(doc_root(cdi->doc, 0), "devices"), *entry;
         size_t i;
         if (why->len == 0)

@@ -11,6 +11,7 @@
 #include "drarun/error.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/doc/doc.h"
 #include "plugin/discover/node_device.h"
 
 #define NVIDIA_CDI_KIND "nvidia.com/gpu"
@@ -23,6 +24,8 @@ struct nvidia_cdi;
 /* Reads those in /etc/cdi, /run/cdi and /var/run/cdi below the host's root; what is none, or cannot
  * be read, is passed over, as runtimes do. NULL: out of memory. */
 struct nvidia_cdi *nvidia_cdi_read(int root);
+/* Of one document, taken, where it is of that kind; NULL: it is not, or out of memory. */
+struct nvidia_cdi *nvidia_cdi_take(struct doc *doc);
 void nvidia_cdi_free(struct nvidia_cdi *cdi);
 DEFINE_CLEANUP(struct nvidia_cdi, nvidia_cdi_free)
 

@@ -4,9 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/prepare/agent_config.h"
 #include "plugin/prepare/claimed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_agent(const json_t *parameters)
+{
+    struct reader reader;
+    struct agent_config config = {0};
+    reader_init(&reader, NULL, false);
+    struct reader_node node = reader_value(&reader, (json_t *)parameters, NULL);
+    agent_config_read(&node, &config);
+    if (reader_result(&reader, NULL) == 0 &&
+        (!agent_offer_valid(config.agent) || strchr(config.agent, '/') || config.shm_bytes < 0))
+        abort();
+    reader_done(&reader);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -24,6 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (!claimed.devices[i].request || !claimed.devices[i].device)
                 abort();
         claimed_check_pod(&claimed, pod, "n", NULL);
+        if (claimed.agent)
+            read_agent(claimed.agent);
+        if (agent_config_pod_memory(pod) < 0)
+            abort();
         claimed_done(&claimed);
     }
     json_decref(claim);
