@@ -7,6 +7,7 @@
 #include <string.h>
 #include <event2/event.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -20,6 +21,8 @@
 #include "plugin/takeover.h"
 
 #define DRIVERS 2u
+#define DRAIN_MS 10000 /* for calls under way when it is to end */
+#define DRAIN_LOOK_MS 20
 
 struct serve;
 
@@ -34,6 +37,8 @@ struct serve {
     const struct serve_options *options;
     struct event_base *base;
     struct event *signals[2];
+    struct event *draining; /* from the signal on */
+    int64_t end_ms;         /* when it ends, whatever is under way then */
     char agent[AGENT_OFFER_SIZE]; /* that jobs may have from here; "": none */
     struct kube_config *kube_config;
     struct kube_client *client;
@@ -48,12 +53,35 @@ struct serve {
     size_t driver_count;
 };
 
+static bool is_busy(const struct serve *s)
+{
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (preparer_is_busy(s->drivers[i].preparer))
+            return true;
+    return false;
+}
+
+static void on_draining(evutil_socket_t fd, short what, void *arg)
+{
+    const struct serve *s = arg;
+    (void)fd, (void)what;
+    if (!is_busy(s) || clock_ms() >= s->end_ms)
+        event_base_loopbreak(s->base);
+}
+
+/* What the kubelet has asked for is done first: it would ask the next instance for it much later. The
+ * second signal ends it at once. */
 static void on_signal(evutil_socket_t signo, short what, void *arg)
 {
     struct serve *s = arg;
+    const struct timeval look = timeval_from_ms(DRAIN_LOOK_MS);
     (void)what;
     log_note("ending on signal %d; devices stay with their pods", (int)signo);
-    event_base_loopbreak(s->base);
+    s->end_ms = clock_ms() + (s->draining ? 0 : DRAIN_MS);
+    if (!s->draining && is_busy(s))
+        s->draining = event_new(s->base, -1, EV_PERSIST, on_draining, s);
+    if (!s->draining || event_add(s->draining, &look) < 0 || clock_ms() >= s->end_ms)
+        event_base_loopbreak(s->base);
 }
 
 /* ---- the kubelet's calls ---- */
@@ -335,6 +363,8 @@ static void close_all(struct serve *s)
         dra_driver_free(s->drivers[i].dra);
         preparer_free(s->drivers[i].preparer);
     }
+    if (s->draining)
+        event_free(s->draining);
     publishing_free(s->publishing);
     inventory_free(s->inventory);
     nvml_close(s->nvml);

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 import time
 
 import pytest
@@ -666,6 +667,43 @@ def test_a_wish_for_an_agent_that_cannot_be_met(cluster, claimed, parameters, sa
         {"apiVersion": "drarun.dev/v1alpha1", "kind": "WorkerAgent", **parameters}])
     cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
     assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+def test_calls_under_way_are_answered_before_the_end(cluster, plugins):
+    """SIGTERM while the API server hangs below a Prepare: it is done first, then the plugin ends."""
+    first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
+    node.stop_kubelet()
+    cluster.wait("the kubelet's connection stays", lambda: not first.registered(), 10)
+    pod = claiming(cluster, "drain", "true", "n0")
+    pod.manifest["spec"]["nodeName"] = "n0"
+    made = api.make(claim("drain"))
+    holder = {"resource": "pods", "name": "drain", "uid": pod.make().get()["metadata"]["uid"]}
+    result = {"request": "nic0", "driver": NIC, "pool": "n0", "device": "nic0"}
+    api.ok("PUT", api.path(claims, "ResourceClaim", "default", "drain") + "/status", {
+        **made, "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": [holder]}})
+    cluster.apiserver.freeze()
+    try:
+        asking = subprocess.Popen([*node.under, cluster.programs / "prepare-times", "-socket",
+                                   f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "-name", "drain", "-uid",
+                                   made["metadata"]["uid"], "-rounds=1", "-checkpoint=/nonexistent"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        cluster.wait("nobody calls", first.registered, 20)
+        time.sleep(0.5)
+        node.ok(["pkill", "-TERM", "-x", first.name])
+        time.sleep(0.5)
+        assert node.run(["pgrep", "-x", first.name]).returncode == 0, first.log()
+    finally:
+        cluster.apiserver.thaw()
+    said = asking.communicate(timeout=30)[1]
+    cluster.wait("it does not end", lambda: node.run(["pgrep", "-x", first.name]).returncode, 15)
+    assert "/nonexistent" in said, said  # answered, and what the tool does then
+    assert first.checkpoints() == [made["metadata"]["uid"]]
+    first.start()
+    node.start_kubelet()
+    first.wait()
+    pod.wait_phase("Succeeded")
+    pod.delete()
+    api.delete(claims, "ResourceClaim", "drain", "default")
 
 
 def test_rolling_update(cluster, plugins):

@@ -411,6 +411,11 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     return rc;
 }
 
+bool preparer_is_busy(const struct preparer *preparer)
+{
+    return preparer->tasks;
+}
+
 void preparer_free(struct preparer *preparer)
 {
     struct drarun_error err = {0};

@@ -43,6 +43,8 @@ struct preparer;
 int preparer_new(struct event_base *base, struct kube_client *client,
                  const struct preparer_config *config, struct preparer **ret_preparer,
                  struct drarun_error *err);
+/* Whether calls are under way. */
+bool preparer_is_busy(const struct preparer *preparer);
 /* Calls under way are answered with an error. */
 void preparer_free(struct preparer *preparer);
 DEFINE_CLEANUP(struct preparer, preparer_free)
