@@ -6,6 +6,7 @@ import re
 import stat
 import subprocess
 import time
+import types
 
 import pytest
 import yaml
@@ -735,7 +736,7 @@ AS_HOST = ["unshare", "-m", "sh", "-c",
 
 @pytest.fixture(scope="module")
 def gpus(cluster, plugins):
-    """The folder that is the driver's root of a machine with 8 GPUs, whose nodes are clones of /dev/null."""
+    """root: the folder that is the driver's root of a machine with 8 GPUs, whose nodes are clones of /dev/null; plugin."""
     node = cluster.node(0)
     root = make_tree(json.loads((SOURCE / "tests/data/fixtures/a4-highgpu-8g.json").read_text()), node.folder / "gpus")
     for name in [f"nvidia{k}" for k in range(GPU_COUNT)] + ["nvidiactl", "nvidia-uvm"]:
@@ -755,7 +756,7 @@ def gpus(cluster, plugins):
     plugin = Plugin(node, "--drivers", "gpu", "--driver-root", root, name="drarun-gpus", driver=GPU_DRIVER,
                     under=[*AS_HOST, root])
     plugin.start().wait(GPU_COUNT)
-    yield root
+    yield types.SimpleNamespace(root=root, plugin=plugin)
     cluster.wait(plugin.log, lambda: not plugin.checkpoints(), 60)
     plugin.stop()
 
@@ -765,12 +766,12 @@ def with_gpus(cluster, gpus):
     """with_gpus(name, script, count): a pod with so many GPUs."""
     made = []
 
-    def make(name, script, count):
+    def make(name, script, count, make=claiming):
         cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {
             "name": name, "namespace": "default"}, "spec": {"devices": {"requests": [
                 {"name": "gpu", "exactly": {"deviceClassName": GPU_DRIVER, "count": count}}]}}})
         made.append(name)
-        return claiming(cluster, name, f"{{ {script}; }}; echo end; sleep 600", "n0").make()
+        return make(cluster, name, f"{{ {script}; }}; echo end; sleep 600", "n0").make()
     yield make
     for name in made:
         cluster.api.delete("v1", "Pod", name, "default")
@@ -821,10 +822,42 @@ def test_gpus_of_nvidias_specification(cluster, gpus, with_gpus):
 
 
 def test_a_gpu_without_its_node(cluster, gpus, with_gpus):
-    (gpus / "dev/nvidia-uvm").rename(gpus / "dev/away")
+    (gpus.root / "dev/nvidia-uvm").rename(gpus.root / "dev/away")
     try:
         pod = with_gpus("nodeless", "true", 1)
         cluster.wait(lambda: pod.describe(), lambda: "the host has no device node /dev/nvidia-uvm: load" in pod.describe(), 30)
         assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
     finally:
-        (gpus / "dev/away").rename(gpus / "dev/nvidia-uvm")
+        (gpus.root / "dev/away").rename(gpus.root / "dev/nvidia-uvm")
+
+
+def past_the_scheduler(cluster, name, script, node):
+    pod = claiming(cluster, name, script, node)
+    del pod.manifest["spec"]["nodeSelector"]
+    pod.manifest["spec"]["nodeName"] = node
+    return pod
+
+
+def test_checkpoint_of_a_gpu_damaged(cluster, gpus, with_gpus):
+    """Nothing else than the checkpoint keeps a GPU from a second claim: a node of /dev is as good for two."""
+    plugin = gpus.plugin
+    pod = with_gpus("damaged", "true", 1)
+    pod.wait_phase("Running")
+    had = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "damaged", "default")["status"]["allocation"]
+    device = had["devices"]["results"][0]["device"]
+    plugin.kill()
+    path = plugin.folder / f"{plugin.checkpoints()[0]}.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    plugin.start().wait()
+    assert f"given to no other: {device} until" in plugin.log(), plugin.log()
+    mark = cluster.audit.mark()
+    thief = with_gpus("thief", "true", 1, make=past_the_scheduler)
+    cluster.api.patch_status("resource.k8s.io/v1", "ResourceClaim", "thief", {"allocation": had, "reservedFor": [
+        {"resource": "pods", "name": "thief", "uid": thief.get()["metadata"]["uid"]}]}, "default")
+    cluster.wait(lambda: f"{thief.describe()}\n{plugin.log()}", lambda: [each for each in cluster.audit.requests(
+        since=mark, verb="get", resource="pods", agent="drarun/") if each.name == "thief"], 60)
+    time.sleep(1)  # it decides when it has the pod
+    assert "prepared for pod thief" not in plugin.log() and len(plugin.checkpoints()) == 1
+    assert not any(each.get("started") for each in thief.get()["status"].get("containerStatuses", ()))
+    pod.delete(0)  # the kubelet has the first one taken back, and the other may have it
+    thief.wait_phase("Running")
