@@ -17,6 +17,7 @@
 #include "plugin/discover/nvml.h"
 #include "plugin/discover/xids.h"
 #include "plugin/prepare/preparer.h"
+#include "plugin/plugin_metrics.h"
 #include "plugin/slices/publishing.h"
 #include "plugin/takeover.h"
 
@@ -49,6 +50,7 @@ struct serve {
     struct inventory_options inventory_options;
     struct inventory *inventory;
     struct publishing *publishing;
+    struct plugin_metrics *metrics; /* NULL: they are not served */
     struct driver drivers[DRIVERS];
     size_t driver_count;
 };
@@ -330,6 +332,35 @@ static int open_driver(struct serve *s, struct driver *driver, struct drarun_err
     return dra_driver_new(s->base, &config, &handler, driver, &driver->dra, err);
 }
 
+/* Of a captured tree, whose devices nobody prepares, the devices alone. */
+static void add_facts(const struct serve *s, const char *name, const char *devices_of,
+                      struct metrics_facts *facts)
+{
+    struct metrics_driver *driver = &facts->drivers[facts->driver_count++];
+    *driver = (struct metrics_driver){.name = name, .devices_of = devices_of};
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (strcmp(s->drivers[i].config.driver, name) == 0)
+            preparer_count(s->drivers[i].preparer, &driver->counts);
+}
+
+static void facts_now(void *arg, struct metrics_facts *ret_facts)
+{
+    const struct serve *s = arg;
+    *ret_facts = (struct metrics_facts){.node = s->options->node,
+                                        .devices = inventory_devices(s->inventory)};
+    if (s->options->gpus)
+        add_facts(s, NODE_DRIVER_GPU, NODE_DRIVER_GPU, ret_facts);
+    if (s->options->nics)
+        add_facts(s, s->options->nic_driver, NODE_DRIVER_NIC, ret_facts);
+    publishing_count(s->publishing, &ret_facts->slices);
+}
+
+static int open_metrics(struct serve *s, struct drarun_error *err)
+{
+    uint32_t port = s->options->metrics_port;
+    return port ? plugin_metrics_new(s->base, (uint16_t)port, facts_now, s, &s->metrics, err) : 0;
+}
+
 static int open_all(struct serve *s, struct drarun_error *err)
 {
     int rc = open_loop(s, err);
@@ -352,6 +383,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
         rc = open_inventory(s, err);
     if (rc == 0)
         rc = remember(s, err);
+    if (rc == 0)
+        rc = open_metrics(s, err);
     for (size_t i = 0; rc == 0 && i < s->driver_count; i++)
         rc = open_driver(s, &s->drivers[i], err);
     return rc;
@@ -359,6 +392,7 @@ static int open_all(struct serve *s, struct drarun_error *err)
 
 static void close_all(struct serve *s)
 {
+    plugin_metrics_free(s->metrics);
     for (size_t i = 0; i < s->driver_count; i++) {
         dra_driver_free(s->drivers[i].dra);
         preparer_free(s->drivers[i].preparer);

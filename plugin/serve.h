@@ -4,6 +4,7 @@
 #define DRARUN_PLUGIN_SERVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "drarun/error.h"
 
 struct serve_options { /* borrowed */
@@ -23,6 +24,7 @@ struct serve_options { /* borrowed */
     const char *driver_root; /* of NVIDIA's driver, on the host; NULL: looked for */
     const char *agent_dir;  /* on the host: OFFER/drarun-worker */
     const char *agent_from; /* copied there at the start, and offered to jobs; NULL: it is not */
+    uint32_t metrics_port; /* 0: no metrics */
     bool gpus, nics; /* which drivers are served */
 };
 

@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/log_json.h"
 #include "plugin/kubelet/dra_driver.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/preparer.h"
@@ -18,6 +19,7 @@
 
 struct request {
     struct serve_options serve;
+    const char *log;
     int verbose;
     bool help;
 };
@@ -109,6 +111,21 @@ static const struct option_spec option_list[] = {
          "the kubelet's (default: " DRA_PLUGINS_DIR ")"),
     TEXT("registry-dir", "DIR", "DIR", host, registry_dir,
          "the kubelet's (default: " DRA_REGISTRY_DIR ")"),
+    {.name = "metrics-port",
+     .value = "PORT",
+     .group = others,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct request, serve.metrics_port),
+     .min = 0,
+     .max = UINT16_MAX,
+     .help = "serve GET /metrics for Prometheus there (default: 0, nowhere)"},
+    {.name = "log",
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = others,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct request, log),
+     .help = "text (default), or json: an object a line"},
     {.name = "verbose",
      .letter = 'v',
      .group = others,
@@ -141,12 +158,20 @@ static int check(const struct request *r, struct drarun_error *err)
     return 0;
 }
 
+static void on_log(void *arg, const struct log_line *line)
+{
+    const struct log_json who = {.about = {.node = arg}};
+    log_json_write(&who, line);
+}
+
 static int serve(const struct request *r, struct drarun_error *err)
 {
     int rc = check(r, err);
     if (rc < 0)
         return rc;
     log_setup("drarun-plugin", r->verbose > 1 ? LOG_DEBUG : r->verbose ? LOG_VERBOSE : LOG_NORMAL);
+    if (r->log && strcmp(r->log, "json") == 0)
+        log_divert(on_log, (void *)r->serve.node);
     return serve_run(&r->serve, err);
 }
 

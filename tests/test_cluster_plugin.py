@@ -137,8 +137,13 @@ def test_manifest(cluster, plugins):
         assert "10.94.7.7/16" in cluster.wait(pod.describe, pod.log, 10)
         device = cluster.wait(logs, lambda: status_of(cluster, "by-manifest"), 10)[0]
         assert device["networkData"]["interfaceName"] == "net1"
+        metrics = cluster.node(0).ok(["busybox", "wget", "-qO-", "http://127.0.0.1:9469/metrics"])
+        assert f'drarun_plugin_calls_total{{driver="{NIC}",call="prepare",result="ok"}} 1\n' in metrics
+        assert f'drarun_plugin_claims{{driver="{NIC}"}} 1\n' in metrics
+        assert f'drarun_plugin_devices{{driver="{NIC}",fault="no"}} {COUNT}\n' in metrics
         made.end()
         cluster.wait(logs, lambda: "unprepared" in logs(), 30)
+        assert all(json.loads(line)["node"] in ("n0", "n1") for line in logs().splitlines())
         assert "403" not in logs(), logs()
     finally:
         for each in objects[::-1]:

@@ -213,7 +213,7 @@ def test_chart_s_values(helm, tmp_path, cluster):
     made = rendered(helm, tmp_path, image="registry.example/drarun:2", imagePullPolicy="Always", imagePullSecrets=["key"],
                     drivers=["nic"], takeover="dra.net", nodeSelector={"gpus": "yes"}, tolerations=[{"key": "a", "operator": "Exists"}],
                     priorityClassName="", updateStrategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}, resources={"limits": {"memory": "64Mi"}},
-                    config={"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, extraArgs=["--verbose"], namespace={"create": True})
+                    config={"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, extraArgs=["--verbose"], metrics={"port": 0}, log="text", namespace={"create": True})
     spec = made["DaemonSet", "drarun-plugin"]["spec"]
     pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
     assert spec["updateStrategy"] == {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}} and "priorityClassName" not in pod
@@ -221,7 +221,8 @@ def test_chart_s_values(helm, tmp_path, cluster):
         ({"gpus": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
     assert (container["image"], container["imagePullPolicy"], container["resources"]) == \
         ("registry.example/drarun:2", "Always", {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}})
-    assert container["command"][-3:] == ["--drivers=nic", "--takeover=dra.net", "--verbose"]
+    assert container["command"][-4:] == ["--log=text", "--drivers=nic", "--takeover=dra.net", "--verbose"]
+    assert ("Service", "drarun-plugin-metrics") not in made and "annotations" not in spec["template"]["metadata"]
     assert yaml.safe_load(made["ConfigMap", "drarun-plugin"]["data"]["plugin.yaml"]) == {
         "apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}
     assert "dra.net" in made["ClusterRole", "drarun-plugin"]["rules"][3]["resourceNames"]

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -279,6 +280,28 @@ def test_another_driver_s_name(plugin, cluster, tmp_path):
         assert plugin.devices(NIC) == {} and plugin.slices(TAKEN)[0]["spec"]["pool"]["name"] == plugin.name
         assert plugin.devices(TAKEN)["pci-0000-91-00-0"]["attributes"]["dra.net/ifName"] == {"string": "gpu0rdma0"}
         plugin.stop()
+
+
+def test_metrics_and_json_lines(plugin, cluster):
+    """While the port is another's it is waited for; what is told is what happens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        plugin.start("--metrics-port", port, "--log", "json").published()
+        plugin.wait("it says nothing of the port", lambda: "no metrics yet" in plugin.daemon.tail())
+
+    def metrics():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                return dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#")
+        except OSError:
+            return None
+    found = plugin.wait("no metrics", metrics)
+    assert found[f'drarun_plugin_devices{{driver="{NIC}",fault="no"}}'] == "8"
+    assert found['drarun_plugin_slice_writes_total{result="ok"}'] == "2" and found["drarun_plugin_slices_restored_total"] == "0"
+    cluster.api.delete(API, "ResourceSlice", plugin.slices(NIC)[0]["metadata"]["name"])
+    plugin.wait("no restored slice is counted", lambda: metrics()["drarun_plugin_slices_restored_total"] == "1")
+    lines = [json.loads(line) for line in plugin.daemon.tail().splitlines()]
+    assert {line["node"] for line in lines} == {plugin.name} and any(line["text"].endswith(": 16 devices") for line in lines)
 
 
 def refused(plugin, tmp_path, says):

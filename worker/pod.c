@@ -64,11 +64,7 @@ static void on_log(void *arg, const struct log_line *line)
                   .worker = pod->worker >= 0 ? (uint32_t)pod->worker : 0,
                   .node = pod->node[0] ? pod->node : NULL},
     };
-    struct buf json = BUF_INIT;
-    log_json_line(&who, line, &json);
-    bool made = json.len > 0 && !json.failed;
-    fd_write_all(STDERR_FILENO, made ? json.data : line->text, made ? json.len : line->length);
-    buf_done(&json);
+    log_json_write(&who, line);
 }
 
 void pod_log(const struct pod *pod)

@@ -15,7 +15,7 @@
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/lease.h"
-#include "launcher/cluster/metrics_server.h"
+#include "lib/metrics/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
 #include "launcher/framed.h"
 #include "launcher/job.h"

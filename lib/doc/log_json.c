@@ -4,8 +4,10 @@
 #include <jansson.h>
 #include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/file.h"
 #include "lib/base/timestamp.h"
 
 static const char *const levels[] = {"error", "note", "verbose", "debug"};
@@ -45,4 +47,13 @@ void log_json_line(const struct log_json *who, const struct log_line *line, stru
     cleanup_free char *written = object ? json_dumps(object, JSON_COMPACT) : NULL;
     if (written)
         buf_printf(out, "%s\n", written);
+}
+
+void log_json_write(const struct log_json *who, const struct log_line *line)
+{
+    struct buf json = BUF_INIT;
+    log_json_line(who, line, &json);
+    bool made = json.len > 0 && !json.failed;
+    fd_write_all(STDERR_FILENO, made ? json.data : line->text, made ? json.len : line->length);
+    buf_done(&json);
 }

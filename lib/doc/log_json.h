@@ -17,5 +17,7 @@ struct log_json {
 
 /* Appends the object and a newline; nothing without memory. */
 void log_json_line(const struct log_json *who, const struct log_line *line, struct buf *out);
+/* The same to stderr, in one write; without memory the line as it is. */
+void log_json_write(const struct log_json *who, const struct log_line *line);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -131,8 +132,30 @@ static void task_end(struct task *task)
     task_free(task);
 }
 
+/* Only calls count, not what the plugin does by itself. */
+static void count(const struct task *task, bool done)
+{
+    struct preparer_counts *counts = &task->preparer->counts;
+    bool prepare = task->run == prepare_run;
+    if (!task->reply)
+        return;
+    if (prepare)
+        *(done ? &counts->prepared : &counts->not_prepared) += 1;
+    else
+        *(done ? &counts->unprepared : &counts->not_unprepared) += 1;
+    *(prepare ? &counts->prepare_ms : &counts->unprepare_ms) += clock_ms() - task->begun_ms;
+}
+
+void preparer_count(const struct preparer *preparer, struct preparer_counts *ret_counts)
+{
+    *ret_counts = preparer->counts;
+    for (const struct holding *h = preparer->held; h; h = h->next)
+        ret_counts->claims += preparer_holding(preparer, h->uid) == h; /* its first device */
+}
+
 void task_failed(struct task *task, const struct drarun_error *err)
 {
+    count(task, false);
     log_error("%s: %s", task->preparer->config->driver, err->text);
     if (task->reply)
         dra_reply_failed_take(TAKE_PTR(task->reply), err);
@@ -175,6 +198,7 @@ void task_prepared(struct task *task)
             devices[i] = (struct dra_device){
                 &device->request, 1, device->pool, device->device, &id_of[IDS_MAX * i], count};
         }
+        count(task, true);
         dra_reply_prepared_take(TAKE_PTR(task->reply), devices, c->count);
         task_end(task);
     }
@@ -194,6 +218,7 @@ static void wake_waiting(struct preparer *preparer)
 void task_unprepared(struct task *task)
 {
     struct preparer *preparer = task->preparer;
+    count(task, true);
     if (task->reply)
         dra_reply_unprepared_take(TAKE_PTR(task->reply));
     task_end(task);
@@ -209,6 +234,7 @@ static struct task *task_new(struct preparer *preparer, const struct dra_claim *
         return NULL;
     task->preparer = preparer;
     task->run = run;
+    task->begun_ms = clock_ms();
     task->namespace_ = strdup(claim->namespace_);
     task->name = strdup(claim->name);
     task->uid = strdup(claim->uid);

@@ -56,6 +56,13 @@ bool preparer_holds(struct preparer *preparer, const char *device);
 void preparer_each(const struct preparer *preparer,
                    void (*fn)(const struct node_device *device, void *arg), void *arg);
 
+struct preparer_counts { /* of the kubelet's calls for a claim since the start */
+    uint64_t prepared, not_prepared, unprepared, not_unprepared;
+    int64_t prepare_ms, unprepare_ms; /* how long those took together */
+    size_t claims;                    /* that are prepared now */
+};
+void preparer_count(const struct preparer *preparer, struct preparer_counts *ret_counts);
+
 /* As struct dra_handler has them. */
 void preparer_prepare(struct preparer *preparer, const struct dra_claim *claim,
                       struct dra_reply *reply);

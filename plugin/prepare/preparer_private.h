@@ -21,6 +21,7 @@ struct preparer {
     struct task *tasks;     /* in order of their calls */
     struct holding *held;   /* which claim has which device, as of the last look */
     struct seen seen;       /* the checkpoints that this is from */
+    struct preparer_counts counts;
     bool ending;
 };
 
@@ -39,6 +40,7 @@ struct task {
     char *namespace_, *name, *uid;
     void (*run)(struct task *task);
     bool running;
+    int64_t begun_ms;
     struct kube_call *call; /* under way; NULL: none */
     json_t *claim;          /* the API's */
     struct claimed claimed;

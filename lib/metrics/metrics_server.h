@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /metrics for Prometheus, by libevent's evhttp in the launcher's loop. Read-only and bounded:
- * METRICS_GUESTS connections, each for at most METRICS_STAY_S, with requests of METRICS_HEAD_MAX
- * bytes without a body. Further ones wait in the kernel. Loop thread only. */
-#ifndef DRARUN_LAUNCHER_CLUSTER_METRICS_SERVER_H
-#define DRARUN_LAUNCHER_CLUSTER_METRICS_SERVER_H
+/* GET /metrics for Prometheus, by libevent's evhttp in the loop of who serves them. Read-only and
+ * bounded: METRICS_GUESTS connections, each for at most METRICS_STAY_S, with requests of
+ * METRICS_HEAD_MAX bytes without a body. Further ones wait in the kernel. Loop thread only. */
+#ifndef DRARUN_METRICS_METRICS_SERVER_H
+#define DRARUN_METRICS_METRICS_SERVER_H
 
 #include <event2/event.h>
 #include <stdint.h>

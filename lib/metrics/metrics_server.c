@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/metrics_server.h"
+#include "lib/metrics/metrics_server.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/cluster/metrics_server.h"
+#include "lib/metrics/metrics_server.h"
 #include "lib/base/clock.h"
 
 #define ASK "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
