@@ -169,6 +169,30 @@ def test_configuration_that_is_refused(cluster, admitted, path, value, says):
     assert ("spec.devices.config[1].opaque.parameters" if says[0] == "." else "") + says in answer["message"]
 
 
+AGENT = {"agent": "v1-pmix-5.0.7", "apiVersion": "drarun.dev/v1alpha1", "kind": "WorkerAgent", "sharedMemory": {"size": "8Gi"}}
+
+
+@pytest.mark.parametrize("change,says", [
+    ({}, None), ({"sharedMemory": {}}, None), ({"sharedMemory": {"size": 4096}}, None),
+    ({"agent": "../bin"}, ".agent: expected what nodes publish"),
+    ({"apiVersion": "v1"}, ".apiVersion: expected drarun.dev/v1alpha1"),
+    ({"sharedMemory": {"size": "much"}}, ".sharedMemory.size: expected a quantity of bytes"),
+    ({"sharedMemory": {"size": "0.5"}}, ".sharedMemory.size: expected a quantity of bytes"),
+    ({"sharedMemory": {"sice": "1"}}, ".sharedMemory.sice: no such key; expected one of size"),
+    ({"sharedMemory": True}, ".sharedMemory: expected an object"),
+    ({"interface": {}}, ".interface: no such key; expected one of agent, apiVersion, kind, sharedMemory"),
+])
+def test_what_asks_for_the_agent(cluster, admitted, change, says):
+    status, answer = send(cluster, claim({**AGENT, **change}))
+    assert status == (422 if says else 201), answer
+    assert not says or "spec.devices.config[1].opaque.parameters" + says in answer["message"]
+    for missing in ("agent", "apiVersion"):
+        status, answer = send(cluster, claim({key: value for key, value in AGENT.items() if key != missing}))
+        assert status == 422 and f"parameters: an agent needs {missing}" in answer["message"]
+    status, answer = send(cluster, claim(AGENT, "DeviceClass"))
+    assert status == 422 and "a class cannot ask for the agent" in answer["message"]
+
+
 def test_configuration_has_the_plugin_s_keys():
     """The policy and the plugin read one schema."""
     policy = next(each for each in manifest("admission.yaml") if each["metadata"]["name"] == "drarun-plugin-configuration")
@@ -178,7 +202,9 @@ def test_configuration_has_the_plugin_s_keys():
     there = {name: set(re.findall(r'\{"(\w+)", FIELD_', body)) for name, body in re.findall(
         r"struct field (\w+)_fields\[\] = \{(.*?)\n\};", source, re.S)}
     there["configuration"] = there.pop("config")
-    assert here == there and len(here) == 7
+    wish = (SOURCE / "plugin/prepare/agent_config.c").read_text()
+    there["sharedMemory"], there["agent"] = (set(keys.split()) for keys in re.findall(r'reader_known\(node, "([^"]+)"', wish))
+    assert here == there and len(here) == 9
 
 
 @pytest.fixture(scope="module")
