@@ -323,6 +323,8 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
 /* Last: the kubelet calls from here on. */
 static int open_driver(struct serve *s, struct driver *driver, struct drarun_error *err)
 {
+    bool gpus = strcmp(driver->config.driver, NODE_DRIVER_GPU) == 0;
+    driver->config.edits = gpus ? s->config.gpu_edits : s->config.nic_edits;
     const struct dra_driver_config config = {
         .name = driver->config.driver,
         .plugins_dir = s->options->plugins_dir,

@@ -36,7 +36,7 @@ static void attaching_done(struct attaching *a)
 
 static int find_in_pod(struct attaching *a, struct drarun_error *err)
 {
-    const struct link_wanted wanted = {a->order->pci, a->order->mac, a->wanted->hw,
+    const struct link_wanted wanted = {a->order->parent, a->order->mac, a->wanted->hw,
                                        a->wanted->name};
     return link_find(&a->pod, &wanted, &a->link, err);
 }
@@ -81,7 +81,8 @@ static int move(struct attaching *a, const struct link *link, struct drarun_erro
 static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err)
 {
     const struct attach_order *order = a->order;
-    const struct link_wanted wanted = {order->pci, order->mac, a->wanted->hw, order->host.name};
+    const struct link_wanted wanted = {order->parent, order->mac, a->wanted->hw,
+                                       order->host.name};
     char mac[HW_ADDR_TEXT];
     struct link link;
     int rc = find_in_pod(a, err);

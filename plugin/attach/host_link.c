@@ -16,6 +16,16 @@ static void host_donep(struct host_link *host)
     host_link_done(host);
 }
 
+/* On a kernel that names no PCI function as the interface's device: virtio's own bus, a kernel before
+ * 5.14. Which function it is on told sysfs when it was discovered. */
+static int find_without_function(struct netlink *n, const struct attach_order *order,
+                                 struct link *link, struct drarun_error *err)
+{
+    int rc = link_by_name(n, order->host.name, link, err);
+    bool other = rc > 0 && strchr(link->parent, ':');
+    return rc > 0 && (other || !order->mac.len || !hw_addr_equal(&link->hw, &order->mac)) ? 0 : rc;
+}
+
 int host_link_read(struct attach_order *order, struct drarun_error *err)
 {
     CLEANUP(host_donep) struct host_link host = {0};
@@ -24,6 +34,8 @@ int host_link_read(struct attach_order *order, struct drarun_error *err)
     struct link link;
     int rc = netlink_open(&n, -1, NETLINK_ROUTE, err);
     rc = rc < 0 ? rc : link_find(&n, &wanted, &link, err);
+    if (rc == 0 && order->pci[0])
+        rc = find_without_function(&n, order, &link, err);
     if (rc == 0)
         rc = error_set(err, ENODEV, "device %s is not on this host", order->device);
     rc = rc < 0 ? rc : addresses_read(&n, link.index, &host.addresses, &host.address_count, err);
@@ -32,6 +44,7 @@ int host_link_read(struct attach_order *order, struct drarun_error *err)
                                &host.features, &host.private_flags, err);
     if (rc < 0)
         return rc;
+    memcpy(order->parent, link.parent, sizeof order->parent);
     memcpy(host.name, link.name, sizeof host.name);
     host.mtu = link.mtu;
     host.up = link.up;

@@ -72,7 +72,7 @@ static bool take_link(struct nlmsghdr *answer, struct link *ret)
         .xdp = take_xdp(t[IFLA_XDP]),
     };
     take_text(t[IFLA_IFNAME], ret->name, sizeof ret->name);
-    take_text(t[IFLA_PARENT_DEV_NAME], ret->pci, sizeof ret->pci);
+    take_text(t[IFLA_PARENT_DEV_NAME], ret->parent, sizeof ret->parent);
     take_hw(t[IFLA_ADDRESS], &ret->hw);
     take_hw(t[IFLA_PERM_ADDRESS], &ret->permanent);
     take_info(t[IFLA_LINKINFO], ret);
@@ -87,9 +87,9 @@ static bool is_hw(const struct link *link, const struct hw_addr *hw)
 static bool fits(const struct link *link, const struct link_wanted *wanted)
 {
     bool mac = is_hw(link, &wanted->mac) || is_hw(link, &wanted->now);
-    if (!wanted->pci[0])
-        return mac && !link->pci[0];
-    return strcmp(link->pci, wanted->pci) == 0 && (!wanted->mac.len || mac);
+    if (!wanted->parent[0])
+        return mac && !link->parent[0];
+    return strcmp(link->parent, wanted->parent) == 0 && (!wanted->mac.len || mac);
 }
 
 struct search {

@@ -12,7 +12,7 @@ struct link {
     int index;
     char name[IFNAMSIZ];
     char kind[16]; /* "veth", "vrf", ...; "": a physical one */
-    char pci[24];  /* "0000:8f:00.0"; "": none */
+    char parent[24]; /* as the kernel names its device: "0000:8f:00.0", "virtio0"; "": none */
     struct hw_addr hw, permanent;
     uint32_t mtu, gso, gro, gso4, gro4;
     uint32_t vrf_table; /* of a VRF */
@@ -21,7 +21,7 @@ struct link {
 };
 
 struct link_wanted {
-    const char *pci;         /* "": by hardware address */
+    const char *parent;      /* "": by hardware address */
     struct hw_addr mac, now; /* as it was made; as a configuration may have changed it */
     const char *name; /* decides between several that have the same, as ports of a function do */
 };

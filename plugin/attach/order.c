@@ -91,6 +91,13 @@ static void read_pci(const struct reader_node *node, void *field)
         reader_expected(node, "a PCI address like \"0000:8f:00.0\"");
 }
 
+static void read_parent(const struct reader_node *node, void *field)
+{
+    const char *text = json_string_value(node->value);
+    if (!text || *text) /* "": the kernel names none */
+        read_text(node, field, sizeof((struct attach_order *)0)->parent);
+}
+
 static void read_mac(const struct reader_node *node, void *field)
 {
     const char *text = NULL;
@@ -142,6 +149,7 @@ static const struct field order_fields[] = {
     {"claim", FIELD_GROUP, .group = &claim_table},
     {"device", FIELD_CALL, offsetof(struct attach_order, device), .read = read_name},
     {"pci", FIELD_CALL, offsetof(struct attach_order, pci), .read = read_pci},
+    {"parent", FIELD_CALL, offsetof(struct attach_order, parent), .read = read_parent},
     {"mac", FIELD_CALL, offsetof(struct attach_order, mac), .read = read_mac},
     {"rdma", FIELD_CALL, offsetof(struct attach_order, rdma), .read = read_uid},
     {"host", FIELD_GROUP, offsetof(struct attach_order, host), .group = &host_table},
@@ -170,13 +178,21 @@ static bool known_version(const struct reader_node *root)
     return version == ATTACH_ORDER_VERSION;
 }
 
+/* That of most NICs is their function, and is not written twice. */
+static void default_parent(const struct reader_node *root, struct attach_order *order)
+{
+    struct reader_node node;
+    if (!reader_get(root, "parent", &node))
+        memcpy(order->parent, order->pci, sizeof order->parent);
+}
+
 static void check_whole(const struct reader_node *root, const struct attach_order *order)
 {
     if (!order->device[0])
         reader_fail(root, "an order needs \"device\"");
     if (!order->claim_namespace[0] || !order->claim_name[0] || !order->claim_uid[0])
         reader_fail(root, "an order needs \"claim\" with namespace, name and uid");
-    if (order->host.name[0] && !order->pci[0] && !order->mac.len)
+    if (order->host.name[0] && !order->parent[0] && !order->mac.len)
         reader_fail(root, "an order needs \"pci\", or \"mac\" for a virtual device");
     if (order->host.name[0] && !order->config.interface.name[0])
         reader_fail(root, "an order needs \"config.interface.name\"");
@@ -202,8 +218,11 @@ int attach_order_parse(const char *name, const char *text, size_t len, struct at
                           doc_count(doc));
     reader_init(&reader, doc, false);
     struct reader_node root = reader_root(&reader, 0);
-    if (known_version(&root) && fields_read(&order_table, &root, &order) && reader.findings == 0)
+    if (known_version(&root) && fields_read(&order_table, &root, &order) &&
+        reader.findings == 0) {
+        default_parent(&root, &order);
         check_whole(&root, &order);
+    }
     rc = reader_result(&reader, err);
     reader_done(&reader);
     if (rc < 0)
@@ -290,6 +309,8 @@ json_t *attach_order_json(const struct attach_order *order)
                      json_pack("{s:s, s:s, s:s}", "namespace", order->claim_namespace, "name",
                                order->claim_name, "uid", order->claim_uid)) &&
         put_text(object, "device", order->device) && put_text(object, "pci", order->pci) &&
+        (strcmp(order->parent, order->pci) == 0 ||
+         net_put_take(object, "parent", json_string(order->parent))) &&
         net_put_hw(object, "mac", &order->mac) && put_text(object, "rdma", order->rdma) &&
         (!order->host.name[0] || net_put_take(object, "host", host_json(&order->host))) &&
         net_put_take(object, "config", net_config_json(&order->config));

@@ -31,7 +31,9 @@ struct attach_order {
     char claim_namespace[ATTACH_NAME_MAX], claim_name[ATTACH_NAME_MAX], claim_uid[64];
     char device[ATTACH_NAME_MAX]; /* its name in the slice; what messages call it */
     char pci[24];                 /* "0000:8f:00.0", or "" for a virtual device */
-    struct hw_addr mac; /* of a virtual device; beside pci it tells ports of one function apart */
+    char parent[24]; /* what the kernel calls the interface's device in every namespace: pci, or
+                        "virtio0" on such a function, "" where it names none */
+    struct hw_addr mac; /* of a virtual device; beside parent it tells ports of one function apart */
     char rdma[64];      /* "mlx5_0", or "" */
     struct host_link host;    /* host.name "": no network interface, the RDMA device alone */
     struct net_config config; /* interface.name is set where host.name is */

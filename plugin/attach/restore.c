@@ -40,7 +40,7 @@ static int taking_init(struct taking *taking, const struct attach_order *order,
 
 static struct link_wanted wanted_as(const struct attach_order *order, const char *name)
 {
-    return (struct link_wanted){order->pci, order->mac, order->config.interface.hw, name};
+    return (struct link_wanted){order->parent, order->mac, order->config.interface.hw, name};
 }
 
 /* ---- out of a namespace ---- */
@@ -159,7 +159,7 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
         if (rc != 0)
             return rc;
         rc = netns_each_other(pull_from, taking, err);
-        if (rc > 0 || (rc == 0 && !taking->order->pci[0]))
+        if (rc > 0 || (rc == 0 && !taking->order->parent[0]))
             rc = link_find(n, &wanted, ret, err);
         else if (rc == 0 && clock_ms() < until_ms) {
             alone = clock_ms() + ALONE_MS;
@@ -189,11 +189,12 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
         return rc;
     if (rc > 0)
         return settle(taking->order, &taking->host, &link, err);
-    if (taking->order->pci[0] && !is_unplugged(taking->order->pci))
+    if (taking->order->parent[0] &&
+        !(taking->order->pci[0] && is_unplugged(taking->order->pci)))
         return error_set(err, ENODEV,
                          "%s (%s) has not come back to the host within %.1f s and is in no "
                          "namespace of a process",
-                         taking->order->host.name, taking->order->pci,
+                         taking->order->host.name, taking->order->parent,
                          (double)(clock_ms() - from) / 1e3);
     *outcome = RESTORE_GONE;
     return 0;

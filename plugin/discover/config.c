@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/doc/fields.h"
 #include "lib/doc/load.h"
+#include "plugin/discover/config_edits.h"
 
 #define API_VERSION "drarun.dev/v1alpha1"
 #define KIND "PluginConfig"
@@ -30,6 +31,11 @@ static void read_expression(const struct reader_node *node, void *field)
     *program = cel_compile(text, &own);
     if (!*program)
         reader_fail(node, "%s", own.text);
+}
+
+static void read_edits(const struct reader_node *node, void *field)
+{
+    config_edits_read(node, field);
 }
 
 /* What stands between braces is known; the rest may stand in a DNS label. */
@@ -95,12 +101,14 @@ static const struct field nic_list[] = {
     {"exclude", FIELD_CALL, AT(config.nics.exclude), .read = read_expression},
     {"excludePrefixes", FIELD_CALL, AT(config.exclude_prefixes), .read = read_list},
     {"virtualPrefixes", FIELD_CALL, AT(config.virtual_prefixes), .read = read_list},
+    {"edits", FIELD_CALL, AT(config.nic_edits), .read = read_edits},
 };
 static const struct field_table nic_fields = {nic_list, ARRAY_LEN(nic_list)};
 
 static const struct field gpu_list[] = {
     {"include", FIELD_CALL, AT(config.gpus.include), .read = read_expression},
     {"exclude", FIELD_CALL, AT(config.gpus.exclude), .read = read_expression},
+    {"edits", FIELD_CALL, AT(config.gpu_edits), .read = read_edits},
 };
 static const struct field_table gpu_fields = {gpu_list, ARRAY_LEN(gpu_list)};
 
@@ -209,6 +217,8 @@ void discover_config_done(struct discover_config *config)
             cel_program_free(config->names[i].match);
         free(config->names[i].name);
     }
+    json_decref(config->nic_edits);
+    json_decref(config->gpu_edits);
     strlist_done(&config->uplinks);
     strlist_done(&config->exclude_prefixes);
     strlist_done(&config->virtual_prefixes);

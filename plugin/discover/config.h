@@ -11,7 +11,8 @@
  *       exclude: CEL
  *       excludePrefixes: [docker, cilium_] # of interfaces
  *       virtualPrefixes: [rail]            # interfaces without hardware that are offered
- *     gpus: {include: CEL, exclude: CEL}
+ *       edits: {mounts: [{hostPath: /opt/gib, containerPath: /usr/local/gib}]} # config_edits.h
+ *     gpus: {include: CEL, exclude: CEL, edits: ...}
  *     names:                               # the first that matches; else by address
  *     - {match: CEL, name: "rail-{rail}"}
  *     taints: {linkDown: NoSchedule, xid: NoSchedule, lost: NoSchedule}
@@ -42,6 +43,7 @@ struct discover_config { /* read-only once made: threads may share it */
     struct strlist uplinks;
     struct strlist exclude_prefixes, virtual_prefixes;
     struct config_filter nics, gpus;
+    json_t *nic_edits, *gpu_edits; /* config_edits.h; NULL: none */
     struct config_name_rule names[CONFIG_NAME_RULES_MAX];
     size_t name_count;
     enum fault_effect link_down, xid, lost;

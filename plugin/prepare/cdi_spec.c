@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "plugin/discover/config_edits.h"
 
 #define CLASS "claim"
 #define SPEC_MAX ((size_t)1 << 20)
@@ -62,10 +63,10 @@ bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t
 }
 
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
-                  const char *order)
+                  const char *order, const json_t *more)
 {
     json_t *edits = json_pack("{s:[]}", "deviceNodes");
-    bool ok = edits && add_nodes(edits, device->chardevs, device->chardev_count) &&
+    bool ok = edits && config_edits_add(more, edits) && add_nodes(edits, device->chardevs, device->chardev_count) &&
               add_nodes(edits, device->rdma.chardevs, device->rdma.chardev_count);
     if (ok && order)
         ok = json_object_set_new(edits, "hooks",

@@ -23,9 +23,10 @@ void cdi_id(const char *driver, const char *uid, const char *device, char *ret_i
 json_t *cdi_spec_new(const char *driver);
 
 /* Adds a device with its nodes, and the hook that attaches it by the order at a path of the host;
- * order NULL: no hook. False: out of memory. */
+ * order NULL: no hook; and with what the configuration adds (plugin/discover/config_edits.h; NULL:
+ * nothing). False: out of memory. */
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
-                  const char *order);
+                  const char *order, const json_t *edits);
 
 /* Adds a device with these edits, which are taken; without any it gets some that mean nothing, since
  * empty ones are not valid. */

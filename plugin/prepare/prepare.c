@@ -15,6 +15,7 @@
 #include "lib/kube/object.h"
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/order.h"
+#include "plugin/discover/config_edits.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/claim_status.h"
@@ -134,6 +135,7 @@ static bool reuse_order(const struct task *task, const struct node_device *devic
     if (attach_order_load(AT_FDCWD, path, &old, NULL) < 0)
         return false;
     host_link_done(&order->host);
+    memcpy(order->parent, old.parent, sizeof order->parent);
     order->host = old.host;
     old.host = (struct host_link){0};
     attach_order_done(&old);
@@ -165,6 +167,7 @@ static int make_order(const struct task *task, const struct claimed_device *want
     snprintf(order->claim_uid, sizeof order->claim_uid, "%s", task->uid);
     snprintf(order->device, sizeof order->device, "%s", device->name);
     snprintf(order->pci, sizeof order->pci, "%s", device->pci.known ? device->pci.bus_id : "");
+    memcpy(order->parent, order->pci, sizeof order->parent);
     snprintf(order->rdma, sizeof order->rdma, "%s", device->rdma.name);
     snprintf(order->host.name, sizeof order->host.name, "%s", device->netdev.name);
     if (device->netdev.mac[0])
@@ -250,7 +253,8 @@ static int add_gpu(const struct task *task, const struct node_device *device, st
             error_prefix(err, "NVIDIA's CDI specification %s, and without it", why.data);
     }
     buf_done(&why);
-    if (rc == 0 && !cdi_spec_add_take(d->cdi, task->uid, device->name, edits))
+    bool ok = rc < 0 || config_edits_add(task->preparer->config->edits, edits);
+    if (rc == 0 && (!cdi_spec_add_take(d->cdi, task->uid, device->name, edits) || !ok))
         rc = error_set(err, ENOMEM, "out of memory");
     return rc;
 }
@@ -272,7 +276,7 @@ static int add_device(const struct task *task, const struct claimed_device *want
         return error_prefix(err, "device %s", wanted->device);
     preparer_order_path(task->preparer, task->uid, wanted->device, path, sizeof path);
     bool ok = gpu || cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
-                           order ? path : NULL);
+                                  order ? path : NULL, task->preparer->config->edits);
     ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
     ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device, wanted->admin,
                              order, order ? device_record(device) : NULL) &&

@@ -10,6 +10,7 @@
 #define DRARUN_PLUGIN_PREPARE_PREPARER_H
 
 #include <event2/event.h>
+#include <jansson.h>
 #include "lib/kube/client.h"
 #include "plugin/discover/node_devices.h"
 #include "plugin/kubelet/dra_driver.h"
@@ -28,6 +29,7 @@ struct preparer_config { /* borrowed for the preparer's life */
     const char *driver_root;   /* of NVIDIA's driver below it; NULL: looked for */
     const char *agent_dir; /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
+    const json_t *edits; /* for each of its devices (plugin/discover/config_edits.h); NULL: none */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);
     /* of resource.k8s.io, "v1": asked each time that a claim is read */

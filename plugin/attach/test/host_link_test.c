@@ -84,11 +84,34 @@ static void missing_device_is_told(void **state)
     assert_int_equal(order.host.name[0], '\0');
 }
 
+/* As of virtio: sysfs has put it on a function, of which the kernel's list of links says nothing. */
+static void device_without_its_function(void **state)
+{
+    (void)state;
+    struct drarun_error err = {0};
+    CLEANUP(netlink_done) struct netlink n = {0};
+    struct attach_order order = {.config = NET_CONFIG_INIT, .pci = "0000:01:00.0",
+                                 .parent = "0000:01:00.0", .device = "nic-1", .host.name = "nic0"};
+    if (unshare(CLONE_NEWNET) < 0)
+        skip();
+    must(netlink_open(&n, -1, NETLINK_ROUTE, &err), &err);
+    assert_true(hw_addr_parse("02:00:00:00:00:31", &order.mac));
+    make_veth(&n, "nic0", &order.mac);
+    must(host_link_read(&order, &err), &err);
+    assert_string_equal(order.parent, "");
+    assert_string_equal(order.pci, "0000:01:00.0");
+    assert_true(order.host.mtu > 0);
+    attach_order_done(&order);
+    assert_true(hw_addr_parse("02:00:00:00:00:32", &order.mac)); /* another one of that name */
+    assert_int_equal(host_link_read(&order, &err), -ENODEV);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_is_read_as_it_is),
         cmocka_unit_test(missing_device_is_told),
+        cmocka_unit_test(device_without_its_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

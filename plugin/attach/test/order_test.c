@@ -38,6 +38,30 @@ static void written_as_it_was_read(void **state)
     attach_order_done(&order);
 }
 
+static void parent_is_the_function_unless_said(void **state)
+{
+    (void)state;
+    static const char *const parents[] = {NULL, "virtio0", ""};
+    for (size_t i = 0; i < ARRAY_LEN(parents); i++) {
+        struct attach_order order = {0};
+        struct drarun_error err = {0};
+        json_t *document = json_loads(whole, 0, NULL), *again;
+        if (parents[i])
+            json_object_set_new(document, "parent", json_string(parents[i]));
+        char *text = json_dumps(document, 0);
+        if (attach_order_parse("order", text, strlen(text), &order, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_string_equal(order.parent, parents[i] ? parents[i] : "0000:8f:00.0");
+        assert_string_equal(order.pci, "0000:8f:00.0");
+        again = attach_order_json(&order);
+        assert_true(json_equal(again, document));
+        free(text);
+        json_decref(again);
+        json_decref(document);
+        attach_order_done(&order);
+    }
+}
+
 static void orders_are_strict(void **state)
 {
     (void)state;
@@ -51,6 +75,9 @@ static void orders_are_strict(void **state)
         {HEAD HOST "\"pci\":\"0000:01:00.0\"," NAMED, NULL},
         {HEAD HOST "\"pci\":\"10000:01:00.0\"," NAMED, NULL},
         {HEAD HOST "\"mac\":\"02:00:00:00:00:01\"," NAMED, NULL},
+        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"virtio0\"," NAMED, NULL},
+        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"\"," NAMED, "or \"mac\" for a virtual"},
+        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"a/b\"," NAMED, "parent: expected letters"},
         {HEAD "\"rdma\":\"mlx5_0\"}", NULL},
         {"{\"version\":1,\"device\":\"d\",\"rdma\":\"r\"}", "an order needs \"claim\""},
         {"", "expected one order, got 0"},
@@ -143,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_as_it_was_read),
+        cmocka_unit_test(parent_is_the_function_unless_said),
         cmocka_unit_test(orders_are_strict),
         cmocka_unit_test(files_of_others_are_refused),
     };

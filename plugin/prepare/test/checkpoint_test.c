@@ -176,7 +176,7 @@ static void a_specification_has_nodes_and_hook(void **state)
     device.rdma.chardevs[0] = (struct node_chardev){"/dev/infiniband/uverbs0", 231, 192, false};
     device.rdma.chardev_count = 1;
     json_t *spec = cdi_spec_new("nic.drarun.dev");
-    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", "/order"));
+    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", "/order", NULL));
     char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
     assert_string_equal(
         text,
@@ -193,7 +193,7 @@ static void a_device_without_anything_has_edits_all_the_same(void **state)
     (void)state;
     const struct node_device device = {.kind = NODE_DEVICE_GPU, .name = "a"};
     json_t *spec = cdi_spec_new("gpu.drarun.dev");
-    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", NULL));
+    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", NULL, NULL));
     const json_t *edits = json_object_get(
         json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
     assert_int_equal(json_object_size(edits), 1);
