@@ -109,8 +109,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def machines(cluster):
-    """The nodes of `cluster` as captured machines, whose devices a test driver publishes and prepares."""
-    cluster.device_classes()
+    """The nodes of `cluster` as captured machines, whose devices our node plugin publishes and prepares."""
     made = Machines(cluster)
     yield made
     made.stop()

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from support.build import SOURCE
-from support.cluster import Cluster, devices, missing, state
+from support.cluster import Cluster, missing, state
+from support.cluster.machines import GPU, Machines, NIC, SMALL, TOLD, only, told, value_of
 
 pytestmark = pytest.mark.plain("the bed is the same in every build")
 READER = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
@@ -273,12 +274,12 @@ def test_gang_is_an_option(tmp_path):
                 pod.delete(grace=0)
 
 
-@pytest.fixture(scope="session")
-def drivers(cluster):
-    cluster.device_classes()
-    started = [cluster.driver(i, name, found).start() for i in range(2)
-               for name, found in (("gpu.nvidia.com", devices.gpus(2)), ("dra.net", devices.nics(2, i)))]
-    return [each.wait() for each in started]
+@pytest.fixture(scope="module")
+def machines(cluster):
+    """Two GPUs and two NICs each."""
+    made = Machines(cluster, SMALL, only(2))
+    yield made
+    made.stop()
 
 
 def claim(name, *requests):
@@ -295,76 +296,71 @@ def claiming(cluster, name, script, node, **spec):
                        resourceClaims=[{"name": "devices", "resourceClaimName": name}], **spec)
 
 
-def test_claims_are_prepared_on_two_nodes(cluster, drivers):
+def test_claims_are_prepared_on_two_nodes(cluster, machines):
     """The devices are in the containers, and the pods hear each other over them."""
-    script = ('env | grep ^DEVICE_ | sort; ls -l /dev/nvidia? | cut -c1; ip -o -4 addr show up | grep -o "gpu.*/16"; '
-              'while :; do nc -l -p 5000 -e hostname; done')
-    pods = []
+    script = TOLD.format("head -n 1 $each") + ('; ls -l /dev/nvidia? | cut -c1; ip -o -4 addr show up | grep -o "gpu.*/16"; '
+                                               'while :; do nc -l -p 5000 -e hostname; done')
+    pods, addresses = [], []
     for i in range(2):
-        cluster.api.make(claim(f"prepared-{i}", ("gpu", "gpu.nvidia.com"), ("nic", "dranet")))
+        cluster.api.make(claim(f"prepared-{i}", ("gpu", GPU), ("nic", NIC)))
         pods.append(claiming(cluster, f"prepared-{i}", script, f"n{i}").make())
     for i, pod in enumerate(pods):
         pod.wait_phase("Running")
         log = cluster.wait("no log", lambda: pod.log().count("\n") == 4 and pod.log(), 10).splitlines()
-        k = log[0][len("DEVICE_GPU_")]
-        assert log == [f"DEVICE_GPU_{k}=gpu", f"DEVICE_NIC_{k}=nic", "c", f"gpu{k}rdma0    inet 10.97.{i}.{int(k) + 1}/16"]
-        status = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", pod.name, "default")["status"]
-        assert status["devices"][0]["networkData"] == {
-            "interfaceName": f"gpu{k}rdma0", "ips": [f"10.97.{i}.{int(k) + 1}/16"]}
+        given = {device["driver"]: device for line in log[:2] for device in told(line)}
+        assert value_of(given[GPU], "pcieRoot") == value_of(given[NIC], "pcieRoot") and log[2] == "c"
+        name = value_of(given[NIC], "ifName")
+        addresses.append(f"10.97.{i}.{int(name[3]) + 1}")
+        assert log[3] == f"{name}    inet {addresses[i]}/16"
+        status = cluster.wait("no status", lambda: cluster.api.get(
+            "resource.k8s.io/v1", "ResourceClaim", pod.name, "default")["status"].get("devices"), 10)
+        network, = [each["networkData"] for each in status if each["driver"] == NIC]
+        assert (network["interfaceName"], network["ips"]) == (name, [f"{addresses[i]}/16"])
     heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
-                             "10.97.1.1", "5000"], input="")
+                             addresses[1], "5000"], input="")
     assert heard == "prepared-1\n"
     for pod in pods:
         pod.delete()
         cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", pod.name, "default")
-    assert "w" not in [line.split()[1][0] for line in cluster.node(0).ok(["ip", "-o", "link"]).splitlines()]
+    cluster.wait(machines[0].log, lambda: not machines[0].checkpoints(), 30)
 
 
-def test_driver_faults(cluster, drivers):
+def test_faults_of_a_plugin(cluster, machines):
     """Prepare hangs, then works; it refuses, and the pod's events say why."""
-    first = drivers[0]
+    first = machines[0]
     for name in ("hangs", "refused"):
-        cluster.api.make(claim(name, ("gpu", "gpu.nvidia.com")))
-    first.fault(hang=True)
-    pod = claiming(cluster, "hangs", "env | grep ^DEVICE_", "n0").make()
+        cluster.api.make(claim(name, ("gpu", GPU)))
+    first.freeze()
+    pod = claiming(cluster, "hangs", "ls /dev/nvidia?", "n0").make()
     cluster.wait("Prepare is not called", lambda: results(
         cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "hangs", "default")), 20)
     assert pod.get()["status"]["phase"] == "Pending"
-    first.fault()
-    assert pod.ended().startswith("DEVICE_GPU_")
-    first.fault(refuse="no power on slot 7")
+    first.thaw()
+    assert pod.ended().startswith("/dev/nvidia")
+    first.fill()
     refused = claiming(cluster, "refused", "true", "n0").make()
-    cluster.wait(refused.describe, lambda: "no power on slot 7" in refused.describe(), 20)
-    first.fault()
+    cluster.wait(refused.describe, lambda: "No space left on device" in refused.describe(), 20)
+    first.empty()
+    refused.ended()
     for each in (pod, refused):
         each.delete()
         cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", each.name, "default")
 
 
-def test_tainted_device_evicts(cluster, drivers):
-    """A driver publishes again, and the taint on a device takes its pod away."""
-    cluster.api.make(claim("tainted", ("gpu", "gpu.nvidia.com")))
+def test_tainted_device_evicts(cluster, machines):
+    """A NIC loses its link, and the taint on it takes its pod away."""
+    first = machines[0]
+    first.stop()
+    first.configure(rescan="1s", taints={"linkDown": "NoExecute"})
+    first.start().wait(2)
+    cluster.api.make(claim("tainted", ("nic", NIC)))
     pod = claiming(cluster, "tainted", "sleep 1000", "n0").make()
     pod.wait_phase("Running")
-    found = devices.gpus(2)
-    for each in found:
-        each["device"]["taints"] = [{"key": "test.drarun.dev/broken", "effect": "NoExecute"}]
-    drivers[0].publish(found)
+    held = results(cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "tainted", "default"))[0]["device"]
+    link = first.tree / "sys/class/net" / value_of(first.published()[held], "ifName")
+    (link / "flags").write_text("0x1003\n")
+    (link / "carrier").write_text("0\n")
     cluster.wait(pod.describe, lambda: (now := pod.get()) is None or any(
         each["type"] == "DisruptionTarget" for each in now["status"]["conditions"]), 20)
-    drivers[0].publish(devices.gpus(2))
     pod.delete()
     cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", "tainted", "default")
-
-
-def test_driver_not_registered(cluster):
-    """Its slices are there, so that the scheduler allocates, and the kubelet does not know it."""
-    cluster.device_classes()
-    other = cluster.driver(1, "other.example.com", devices.gpus(1)).start(register=False).wait()
-    assert other.published() == ["gpu-0"] and not other.registered()
-    cluster.api.make(devices.device_class("other", "other.example.com"), claim("unknown", ("gpu", "other")))
-    pod = claiming(cluster, "unknown", "true", "n1").make()
-    cluster.wait(pod.describe, lambda: "other.example.com is not registered" in pod.describe() or
-                 "not registered" in pod.describe(), 20)
-    pod.delete()
-    other.stop()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that claim devices, on two real nodes that show a captured machine: the scheduler allocates, a test driver
-prepares through CDI, and the agents look at what came."""
+"""Jobs that claim devices, on two real nodes that show a captured machine: the scheduler allocates, our node plugin
+prepares, and the agents look at what came."""
 import json
 import re
 
 import pytest
 
 from support.api_proxy import Exchange, NodesProxy, kubeconfig
-from support.cluster.machines import RDMA, claimed, shown, value_of, without_pairs, without_rdma
+from support.cluster.machines import GPU, RDMA, TOLD, claimed, shown, told, value_of, without_pairs, without_rdma
 
 GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
@@ -41,7 +41,8 @@ def test_ranks_get_the_plans_environment_and_devices(jobs, claims, mode):
             if name != "MASTER_ADDR":  # a pod's address is not known before
                 assert has.get(name) == value, (rank, name, value, has.get(name))
         assert {name for name in has if name.startswith("NCCL_")} == {n for n in plan[rank] if n.startswith("NCCL_")}
-        assert sorted(line for line in lines if line.startswith("/dev/nvidia")) == [f"/dev/nvidia{k}" for k in range(8)]
+        assert sorted(line for line in lines if line.startswith("/dev/nvidia")) == [
+            "/dev/nvidia-uvm", *(f"/dev/nvidia{k}" for k in range(8)), "/dev/nvidiactl"]
         assert sum(line.startswith("/dev/infiniband/uverbs") for line in lines) == 8
 
 
@@ -60,23 +61,21 @@ def test_with_the_cluster_role_the_slices_are_known(jobs, cluster_role):
     assert "NCCL_IB_HCA==mlx5_0:1,mlx5_3:1" in result.out and "CUDA_VISIBLE_DEVICES=GPU-0077e9e7" in result.out
 
 
-def test_gpu_and_nic_of_a_pair_share_their_root(machines, jobs):
+def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
     """Four workers of two pairs each: the claims' constraint holds, whatever the scheduler takes first."""
     result = jobs.run("--here", workers=4, ranksPerWorker=1, devices=claimed(2, 2, selector=RDMA, align="required"),
-                      command=["sh", "-c", "env"]).ok()
-    roots = {found["device"]["name"]: value_of(found["device"], "pcieRoot")
-             for driver in machines.drivers for found in driver.settings["Devices"]}
-    held = [line.split("=")[0][len("DEVICE_"):].lower().replace("_", "-") for line in result.out.splitlines()
-            if line.startswith("DEVICE_")]
-    assert len(held) == 16
-    for worker in (held[i:i + 4] for i in range(0, 16, 4)):
-        gpus = sorted(roots[name] for name in worker if name.startswith("gpu"))
-        assert gpus == sorted(roots[name] for name in worker if name.startswith("pci")), worker
+                      command=["sh", "-c", TOLD.format('echo "$RANK $(head -n 1 $each)"')]).ok()
+    held = {rank: [device for line in lines for device in told(line)] for rank, lines in shown(result.out).items()}
+    assert [len(held[rank]) for rank in range(4)] == [4] * 4
+    for devices in held.values():
+        roots = {which: sorted(value_of(device, "pcieRoot") for device in devices if (device["driver"] == GPU) == which)
+                 for which in (True, False)}
+        assert len(roots[True]) == 2 and roots[True] == roots[False], devices
 
 
 @pytest.fixture
 def unaligned(machines):
-    machines.become(slices=without_pairs)
+    machines.become(without_pairs)
     yield
     machines.become()
 
@@ -95,17 +94,20 @@ def test_required_alignment_waits_and_says_why(jobs, unaligned):
 
 @pytest.fixture
 def ethernet(machines):
-    machines.become(machine=without_rdma)
+    machines.become(without_rdma)
     yield
     machines.become()
 
 
 def test_nics_without_rdma_carry_data_over_tcp_where_any_network_is_asked_for(jobs, ethernet):
-    wanted = {"workers": 2, "network": "any", "ranksPerWorker": 1, "command": ["sh", "-c", "echo $RANK ${NCCL_NET-none}"],
+    wanted = {"workers": 2, "network": "any", "ranksPerWorker": 1,
+              "command": ["sh", "-c", "echo $RANK ${NCCL_NET-none} $OMPI_MCA_btl_tcp_if_include; cat /proc/net/dev"],
               "devices": claimed(2, 2, selector='device.attributes["dra.net"].rdma == false')}
     result = jobs.run("--here", **wanted).ok()
-    assert sorted(line.split()[0] for line in result.out.splitlines()) == ["0", "1"]
-    assert "IB" not in result.out and "NIC_NOT_RDMA" in result.err
+    said = sorted(line.split() for line in result.out.splitlines() if " Socket " in line)
+    assert [rank for rank, *_ in said] == ["0", "1"] and "NIC_NOT_RDMA" in result.err
+    for _, _, interfaces in said:
+        assert len(interfaces.split(",")) == 2 and all(f"{each}: " in result.out for each in interfaces.split(",")), result
     refused = jobs.run("--here", **{**wanted, "network": "rdma"}, name="refused")
     assert refused.rc == 76 and "NO_RDMA_NIC" in refused.err and refused.out == ""
 

@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job that asks for a compute domain, on two real nodes that show machines with chip-to-chip GPUs. NVIDIA's
-resource is there and its driver's channels; the test does what its controller does: a template of claims."""
+resource is there and, played by a driver of the tests, its driver's channels, which our plugin does not make; the test
+does what its controller does: a template of claims."""
 import json
 
 import pytest
 
 from support.build import SOURCE
-from support.cluster.machines import Machines, RDMA, claimed, value_of
+from support.cluster.devices import channels, device_class
+from support.cluster.machines import GPU, Machines, RDMA, SEEDS
 from support.cluster_jobs import Running
 from test_cluster_examples import spec_of
 
 CHANNEL = "compute-domain-default-channel.nvidia.com"
 SHARED = "shared-channel"
+DOMAINS = "compute-domain.nvidia.com"
 CLIQUE = "nvidia.com/gpu.clique"
 
 
 @pytest.fixture(scope="module")
 def domains(cluster):
-    cluster.device_classes()
     cluster.api.make(
+        device_class("gpu.nvidia.com", GPU), device_class("dranet", "dra.net"),
         json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text()),
         {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CHANNEL}, "spec": {"selectors": [
             {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
@@ -27,12 +30,23 @@ def domains(cluster):
         {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": SHARED}, "spec": {"selectors": [
             {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
                                    "device.attributes['compute-domain.nvidia.com'].type == 'channel'"}}]}})
-    made = Machines(cluster, "oke-gb200-v3-4")
+    made = Machines(cluster, "oke-gb200-v3-4", **SEEDS)
+    made.channels = [cluster.driver(node.index, DOMAINS, channels()).start() for node in cluster.nodes]
+    for each in made.channels:
+        each.wait()
     for node in cluster.nodes:
         cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1")
     cluster.wait("ComputeDomain is not served", lambda: domains_of(cluster, "default") is not None, 30)
     yield made
     made.stop()
+    for each in made.channels:
+        each.stop()
+
+
+def claimed(gpus, nics):
+    """spec.devices, with the classes of the example."""
+    return {"gpus": {"count": gpus, "class": "gpu.nvidia.com"}, "nics": {"count": nics, "class": "dranet", "selector": RDMA},
+            "align": "none"}
 
 
 def domains_of(cluster, namespace):
@@ -57,7 +71,7 @@ def play_controller(jobs, channel=CHANNEL):
 @pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 def test_ranks_get_channels_of_one_domain(domains, jobs, mode):
     job = jobs.drarun.start("run", jobs.file(
-        workers=2, ranksPerWorker=1, computeDomain={}, devices=claimed(4, 4, selector=RDMA, align="none"),
+        workers=2, ranksPerWorker=1, computeDomain={}, devices=claimed(4, 4),
         command=["sh", "-c", "echo $RANK MNNVL=$NCCL_MNNVL_ENABLE $(ls /dev/nvidia-caps-imex-channels)"]), *mode,
         under=jobs.cluster.under, env=jobs.env)
     jobs.cluster.wait("the missing template is not told", lambda: "\"job-channel\" not found" in jobs.verb(
@@ -84,27 +98,24 @@ def test_example(domains, jobs, source):
     jobs.cluster.kubectl("delete", "computedomains,resourceclaimtemplates", "-n", jobs.namespace.name, "--all")
 
 
-def more_channels(machine):
-    """NVIDIA's driver publishes one a node: with four, which no node has, two nodes do for what takes four."""
-    for piece in machine["resourceSlices"]:
-        for device in [each for each in piece["spec"]["devices"] if value_of(each, "type") == "channel"]:
-            for number in (1, 2, 3):
-                made = json.loads(json.dumps(device))
-                made["name"] = f"{device['name'].rsplit('-', 1)[0]}-{number}"
-                next(value for name, value in made["attributes"].items() if name.split("/")[-1] == "id")["int"] = number
-                piece["spec"]["devices"].append(made)
+def publish(domains, count):
+    for each in domains.channels:
+        each.publish(channels(count))
+    domains.cluster.wait("the channels are not published", lambda: all(
+        len(each.published()) == count for each in domains.channels), 30)
 
 
 @pytest.fixture
 def two_cliques(domains):
-    """The nodes are of two cliques, and take several workers each."""
-    domains.become(slices=more_channels)
+    """The nodes are of two cliques, and take several workers each. NVIDIA's driver publishes one channel a node: with four,
+    which no node has, two nodes do for what takes four."""
+    publish(domains, 4)
     for node in domains.cluster.nodes:
         domains.cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.{node.index + 1}", "--overwrite")
     yield domains
     for node in domains.cluster.nodes:
         domains.cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1", "--overwrite")
-    domains.become()
+    publish(domains, 1)
 
 
 def tell_cliques(jobs):

@@ -8,24 +8,26 @@ import pytest
 import yaml
 
 from support.cluster.devices import device_class
-from support.cluster.machines import Machines, shown
+from support.cluster.machines import GPU, Machines, SEEDS, TOLD, shown, told
 from support.cluster_jobs import Running
 
 MACHINE = "a4-highgpu-8g"
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia[0-9]*; do echo "$RANK $each"; done; '
-                    'sed -n "s/^ *\\([a-z0-9]*\\):.*/$RANK if \\1/p" /proc/net/dev']
+                    'sed -n "s/^ *\\([a-z0-9]*\\):.*/$RANK if \\1/p" /proc/net/dev; ' +
+        TOLD.format('echo "$RANK $(head -n 1 $each)"')]
 GPU_PLUGIN = "nvidia.com/gpu"
 
 
 @pytest.fixture(scope="module")
 def machines(cluster):
-    """GPUs also as the extended resource of the device plugin, which the class stands for (KEP-5004)."""
-    classes = [{**device_class("gpu.nvidia.com", "gpu.nvidia.com")}, device_class("dranet", "dra.net"),
+    """Our plugin with the classes and under the name that the examples are written for. GPUs also as the extended
+    resource of the device plugin, which the class stands for (KEP-5004)."""
+    classes = [device_class("gpu.nvidia.com", GPU), device_class("dranet", "dra.net"),
                device_class("mrdma.google.com", "dra.net")]
     classes[0]["spec"]["extendedResourceName"] = GPU_PLUGIN
     classes[2]["spec"]["selectors"].append({"cel": {"expression": 'device.attributes["dra.net"].rdma == true'}})
     cluster.api.make(*classes)
-    made = Machines(cluster, MACHINE)
+    made = Machines(cluster, MACHINE, **SEEDS)
     yield made
     made.stop()
 
@@ -49,14 +51,11 @@ def spec_of(source, name, workers):
 
 class Rank:
     def __init__(self, lines):
-        self.env = dict(line.split("=", 1) for line in lines if "=" in line)
+        self.env = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("{"))
         self.gpus = [line for line in lines if line.startswith("/dev/nvidia") and "*" not in line]
+        self.nics = [device["name"] for line in lines if line.startswith("{") for device in told(line)
+                     if device["driver"] == "dra.net"]
         self.interfaces = {line[3:] for line in lines if line.startswith("if ")}
-
-    @property
-    def nics(self):
-        """The test driver tells what it prepared."""
-        return [name for name in self.env if name.startswith("DEVICE_PCI_")]
 
 
 # example: workers here, ranks of one, GPUs and NICs of one

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.build import SLOWER
-from support.cluster import devices
+from support.cluster.machines import GPU, Machines, SMALL, only
 from support.cluster_jobs import Running
 
 LOST_S = 15
@@ -106,20 +106,16 @@ def test_preemption_by_a_pod_of_higher_priority(jobs):
 @pytest.fixture
 def claimed(cluster, jobs):
     """The parts of a pod template that claim one of two devices on each node."""
-    cluster.device_classes()
-    drivers = [cluster.driver(i, devices.GPU, devices.gpus(2)).start() for i in range(2)]
-    for each in drivers:
-        each.wait()
+    machines = Machines(cluster, SMALL, only(2))
     cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {
         "name": "one", "namespace": jobs.namespace.name}, "spec": {"spec": {"devices": {"requests": [
-            {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}}})
+            {"name": "gpu", "exactly": {"deviceClassName": GPU}}]}}}})
     yield {"resourceClaims": [{"name": "one", "resourceClaimTemplateName": "one"}],
            "container": {"resources": {"claims": [{"name": "one"}]}}}
     cluster.api.delete("resource.k8s.io/v1", "ResourceClaimTemplate", "one", jobs.namespace.name)
     cluster.wait("its claims are not gone", lambda: not cluster.api.get(
         "resource.k8s.io/v1", "ResourceClaim", namespace=jobs.namespace.name), GONE_S)
-    for each in drivers:
-        each.stop()
+    machines.stop()
 
 
 def held_device(jobs, pod):

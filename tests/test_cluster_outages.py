@@ -8,7 +8,7 @@ import time
 import pytest
 
 from support.build import SLOWER
-from support.cluster import devices
+from support.cluster.machines import GPU, Machine, SMALL, only
 from support.cluster.pods import BUSYBOX
 from support.cluster_jobs import Running
 
@@ -77,19 +77,19 @@ def create(jobs, gates):
 
 @pytest.fixture
 def gpu(cluster, jobs):
-    """A driver whose devices are published by start(), and a template of claims for one."""
+    """A machine whose devices are published by start(), and a template of claims for one."""
     cluster.device_classes()
     cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {
         "name": "gpu", "namespace": jobs.namespace.name}, "spec": {"spec": {"devices": {"requests": [
-            {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}}})
-    driver = cluster.driver(0, devices.GPU, devices.gpus(2))
-    yield driver
+            {"name": "gpu", "exactly": {"deviceClassName": GPU}}]}}}})
+    machine = Machine(cluster.node(0), SMALL, only(2))
+    yield machine
     cluster.api.delete("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu", jobs.namespace.name)
     cluster.wait("claims are not gone", lambda: not cluster.api.get(
         "resource.k8s.io/v1", "ResourceClaim", namespace=jobs.namespace.name), AGAIN_S)
-    driver.publish([])
-    cluster.wait("its devices stay", lambda: not driver.published(), 20 * SLOWER)
-    driver.stop()
+    machine.become(only(0))
+    cluster.wait("its devices stay", lambda: not machine.published(GPU), 20 * SLOWER)
+    machine.stop()
 
 
 # what the API server does, and for which part of OUTAGE_S

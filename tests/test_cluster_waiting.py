@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.cluster import devices
-from support.cluster.machines import PAIRED, claimed
+from support.cluster.machines import GPU, PAIRED, claimed
 from support.cluster_jobs import Running
 
 SAID_S = 30
@@ -45,7 +45,7 @@ def says(jobs, *words, name="job", env=None):
 def test_selector_that_rules_out_all(jobs):
     selector = f'{PAIRED} && device.attributes["dra.net"].numaNode > 1'
     with waiting(jobs, devices=claimed(selector=selector), command=["true"]):
-        says(jobs, "no device of class dranet with rdma == true and", "numaNode > 1 (request nic) rules out 16")
+        says(jobs, "no device of class nic.drarun.dev with rdma == true and", "numaNode > 1 (request nic) rules out 16")
 
 
 def test_user_who_may_not_read_slices_is_told_what_the_launcher_knows(jobs):
@@ -60,7 +60,7 @@ def test_devices_that_others_hold(jobs):
     with waiting(jobs, name="first", workers=2, devices=claimed(8, 8), command=["sleep", "1000"]):
         says(jobs, "running", name="first")
         with waiting(jobs, devices=claimed(2, 2), command=["true"]):
-            says(jobs, "no device of class gpu.nvidia.com left", "taken by claims")
+            says(jobs, "no device of class gpu.drarun.dev left", "taken by claims")
 
 
 def template(container, **pod):
@@ -73,32 +73,33 @@ def test_no_room_for_the_pod(jobs):
         says(jobs, "no node has room: 2 nodes: 2 Insufficient cpu")
 
 
-def test_driver_that_refuses_and_then_prepares(machines, jobs):
+def test_plugin_that_refuses_and_then_prepares(machines, jobs):
     """The reason is live: it is another one as soon as the cluster says so, and gone with its cause."""
-    for node in range(2):
-        machines.driver(devices.NIC, node).fault(refuse="the fabric is down")
+    for each in machines:
+        each.fill()
     with waiting(jobs, devices=claimed(), ranksPerWorker=1, command=["sleep", "1000"]):
-        says(jobs, "its devices cannot be prepared", "the fabric is down")
+        says(jobs, "its devices cannot be prepared", "No space left on device")
         written = jobs.cluster.wait("the launcher does not write it", lambda: (jobs.status() or {}).get("waiting"), 10)
-        assert "the fabric is down" in written["text"]
-        for node in range(2):
-            machines.driver(devices.NIC, node).fault()
+        assert "No space left on device" in written["text"]
+        for each in machines:
+            each.empty()
         says(jobs, ": running")
 
 
-def test_driver_that_is_not_registered(jobs):
-    """Its devices are published and allocated, and the kubelet does not know of it."""
-    drivers = [jobs.cluster.driver(node, "ghost.example.com", devices.gpus(1)).start(register=False).wait()
-               for node in range(2)]
-    made = devices.device_class("ghost.example.com", "ghost.example.com")
-    jobs.cluster.api.make(made)
-    try:
-        with waiting(jobs, devices={"gpus": {"count": 1, "class": "ghost.example.com"}}, command=["true"]):
-            says(jobs, "its devices cannot be prepared", "ghost.example.com is not registered")
-    finally:
-        jobs.cluster.api.delete("resource.k8s.io/v1", "DeviceClass", "ghost.example.com")
-        for each in drivers:
-            each.stop()
+def test_plugin_that_is_not_registered(machines, jobs):
+    """Its devices are published and allocated, and the kubelet does not know of it: it looks for plugins elsewhere."""
+    for each in machines:
+        each.stop()
+        each.node.ok(["mkdir", "-p", "/run/nobody-looks-here"])
+        each.start("--registry-dir", "/run/nobody-looks-here")
+    with waiting(jobs, devices={"gpus": {"count": 1, "class": GPU}}, command=["sleep", "1000"]):
+        try:
+            says(jobs, "its devices cannot be prepared", f"{GPU} is not registered")
+        finally:
+            for each in machines:
+                each.stop()
+                each.start().wait()
+        says(jobs, ": running")
 
 
 def test_image_that_does_not_exist(jobs):
@@ -225,7 +226,7 @@ def test_claims_deleted_under_a_job(jobs):
 
 def test_class_or_template_deleted_while_jobs_wait(jobs):
     kind = "resource.k8s.io/v1", "ResourceClaimTemplate"
-    jobs.cluster.api.make(devices.device_class("passing.example.com", "gpu.nvidia.com"))
+    jobs.cluster.api.make(devices.device_class("passing.example.com", GPU))
     classless = Running(jobs, "--here", devices={"gpus": {"count": 9, "class": "passing.example.com"}}, command=["true"])
     says(jobs, "too few devices for request gpu")
     jobs.cluster.controllers.freeze()  # there are no claims yet

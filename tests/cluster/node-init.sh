@@ -12,7 +12,7 @@ ip link set lo up
 ip addr add "$address/24" dev eth0
 ip link set eth0 up
 ip route add default via "$gateway"
-ip link add rails type bridge forward_delay 0 # NICs of the test driver, see tools/netdev.go
+ip link add rails type bridge forward_delay 0 # far ends of NICs
 ip link set rail0 master rails up
 ip link set rails up
 echo 1 >/proc/sys/net/ipv4/ip_forward

@@ -5,19 +5,14 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
@@ -30,17 +25,12 @@ const cdiFolder = "/var/run/cdi"
 // publishes its devices again.
 type settings struct {
 	Devices []setDevice
-	// Refuse is the error that Prepare gives; Hang has it wait until the file says no more.
-	Refuse string
-	Hang   bool
 }
 
 type setDevice struct {
 	Device resourceapi.Device
 	// Edits is what CDI calls containerEdits, with which a container gets the device.
 	Edits map[string]any
-	// Netdev is a network interface that is made for the claim and moved into the pod.
-	Netdev *netdev
 }
 
 type driver struct {
@@ -48,13 +38,13 @@ type driver struct {
 	client           *kubernetes.Clientset
 }
 
-// draDriver is a DRA driver whose devices are what a file says they are.
+// draDriver is a DRA driver whose devices are what a file says they are: it stands for drivers of others whose
+// devices our node plugin does not make.
 func draDriver() error {
 	d := &driver{}
 	flag.StringVar(&d.name, "driver", "", "the driver's name")
 	flag.StringVar(&d.node, "node", "", "the node's name")
-	flag.StringVar(&d.path, "settings", "", "the file of devices and faults")
-	register := flag.Bool("register", true, "make the driver known to the kubelet")
+	flag.StringVar(&d.path, "settings", "", "the file of devices")
 	var err error
 	if d.client, err = connect(); err != nil {
 		return err
@@ -69,8 +59,7 @@ func draDriver() error {
 		return err
 	}
 	helper, err := kubeletplugin.Start(ctx, d, kubeletplugin.DriverName(d.name), kubeletplugin.NodeName(d.node),
-		kubeletplugin.KubeClient(d.client), kubeletplugin.RegistrationService(*register),
-		kubeletplugin.Serialize(false)) // a claim that hangs must not stop the others
+		kubeletplugin.KubeClient(d.client))
 	if err != nil {
 		return err
 	}
@@ -111,32 +100,11 @@ func (d *driver) publish(ctx context.Context, helper *kubeletplugin.Helper) erro
 		d.node: {Slices: []resourceslice.Slice{slice}}}})
 }
 
-// fault waits or fails as the settings say.
-func (d *driver) fault(ctx context.Context) error {
-	for {
-		s, err := d.read()
-		if err != nil {
-			return err
-		}
-		if s.Refuse != "" {
-			return errors.New(s.Refuse)
-		}
-		if !s.Hang {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-func (d *driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (
+func (d *driver) PrepareResourceClaims(_ context.Context, claims []*resourceapi.ResourceClaim) (
 	map[types.UID]kubeletplugin.PrepareResult, error) {
 	results := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, claim := range claims {
-		devices, err := d.prepare(ctx, claim)
+		devices, err := d.prepare(claim)
 		results[claim.UID] = kubeletplugin.PrepareResult{Err: err, Devices: devices}
 		fmt.Printf("prepare %s/%s %s: %d devices, %v\n", claim.Namespace, claim.Name, claim.UID, len(devices), err)
 	}
@@ -161,12 +129,8 @@ func (d *driver) specPath(claim types.UID) string {
 	return filepath.Join(cdiFolder, fmt.Sprintf("%s-%s.json", d.name, claim))
 }
 
-// prepare writes the CDI file that gives the claim's devices to its containers, each by an environment
-// variable DEVICE_NAME=REQUEST and by its edits.
-func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
-	if err := d.fault(ctx); err != nil {
-		return nil, err
-	}
+// prepare writes the CDI file that gives the claim's devices to its containers, each by its edits.
+func (d *driver) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
 	s, err := d.read()
 	if err != nil {
 		return nil, err
@@ -176,7 +140,6 @@ func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 		known[each.Device.Name] = each
 	}
 	prepared, specs := []kubeletplugin.Device{}, []any{}
-	status := []resourceapi.AllocatedDeviceStatus{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		if result.Driver != d.name {
 			continue
@@ -186,48 +149,16 @@ func (d *driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 			return nil, fmt.Errorf("no device %q on node %s", result.Device, d.node)
 		}
 		id := fmt.Sprintf("%s-%s", claim.UID, result.Device)
-		edits := map[string]any{}
-		for key, value := range device.Edits {
-			edits[key] = value
-		}
-		variable := "DEVICE_" + strings.ToUpper(strings.ReplaceAll(result.Device, "-", "_"))
-		env, _ := edits["env"].([]any)
-		edits["env"] = append(env, variable+"="+result.Request)
-		if device.Netdev != nil {
-			if err := device.Netdev.configure(claim, d.name, result.Request); err != nil {
-				return nil, err
-			}
-			hook, err := device.Netdev.make(claim.UID, result.Device)
-			if err != nil {
-				return nil, err
-			}
-			edits["hooks"] = []any{hook}
-			status = append(status, resourceapi.AllocatedDeviceStatus{Driver: d.name, Pool: result.Pool,
-				Device: result.Device, NetworkData: &resourceapi.NetworkDeviceData{
-					InterfaceName: device.Netdev.Name, IPs: []string{device.Netdev.Address}}})
-		}
-		specs = append(specs, map[string]any{"name": id, "containerEdits": edits})
+		specs = append(specs, map[string]any{"name": id, "containerEdits": device.Edits})
 		prepared = append(prepared, kubeletplugin.Device{Requests: []string{result.Request}, PoolName: result.Pool,
 			DeviceName: result.Device, CDIDeviceIDs: []string{fmt.Sprintf("%s/device=%s", d.name, id)}})
 	}
 	spec := map[string]any{"cdiVersion": "0.6.0", "kind": d.name + "/device", "devices": specs}
-	if err := writeJSON(d.specPath(claim.UID), spec); err != nil {
-		return nil, err
-	}
-	if len(status) > 0 { // not applied: the server cannot apply beside a configuration in the allocation
-		patch, _ := json.Marshal(map[string]any{"status": map[string]any{"devices": status}})
-		_, err = d.client.ResourceV1().ResourceClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch,
-			metav1.PatchOptions{}, "status")
-	}
-	return prepared, err
+	return prepared, writeJSON(d.specPath(claim.UID), spec)
 }
 
 func (d *driver) unprepare(claim types.UID) error {
-	path := d.specPath(claim)
-	if err := removeNetdevs(path); err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(d.specPath(claim)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	return nil
@@ -244,13 +175,4 @@ func writeJSON(path string, value any) error {
 		return err
 	}
 	return os.Rename(fresh, path)
-}
-
-// ip runs ip(8).
-func ip(words ...string) error {
-	out, err := exec.Command("ip", words...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ip %s: %s", strings.Join(words, " "), strings.TrimSpace(string(out)))
-	}
-	return nil
 }

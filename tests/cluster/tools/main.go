@@ -22,7 +22,6 @@ func main() {
 		"allocate-batch": allocateBatch,
 		"dra-calls":      draCalls,
 		"dra-driver":     draDriver,
-		"dra-netdev":     draNetdev,
 		"fake-kubelet":   fakeKubelet,
 		"kubelet-calls":  kubeletCalls,
 		"prepare-times":  prepareTimes,

@@ -1,67 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices: of nodes that are objects only, from captured machines, and of real nodes by a test driver."""
+"""Devices of nodes that are objects only, from captured machines; and of a driver of others on real nodes. What our node
+plugin serves is in machines.py."""
 import json
 
 from .api import wait
 from ..build import SOURCE
+from .plugin import GPU, NIC, device_class
 
-GPU, NIC = "gpu.nvidia.com", "dra.net"
-ROOT, BUS = "resource.kubernetes.io/pcieRoot", "resource.kubernetes.io/pciBusID"
 FAKE = "test.drarun.dev/fake"
 READY_S = 30
 
 
-def device_class(name, driver):
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {
-        "selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}}
+CLASSES = [device_class(name, driver) for name, driver in (("gpu.nvidia.com", "gpu.nvidia.com"), ("dranet", "dra.net"),
+                                                            (GPU, GPU), (NIC, NIC))]
 
 
-CLASSES = [device_class("gpu.nvidia.com", GPU), device_class("dranet", NIC)]
-
-
-def gpus(count):
-    """What Driver takes: GPU k is the device node /dev/nvidiaK, which is /dev/null to the kernel."""
-    return [{"device": {"name": f"gpu-{k}", "attributes": {
-        "type": {"string": "gpu"}, "productName": {"string": "Test GPU"}, "uuid": {"string": f"GPU-{k:08x}"},
-        BUS: {"string": f"0000:{16 * k:02x}:00.0"}, ROOT: {"string": f"pci0000:{16 * k:02x}"}},
-        "capacity": {"memory": {"value": "80Gi"}}}, "edits": {"deviceNodes": [
-            {"path": f"/dev/nvidia{k}", "hostPath": "/dev/null", "type": "c", "permissions": "rw"}]}}
-            for k in range(count)]
-
-
-def nics(count, node=0):
-    """What Driver takes: NIC k is the interface gpuKrdma0 of the pod, 10.97.NODE.(k+1), and on GPU k's PCIe
-    root. They are listed in reverse, so that order is no help in finding pairs."""
-    return [{"device": {"name": f"nic-{k}", "attributes": {
-        f"{NIC}/rdma": {"bool": True}, f"{NIC}/ifName": {"string": f"gpu{k}rdma0"}, f"{NIC}/mtu": {"int": 1500},
-        BUS: {"string": f"0000:{16 * k + 1:02x}:00.0"}, ROOT: {"string": f"pci0000:{16 * k:02x}"}}},
-        "netdev": {"Name": f"gpu{k}rdma0", "Address": f"10.97.{node}.{k + 1}/16", "MTU": 1500}}
-            for k in reversed(range(count))]
+def channels(count=1):
+    """What Driver takes of the driver compute-domain.nvidia.com: the channels of a node, whose device nodes are /dev/null."""
+    return [{"device": {"name": f"channel-{k}", "attributes": {"type": {"string": "channel"}, "id": {"int": k}}},
+             "edits": {"deviceNodes": [{"path": f"/dev/nvidia-caps-imex-channels/channel{k}", "hostPath": "/dev/null", "type": "c",
+                                        "permissions": "rw"}]}} for k in range(count)]
 
 
 class Driver:
-    """A DRA driver on a real node, whose devices are what gpus() and nics() give, or a list like theirs."""
+    """A DRA driver of others on a real node, whose devices our node plugin does not make: what channels() gives, or a list
+    like its."""
 
     def __init__(self, node, name, devices):
         self.node, self.name = node, name
         self.file = node.folder / f"{name}.json"
-        self.settings, self.register = {"Devices": devices}, True
+        self.devices = devices
 
-    def start(self, register=True):
-        """register=False: the kubelet does not know of it. Then wait()."""
-        self.register = register
+    def start(self):
+        """Then wait()."""
         self._write()
         cluster = self.node.cluster
         self.node.daemon(self.name, [cluster.programs / "dra-driver", f"-driver={self.name}", f"-node={self.node.name}",
-                                     f"-settings={self.file}", f"-kubeconfig={cluster.kubeconfig()}",
-                                     f"-register={str(register).lower()}"])
+                                     f"-settings={self.file}", f"-kubeconfig={cluster.kubeconfig()}"])
         return self
 
     def wait(self):
-        """Until its devices are published and, where it registers, the kubelet has taken it."""
+        """Until its devices are published and the kubelet has taken it."""
         wait(lambda: f"{self.name} publishes nothing:\n{self.log()}", self.published, READY_S)
-        if self.register:
-            wait(lambda: f"the kubelet does not take {self.name}:\n{self.log()}", self.registered, READY_S)
+        wait(lambda: f"the kubelet does not take {self.name}:\n{self.log()}", self.registered, READY_S)
         return self
 
     def published(self):
@@ -80,17 +61,12 @@ class Driver:
 
     def _write(self):
         fresh = self.file.with_suffix(".tmp")
-        fresh.write_text(json.dumps(self.settings))
+        fresh.write_text(json.dumps({"Devices": self.devices}))
         fresh.rename(self.file)
-
-    def fault(self, refuse="", hang=False):
-        """From now on Prepare fails with this text, or hangs; fault() ends it."""
-        self.settings.update(Refuse=refuse, Hang=hang)
-        self._write()
 
     def publish(self, devices):
         """Replaces its devices."""
-        self.settings["Devices"] = devices
+        self.devices = devices
         self._write()
         self._signal("HUP")
 

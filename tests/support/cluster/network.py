@@ -16,7 +16,7 @@ SERVICE = "10.96.0.1"  # the first of the service range, always the API server's
 NOWHERE = "02:00:00:00:00:01"  # a hardware address that nobody has
 HOLD = ("ip link set lo up && ip link add br0 type bridge forward_delay 0 && "
         f"ip addr add {API}/24 dev br0 && ip link set br0 up && ip addr add {SERVICE}/32 dev lo && "
-        "ip link add br1 type bridge forward_delay 0 && ip link set br1 up && "  # the rails of the test driver
+        "ip link add br1 type bridge forward_delay 0 && ip link set br1 up && "  # joins their rails
         "echo 1 >/proc/sys/net/ipv4/ip_forward && echo ready && exec sleep infinity")
 
 

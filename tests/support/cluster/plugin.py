@@ -7,7 +7,7 @@ from pathlib import Path
 from .api import wait
 from ..build import BUILD
 
-NIC = "nic.drarun.dev"
+GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
 READY_S = 30
 RAILS = "10.94.{node}.{nic}/16"
 
@@ -49,16 +49,16 @@ class Nics:
 
 
 class Plugin:
-    """drarun-plugin on a node, for the NICs whose names begin with prefix. options: further words for it. name:
-    what its process is called. agent: what it brings into the pods of jobs, or None. instance: of several of one
-    driver at a time, which have names of their own. under: words before it."""
+    """drarun-plugin on a node, for the NICs whose names begin with prefix, and with gpus for its GPUs. options: further words
+    for it; under: words before it. name: what its process is called. driver: of the NICs. agent: what it brings into the
+    pods of jobs, or None. instance: of several of one driver at a time, which have names of their own."""
 
     def __init__(self, node, *options, name="drarun-plugin", driver=NIC, prefix="nic", agent=BUILD / "bin" / "drarun-worker",
-                 instance=None, under=()):
+                 instance=None, under=(), gpus=False, hook=BUILD / "bin" / "drarun-attach"):
         options = (*options, "--instance", instance) if instance else options
         self.socket = f"dra-{instance}.sock" if instance else "dra.sock"
-        self.under = under
         self.node, self.name, self.options, self.driver, self.agent = node, name, options, driver, agent
+        self.drivers, self.hook, self.under = ((GPU, driver) if gpus else (driver,)), hook, under
         self.state = node.folder / "drarun"
         self.program = BUILD / "bin" / "drarun-plugin"
         if name != self.program.name:
@@ -67,16 +67,20 @@ class Plugin:
             link.symlink_to(self.program)
             self.program = link
         self.config = node.folder / f"{name}.yaml"
-        self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {
-            "virtualPrefixes": [prefix], "include": f'device.attributes["dra.net"].ifName.startsWith("{prefix}")'}}))
+        self.configure(nics={"virtualPrefixes": [prefix], "include": f'device.attributes["dra.net"].ifName.startsWith("{prefix}")'})
 
-    def start(self):
+    def configure(self, **config):
+        """For its next start."""
+        self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", **config}))
+
+    def start(self, *options):
+        """options: for this time."""
         cluster = self.node.cluster
         self.node.daemon(self.name, [
-            *self.under, self.program, "run", "--node", self.node.name, "--node-ip", self.node.address,
-            "--drivers", "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(), "--hook",
-            BUILD / "bin" / "drarun-attach", "--state-dir", self.state, "--agent-dir", self.state / "agent",
-            *(["--agent-from", self.agent] if self.agent else []), *self.options])
+            *self.under, self.program, "run", "--node", self.node.name, "--node-ip", self.node.address, "--drivers",
+            "gpu,nic" if len(self.drivers) > 1 else "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(),
+            "--hook", self.hook, "--state-dir", self.state, "--agent-dir", self.state / "agent",
+            *(["--agent-from", self.agent] if self.agent else []), *self.options, *options])
         return self
 
     def wait(self, count=None):
@@ -87,16 +91,16 @@ class Plugin:
                  lambda: len(self.published()) == count, READY_S)
         return self
 
-    def published(self):
-        """{its name: the device}, as the API server has them."""
+    def published(self, driver=None):
+        """{its name: the device} of a driver, or of that of its NICs, as the API server has them."""
         return {each["name"]: each for found in self.node.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
-                if found["spec"]["driver"] == self.driver and found["spec"].get("nodeName") == self.node.name
+                if found["spec"]["driver"] == (driver or self.driver) and found["spec"].get("nodeName") == self.node.name
                 for each in found["spec"].get("devices", ())}
 
     def registered(self):
         """The kubelet keeps a connection to the socket of a driver that it knows."""
-        return bool(self.node.ok(["ss", "-xH", "state", "connected", "src",
-                                  f"/var/lib/kubelet/plugins/{self.driver}/{self.socket}"]).strip())
+        return all(self.node.ok(["ss", "-xH", "state", "connected", "src",
+                                 f"/var/lib/kubelet/plugins/{driver}/{self.socket}"]).strip() for driver in self.drivers)
 
     @property
     def folder(self):
@@ -104,7 +108,8 @@ class Plugin:
         return Path(f"/proc/{self.node.pid}/root{self.state}/{self.driver}")
 
     def checkpoints(self):
-        return sorted(path.stem for path in self.folder.glob("*.json")) if self.folder.exists() else []
+        """Of all its drivers."""
+        return sorted(path.stem for driver in self.drivers for path in (self.folder.parent / driver).glob("*.json"))
 
     def log(self):
         return (self.node.folder / f"{self.name}.log").read_text(errors="replace")[-4000:]
