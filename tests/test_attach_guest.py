@@ -41,6 +41,8 @@ def test_settings_of_this_kernel(said):
     assert said["vrf"] == "rc=0 master red 10.20.0.0/16" and said["vrf-again"] == "rc=0", said
     assert said["dummy"] == "rc=0" and "dum0 ended with its pod's network rc=3" in said["dummy-gone"], said
     assert said["bpf-before"] == "xdpgeneric 2" and said["bpf"] == "rc=0  0" and said["bpf-again"] == "rc=0", said
+    assert said["bpf-of-pod-attach"] == "rc=0" and said["bpf-of-pod"] == "xdpgeneric 2", said
+    assert said["bpf-left"] == "rc=0  0", "a pod's programs stay on the NIC"
 
 
 def test_under_crun(said):

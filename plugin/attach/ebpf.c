@@ -93,3 +93,20 @@ int ebpf_remove(struct netlink *n, int ns, const struct link *link, struct draru
     netns_leave(back);
     return rc < 0 ? error_set(err, -rc, "take the TCX programs off: %s", strerror(-rc)) : 0;
 }
+
+static bool is_any(uint32_t hook, int index)
+{
+    struct tcx_query query = {.ifindex = (uint32_t)index, .hook = hook};
+    int rc = bpf(BPF_PROG_QUERY, &query, sizeof query);
+    return rc == -EPERM || (rc == 0 && query.count > 0);
+}
+
+bool ebpf_is_there(int ns, const struct link *link)
+{
+    int back = -1;
+    if (link->xdp || netns_enter(ns, &back, NULL) < 0)
+        return true;
+    bool any = is_any(TCX_INGRESS, link->index) || is_any(TCX_EGRESS, link->index);
+    netns_leave(back);
+    return any;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BPF programs that the host left on a device: XDP and TCX. Those of TC are gone with the move,
+/* BPF programs that the host, or a pod, left on a device: XDP and TCX. Those of TC are gone with the move,
  * which takes the device's queueing disciplines away. */
 #ifndef DRARUN_ATTACH_EBPF_H
 #define DRARUN_ATTACH_EBPF_H
@@ -9,5 +9,8 @@
 /* link is in ns, which n speaks to. A program that a BPF link holds is taken off TCX; from XDP the
  * kernel lets only the link's owner do so, which is an error. */
 int ebpf_remove(struct netlink *n, int ns, const struct link *link, struct drarun_error *err);
+
+/* Whether there are any; true too where we may not ask. */
+bool ebpf_is_there(int ns, const struct link *link);
 
 #endif

@@ -8,6 +8,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "plugin/attach/address.h"
+#include "plugin/attach/ebpf.h"
 #include "plugin/attach/ethtool.h"
 #include "plugin/attach/link.h"
 
@@ -48,6 +49,7 @@ int host_link_read(struct attach_order *order, struct drarun_error *err)
     memcpy(host.name, link.name, sizeof host.name);
     host.mtu = link.mtu;
     host.up = link.up;
+    host.ebpf = ebpf_is_there(-1, &link);
     host.hw = link.hw;
     host.gso = link.gso;
     host.gro = link.gro;

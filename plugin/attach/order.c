@@ -120,6 +120,7 @@ static const struct field host_fields[] = {
     {"name", FIELD_CALL, offsetof(struct host_link, name), .read = read_interface_name},
     {"mtu", FIELD_COUNT, offsetof(struct host_link, mtu), 1, INT32_MAX},
     {"up", FIELD_BOOL, offsetof(struct host_link, up)},
+    {"ebpf", FIELD_BOOL, offsetof(struct host_link, ebpf)},
     {"addresses", FIELD_CALL, .read = read_host_addresses},
     {"hardwareAddr", FIELD_CALL, offsetof(struct host_link, hw), .read = read_mac},
     {"gsoMaxSize", FIELD_COUNT, offsetof(struct host_link, gso), 1, UINT32_MAX},
@@ -289,6 +290,7 @@ static json_t *host_json(const struct host_link *host)
     bool ok =
         put_text(object, "name", host->name) && net_put_count(object, "mtu", host->mtu) &&
         net_put_take(object, "up", json_boolean(host->up)) &&
+        (!host->ebpf || net_put_take(object, "ebpf", json_true())) &&
         net_put_prefixes(object, "addresses", host->addresses, host->address_count) &&
         net_put_hw(object, "hardwareAddr", &host->hw) &&
         net_put_count(object, "gsoMaxSize", host->gso) &&

@@ -19,6 +19,7 @@ struct host_link {
     char name[IFNAMSIZ];
     uint32_t mtu;
     bool up;
+    bool ebpf; /* it had BPF programs of the host: what is on it afterwards is left alone */
     struct ip_prefix *addresses; /* without link-local ones, which the kernel makes itself */
     size_t address_count;
     struct hw_addr hw;             /* .len 0: not known, left alone */

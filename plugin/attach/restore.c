@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "plugin/attach/address.h"
+#include "plugin/attach/ebpf.h"
 #include "plugin/attach/ethtool.h"
 #include "plugin/attach/link.h"
 #include "plugin/attach/netns.h"
@@ -132,7 +133,9 @@ static int settle(const struct attach_order *order, struct netlink *n, struct li
     const struct host_link *host = &order->host;
     struct link_wanted wanted = wanted_as(order, host->name);
     struct link_change change = LINK_CHANGE_NONE;
-    int rc = settle_link(host, n, link, err);
+    /* a pod's programs would see the next one's packets */
+    int rc = host->ebpf ? 0 : ebpf_remove(n, -1, link, err);
+    rc = rc < 0 ? rc : settle_link(host, n, link, err);
     rc = rc < 0 ? rc : ethtool_ensure(-1, host->name, host->features, host->private_flags, err);
     rc = rc < 0 ? rc : addresses_ensure(n, link->index, host->addresses, host->address_count, err);
     rc = rc < 0 ? rc : link_find(n, &wanted, link, err);

@@ -112,6 +112,13 @@ say bpf "$(attach d nic4)" "$(ip -n d -o link show net1 | grep -o xdpgeneric)" "
 say bpf-again "$(attach d nic4)"
 restore nic4 >/dev/null
 
+# and of a pod
+say bpf-of-pod-attach "$(attach d nic1)"
+nsenter --net=/run/netns/d "$bpf" --tcx net1
+nsenter --net=/run/netns/d ip link set dev net1 xdpgeneric pinned /sys/fs/bpf/pass
+say bpf-of-pod "$(ip -n d -o link show net1 | grep -o xdpgeneric)" "$(nsenter --net=/run/netns/d "$bpf" --tcx-count net1)"
+say bpf-left "$(restore nic1)" "$(ip -o link show eth1 | grep -o xdpgeneric)" "$("$bpf" --tcx-count eth1)"
+
 # RDMA: rxe goes when its own netdev leaves, so the device of eth1 is sent along with eth0
 rdma link add rxe1 type rxe netdev eth1
 order rdma "$pci0" eth0 '{"interface":{"name":"net1"}}' '"rdma":"rxe1",'
