@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -70,6 +71,20 @@ static int ask(struct event_base *base, const char *program, struct asked *asked
     return 0;
 }
 
+/* As /var is on some hosts; a mount of a file from there forbids it likewise. */
+static int check_executable(const char *path, struct drarun_error *err)
+{
+    struct statvfs fs;
+    if (statvfs(path, &fs) < 0)
+        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    return fs.f_flag & ST_NOEXEC
+               ? error_set(err, ENOEXEC,
+                           "%s is on a file system that is mounted noexec; give a folder on another "
+                           "one (--agent-dir)",
+                           path)
+               : 0;
+}
+
 int agent_install(struct event_base *base, const char *from, const char *dir,
                   char ret_offer[AGENT_OFFER_SIZE], struct drarun_error *err)
 {
@@ -86,6 +101,8 @@ int agent_install(struct event_base *base, const char *from, const char *dir,
         *strrchr(path, '/') = '\0';
         rc = dir_check_own(path, err);
     }
+    if (rc == 0)
+        rc = check_executable(path, err);
     if (rc == 0)
         memcpy(ret_offer, asked.offer, sizeof asked.offer);
     return rc;

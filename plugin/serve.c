@@ -287,11 +287,16 @@ static int open_publishing(struct serve *s, struct drarun_error *err)
 static int install_programs(struct serve *s, struct drarun_error *err)
 {
     const struct serve_options *o = s->options;
-    int rc = 0;
-    if (o->hook_from && (rc = program_install(o->hook_from, o->hook, err)) < 0)
+    int rc = o->hook_from ? program_install(o->hook_from, o->hook, err) : 0;
+    if (rc < 0)
         return error_prefix(err, "install the hook");
-    if (o->agent_from && (rc = agent_install(s->base, o->agent_from, o->agent_dir, s->agent, err)) < 0)
+    rc = o->agent_from ? agent_install(s->base, o->agent_from, o->agent_dir, s->agent, err) : 0;
+    if (rc < 0 && rc != -ENOEXEC)
         return error_prefix(err, "install the agent");
+    if (rc < 0) { /* jobs bring their own */
+        log_error("no agent is offered to jobs: %s", err->text);
+        *err = (struct drarun_error){0};
+    }
     return 0;
 }
 
