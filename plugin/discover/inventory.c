@@ -2,6 +2,7 @@
 #include "plugin/discover/inventory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/topo/root.h"
 #include "plugin/discover/device_json.h"
 #include "plugin/discover/kernel_news.h"
 #include "plugin/discover/nvml.h"
@@ -49,11 +51,22 @@ static void keep_names(const struct node_devices *published, struct node_devices
     }
 }
 
+static bool is_there(struct pci_addr addr, void *arg)
+{
+    const struct inventory *inv = arg;
+    int root = inv->options.source.root;
+    cleanup_close int own = root < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    char path[64], text[PCI_ADDR_TEXT], vendor[16];
+    pci_addr_format(addr, text);
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s/vendor", text);
+    return root_read(root < 0 ? own : root, path, vendor, sizeof vendor) > 0;
+}
+
 static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
                         struct node_devices *ret_published, struct drarun_error *err)
 {
     const struct discover_config *config = inv->options.source.config;
-    const struct remember_rules rules = {config, inv->options.held, inv->options.arg};
+    const struct remember_rules rules = {config, inv->options.held, inv->options.arg, is_there, inv};
     int rc = discover(&inv->options.source, ret_memory, err);
     if (rc == 0)
         rc = devices_remember(&rules, &inv->memory, ret_memory, err);

@@ -78,7 +78,8 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
                          struct node_devices *now)
 {
     bool held = rules->held && rules->held(node_device_driver(before), before->name, rules->arg);
-    if (!held && (!before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
+    bool there = before->pci.known && rules->there && rules->there(before->pci.addr, rules->there_arg);
+    if (!held && (there || !before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
         return 0;
     struct node_device *device = node_devices_add(now);
     if (!device)
@@ -91,8 +92,8 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
         return -ENOMEM;
     }
     forget_link(device);
-    device->away = !device->pci.known;
-    device->lost = device->pci.known;
+    device->lost = device->pci.known && !there;
+    device->away = !device->lost;
     if (device->lost)
         fault_add(device, rules->config->lost, FAULT_LOST, "", "it is gone from the machine");
     return 0;

@@ -11,16 +11,23 @@
 /* Whether a pod was given the device of this name. */
 typedef bool (*device_held_fn)(const char *driver, const char *name, void *arg);
 
+/* Whether the machine has this function now, offered or not. */
+typedef bool (*function_there_fn)(struct pci_addr addr, void *arg);
+
 struct remember_rules { /* borrowed */
     const struct discover_config *config;
     device_held_fn held; /* NULL: none is */
     void *arg;
+    function_there_fn there; /* NULL: none is that was not read */
+    void *there_arg;
 };
 
 /* before: the reading before, completed, with the names that were published. Of now:
  *  - a device that has lost its interface or its RDMA device keeps both, and its name: away;
  *  - one without hardware that has vanished is away while a pod holds it, else gone;
- *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody holds.
+ *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody holds;
+ *  - one whose function is there and was not read is not offered any more (a PF has got VFs, a driver
+ *    left, the host uses it): gone, or away while a pod holds it.
  * -ENOMEM. */
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
                      struct node_devices *now, struct drarun_error *err);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
@@ -16,6 +18,8 @@
 
 #define SIZE_MAX_BYTES ((size_t)4 << 20)
 #define SUFFIX ".json"
+
+#define LEFT_S 60
 
 bool checkpoint_uid_valid(const char *uid)
 {
@@ -63,6 +67,16 @@ bool checkpoint_set_device_cdi(json_t *document, const char *id)
     json_t *list = json_object_get(document, "devices");
     json_t *last = json_array_get(list, json_array_size(list) - 1);
     return json_object_set_new(last, "cdi", json_string(id)) == 0;
+}
+
+bool checkpoint_set_boot(json_t *document, const char *boot)
+{
+    return json_object_set_new(document, "boot", json_string(boot)) == 0;
+}
+
+bool checkpoint_of_boot(const struct checkpoint *checkpoint, const char *boot)
+{
+    return !checkpoint->boot || strcmp(checkpoint->boot, boot) == 0;
 }
 
 bool checkpoint_set_cdi(json_t *document, json_t *spec)
@@ -167,6 +181,8 @@ static int read_document(struct reader *reader, struct checkpoint *checkpoint)
         reader_fail_key(&root, "driver", "it is missing");
     else
         reader_text(&member, &checkpoint->driver);
+    if (reader_get(&root, "boot", &member))
+        reader_text(&member, &checkpoint->boot);
     if (reader_get(&root, "cdi", &member) && reader_object(&member) == 0)
         checkpoint->cdi = member.value;
     else
@@ -273,4 +289,28 @@ int checkpoint_list(const char *dir, struct strlist *uids, struct drarun_error *
             strlist_add(uids, uid);
     }
     return uids->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* "UID.json.XXXXXX", as file_write_atomic() names it. */
+static bool is_temporary(const char *name)
+{
+    const char *suffix = strstr(name, SUFFIX ".");
+    return suffix && suffix > name && strlen(suffix) == sizeof SUFFIX - 1 + sizeof ".XXXXXX" - 1;
+}
+
+void checkpoint_clean(const char *dir)
+{
+    cleanup_dir DIR *open_dir = opendir(dir);
+    struct dirent *entry;
+    struct timespec now, up;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    time_t age = up.tv_sec < LEFT_S ? up.tv_sec : LEFT_S;
+    while (open_dir && (entry = readdir(open_dir))) {
+        struct stat st;
+        if (is_temporary(entry->d_name) &&
+            fstatat(dirfd(open_dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_ctime < now.tv_sec - age)
+            unlinkat(dirfd(open_dir), entry->d_name, 0);
+    }
 }

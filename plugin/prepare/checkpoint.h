@@ -28,6 +28,7 @@ struct checkpoint_device {
 struct checkpoint {
     json_t *document; /* owned */
     const char *namespace_, *name, *uid, *driver;
+    const char *boot; /* the node's, when it was written; NULL: not said */
     struct checkpoint_device *devices;
     size_t count;
     json_t *cdi;      /* the specification, borrowed */
@@ -42,6 +43,10 @@ bool checkpoint_add_take(json_t *document, const char *request, const char *pool
                          const char *device, bool admin, json_t *order, json_t *record);
 /* The id that gives the device which was added last. False: out of memory. */
 bool checkpoint_set_device_cdi(json_t *document, const char *id);
+/* Which boot of the node this is, as boot_id_read() has it. False: out of memory. */
+bool checkpoint_set_boot(json_t *document, const char *boot);
+/* Whether it was written in this boot; one that does not say counts as such. */
+bool checkpoint_of_boot(const struct checkpoint *checkpoint, const char *boot);
 /* spec is borrowed. False: out of memory. */
 bool checkpoint_set_cdi(json_t *document, json_t *spec);
 
@@ -69,6 +74,10 @@ int checkpoint_remove(const char *dir, const char *uid, struct drarun_error *err
 void checkpoint_path(const char *dir, const char *uid, char *ret_path, size_t size);
 /* The UIDs of the files in dir. */
 int checkpoint_list(const char *dir, struct strlist *uids, struct drarun_error *err);
+
+/* Removes what writers left that were killed, or lost their power, before their rename: files that have
+ * been so for a minute, or since before the node's boot, so that no other instance is at it. */
+void checkpoint_clean(const char *dir);
 
 /* A Kubernetes UID is a path component here: letters, digits and dashes alone. */
 bool checkpoint_uid_valid(const char *uid);

@@ -380,7 +380,10 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
     struct drafts d = {checkpoint_document(driver, task->namespace_, task->name, task->uid,
                                            task->claimed.pod_uid),
                        cdi_spec_new(driver), json_array(), NULL};
-    int rc = d.cdi && d.document && d.metadata ? 0 : error_set(err, ENOMEM, "out of memory");
+    int rc = d.cdi && d.document && d.metadata &&
+                     checkpoint_set_boot(d.document, task->preparer->boot)
+                 ? 0
+                 : error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
         rc = add_device(task, &task->claimed.devices[i], &d, err);
     if (rc == 0)
@@ -534,15 +537,17 @@ void prepare_run(struct task *task)
 {
     struct drarun_error err = {0};
     int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &err);
-    if (rc == 0) {
-        answer(task); /* again, as after a restart of the kubelet or a reboot */
+    if (rc == 0 && checkpoint_of_boot(task->checkpoint, task->preparer->boot)) {
+        answer(task); /* again, as after a restart of the kubelet */
         return;
     }
     if (rc == -EPROTO) {
         fail(task, &err);
         return;
     }
-    if (rc != -ENOENT)
+    if (rc == 0) /* how the devices are on the host is another thing now */
+        checkpoint_free(TAKE_PTR(task->checkpoint));
+    else if (rc != -ENOENT)
         log_error("%s: it is written anew: %s", task->preparer->config->driver, err.text);
     ask(task);
 }

@@ -308,7 +308,8 @@ void preparer_each(const struct preparer *preparer,
     checkpoint_list(preparer->dir, &uids, NULL);
     for (size_t i = 0; i < uids.count; i++) {
         CLEANUP(checkpoint_freep) struct checkpoint *c = NULL;
-        if (checkpoint_load(preparer->dir, uids.items[i], &c, NULL) < 0)
+        if (checkpoint_load(preparer->dir, uids.items[i], &c, NULL) < 0 ||
+            !checkpoint_of_boot(c, preparer->boot))
             continue; /* said at the start */
         for (size_t d = 0; d < c->count; d++) {
             struct node_device device;
@@ -376,6 +377,11 @@ static int read_holding(struct preparer *preparer, const char *uid, struct draru
     int rc = checkpoint_load(preparer->dir, uid, &c, &damage);
     if (rc < 0)
         return rc == -ENOENT ? 0 : hold_damaged(preparer, uid, &damage, err);
+    if (!checkpoint_of_boot(c, preparer->boot)) {
+        log_note("%s: claim %s/%s: prepared before the node's last boot; nothing of it is left",
+                 preparer->config->driver, c->namespace_, c->name);
+        return 0;
+    }
     for (size_t d = 0; d < c->count; d++)
         if (!c->devices[d].admin &&
             !hold(preparer, c->devices[d].device, c->uid, c->namespace_, c->name))
@@ -427,9 +433,13 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->config = config;
     preparer->claims = kube_resource_claims;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
-    int rc = make_own_dir(preparer->dir, err);
+    int rc = boot_id_read(preparer->boot, err);
+    if (rc == 0)
+        rc = make_own_dir(preparer->dir, err);
     if (rc == 0)
         rc = make_own_dir(config->orders_dir, err);
+    if (rc == 0)
+        checkpoint_clean(preparer->dir);
     if (rc == 0)
         rc = preparer_look(preparer, err);
     if (rc == 0)

@@ -7,6 +7,7 @@
 #include "lib/kube/call.h"
 #include "lib/kube/resource.h"
 #include "plugin/prepare/agent_config.h"
+#include "plugin/prepare/boot.h"
 #include "plugin/prepare/checkpoint.h"
 #include "plugin/prepare/claimed.h"
 #include "plugin/prepare/preparer.h"
@@ -17,6 +18,7 @@ struct preparer {
     struct kube_client *client;
     const struct preparer_config *config;
     char dir[256]; /* of this driver's checkpoints */
+    char boot[BOOT_ID_MAX];
     struct kube_resource claims;
     struct task *tasks;     /* in order of their calls */
     struct holding *held;   /* which claim has which device, as of the last look */

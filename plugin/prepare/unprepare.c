@@ -135,14 +135,16 @@ static void add_restore(struct task *task, size_t i, const char *device)
              task->preparer->config->orders_dir, task->uid, device);
 }
 
-/* Of the checkpoint's devices those with orders that are there: without it (a reboot empties its
- * tmpfs) no hook has run, and the device is as it was. */
+/* Of the checkpoint's devices those with orders that are there: without it no hook has run, and the
+ * device is as it was. So it is when the checkpoint is of an earlier boot. */
 static int list_from_checkpoint(struct task *task)
 {
     size_t n = 0;
     task->restores = calloc(task->checkpoint->count + 1, sizeof *task->restores);
     if (!task->restores)
         return -ENOMEM;
+    if (!checkpoint_of_boot(task->checkpoint, task->preparer->boot))
+        return 0;
     for (size_t i = 0; i < task->checkpoint->count; i++)
         if (task->checkpoint->devices[i].order)
             add_restore(task, n++, task->checkpoint->devices[i].device);

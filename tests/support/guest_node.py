@@ -23,7 +23,7 @@ ip link add pods type bridge; ip address add 10.98.0.1/24 dev pods; ip link set 
 mkdir -p /run/cdi /run/root /var/lib/kubelet/plugins /var/lib/kubelet/plugins_registry; mount --bind / /run/root
 """
 SANDBOX = """
-ip netns add $1; ip link add eth0 netns $1 type veth peer name $3; ip link set $3 master pods up
+ip netns add $1; ip link add $3 type veth peer name eth0 netns $1; ip link set $3 master pods up
 ip -n $1 address add $2/24 dev eth0; ip -n $1 link set lo up; ip -n $1 link set eth0 up
 """
 PLUGIN_S = 30
@@ -93,8 +93,13 @@ class GuestNode:
         return {each["name"]: each for found in self.api.get(API, "ResourceSlice") if found["spec"]["driver"] == NIC
                 for each in found["spec"].get("devices", ())}
 
+    def shown(self):
+        """What is published, in short."""
+        return {name: ({key: value for key, value in each["attributes"].items() if key.startswith("dra.net/")}, each.get("taints"))
+                for name, each in self.published().items()}
+
     def wait_published(self, condition, what):
-        return wait(lambda: f"{what}: {json.dumps(self.published())}\n{self.log()}", lambda: condition(self.published()), PLUGIN_S)
+        return wait(lambda: f"{what}: {self.shown()}\n{self.log()}", lambda: condition(self.published()), PLUGIN_S)
 
     # ---- the kubelet ----
 
@@ -128,6 +133,8 @@ class GuestNode:
 class PodHere:
     """A pod on the guest: prepare(), sandbox(), containers, end(), unprepare(), as the kubelet orders them."""
 
+    SOCKET = f"/var/lib/kubelet/plugins/{NIC}/dra.sock"
+
     def __init__(self, node, pod, name, uid):
         self.node, self.pod, self.name, self.uid = node, pod, name, uid
         self.address = f"10.98.0.{next(ADDRESSES)}"
@@ -137,10 +144,13 @@ class PodHere:
     def claim(self):
         return self.node.api.get(API, "ResourceClaim", self.name, "default")
 
+    def words(self, verb):
+        """The kubelet's call as a command of the guest."""
+        return [self.node.programs / "dra-calls", self.SOCKET, verb, "default", self.name, self.uid]
+
     def call(self, verb):
         """What the driver answers of the claim."""
-        done = self.node.run(self.node.programs / "dra-calls", f"/var/lib/kubelet/plugins/{NIC}/dra.sock", verb, "default",
-                             self.name, self.uid)
+        done = self.node.run(*self.words(verb))
         assert done.rc == 0, done
         return json.loads(done.out)
 

@@ -11,6 +11,7 @@ from . import vm
 from .run import Result
 
 CALL_S = 60
+KILL_S = 20
 QMP_S = 20
 
 
@@ -58,23 +59,34 @@ class LiveGuest(vm.Guest):
             self.answers[None] = None
             self.news.notify_all()
 
-    def _answer(self, number, seconds, what):
+    def _send(self, **call):
+        self.calls.sendall(json.dumps(call).encode() + b"\n")
+
+    def _answered(self, number, seconds):
         with self.news:
-            self.news.wait_for(lambda: number in self.answers or None in self.answers, seconds)
-            assert number in self.answers, (f"{what}, after {seconds} s or at the guest's end; its console:\n"
-                                            f"{self.text('console')[-4000:]}\n{self.text('err')[-2000:]}")
+            return self.news.wait_for(lambda: number in self.answers or None in self.answers, seconds)
+
+    def _answer(self, number, seconds, what):
+        self._answered(number, seconds)
+        with self.news:
+            if number not in self.answers:
+                ended = self.process.poll()
+                said = f"QEMU ended with {ended}: {self.process.stdout.read()}" if ended is not None else f"after {seconds} s"
+                raise AssertionError(f"{what}: {said}; the guest's console:\n{self.text('console')[-4000:]}\n{self.text('err')[-2000:]}")
             return self.answers.pop(number)
 
     def start(self, *argv, seconds=CALL_S, input="", env=None):
         """Begins a command; what this gives waits for its end: start(...)() is a Result."""
         argv, number, began = [str(word) for word in argv], next(self.numbers), time.monotonic()
-        call = {"id": number, "argv": argv, "input": input, "seconds": seconds,
-                "env": {name: str(value) for name, value in (env or {}).items()}}
-        self.calls.sendall(json.dumps(call).encode() + b"\n")
+        self._send(id=number, argv=argv, input=input, env={name: str(value) for name, value in (env or {}).items()})
 
         def end():
-            answer = self._answer(number, seconds + 10, f"no answer of {argv}")
-            return Result(argv, answer["rc"], answer["out"], answer["err"], time.monotonic() - began)
+            left, late = began + seconds - time.monotonic(), ""
+            if not self._answered(number, max(left, 0)):
+                self._send(kill=number)
+                late = f"\nkilled after {seconds} s"
+            answer = self._answer(number, KILL_S, f"no end of {argv} after SIGKILL")
+            return Result(argv, answer["rc"], answer["out"], answer["err"] + late, time.monotonic() - began)
         return end
 
     def run(self, *argv, **how):

@@ -39,11 +39,20 @@ static bool is_held(const char *driver, const char *name, void *arg)
     return strcmp(name, arg) == 0;
 }
 
+static uint32_t there; /* the bus whose functions the machine still has */
+
+static bool is_there(struct pci_addr addr, void *arg)
+{
+    (void)arg;
+    return addr.bus == there;
+}
+
 static void remember(const char *held, const struct node_devices *before, struct node_devices *now)
 {
     struct discover_config config;
     discover_config_default(&config);
-    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held};
+    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held, is_there,
+                                         NULL};
     assert_int_equal(devices_remember(&rules, before, now, NULL), 0);
     discover_config_done(&config);
 }
@@ -120,12 +129,31 @@ static void test_vanished(void **state)
     node_devices_done(&now);
 }
 
+/* A PF that has got virtual functions, a NIC that the host uses now. */
+static void test_there_and_not_offered(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    there = nic(&before, 0x10, "a", "")->pci.addr.bus;
+    remember(NULL, &before, &now);
+    assert_int_equal(now.count, 0);
+    remember("pci-10", &before, &now);
+    assert_int_equal(now.count, 1);
+    assert_true(now.list[0].away);
+    assert_false(now.list[0].lost);
+    assert_int_equal(now.list[0].fault_count, 0);
+    there = 0;
+    node_devices_done(&before);
+    node_devices_done(&now);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_vanished),
+        cmocka_unit_test(test_there_and_not_offered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,43 @@ static void newer_ones_are_undone_if_they_say_so(void **state)
     json_decref(d);
 }
 
+static void what_is_being_written_is_left_alone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"u-1.json.aB3xYz", "u-1.json", "other", "u-1.json.longer7"};
+    char path[128];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        assert_int_equal(file_write_atomic(path, "x", 1, 0600, NULL), 0);
+    }
+    checkpoint_clean(dir); /* it may be another instance's, which is at it */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        assert_int_equal(access(path, F_OK), 0);
+        unlink(path);
+    }
+}
+
+static void one_of_an_earlier_boot_is_told(void **state)
+{
+    (void)state;
+    struct checkpoint *c = NULL;
+    json_t *d = document();
+    char *text = json_dumps(d, 0);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, NULL), 0);
+    assert_true(checkpoint_of_boot(c, "b-1")); /* of a plugin that did not say */
+    checkpoint_free(c);
+    free(text);
+    assert_true(checkpoint_set_boot(d, "b-1"));
+    text = json_dumps(d, 0);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, NULL), 0);
+    assert_true(checkpoint_of_boot(c, "b-1"));
+    assert_false(checkpoint_of_boot(c, "b-2"));
+    checkpoint_free(c);
+    free(text);
+    json_decref(d);
+}
+
 static void uids_are_no_paths(void **state)
 {
     (void)state;
@@ -226,6 +263,8 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_loaded),
         cmocka_unit_test(no_part_of_one_is_taken_for_one),
         cmocka_unit_test(newer_ones_are_undone_if_they_say_so),
+        cmocka_unit_test(what_is_being_written_is_left_alone),
+        cmocka_unit_test(one_of_an_earlier_boot_is_told),
         cmocka_unit_test(uids_are_no_paths),
         cmocka_unit_test(links_are_not_followed),
         cmocka_unit_test(directories_of_others_are_refused),
