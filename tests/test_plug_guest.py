@@ -19,7 +19,7 @@ PF = "52:54:00:00:02:00"
 STATE = "/var/lib/drarun"
 DISK_MIB = 16
 # (what is called, the system call after which the power goes, the how manieth); the others with DRARUN_SOAK set
-CUTS = [("prepare", "fsync", 1), ("prepare", "rename", 1), ("unprepare", "unlink", 1)]
+CUTS = [("prepare", "fsync", 1), ("prepare", "rename", 1), ("unprepare", "unlinkat", 1)]
 if os.environ.get("DRARUN_SOAK"):
     CUTS += [("prepare", "fsync", 2), ("prepare", "rename", 3), ("unprepare", "fsync", 1)]
 GONE_S = 40  # a slot's button is pressed for five seconds before the kernel lets go
