@@ -56,12 +56,13 @@ def _no_nodes():
 
 
 class Cluster:
-    """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it.
+    """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
+    version of resource.k8s.io that is served.
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False, images=("busybox",)):
+    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None):
         reason = missing(nodes)
         if reason:
             pytest.skip(reason)
@@ -69,18 +70,18 @@ class Cluster:
         self.state, self.network, self.plane = None, None, None
         self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
-            self._start(nodes, gang, images)
+            self._start(nodes, gang, images, claims)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes, gang, wanted):
+    def _start(self, nodes, gang, wanted, claims):
         self.state = State()
         self.folder = self.state.path
         self.network = Bridge() if nodes else Loopback()
         self.under = list(self.network.under)
         self.keys = Authority(self.folder / "keys")
-        self.plane = Plane(self.programs, self.folder, self.network, self.keys, nodes == 0, gang)
+        self.plane = Plane(self.programs, self.folder, self.network, self.keys, nodes == 0, gang, claims)
         self.api, self.audit = self.plane.admin, Audit(self.plane.audit_log)
         self.etcd, self.apiserver = self.plane.etcd, self.plane.apiserver
         self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler

@@ -14,14 +14,21 @@ GATES = ["DRADeviceTaintRules=true"]
 
 
 class Plane:
-    """fake: nodes are objects only, which nothing ages and no kubelet taints."""
+    """fake: nodes are objects only, which nothing ages and no kubelet taints. claims: the one version of resource.k8s.io
+    that is served; None: all of them. The scheduler of this version needs v1."""
 
-    def __init__(self, programs, folder, network, keys, fake, gang):
+    def __init__(self, programs, folder, network, keys, fake, gang, claims=None):
         self.programs, self.folder, self.network, self.keys = programs, folder, network, keys
         self.server = f"https://{network.api}:{network.api_port}"
         self.audit_log = folder / "audit.log"
         self.gates = ",".join(GATES + ([GANG] if gang else []))
         self.apis = APIS + (["scheduling.k8s.io/v1alpha2=true"] if gang else [])
+        self.ready = "/readyz"
+        if claims:
+            # today's API server waits for its own informer of v1 slices
+            self.ready = "/readyz?exclude=informer-sync"
+            self.apis = [each for each in self.apis if not each.startswith("resource.k8s.io/")]
+            self.apis += [f"resource.k8s.io/{version}={str(version == claims).lower()}" for version in ("v1", "v1beta2", "v1beta1")]
         self._make_keys()
         self.etcd = self._etcd()
         self.apiserver = self._apiserver(fake)
@@ -126,7 +133,7 @@ class Plane:
             self.etcd.check()
             self.apiserver.check()
             try:
-                return self.admin.request("GET", "/readyz")[0] == 200
+                return self.admin.request("GET", self.ready)[0] == 200
             except OSError:
                 return False
         wait(lambda: f"the API server is not ready:\n{self.apiserver.tail()}", ready, seconds)

@@ -60,6 +60,7 @@ class Plugin:
         self.node, self.name, self.options, self.driver, self.agent = node, name, options, driver, agent
         self.drivers, self.hook, self.under = ((GPU, driver) if gpus else (driver,)), hook, under
         self.state = node.folder / "drarun"
+        self.api = "resource.k8s.io/v1"
         self.program = BUILD / "bin" / "drarun-plugin"
         if name != self.program.name:
             link = node.folder / name
@@ -93,7 +94,7 @@ class Plugin:
 
     def published(self, driver=None):
         """{its name: the device} of a driver, or of that of its NICs, as the API server has them."""
-        return {each["name"]: each for found in self.node.cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
+        return {each["name"]: each for found in self.node.cluster.api.get(self.api, "ResourceSlice")
                 if found["spec"]["driver"] == (driver or self.driver) and found["spec"].get("nodeName") == self.node.name
                 for each in found["spec"].get("devices", ())}
 
