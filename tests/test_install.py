@@ -2,9 +2,12 @@
 """Install, uninstall and the Debian package."""
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -84,17 +87,43 @@ def test_installed_programs_run(staged, examples, tmp_path):
         moved.rename(staged)
 
 
-def test_image(source, build, tmp_path):
-    """scripts/image packs what the tests' clusters run (tests/support/cluster/image.py)."""
-    file = tmp_path / "drarun.tar"
-    run = subprocess.run([source / "scripts/image", "localhost/drarun:1", file], capture_output=True, text=True,
+def packed(source, build, file, *options):
+    """The names in the image that scripts/image makes."""
+    run = subprocess.run([source / "scripts/image", "localhost/drarun:1", file, *options], capture_output=True, text=True,
                          env={**os.environ, "DRARUN_BUILD": str(build)})
-    assert run.returncode == 0 and "localhost/drarun:1" in run.stdout, run
+    assert run.returncode == 0 and "localhost/drarun:1" in run.stdout and " MiB" in run.stdout, run
     with tarfile.open(file) as tar:
         index = json.load(tar.extractfile("index.json"))["manifests"][0]
         manifest = json.load(tar.extractfile(f"blobs/{index['digest'].replace(':', '/')}"))
         layer = tar.extractfile(f"blobs/{manifest['layers'][0]['digest'].replace(':', '/')}")
-        names = set(tarfile.open(fileobj=layer).getnames())
+        return set(tarfile.open(fileobj=layer).getnames())
+
+
+def test_image_of_the_plugin(source, build, tmp_path):
+    """What the manifest's command names is in it, with all that it needs to start, and the launcher is not."""
+    small, whole = tmp_path / "plugin.tar", tmp_path / "drarun.tar"
+    names = packed(source, build, small, "--plugin")
+    packed(source, build, whole)
+    wanted = set(re.findall(r"/bin/drarun-\w+", (source / "deploy/plugin.yaml").read_text()))
+    assert wanted and {f".{name}" for name in wanted} <= names
+    assert "./bin/drarun" not in names and not any("libexec" in name for name in names)
+    assert small.stat().st_size < whole.stat().st_size
+    sys.path.insert(0, str(source / "scripts/lib"))
+    import oci_image  # noqa: PLC0415
+    root = oci_image.drarun(build, plugin=True)
+    try:
+        if os.geteuid() == 0:
+            for name in wanted - {"/bin/drarun-attach"}:  # which is static, and wants a /dev/null
+                run = subprocess.run(["chroot", root, name, "--version"], capture_output=True, text=True)
+                assert run.returncode == 0 and Path(name).name in run.stdout, run
+    finally:
+        shutil.rmtree(root)
+
+
+def test_image(source, build, tmp_path):
+    """scripts/image packs what the tests' clusters run (tests/support/cluster/image.py)."""
+    file = tmp_path / "drarun.tar"
+    names = packed(source, build, file)
     assert {"./bin/drarun", "./bin/drarun-worker", "./libexec/drarun/drarun-cluster", "./tmp"} <= names
     assert any("libcurl" in name for name in names)
     missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,

@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+PLUGIN = {"Entrypoint": ["/bin/drarun-plugin"], "Env": ["PATH=/bin"]}
 DRARUN = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
 
 
@@ -79,12 +80,13 @@ def libraries(programs):
     return found
 
 
-def drarun(build):
+def drarun(build, plugin=False):
     """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
-    node plugins run, and agents and hooks come from."""
-    names = ("drarun", "drarun-worker", "drarun-plugin", "drarun-attach")
+    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone."""
+    names = ("drarun-worker", "drarun-plugin", "drarun-attach", *(() if plugin else ("drarun",)))
     ours = {f"/{path.relative_to(build)}": path for path in (
-        *(build / "bin" / name for name in names), *(build / "libexec/drarun").glob("*")) if path.is_file()}
+        *(build / "bin" / name for name in names),
+        *(() if plugin else (build / "libexec/drarun").glob("*"))) if path.is_file()}
     root = copied({**libraries(ours.values()), **ours})
     (root / "tmp").mkdir()
     (root / "tmp").chmod(0o1777)
