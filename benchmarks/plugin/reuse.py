@@ -25,7 +25,12 @@ def turn(bed, number):
     began = time.time()
     release(bed, first)
     after = bed.pod(second, ["sleep", "1000"], NICS).make()
-    took = bed.cluster.wait(lambda: f"{after.describe()}\n{bed.plugin.log()}", lambda: bed.began(second), 60, 0.05) - began
+
+    def at():
+        if time.time() - began > 5:  # so slow that the first pod ended before, and its veths with it
+            bed.nics.replug()
+        return bed.began(second)
+    took = bed.cluster.wait(lambda: f"{after.describe()}\n{bed.plugin.log()}", at, 60, 0.05) - began
     release(bed, second)
     bed.again()
     return 1000 * took
