@@ -151,7 +151,7 @@ class PodHere:
     def call(self, verb):
         """What the driver answers of the claim."""
         done = self.node.run(*self.words(verb))
-        assert done.rc == 0, done
+        assert done.rc == 0, f"{done}\n{self.node.log()}"
         return json.loads(done.out)
 
     def prepare(self):

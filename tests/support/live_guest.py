@@ -10,7 +10,7 @@ import time
 from . import vm
 from .run import Result
 
-CALL_S = 60
+CALL_S = 90
 KILL_S = 20
 QMP_S = 20
 
