@@ -3,7 +3,7 @@
 import collections
 
 from bed import OURS, WRITES
-from support.cluster.machines import Machines, claimed
+from support.cluster.machines import Machines, USER, claimed
 
 GOAL_WRITES, GOAL_WATCHES = 8, 4
 UNCOUNTED = {"events"}
@@ -18,9 +18,6 @@ SLICES = [{"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name
            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "system:serviceaccounts"}]}]
 
 
-OF_DRIVER = {("resourceclaims", "status"), ("resourceslices", "")}  # any driver's, and ours has our user agent
-
-
 def count(bed, spec):
     """({"client": Counter of verbs, "launcher": ...}, why it failed)."""
     with bed.namespace() as namespace:
@@ -31,8 +28,7 @@ def count(bed, spec):
         bed.cluster.wait("the launcher does not end", lambda: ended(bed, namespace), 60, 0.1)
         found = collections.defaultdict(collections.Counter)
         for each in bed.audit.requests(since=mark, agent=OURS):
-            of_driver = (each.resource, each.subresource) in OF_DRIVER and each.verb in WRITES
-            if each.namespace in ("", namespace) and not of_driver and not (each.resource in UNCOUNTED and each.verb in WRITES):
+            if each.user != USER and each.namespace in ("", namespace) and not (each.resource in UNCOUNTED and each.verb in WRITES):
                 found["launcher" if each.user.startswith("system:serviceaccount:") else "client"][each.verb] += 1
         return found, "" if outcome.status == 0 else f"status {outcome.status}: {outcome.err[-300:]}"
 

@@ -23,6 +23,7 @@ CGROUPS = "sys/fs/cgroup"  # what the runtime mounts there
 NULL = os.makedev(1, 3)
 SMALL = "a4-highgpu-8g"  # with only(): its NICs have interfaces
 CHANGED_S = 30
+USER = "machines"  # whose requests in the audit log are the plugin's
 OWN_LABELS = ("kubernetes.io/hostname", "kubernetes.io/arch", "nvidia.com/gpu.clique")  # of a captured node, not of ours
 
 
@@ -129,6 +130,7 @@ class Machine(Plugin):
         self.configure(gpus=mounts, nics=mounts)
         self.hook.write_text(f"#!/bin/sh\nexec {PROGRAMS}/attach-no-rdma.sh {BUILD}/bin/drarun-attach \"$@\"\n")
         self.hook.chmod(0o755)
+        self.user = (USER, ["system:masters"])
         self.state = node.folder / "state"  # of so many bytes that fill() can take them all
         self.state.mkdir()
         node.ok(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.state])
