@@ -114,10 +114,14 @@ static struct task *find_ready(const struct preparer *preparer)
 static void run_ready(struct preparer *preparer)
 {
     struct task *task;
+    if (preparer->starting)
+        return;
+    preparer->starting = true;
     while (!preparer->ending && (task = find_ready(preparer))) {
         task->running = true;
         task->run(task);
     }
+    preparer->starting = false;
 }
 
 static void task_end(struct task *task)
@@ -130,6 +134,7 @@ static void task_end(struct task *task)
         }
     }
     task_free(task);
+    run_ready(preparer); /* the claim's next call may have waited for this one */
 }
 
 /* Only calls count, not what the plugin does by itself. */

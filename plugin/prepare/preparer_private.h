@@ -25,6 +25,7 @@ struct preparer {
     struct seen seen;       /* the checkpoints that this is from */
     struct preparer_counts counts;
     bool ending;
+    bool starting; /* tasks, in a loop: what ends at once goes back to it */
 };
 
 struct holding {
