@@ -82,7 +82,7 @@ static int apply(const struct option_spec *spec, void *target, const char *shown
     case OPTION_DURATION:
         return duration_parse(shown, value, (int64_t *)field, err);
     case OPTION_LIST:
-        strlist_add(field, value);
+        strlist_add((void *)field, value);
         return ((struct strlist *)field)->failed ? error_set(err, ENOMEM, "out of memory") : 0;
     case OPTION_CALL:
         return spec->set(target, shown, value, err);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What carries the data: MPI, NCCL. A backend is a shared module that is opened at run time, so
+ * that one program starts on machines with and without each. All calls come from one thread. */
+#ifndef DRARUN_BENCH_BACKEND_H
+#define DRARUN_BENCH_BACKEND_H
+
+#include "benchmarks/bench/element.h"
+#include "drarun/error.h"
+
+#define BACKEND_VERSION 1u
+#define BACKEND_SYMBOL "bench_backend"
+
+enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
+
+/* A transfer of `count` elements; per rank where it is gathered or scattered. Addresses are of the
+ * backend's own memory. */
+struct transfer {
+    const void *send;
+    void *recv;
+    size_t count;
+    enum element type;
+    enum reduction op;
+    unsigned root;
+};
+
+struct backend_world {
+    unsigned rank, ranks;
+    char library[96]; /* name and version, as the table says them */
+    char device[96];  /* "cpu", "NVIDIA H100" */
+};
+
+/* Calls return 0 or -errno with err filled. Transfers may return before they are done: `finish`
+ * waits for all that were started. A NULL call is one that the backend has not; `lacks` says why in
+ * words. */
+struct backend {
+    unsigned version; /* BACKEND_VERSION */
+    const char *name;
+    int (*open)(struct backend_world *ret_world, struct drarun_error *err);
+    void (*close)(void);
+
+    void *(*alloc)(size_t bytes); /* NULL: there is no room */
+    void (*release)(void *memory);
+    void (*put)(void *to, const void *from, size_t bytes);  /* from the program's memory */
+    void (*get)(void *to, const void *from, size_t bytes);  /* to it */
+    void (*copy)(void *to, const void *from, size_t bytes); /* in the order of the transfers */
+
+    int (*all_reduce)(const struct transfer *t, struct drarun_error *err);
+    int (*all_gather)(const struct transfer *t, struct drarun_error *err);
+    int (*reduce_scatter)(const struct transfer *t, struct drarun_error *err);
+    int (*broadcast)(const struct transfer *t, struct drarun_error *err);
+    int (*reduce)(const struct transfer *t, struct drarun_error *err);
+    int (*alltoall)(const struct transfer *t, struct drarun_error *err);
+    int (*gather)(const struct transfer *t, struct drarun_error *err);
+    int (*scatter)(const struct transfer *t, struct drarun_error *err);
+    /* Both at once, with these partners; t->count elements each way. */
+    int (*sendrecv)(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err);
+    int (*finish)(struct drarun_error *err);
+    int (*barrier)(struct drarun_error *err);
+
+    /* Of the program itself, through any channel: in place, the same on all ranks afterwards. */
+    int (*agree)(double *values, size_t count, enum backend_agree how, struct drarun_error *err);
+    /* `bytes` of each rank, to all ranks: all has ranks times that. */
+    int (*share)(const void *mine, void *all, size_t bytes, struct drarun_error *err);
+    /* Why a type or operation cannot be had, or NULL. */
+    const char *(*lacks)(enum element type, enum reduction op);
+};
+
+#endif

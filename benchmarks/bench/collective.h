@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A collective: how its buffers lie, what it moves, what must come out. Sizes, offsets and
+ * bandwidths are those of nccl-tests 2.19 (src/NAME.cu, doc/PERFORMANCE.md). */
+#ifndef DRARUN_BENCH_COLLECTIVE_H
+#define DRARUN_BENCH_COLLECTIVE_H
+
+#include "benchmarks/bench/backend.h"
+#include "benchmarks/bench/pattern.h"
+
+/* In elements. In place, sending begins in the receive buffer at send_offset times the rank, or
+ * receiving in the send buffer at recv_offset times the rank. */
+struct layout {
+    size_t send, recv;
+    size_t count; /* what the call is given */
+    size_t send_offset, recv_offset;
+};
+
+struct check { /* one rank's part */
+    struct pattern pattern;
+    unsigned rank, ranks, root;
+    struct layout layout;
+};
+
+struct collective {
+    const char *name;  /* "all_reduce" */
+    const char *title; /* "AllReduce" */
+    bool reduces;      /* has an operation */
+    bool rooted;       /* has a root */
+    bool in_place;     /* can be checked there */
+    void (*layout)(size_t count, size_t size, unsigned ranks, struct layout *ret_layout);
+    /* Bytes that algbw counts, and busbw's factor of it. */
+    double (*bytes)(size_t count, size_t size, unsigned ranks);
+    double (*factor)(unsigned ranks);
+    /* Why this number of ranks does not do, or NULL; the call itself may be absent: any. */
+    const char *(*refuses)(unsigned ranks);
+    /* This rank's data to send, layout.send elements; and what it must have received. Before, the
+     * receive buffer is zero but for data sent in place. Returns how many elements of it are to be
+     * looked at. */
+    void (*fill)(const struct check *c, void *send);
+    size_t (*expected)(const struct check *c, void *recv);
+    int (*run)(const struct backend *b, const struct backend_world *world, const struct transfer *t,
+               struct drarun_error *err);
+};
+
+extern const struct collective collective_all_reduce, collective_all_gather,
+    collective_reduce_scatter, collective_broadcast, collective_reduce, collective_alltoall,
+    collective_gather, collective_scatter, collective_sendrecv, collective_hypercube;
+
+/* By its name, or nccl-tests' program (all_reduce_perf); NULL. */
+const struct collective *collective_find(const char *name);
+const struct collective *collective_at(unsigned i); /* NULL behind the last */
+
+/* Shares of several. */
+void layout_even(size_t count, struct layout *ret);             /* count of each, no offsets */
+size_t layout_part(size_t count, size_t size, unsigned ranks);  /* multiples of 16 bytes */
+double bytes_once(size_t count, size_t size, unsigned ranks);   /* count */
+double bytes_of_all(size_t count, size_t size, unsigned ranks); /* count of each rank */
+double factor_one(unsigned ranks);
+double factor_others(unsigned ranks); /* (n-1)/n */
+
+#endif

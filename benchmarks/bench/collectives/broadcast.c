@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "benchmarks/bench/collective.h"
+
+static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
+{
+    (void)size, (void)ranks;
+    layout_even(count, ret);
+}
+
+static void fill(const struct check *c, void *send)
+{
+    if (c->rank == c->root)
+        pattern_fill(&c->pattern, c->root, 0, c->layout.send, send);
+}
+
+static size_t expected(const struct check *c, void *recv)
+{
+    pattern_fill(&c->pattern, c->root, 0, c->layout.recv, recv);
+    return c->layout.recv;
+}
+
+static int run(const struct backend *b, const struct backend_world *world, const struct transfer *t,
+               struct drarun_error *err)
+{
+    (void)world;
+    return b->broadcast(t, err);
+}
+
+const struct collective collective_broadcast = {
+    .name = "broadcast",
+    .title = "Broadcast",
+    .rooted = true,
+    .in_place = true,
+    .layout = layout,
+    .bytes = bytes_once,
+    .factor = factor_one,
+    .fill = fill,
+    .expected = expected,
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "benchmarks/bench/collective.h"
+
+static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
+{
+    (void)size, (void)ranks;
+    layout_even(count, ret);
+}
+
+static void fill(const struct check *c, void *send)
+{
+    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
+}
+
+/* The root's; what others have there is nobody's business. */
+static size_t expected(const struct check *c, void *recv)
+{
+    if (c->rank != c->root)
+        return 0;
+    pattern_reduced(&c->pattern, 0, c->layout.recv, recv);
+    return c->layout.recv;
+}
+
+static int run(const struct backend *b, const struct backend_world *world, const struct transfer *t,
+               struct drarun_error *err)
+{
+    (void)world;
+    return b->reduce(t, err);
+}
+
+const struct collective collective_reduce = {
+    .name = "reduce",
+    .title = "Reduce",
+    .reduces = true,
+    .rooted = true,
+    .in_place = true,
+    .layout = layout,
+    .bytes = bytes_once,
+    .factor = factor_one,
+    .fill = fill,
+    .expected = expected,
+    .run = run,
+};

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drarun-bench: one rank of a collective benchmark. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "benchmarks/bench/table.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct bench {
+    struct bench_options options;
+    const struct backend *backend;
+    struct backend_world world;
+    struct measure_memory memory;
+    double busbw, wrong;
+    unsigned rows; /* halves of rows: out of place and in place */
+};
+
+static int module_beside(const char *backend, char path[PATH_MAX], struct drarun_error *err)
+{
+    char here[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
+    if (length < 0)
+        return error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
+    here[length] = '\0';
+    *strrchr(here, '/') = '\0';
+    if (snprintf(path, PATH_MAX, "%s/../lib/drarun-bench-%s.so", here, backend) >= PATH_MAX)
+        return error_set(err, ENAMETOOLONG, "the path of this program is too long");
+    return 0;
+}
+
+/* Its modules lie beside the program, one for each MPI that it was built with; DRARUN_BENCH_MODULE
+ * names another. */
+static int open_backend(struct bench *b, struct drarun_error *err)
+{
+    char path[PATH_MAX];
+    const char *named = getenv("DRARUN_BENCH_MODULE");
+    int rc = module_beside(b->options.backend, path, err);
+    if (rc < 0)
+        return rc;
+    if (named)
+        snprintf(path, sizeof path, "%s", named);
+    void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    const struct backend *backend = module ? dlsym(module, BACKEND_SYMBOL) : NULL;
+    if (!backend)
+        return error_set(err, ENOENT, "backend %s: %s", b->options.backend, dlerror());
+    if (backend->version != BACKEND_VERSION)
+        return error_set(err, EPROTO, "backend %s has version %u, this program %u", path,
+                         backend->version, BACKEND_VERSION);
+    rc = backend->open(&b->world, err);
+    if (rc == 0)
+        b->backend = backend;
+    return rc;
+}
+
+/* ---- rows ---- */
+
+static int row(struct bench *b, struct measure_case *m, struct drarun_error *err)
+{
+    const struct measure_plan *plan = &b->options.plan;
+    struct measured halves[2] = {{.wrong = -1}, {.wrong = -1}};
+    size_t shift = b->options.unaligned * element_size(m->type);
+    int rc = 0;
+    for (unsigned in_place = 0; rc == 0 && in_place < 2; in_place++) {
+        rc = measure(m, plan, &b->memory, shift, in_place, &halves[in_place], err);
+        if (rc < 0)
+            break;
+        b->busbw += halves[in_place].busbw;
+        b->wrong += halves[in_place].wrong > 0 ? halves[in_place].wrong : 0;
+        b->rows++;
+    }
+    if (rc == 0 && b->world.rank == 0)
+        table_row(stdout, m, &halves[0], &halves[1]);
+    free(halves[0].each);
+    free(halves[1].each);
+    return rc;
+}
+
+static size_t next_size(const struct bench_options *o, size_t size)
+{
+    return o->step_factor > 1 ? size * o->step_factor : size + o->step_bytes;
+}
+
+static int sizes(struct bench *b, struct measure_case *m, struct drarun_error *err)
+{
+    const struct bench_options *o = &b->options;
+    size_t shift = o->unaligned * element_size(m->type);
+    int rc = b->backend->barrier(err);
+    for (size_t size = o->min_bytes; rc == 0 && size && size <= o->max_bytes; size *= 2) {
+        m->bytes = size;
+        rc = measure_warm(m, &b->memory, shift, o->warmup, err);
+    }
+    for (unsigned cycle = 0; rc == 0 && (o->cycles == 0 || cycle < o->cycles); cycle++) {
+        for (size_t size = o->min_bytes; rc == 0; size = next_size(o, size)) {
+            m->bytes = size;
+            rc = row(b, m, err);
+            if (size >= o->max_bytes || next_size(o, size) > o->max_bytes)
+                break;
+        }
+    }
+    return rc;
+}
+
+static int roots(struct bench *b, struct measure_case *m, struct drarun_error *err)
+{
+    const struct bench_options *o = &b->options;
+    unsigned first = o->root < 0 ? 0 : (unsigned)o->root;
+    unsigned last = o->root < 0 ? b->world.ranks - 1 : (unsigned)o->root;
+    int rc = 0;
+    if (!m->collective->rooted)
+        return sizes(b, m, err);
+    if (last >= b->world.ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-r %u: there are %u ranks, from 0", last,
+                          b->world.ranks);
+    for (m->root = first; rc == 0 && m->root <= last; m->root++)
+        rc = sizes(b, m, err);
+    return rc;
+}
+
+/* What one was asked for and cannot be had is an error; of all, it is left out. */
+static int types_and_ops(struct bench *b, struct drarun_error *err)
+{
+    const struct bench_options *o = &b->options;
+    struct measure_case m = {b->backend, &b->world, o->collective, 0, REDUCE_SUM, 0, 0};
+    unsigned wanted = 0;
+    int rc = 0;
+    for (unsigned op = 0; op < REDUCTIONS; op++)
+        wanted += o->ops[op];
+    for (unsigned type = 0; rc == 0 && type < ELEMENTS; type++) {
+        for (unsigned op = 0; rc == 0 && o->types[type] && op < REDUCTIONS; op++) {
+            m.type = (enum element)type;
+            m.op = (enum reduction)op;
+            const char *why = m.collective->reduces ? b->backend->lacks(m.type, m.op) : NULL;
+            if (!(m.collective->reduces ? o->ops[op] : op == REDUCE_SUM))
+                continue;
+            if (why && wanted == 1)
+                return error_kind(err, DRARUN_ERR_USAGE, ENOTSUP, "-o %s: %s", reduction_name(m.op),
+                                  why);
+            rc = why ? 0 : roots(b, &m, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- all ---- */
+
+static int make_memory(struct bench *b, struct drarun_error *err)
+{
+    enum element largest = ELEMENT_INT8;
+    for (unsigned type = 0; type < ELEMENTS; type++)
+        if (b->options.types[type] && element_size((enum element)type) >= element_size(largest))
+            largest = (enum element)type;
+    const struct measure_case m = {b->backend, &b->world, b->options.collective, ELEMENT_INT8,
+                                   REDUCE_SUM, 0,         b->options.max_bytes};
+    size_t send, recv;
+    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    measure_needs(&m, 0, &send, &recv);
+    double need = 2.0 * ((double)send + (double)recv), room = (double)pages * (double)page;
+    if (need > room)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOMEM,
+                          "-e %zu needs %.1f GiB of memory a rank, and %.1f GiB are free",
+                          b->options.max_bytes, need / 0x1p30, room / 0x1p30);
+    return measure_memory_new(&m, b->options.unaligned * (unsigned)element_size(largest),
+                              &b->memory, err);
+}
+
+static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_error *err)
+{
+    struct table_rank mine = {.pid = getpid()};
+    struct table_rank *all = calloc(b->world.ranks, sizeof *all);
+    if (!all)
+        return error_set(err, ENOMEM, "out of memory");
+    gethostname(mine.host, sizeof mine.host - 1);
+    memcpy(mine.device, b->world.device, sizeof mine.device);
+    int rc = b->backend->share(&mine, all, sizeof mine, err);
+    if (rc < 0)
+        free(all);
+    else
+        *ret_ranks = all;
+    return rc;
+}
+
+static int run(struct bench *b, struct drarun_error *err)
+{
+    struct table_rank *ranks = NULL;
+    const struct collective *c = b->options.collective;
+    const char *why = c->refuses ? c->refuses(b->world.ranks) : NULL;
+    if (why)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s with %u ranks: %s", c->name,
+                          b->world.ranks, why);
+    int rc = make_memory(b, err);
+    rc = rc < 0 ? rc : meet(b, &ranks, err);
+    if (rc == 0 && b->world.rank == 0)
+        table_begin(stdout, &b->options, &b->world, ranks);
+    free(ranks);
+    rc = rc < 0 ? rc : types_and_ops(b, err);
+    if (rc == 0 && b->world.rank == 0)
+        table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);
+    measure_memory_done(b->backend, &b->memory);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct drarun_error err = {0};
+    struct bench b = {0};
+    log_setup("drarun-bench", LOG_NORMAL);
+    int rc = options_read(argc, argv, &b.options, &err);
+    if (rc == 0 && b.options.help) {
+        fputs(options_help, stdout);
+        return 0;
+    }
+    rc = rc < 0 ? rc : open_backend(&b, &err);
+    rc = rc < 0 ? rc : run(&b, &err);
+    if (rc < 0 && (!b.backend || b.world.rank == 0 || err.kind != DRARUN_ERR_USAGE))
+        log_error("%s", err.text);
+    if (b.backend && (rc == 0 || err.kind == DRARUN_ERR_USAGE))
+        b.backend->close();
+    if (rc < 0)
+        return error_exit_status(err.kind);
+    bool slow = b.options.min_busbw >= 0 && b.busbw / (b.rows ? b.rows : 1) < b.options.min_busbw;
+    return b.wrong > 0 || slow;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "benchmarks/bench/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void layout_of(const struct measure_case *m, struct layout *ret)
+{
+    size_t size = element_size(m->type);
+    m->collective->layout(m->bytes / size, size, m->world->ranks, ret);
+}
+
+/* ---- memory ---- */
+
+void measure_needs(const struct measure_case *m, unsigned unaligned, size_t *ret_send,
+                   size_t *ret_recv)
+{
+    struct layout l;
+    size_t size = element_size(m->type), shift = unaligned * size;
+    layout_of(m, &l);
+    /* in place the receive buffer holds all that is sent, or the send buffer all that comes */
+    *ret_send = (l.send > l.recv ? l.send : l.recv) * size + shift;
+    *ret_recv = *ret_send;
+}
+
+int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
+                       struct measure_memory *ret, struct drarun_error *err)
+{
+    struct measure_memory memory = {0};
+    measure_needs(largest, unaligned, &memory.send_bytes, &memory.recv_bytes);
+    memory.size = memory.recv_bytes;
+    memory.send = largest->backend->alloc(memory.send_bytes);
+    memory.recv = largest->backend->alloc(memory.recv_bytes);
+    memory.made = malloc(memory.size + 1);
+    memory.wanted = malloc(memory.size + 1);
+    if (memory.send && memory.recv && memory.made && memory.wanted) {
+        *ret = memory;
+        return 0;
+    }
+    measure_memory_done(largest->backend, &memory);
+    return error_set(err, ENOMEM,
+                     "no room for four buffers of %zu bytes: give a smaller --maxbytes",
+                     memory.size);
+}
+
+void measure_memory_done(const struct backend *backend, struct measure_memory *memory)
+{
+    if (memory->send)
+        backend->release(memory->send);
+    if (memory->recv)
+        backend->release(memory->recv);
+    free(memory->made);
+    free(memory->wanted);
+    *memory = (struct measure_memory){0};
+}
+
+/* ---- one call ---- */
+
+static struct transfer transfer_of(const struct measure_case *m,
+                                   const struct measure_memory *memory, const struct layout *l,
+                                   size_t shift, bool in_place)
+{
+    size_t size = element_size(m->type);
+    char *send = memory->send + shift, *recv = memory->recv + shift;
+    struct transfer t = {send, recv, l->count, m->type, m->op, m->root};
+    if (in_place) { /* all is in the receive buffer */
+        t.send = recv + m->world->rank * l->send_offset * size;
+        t.recv = recv + m->world->rank * l->recv_offset * size;
+    }
+    return t;
+}
+
+static int call(const struct measure_case *m, const struct transfer *t, struct drarun_error *err)
+{
+    if (t->count == 0)
+        return 0; /* as nccl-tests: a size below 16 bytes a rank moves nothing */
+    return m->collective->run(m->backend, m->world, t, err);
+}
+
+int measure_warm(const struct measure_case *m, const struct measure_memory *memory, size_t shift,
+                 unsigned calls, struct drarun_error *err)
+{
+    struct layout l;
+    int rc = 0;
+    layout_of(m, &l);
+    const struct transfer t = transfer_of(m, memory, &l, shift, false);
+    for (unsigned i = 0; rc == 0 && i < calls; i++)
+        rc = call(m, &t, err);
+    return rc < 0 ? rc : m->backend->finish(err);
+}
+
+/* ---- time ---- */
+
+struct clocking {
+    double all, *each;
+};
+
+static int one_iteration(const struct measure_case *m, const struct measure_plan *plan,
+                         const struct transfer *t, struct drarun_error *err)
+{
+    int rc = 0;
+    for (unsigned a = 0; rc == 0 && a < plan->agg; a++) {
+        rc = call(m, t, err);
+        if (rc == 0 && (plan->blocking == 1 || plan->blocking == 2))
+            rc = m->backend->finish(err);
+        if (rc == 0 && plan->blocking == 1)
+            rc = m->backend->barrier(err);
+    }
+    if (rc == 0 && (plan->blocking == 3 || plan->each))
+        rc = m->backend->finish(err);
+    return rc;
+}
+
+/* Barriers of -z 3 are not part of the time. */
+static int iterate(const struct measure_case *m, const struct measure_plan *plan,
+                   const struct transfer *t, struct clocking *c, struct drarun_error *err)
+{
+    double begin = now(), inside = 0;
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < plan->iters; i++) {
+        double before = plan->each || plan->blocking == 3 ? now() : 0;
+        rc = one_iteration(m, plan, t, err);
+        if (rc == 0 && (plan->each || plan->blocking == 3)) {
+            double took = now() - before;
+            inside += took;
+            if (plan->each)
+                c->each[i] = took / plan->agg;
+        }
+        if (rc == 0 && plan->blocking == 3)
+            rc = m->backend->barrier(err);
+    }
+    if (rc == 0)
+        rc = m->backend->finish(err);
+    c->all = plan->blocking == 3 ? inside : now() - begin;
+    return rc;
+}
+
+static int average(const struct measure_case *m, enum average how, double *seconds,
+                   struct drarun_error *err)
+{
+    double mine = how == AVERAGE_RANK0 && m->world->rank != 0 ? 0 : *seconds;
+    int rc = m->backend->agree(&mine, 1,
+                               how == AVERAGE_MIN   ? AGREE_MIN
+                               : how == AVERAGE_MAX ? AGREE_MAX
+                                                    : AGREE_SUM,
+                               err);
+    if (rc == 0)
+        *seconds = how == AVERAGE_MEAN ? mine / m->world->ranks : mine;
+    return rc;
+}
+
+static int time_it(const struct measure_case *m, const struct measure_plan *plan,
+                   const struct transfer *t, struct measured *ret, struct drarun_error *err)
+{
+    struct clocking c = {0};
+    if (plan->each && !(c.each = calloc(plan->iters, sizeof *c.each)))
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = call(m, t, err); /* one before, and all begin together */
+    rc = rc < 0 ? rc : m->backend->finish(err);
+    rc = rc < 0 ? rc : m->backend->barrier(err);
+    rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);
+    ret->own_seconds = ret->seconds = c.all / plan->iters / plan->agg;
+    rc = rc < 0 ? rc : average(m, plan->average, &ret->seconds, err);
+    if (rc == 0 && plan->each)
+        rc = m->backend->agree(c.each, plan->iters, AGREE_MAX, err);
+    if (rc < 0)
+        free(TAKE_PTR(c.each));
+    ret->each = c.each;
+    return rc;
+}
+
+/* ---- data ---- */
+
+static int check_once(const struct measure_case *m, const struct measure_memory *memory,
+                      const struct layout *l, size_t shift, bool in_place, unsigned round,
+                      double *ret_wrong, struct drarun_error *err)
+{
+    size_t size = element_size(m->type), all = memory->recv_bytes - shift;
+    const struct check c = {
+        .pattern = {m->type, m->op, m->collective->reduces ? m->world->ranks : 1, round},
+        .rank = m->world->rank,
+        .ranks = m->world->ranks,
+        .root = m->root,
+        .layout = *l,
+    };
+    struct transfer t = transfer_of(m, memory, l, shift, in_place);
+    memset(memory->made, 0, all);
+    m->backend->put(memory->recv + shift, memory->made, all);
+    m->collective->fill(&c, memory->made);
+    m->backend->put((void *)t.send, memory->made, l->send * size);
+    int rc = call(m, &t, err);
+    rc = rc < 0 ? rc : m->backend->finish(err);
+    if (rc < 0)
+        return rc;
+    size_t looked_at = m->collective->expected(&c, memory->wanted);
+    m->backend->get(memory->made, t.recv, l->recv * size);
+    *ret_wrong = (double)pattern_wrong(m->type, pattern_tolerance(&c.pattern), memory->made,
+                                       memory->wanted, looked_at);
+    return m->backend->agree(ret_wrong, 1, AGREE_SUM, err);
+}
+
+int measure(const struct measure_case *m, const struct measure_plan *plan,
+            const struct measure_memory *memory, size_t shift, bool in_place, struct measured *ret,
+            struct drarun_error *err)
+{
+    static unsigned round;
+    struct measured result = {.wrong = -1};
+    layout_of(m, &result.layout);
+    const struct transfer t = transfer_of(m, memory, &result.layout, shift, in_place);
+    int rc = time_it(m, plan, &t, &result, err);
+    if (rc < 0)
+        return rc;
+    size_t size = element_size(m->type);
+    double bytes = m->collective->bytes(result.layout.count, size, m->world->ranks);
+    result.algbw = result.seconds > 0 ? bytes / 1e9 / result.seconds : 0;
+    result.busbw = result.algbw * m->collective->factor(m->world->ranks);
+    if (plan->check && (m->collective->in_place || !in_place))
+        result.wrong = 0;
+    for (unsigned i = 0; rc == 0 && result.wrong == 0 && i < plan->check; i++)
+        rc = check_once(m, memory, &result.layout, shift, in_place, ++round, &result.wrong, err);
+    if (rc < 0)
+        free(TAKE_PTR(result.each));
+    else
+        *ret = result;
+    return rc;
+}

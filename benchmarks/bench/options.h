@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: nccl-tests 2.19's options with their letters and meanings, and ours. */
+#ifndef DRARUN_BENCH_OPTIONS_H
+#define DRARUN_BENCH_OPTIONS_H
+
+#include "benchmarks/bench/measure.h"
+
+struct bench_options {
+    const struct collective *collective;
+    const char *backend; /* "mpi" */
+    size_t min_bytes, max_bytes, step_bytes, step_factor;
+    unsigned warmup, cycles; /* cycles 0: for ever */
+    struct measure_plan plan;
+    bool types[ELEMENTS], ops[REDUCTIONS];
+    int root; /* -1: all */
+    unsigned unaligned, timeout_s;
+    double min_busbw; /* below 0: none */
+    bool help;
+};
+
+/* "8", "1K", "32m", "8G", "1.5G" to bytes; -EINVAL. */
+int size_parse(const char *text, size_t *ret_bytes);
+
+int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err);
+extern const char options_help[];
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl-tests' text table (2.19, src/util.cu), line by line, so that what reads theirs reads ours.
+ */
+#ifndef DRARUN_BENCH_TABLE_H
+#define DRARUN_BENCH_TABLE_H
+
+#include <stdio.h>
+#include "benchmarks/bench/options.h"
+
+struct table_rank { /* as every rank tells it */
+    char host[64];
+    char device[96];
+    int pid;
+};
+
+void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
+                 const struct table_rank *ranks);
+/* Both of a size. */
+void table_row(FILE *out, const struct measure_case *m, const struct measured *out_of_place,
+               const struct measured *in_place);
+/* wrong: elements of all rows. */
+void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw);
+
+#endif

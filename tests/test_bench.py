@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun-bench under every MPI library: nccl-tests' table, right data, and what it refuses."""
+import re
+
+import pytest
+
+from support.build import BUILD, SANITIZE, SOURCE
+from support.mpi import ALL
+
+BENCH = BUILD / "bin" / "drarun-bench"
+NAMES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter", "sendrecv",
+         "hypercube"]
+ROOTED = {"broadcast", "reduce", "gather", "scatter"}
+REDUCES = {"all_reduce", "reduce_scatter", "reduce"}
+NOT_IN_PLACE = {"alltoall", "sendrecv"}
+# what those who read nccl-tests' text take for a row: size, count, type, redop, root, then time, algbw, busbw, #wrong twice
+ROW = re.compile(r"^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)((?: +[\d.e+]+){3}) +(\d+|N/A)((?: +[\d.e+]+){3}) +(\d+|N/A)$", re.M)
+
+
+@pytest.fixture(scope="session", params=ALL[:1] if SANITIZE else ALL, ids=lambda mpi: mpi.name)
+def module(request):
+    """(MPI, the backend made with its compiler)."""
+    mpi, folder = request.param, SOURCE / "benchmarks" / "bench"
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"]
+    return mpi, mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", flags=flags)
+
+
+@pytest.fixture
+def bench(drarun, module):
+    mpi, path = module
+    return lambda ranks, *words: drarun("-n", str(ranks), BENCH, *words,
+                                        env={**mpi.env, "DRARUN_BENCH_MODULE": str(path)})
+
+
+def rows(result):
+    found = ROW.findall(result.ok().out)
+    assert len(found) == len([line for line in result.out.splitlines() if not line.startswith("#")]), result.out
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_all_collectives(bench, module, ranks):
+    for name in NAMES:
+        # MPICH 4.0 reads MPI_IN_PLACE as an address in a reduction to another root than 0
+        some = name == "reduce" and module[0].name == "mpich4"
+        result = bench(ranks, name, "-b", "8", "-e", "32K", "-f", "4096", "-n", "1", "-w", "0", "-r", "0" if some else "all")
+        if name == "hypercube" and ranks == 3:
+            assert result.rc == 64 and "a hypercube has a power of two of ranks" in result.err
+            continue
+        found = rows(result)
+        roots = [-1] if name not in ROOTED else [0] if some else range(ranks)
+        assert [int(row[4]) for row in found] == [root for root in roots for _ in range(2)]
+        assert {row[3] for row in found} == {"sum" if name in REDUCES else "none"}
+        assert {row[6] for row in found} == {"0"}
+        assert {row[8] for row in found} == {"N/A" if name in NOT_IN_PLACE else "0"}
+        assert "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : " in result.out
+        assert module[0].version in result.out.splitlines()[0]
+
+
+def test_all_types_and_operations(bench):
+    found = rows(bench(3, "all_reduce", "-b", "1000", "-e", "1000", "-n", "1", "-d", "all", "-o", "all", "-u", "3"))
+    assert {(row[2], row[3]) for row in found} == {(kind, op) for op in ("sum", "prod", "max", "min") for kind in (
+        "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2")}
+    assert {(row[6], row[8]) for row in found} == {("0", "0")}
+    found = rows(bench(3, "reduce_scatter", "-b", "999", "-e", "4999", "-i", "2000", "-n", "1", "-d", "half", "-o", "prod"))
+    assert [int(row[0]) for row in found] == [960, 2976, 4992] and {(row[6], row[8]) for row in found} == {("0", "0")}
+
+
+def test_table_is_nccl_tests(bench):
+    """Line by line as its 2.19 prints it."""
+    lines = bench(2, "all_gather", "-b", "1K", "-e", "2K", "-f", "2", "-w", "0", "-n", "1").ok().out.splitlines()
+    assert lines[2] == "# nThread 1 nGpus 1 minBytes 1024 maxBytes 2048 step: 2(factor) warmup iters: 0 iters: 1 agg iters: 1 " \
+                       "validation: 1 graph: 0 unalign: 0"
+    assert lines[4] == "# Using devices" and re.match(r"#  Rank  1 Group  0 Pid +\d+ on +\S+ device  0 \[mpi\] memory", lines[6])
+    assert lines[8].split() == ["#", "out-of-place", "in-place"]
+    assert lines[9].split() == "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
+    assert lines[10].split() == "# (B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)".split()
+    assert len(lines[11]) == 118 and lines[11].startswith("        1024           128     float    none      -1  ")
+
+
+def test_slower_than_wanted(bench):
+    result = bench(2, "all_reduce", "-b", "1K", "-e", "1K", "-n", "1", "--min-busbw", "1000000")
+    assert result.rc == 1 and re.search(r"# Avg bus bandwidth    : \S+ FAILED", result.out)
+
+
+@pytest.mark.parametrize("words,says", [
+    (["all_reduce", "-o", "avg"], "MPI has no average"),
+    (["broadcast", "-r", "2"], "there are 2 ranks, from 0"),
+    (["all_reduce", "-e", "512G"], "GiB of memory a rank"),
+    (["all_reduces"], "no such collective"),
+])
+def test_refused(drarun, words, says):
+    """Before anything is measured, in a sentence."""
+    result = drarun("-n", "2", BENCH, *words)
+    assert result.rc == 64 and says in result.err and not ROW.search(result.out), result
+
+
+def test_without_a_backend(drarun):
+    result = drarun("-n", "1", BENCH, "all_reduce", env={"DRARUN_BENCH_MODULE": "/nowhere.so"})
+    assert result.rc not in (0, 1) and "/nowhere.so" in result.err
+    assert drarun("-n", "1", BENCH, "all_reduce", "--backend", "../x").rc not in (0, 1)
+    assert "Usage: drarun-bench" in drarun("-n", "1", BENCH, "--help").ok().out
