@@ -40,9 +40,10 @@ def rows(result):
     return found
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_all_collectives(bench, module, ranks):
-    for name in NAMES:
+@pytest.mark.parametrize("name", NAMES)
+def test_data_is_right(bench, module, name):
+    """On as many ranks as make sense, of one library also alone and with an odd number."""
+    for ranks in (1, 3) if module[0].name == "openmpi4" else (2,):
         # MPICH 4.0 reads MPI_IN_PLACE as an address in a reduction to another root than 0
         some = name == "reduce" and module[0].name == "mpich4"
         result = bench(ranks, name, "-b", "8", "-e", "32K", "-f", "4096", "-n", "1", "-w", "0", "-r", "0" if some else "all")
@@ -60,7 +61,7 @@ def test_all_collectives(bench, module, ranks):
 
 
 def test_all_types_and_operations(bench):
-    found = rows(bench(3, "all_reduce", "-b", "1000", "-e", "1000", "-n", "1", "-d", "all", "-o", "all", "-u", "3"))
+    found = rows(bench(2, "all_reduce", "-b", "1000", "-e", "1000", "-n", "1", "-d", "all", "-o", "all", "-u", "3"))
     assert {(row[2], row[3]) for row in found} == {(kind, op) for op in ("sum", "prod", "max", "min") for kind in (
         "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16", "f8e4m3", "f8e5m2")}
     assert {(row[6], row[8]) for row in found} == {("0", "0")}
