@@ -8,6 +8,7 @@ import json
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
           "rules": [{"level": "None", "nonResourceURLs": ["/readyz*", "/livez*", "/healthz*"]}, {"level": "Metadata"}]}
 
+LINE_MAX = 1 << 16
 Request = collections.namedtuple(
     "Request", "user agent verb group resource subresource namespace name uri code received answered")
 
@@ -31,7 +32,13 @@ class Audit:
         self.path = path
 
     def mark(self):
-        return self.path.stat().st_size if self.path.exists() else 0
+        """The end of the last whole line: the server may be writing another."""
+        if not self.path.exists():
+            return 0
+        with open(self.path, "rb") as file:
+            size = file.seek(0, 2)
+            begin = file.seek(max(0, size - LINE_MAX))
+            return begin + file.read(size - begin).rfind(b"\n") + 1
 
     def requests(self, since=0, **wanted):
         """wanted: agent= is the beginning of the user agent, the others equal a field."""
