@@ -47,8 +47,7 @@ static void on_version(const struct child_end *end, const struct drarun_error *f
     if (failure)
         asked->err = *failure;
     else if (!end->known || end->status != 0)
-        error_set(&asked->err, EIO, "%s",
-                  *end->said ? end->said : "it does not tell its version");
+        error_set(&asked->err, EIO, "%s", *end->said ? end->said : "it does not tell its version");
     else if (!protocol || sscanf(protocol, ", protocol %u.%*u, libpmix %39s", &major, pmix) != 2 ||
              snprintf(asked->offer, sizeof asked->offer, "v%u-pmix-%s", major, pmix) < 0 ||
              !agent_offer_valid(asked->offer))
@@ -78,10 +77,11 @@ static int check_executable(const char *path, struct drarun_error *err)
     if (statvfs(path, &fs) < 0)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
     return fs.f_flag & ST_NOEXEC
-               ? error_set(err, ENOEXEC,
-                           "%s is on a file system that is mounted noexec; give a folder on another "
-                           "one (--agent-dir)",
-                           path)
+               ? error_set(
+                     err, ENOEXEC,
+                     "%s is on a file system that is mounted noexec; give a folder on another "
+                     "one (--agent-dir)",
+                     path)
                : 0;
 }
 

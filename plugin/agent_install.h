@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's copies of the programs that outlive this plugin: what containers that are starting need
- * of it must be there while it is not. */
+/* The host's copies of the programs that outlive this plugin: what containers that are starting
+ * need of it must be there while it is not. */
 #ifndef DRARUN_PLUGIN_AGENT_INSTALL_H
 #define DRARUN_PLUGIN_AGENT_INSTALL_H
 

@@ -75,8 +75,10 @@ static void add_calls(const struct metrics_facts *facts, struct buf *out)
 
 static void add_slices(const struct publisher_counts *counts, struct buf *out)
 {
-    head(out, "drarun_plugin_slice_writes_total", "counter", "Writes of ResourceSlices, by result.");
-    buf_printf(out, "drarun_plugin_slice_writes_total{result=\"ok\"} %" PRIu64 "\n", counts->writes);
+    head(out, "drarun_plugin_slice_writes_total", "counter",
+         "Writes of ResourceSlices, by result.");
+    buf_printf(out, "drarun_plugin_slice_writes_total{result=\"ok\"} %" PRIu64 "\n",
+               counts->writes);
     buf_printf(out, "drarun_plugin_slice_writes_total{result=\"error\"} %" PRIu64 "\n",
                counts->failures);
     head(out, "drarun_plugin_slices_restored_total", "counter",

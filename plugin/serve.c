@@ -38,8 +38,8 @@ struct serve {
     const struct serve_options *options;
     struct event_base *base;
     struct event *signals[2];
-    struct event *draining; /* from the signal on */
-    int64_t end_ms;         /* when it ends, whatever is under way then */
+    struct event *draining;       /* from the signal on */
+    int64_t end_ms;               /* when it ends, whatever is under way then */
     char agent[AGENT_OFFER_SIZE]; /* that jobs may have from here; "": none */
     struct kube_config *kube_config;
     struct kube_client *client;
@@ -71,8 +71,8 @@ static void on_draining(evutil_socket_t fd, short what, void *arg)
         event_base_loopbreak(s->base);
 }
 
-/* What the kubelet has asked for is done first: it would ask the next instance for it much later. The
- * second signal ends it at once. */
+/* What the kubelet has asked for is done first: it would ask the next instance for it much later.
+ * The second signal ends it at once. */
 static void on_signal(evutil_socket_t signo, short what, void *arg)
 {
     struct serve *s = arg;
@@ -187,8 +187,8 @@ static int open_cluster(struct serve *s, struct drarun_error *err)
 /* Before anything is served or published under another driver's name. */
 static int check_takeover(struct serve *s, struct drarun_error *err)
 {
-    const struct takeover takeover = {
-        s->options->nic_driver, s->options->node, s->options->registry_dir};
+    const struct takeover takeover = {s->options->nic_driver, s->options->node,
+                                      s->options->registry_dir};
     if (!s->options->nics || strcmp(takeover.driver, NODE_DRIVER_NIC) == 0)
         return 0;
     return takeover_check(s->base, s->client, &takeover, err);

@@ -63,7 +63,8 @@ static pid_t listener_of(const char *path)
     if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0 && errno != EAGAIN)
         return 0;
     /* of a process that cannot be seen from here the kernel says 0 */
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 ? peer.pid : -1;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0 ? peer.pid
+                                                                                      : -1;
 }
 
 /* What the process is called, as this one is. */
@@ -157,7 +158,8 @@ static void on_slices(const struct kube_answer *answer, const struct drarun_erro
         again(c, err->text);
         return;
     }
-    json_array_foreach (json_object_get(answer->body, "items"), i, slice) {
+    json_array_foreach(json_object_get(answer->body, "items"), i, slice)
+    {
         if (is_own_slice(t, kube_name(slice)))
             continue;
         end(c, error_kind(c->err, DRARUN_ERR_USAGE, EBUSY,
@@ -221,7 +223,9 @@ int takeover_check(struct event_base *base, struct kube_client *client,
     if (c.listing)
         kube_list_cancel(c.listing);
     event_free(c.retry);
-    return c.rc == -EINTR ? error_set(err, EINTR, "ended before it was known whether driver %s is "
-                                                  "present", takeover->driver)
+    return c.rc == -EINTR ? error_set(err, EINTR,
+                                      "ended before it was known whether driver %s is "
+                                      "present",
+                                      takeover->driver)
                           : c.rc;
 }

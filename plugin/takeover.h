@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether another driver has a name on this node, which must be known before this plugin serves and
  * publishes under it: two drivers of one name would delete each other's slices, and the kubelet
- * would ask either. Another driver shows in a registration socket that somebody else listens on, and
- * in slices of this node that this plugin has not made. */
+ * would ask either. Another driver shows in a registration socket that somebody else listens on,
+ * and in slices of this node that this plugin has not made. */
 #ifndef DRARUN_PLUGIN_TAKEOVER_H
 #define DRARUN_PLUGIN_TAKEOVER_H
 
@@ -10,7 +10,7 @@
 #include <event2/event.h>
 #include "lib/kube/client.h"
 
-struct takeover { /* borrowed */
+struct takeover {             /* borrowed */
     const char *driver;       /* the name to be taken */
     const char *node;         /* this node's */
     const char *registry_dir; /* the kubelet's */

@@ -8,8 +8,8 @@
 struct plugin_verb {
     const char *name;
     const char *arguments; /* words after the options, "ADDRESS..."; NULL: none are taken */
-    const char *summary; /* a line of `drarun-plugin --help` */
-    const char *more;    /* below it in the verb's own help; NULL: nothing */
+    const char *summary;   /* a line of `drarun-plugin --help` */
+    const char *more;      /* below it in the verb's own help; NULL: nothing */
     const struct option_table *options;
     /* argv holds what comes after the verb. Returns the exit status. */
     int (*run)(int argc, char *const argv[]);

@@ -58,8 +58,8 @@ static int add_slices(const struct node_devices *devices, const struct request *
     int rc = parts ? 0 : -ENOMEM;
     size_t count = json_array_size(parts);
     for (size_t i = 0; rc == 0 && i < count; i++)
-        if (json_array_append_new(items, slice_object(&owner, r->version, json_array_get(parts, i),
-                                                      i, count, 1)) < 0)
+        if (json_array_append_new(
+                items, slice_object(&owner, r->version, json_array_get(parts, i), i, count, 1)) < 0)
             rc = -ENOMEM;
     json_decref(parts);
     return rc;
@@ -95,8 +95,7 @@ static int print_slices(const struct node_devices *devices, const struct request
                         struct drarun_error *err)
 {
     json_t *items = json_array();
-    json_t *list =
-        json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
+    json_t *list = json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
     int rc = list ? add_slices(devices, r, NODE_DRIVER_GPU, items) : -ENOMEM;
     if (rc == 0)
         rc = add_slices(devices, r, NODE_DRIVER_NIC, items);
@@ -128,7 +127,7 @@ static int print_devices(const struct request *r, const struct discover_source *
         log_note("%s", devices.warnings.items[i]);
     if (rc == 0)
         rc = strcmp(r->output, "table") == 0 ? print_table(&devices, err)
-                                       : print_slices(&devices, r, err);
+                                             : print_slices(&devices, r, err);
     node_devices_done(&devices);
     return rc;
 }
@@ -190,5 +189,9 @@ static int run(int argc, char *const argv[])
 }
 
 const struct plugin_verb verb_discover = {
-    "discover", NULL, "Prints the GPUs and NICs of this node that drarun-plugin would publish.", NULL,
-    &options_table, run};
+    "discover",
+    NULL,
+    "Prints the GPUs and NICs of this node that drarun-plugin would publish.",
+    NULL,
+    &options_table,
+    run};

@@ -23,9 +23,8 @@ struct request {
 };
 
 static const struct option_spec option_list[] = {
-    {"state-dir", 0, NULL, "DIR", "DIR", "Options",
-     "the plugin's (default: " PREPARE_STATE_DIR ")", OPTION_TEXT,
-     offsetof(struct request, state_dir)},
+    {"state-dir", 0, NULL, "DIR", "DIR", "Options", "the plugin's (default: " PREPARE_STATE_DIR ")",
+     OPTION_TEXT, offsetof(struct request, state_dir)},
     {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
      offsetof(struct request, help)},
 };
@@ -70,7 +69,11 @@ static int run(int argc, char *const argv[])
 }
 
 const struct plugin_verb verb_repaired = {
-    "repaired", "ADDRESS...", "Takes the taints of Xids off GPUs that work again.",
-    "After a reset or a repair, at these PCI addresses (0000:8f:00.0); the plugin that runs on this\n"
+    "repaired",
+    "ADDRESS...",
+    "Takes the taints of Xids off GPUs that work again.",
+    "After a reset or a repair, at these PCI addresses (0000:8f:00.0); the plugin that runs on "
+    "this\n"
     "node does so within 5 s. What a new Xid taints afterwards stays tainted.\n",
-    &options_table, run};
+    &options_table,
+    run};

@@ -203,7 +203,10 @@ static int run(int argc, char *const argv[])
 }
 
 const struct plugin_verb verb_run = {
-    "run", NULL, "Serves this node's GPUs and NICs to the scheduler and the kubelet.",
+    "run",
+    NULL,
+    "Serves this node's GPUs and NICs to the scheduler and the kubelet.",
     "As the DRA drivers gpu.drarun.dev and nic.drarun.dev, until SIGTERM. What pods have stays\n"
     "theirs.\n",
-    &options_table, run};
+    &options_table,
+    run};

@@ -69,9 +69,15 @@ static void text(const void *item, char *out)
 int addresses_ensure(struct netlink *n, int index, const struct ip_prefix *list, size_t count,
                      struct drarun_error *err)
 {
-    const struct ensure ensure = {.what = "address", .list = RTM_GETADDR, .items = list,
-                                  .count = count, .size = sizeof *list, .index = index,
-                                  .is = is, .add = add, .text = text};
+    const struct ensure ensure = {.what = "address",
+                                  .list = RTM_GETADDR,
+                                  .items = list,
+                                  .count = count,
+                                  .size = sizeof *list,
+                                  .index = index,
+                                  .is = is,
+                                  .add = add,
+                                  .text = text};
     return ensure_all(n, &ensure, err);
 }
 

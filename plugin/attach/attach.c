@@ -57,9 +57,16 @@ static int check_name_free(struct attaching *a, struct drarun_error *err)
 static int move(struct attaching *a, const struct link *link, struct drarun_error *err)
 {
     const struct link_change change = {
-        .name = a->wanted->name, .mtu = a->wanted->mtu, .hw = a->wanted->hw,
-        .gso = a->wanted->gso, .gro = a->wanted->gro, .gso4 = a->wanted->gso4,
-        .gro4 = a->wanted->gro4, .master = -1, .ns = a->ns, .up = -1,
+        .name = a->wanted->name,
+        .mtu = a->wanted->mtu,
+        .hw = a->wanted->hw,
+        .gso = a->wanted->gso,
+        .gro = a->wanted->gro,
+        .gso4 = a->wanted->gso4,
+        .gro4 = a->wanted->gro4,
+        .master = -1,
+        .ns = a->ns,
+        .up = -1,
     };
     struct drarun_error ignored = {0};
     int rc = check_name_free(a, err);
@@ -81,8 +88,7 @@ static int move(struct attaching *a, const struct link *link, struct drarun_erro
 static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err)
 {
     const struct attach_order *order = a->order;
-    const struct link_wanted wanted = {order->parent, order->mac, a->wanted->hw,
-                                       order->host.name};
+    const struct link_wanted wanted = {order->parent, order->mac, a->wanted->hw, order->host.name};
     char mac[HW_ADDR_TEXT];
     struct link link;
     int rc = find_in_pod(a, err);
@@ -92,8 +98,10 @@ static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return error_set(err, ENODEV, "%s (%s) is neither on the host nor in the container, after "
-                         "waiting for it", order->host.name,
+        return error_set(err, ENODEV,
+                         "%s (%s) is neither on the host nor in the container, after "
+                         "waiting for it",
+                         order->host.name,
                          order->pci[0] ? order->pci : hw_addr_text(&order->mac, mac));
     if (link.master)
         return error_set(err, EBUSY, "%s is in use on the host: it belongs to another device",
@@ -206,9 +214,9 @@ static int configure(struct attaching *a, struct drarun_error *err)
     const struct net_config *config = &a->order->config;
     int index = a->link.index;
     int rc = enter_and_set_sysctls(a, err);
-    rc = rc < 0 ? rc
-                : ethtool_ensure(a->ns, a->wanted->name, config->features, config->private_flags,
-                                 err);
+    rc = rc < 0
+             ? rc
+             : ethtool_ensure(a->ns, a->wanted->name, config->features, config->private_flags, err);
     if (rc == 0 && a->wanted->no_ebpf)
         rc = ebpf_remove(&a->pod, a->ns, &a->link, err);
     rc = rc < 0 ? rc : join_vrf(a, err);
@@ -238,8 +246,7 @@ static int verify(struct attaching *a, struct drarun_error *err)
         return 0;
     if (change.mtu)
         return error_set(err, EINVAL, "the device took MTU %u as %u", change.mtu, a->link.mtu);
-    return error_set(err, EINVAL,
-                     "the device did not take its %s",
+    return error_set(err, EINVAL, "the device did not take its %s",
                      change.name     ? "name"
                      : change.hw.len ? "hardware address"
                                      : "largest segments (gsoMaxSize and the like)");
@@ -283,14 +290,15 @@ static void undo(struct attaching *a, struct drarun_error *err)
     if (!a->moved || attach_take_back(a->order, a->ns, &second) == 0 || !err)
         return;
     size_t n = strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n, "; and it is left half attached: %s", second.text);
+    snprintf(err->text + n, sizeof err->text - n, "; and it is left half attached: %s",
+             second.text);
 }
 
 int attach_device(const struct attach_order *order, int ns, int64_t until_ms,
                   struct drarun_error *err)
 {
-    CLEANUP(attaching_done) struct attaching a = {
-        .order = order, .wanted = &order->config.interface, .ns = ns};
+    CLEANUP(attaching_done)
+    struct attaching a = {.order = order, .wanted = &order->config.interface, .ns = ns};
     cleanup_close int own = -1;
     int rc = netns_own(&own, err);
     if (rc < 0 || netns_same(own, ns))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bringing a device into a container's network namespace and making it what the order says. Repeated
- * (another container of the pod, a restart) it finds all done and changes nothing. */
+/* Bringing a device into a container's network namespace and making it what the order says.
+ * Repeated (another container of the pod, a restart) it finds all done and changes nothing. */
 #ifndef DRARUN_ATTACH_ATTACH_H
 #define DRARUN_ATTACH_ATTACH_H
 

@@ -65,8 +65,10 @@ static int detach_program(uint32_t number, uint32_t hook, int index)
 static int clear_tcx(uint32_t hook, int index)
 {
     uint32_t programs[PROGRAMS_MAX] = {0}, links[PROGRAMS_MAX] = {0};
-    struct tcx_query query = {.ifindex = (uint32_t)index, .hook = hook,
-                              .programs = (uintptr_t)programs, .links = (uintptr_t)links,
+    struct tcx_query query = {.ifindex = (uint32_t)index,
+                              .hook = hook,
+                              .programs = (uintptr_t)programs,
+                              .links = (uintptr_t)links,
                               .count = PROGRAMS_MAX};
     int rc = bpf(BPF_PROG_QUERY, &query, sizeof query);
     if (rc == -EINVAL || rc == -E2BIG || rc == -ENOSYS) /* a kernel without TCX has none of it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BPF programs that the host, or a pod, left on a device: XDP and TCX. Those of TC are gone with the move,
- * which takes the device's queueing disciplines away. */
+/* BPF programs that the host, or a pod, left on a device: XDP and TCX. Those of TC are gone with
+ * the move, which takes the device's queueing disciplines away. */
 #ifndef DRARUN_ATTACH_EBPF_H
 #define DRARUN_ATTACH_EBPF_H
 

@@ -24,8 +24,7 @@ static void on_answer(struct nlmsghdr *answer, void *arg)
     if (answer->nlmsg_type != ensure->list - 2) /* RTM_GETx is RTM_NEWx + 2 */
         return;
     for (size_t i = 0; i < ensure->count; i++)
-        reading->there[i] =
-            reading->there[i] || ensure->is(ensure, item_at(ensure, i), answer);
+        reading->there[i] = reading->there[i] || ensure->is(ensure, item_at(ensure, i), answer);
 }
 
 static int read_all(struct netlink *n, const struct ensure *ensure, bool *there,

@@ -192,8 +192,8 @@ static int unknown(const struct switches *s, const char *name, struct drarun_err
             buf_printf(&words, "%s%s", words.len ? " " : "", name_at(s, i));
     const char *what = s->features ? "feature" : "private flag";
     bool found = words.len && !words.failed && nearest_word(name, words.data, near, sizeof near);
-    int rc = found ? error_set(err, EINVAL, "the device has no %s \"%s\"; did you mean \"%s\"?", what,
-                               name, near)
+    int rc = found ? error_set(err, EINVAL, "the device has no %s \"%s\"; did you mean \"%s\"?",
+                               what, name, near)
                    : error_set(err, EINVAL, "the device has no %s \"%s\"", what, name);
     buf_done(&words);
     return rc;
@@ -233,7 +233,8 @@ static int write_features(struct switches *s, const json_t *wanted)
         return -ENOMEM;
     set->cmd = ETHTOOL_SFEATURES;
     set->size = blocks_of(s);
-    json_object_foreach ((json_t *)wanted, name, value) {
+    json_object_foreach((json_t *)wanted, name, value)
+    {
         struct meaning meaning = meaning_of(s, name);
         for (uint32_t i = 0; i < s->names.count; i++) {
             uint32_t bit = 1u << (i % 32);
@@ -254,7 +255,8 @@ static int write_flags(struct switches *s, const json_t *wanted)
     const char *name = NULL;
     json_t *value = NULL;
     struct ethtool_value set = {.cmd = ETHTOOL_SPFLAGS, .data = s->flags};
-    json_object_foreach ((json_t *)wanted, name, value) {
+    json_object_foreach((json_t *)wanted, name, value)
+    {
         struct meaning meaning = meaning_of(s, name);
         for (uint32_t i = 0; i < s->names.count && i < 32; i++)
             if (means(s, &meaning, i))
@@ -270,7 +272,8 @@ static int compare_all(const struct switches *s, const json_t *wanted, bool last
     const char *name = NULL;
     json_t *value = NULL;
     bool all = true;
-    json_object_foreach ((json_t *)wanted, name, value) {
+    json_object_foreach((json_t *)wanted, name, value)
+    {
         int rc = compare(s, name, json_is_true(value), err);
         if (rc < 0)
             return rc;
@@ -319,7 +322,8 @@ static int read_some(const char *device, bool features, const json_t *wanted, js
     int rc = switches_open(&s, -1, device, features, err);
     if (rc < 0)
         return rc;
-    json_object_foreach ((json_t *)wanted, name, value) {
+    json_object_foreach((json_t *)wanted, name, value)
+    {
         struct meaning meaning = meaning_of(&s, name);
         for (uint32_t i = 0; i < s.names.count; i++)
             if (means(&s, &meaning, i) && can_change(&s, i) &&

@@ -17,8 +17,8 @@ static void host_donep(struct host_link *host)
     host_link_done(host);
 }
 
-/* On a kernel that names no PCI function as the interface's device: virtio's own bus, a kernel before
- * 5.14. Which function it is on told sysfs when it was discovered. */
+/* On a kernel that names no PCI function as the interface's device: virtio's own bus, a kernel
+ * before 5.14. Which function it is on told sysfs when it was discovered. */
 static int find_without_function(struct netlink *n, const struct attach_order *order,
                                  struct link *link, struct drarun_error *err)
 {

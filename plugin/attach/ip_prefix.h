@@ -22,7 +22,8 @@ struct hw_addr {
 
 #define HW_ADDR_TEXT 60
 
-/* "10.0.0.2/24" or "fd00::2/64": no zone, no leading zeros, nor an IPv4 address in IPv6's clothes. */
+/* "10.0.0.2/24" or "fd00::2/64": no zone, no leading zeros, nor an IPv4 address in IPv6's clothes.
+ */
 bool ip_prefix_parse(const char *text, struct ip_prefix *ret_prefix);
 /* "10.0.0.2": the prefix is the whole address. */
 bool ip_address_parse(const char *text, struct ip_prefix *ret_address);

@@ -11,7 +11,7 @@
 struct link {
     int index;
     char name[IFNAMSIZ];
-    char kind[16]; /* "veth", "vrf", ...; "": a physical one */
+    char kind[16];   /* "veth", "vrf", ...; "": a physical one */
     char parent[24]; /* as the kernel names its device: "0000:8f:00.0", "virtio0"; "": none */
     struct hw_addr hw, permanent;
     uint32_t mtu, gso, gro, gso4, gro4;
@@ -40,10 +40,10 @@ struct link_change {
     uint32_t mtu;      /* 0: stays, as below */
     struct hw_addr hw; /* .len 0: stays */
     uint32_t gso, gro, gso4, gro4;
-    int master;           /* -1: stays */
-    int ns;               /* -1: stays */
-    int up;               /* -1: stays; 0, 1 */
-    bool no_xdp;          /* takes the XDP program off */
+    int master;  /* -1: stays */
+    int ns;      /* -1: stays */
+    int up;      /* -1: stays; 0, 1 */
+    bool no_xdp; /* takes the XDP program off */
 };
 
 #define LINK_CHANGE_NONE                                                                           \

@@ -19,9 +19,9 @@
 #include "plugin/attach/restore.h"
 
 #define STATE_MS 5000
-#define RETURN_MS 3000  /* for a device on its way back from a namespace that died */
+#define RETURN_MS 3000 /* for a device on its way back from a namespace that died */
 #define RESTORE_MS 5000
-#define WHOLE_S 20      /* for everything, with the wait for another of us */
+#define WHOLE_S 20 /* for everything, with the wait for another of us */
 
 static const char usage[] =
     "usage: drarun-attach attach ORDER...    as OCI createRuntime hook: container state on stdin\n"
@@ -41,7 +41,8 @@ static void on_alarm(int signal)
     _exit(1);
 }
 
-/* Descriptors 0 to 2 are open, whoever started us: else a socket would be taken for standard error. */
+/* Descriptors 0 to 2 are open, whoever started us: else a socket would be taken for standard error.
+ */
 static int prepare_process(void)
 {
     int fd = -1;
@@ -64,8 +65,8 @@ static int fail(const char *name, const struct drarun_error *err)
     return 1;
 }
 
-/* Two containers of a pod, or a container and Unprepare: one after the other. The lock ends with the
- * program; WHOLE_S bounds the wait. */
+/* Two containers of a pod, or a container and Unprepare: one after the other. The lock ends with
+ * the program; WHOLE_S bounds the wait. */
 static int lock(const char *path, int *ret_fd, struct drarun_error *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

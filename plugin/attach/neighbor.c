@@ -17,7 +17,8 @@ static bool is(const struct ensure *ensure, const void *item, struct nlmsghdr *a
     return head->ndm_ifindex == ensure->index && head->ndm_state & NUD_PERMANENT &&
            head->ndm_family == neighbor->address.family && t[NDA_DST] && t[NDA_LLADDR] &&
            (size_t)nla_len(t[NDA_DST]) == ip_prefix_size(&neighbor->address) &&
-           memcmp(nla_data(t[NDA_DST]), neighbor->address.bytes, (size_t)nla_len(t[NDA_DST])) == 0 &&
+           memcmp(nla_data(t[NDA_DST]), neighbor->address.bytes, (size_t)nla_len(t[NDA_DST])) ==
+               0 &&
            nla_len(t[NDA_LLADDR]) == neighbor->hw.len &&
            memcmp(nla_data(t[NDA_LLADDR]), neighbor->hw.bytes, neighbor->hw.len) == 0;
 }
@@ -48,9 +49,14 @@ static void text(const void *item, char *out)
 int neighbors_ensure(struct netlink *n, int index, const struct net_config *config,
                      struct drarun_error *err)
 {
-    const struct ensure ensure = {.what = "neighbour", .list = RTM_GETNEIGH,
-                                  .items = config->neighbors, .count = config->neighbor_count,
-                                  .size = sizeof *config->neighbors, .index = index,
-                                  .is = is, .add = add, .text = text};
+    const struct ensure ensure = {.what = "neighbour",
+                                  .list = RTM_GETNEIGH,
+                                  .items = config->neighbors,
+                                  .count = config->neighbor_count,
+                                  .size = sizeof *config->neighbors,
+                                  .index = index,
+                                  .is = is,
+                                  .add = add,
+                                  .text = text};
     return ensure_all(n, &ensure, err);
 }

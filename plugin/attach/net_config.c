@@ -310,7 +310,8 @@ void net_switches_read(const struct reader_node *node, void *field)
     bool on = false;
     if (reader_object(node) < 0)
         return;
-    json_object_foreach (node->value, name, value) {
+    json_object_foreach(node->value, name, value)
+    {
         struct reader_node item;
         if (reader_get(node, name, &item))
             reader_bool(&item, &on);
@@ -354,8 +355,9 @@ int net_config_read(const struct reader_node *node, struct net_config *ret)
     struct net_config config = NET_CONFIG_INIT;
     size_t before = node->reader->findings;
     if (fields_read(&config_table, node, &config) && config.rule_count && config.interface.vrf[0])
-        reader_fail_key(node, "rules", "the kernel's rules know no VRF; give rules or "
-                                       "interface.vrf");
+        reader_fail_key(node, "rules",
+                        "the kernel's rules know no VRF; give rules or "
+                        "interface.vrf");
     if (node->reader->findings > before || node->reader->texts.failed) {
         net_config_done(&config);
         return -EINVAL;
@@ -367,9 +369,9 @@ int net_config_read(const struct reader_node *node, struct net_config *ret)
 /* DraNet takes `interface: {}`, which its own types always write. */
 static bool says_something(const json_t *value)
 {
-    return (json_is_object(value) || json_is_array(value)) ? json_object_size(value) > 0 ||
-                                                                 json_array_size(value) > 0
-                                                           : !json_is_null(value);
+    return (json_is_object(value) || json_is_array(value))
+               ? json_object_size(value) > 0 || json_array_size(value) > 0
+               : !json_is_null(value);
 }
 
 int net_config_read_rdma(const struct reader_node *node)

@@ -58,7 +58,7 @@ struct net_config {
 
 #define NET_CONFIG_INIT                                                                            \
     {                                                                                              \
-        .interface = {.arp_ignore = -1, .arp_announce = -1}                                        \
+        .interface = {.arp_ignore = -1, .arp_announce = -1 }                                       \
     }
 
 /* Findings go to the node's reader, which decides how strict unknown keys are: use a strict one.

@@ -14,7 +14,8 @@
 #define ANSWER_S 5 /* the kernel answers at once; but no wait is without an end */
 #define TRIES 5    /* of a list that changes while it is read */
 
-/* libnl gives the refusal alone; its message's header, which says what follows, stands before it. */
+/* libnl gives the refusal alone; its message's header, which says what follows, stands before it.
+ */
 static int on_refusal(struct sockaddr_nl *from, struct nlmsgerr *refusal, void *arg)
 {
     struct netlink *n = arg;
@@ -162,7 +163,8 @@ int netlink_ask_take(struct netlink *n, struct nl_msg *msg, netlink_fn fn, void 
 void netlink_strict(struct netlink *n, bool on)
 {
     int value = on;
-    setsockopt(nl_socket_get_fd(n->sock), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &value, sizeof value);
+    setsockopt(nl_socket_get_fd(n->sock), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &value,
+               sizeof value);
 }
 
 int netlink_follow_links(struct netlink *n, struct drarun_error *err)

@@ -66,8 +66,9 @@ int oci_state_read(int fd, int64_t until_ms, pid_t *ret_pid, struct drarun_error
         int64_t left = until_ms - clock_ms();
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         if (left <= 0 || poll(&ready, 1, (int)left) == 0)
-            return error_set(err, ETIMEDOUT, "container state: its end has not come on standard "
-                                             "input");
+            return error_set(err, ETIMEDOUT,
+                             "container state: its end has not come on standard "
+                             "input");
         n = read(fd, part, sizeof part);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return error_set(err, errno, "container state: %s", strerror(errno));

@@ -219,8 +219,7 @@ int attach_order_parse(const char *name, const char *text, size_t len, struct at
                           doc_count(doc));
     reader_init(&reader, doc, false);
     struct reader_node root = reader_root(&reader, 0);
-    if (known_version(&root) && fields_read(&order_table, &root, &order) &&
-        reader.findings == 0) {
+    if (known_version(&root) && fields_read(&order_table, &root, &order) && reader.findings == 0) {
         default_parent(&root, &order);
         check_whole(&root, &order);
     }
@@ -287,34 +286,32 @@ static bool put_text(json_t *object, const char *key, const char *text)
 static json_t *host_json(const struct host_link *host)
 {
     CLEANUP(json_decrefp) json_t *object = json_object();
-    bool ok =
-        put_text(object, "name", host->name) && net_put_count(object, "mtu", host->mtu) &&
-        net_put_take(object, "up", json_boolean(host->up)) &&
-        (!host->ebpf || net_put_take(object, "ebpf", json_true())) &&
-        net_put_prefixes(object, "addresses", host->addresses, host->address_count) &&
-        net_put_hw(object, "hardwareAddr", &host->hw) &&
-        net_put_count(object, "gsoMaxSize", host->gso) &&
-        net_put_count(object, "groMaxSize", host->gro) &&
-        net_put_count(object, "gsoIPv4MaxSize", host->gso4) &&
-        net_put_count(object, "groIPv4MaxSize", host->gro4) &&
-        net_put_switches(object, "features", host->features) &&
-        net_put_switches(object, "privateFlags", host->private_flags);
+    bool ok = put_text(object, "name", host->name) && net_put_count(object, "mtu", host->mtu) &&
+              net_put_take(object, "up", json_boolean(host->up)) &&
+              (!host->ebpf || net_put_take(object, "ebpf", json_true())) &&
+              net_put_prefixes(object, "addresses", host->addresses, host->address_count) &&
+              net_put_hw(object, "hardwareAddr", &host->hw) &&
+              net_put_count(object, "gsoMaxSize", host->gso) &&
+              net_put_count(object, "groMaxSize", host->gro) &&
+              net_put_count(object, "gsoIPv4MaxSize", host->gso4) &&
+              net_put_count(object, "groIPv4MaxSize", host->gro4) &&
+              net_put_switches(object, "features", host->features) &&
+              net_put_switches(object, "privateFlags", host->private_flags);
     return ok ? TAKE_PTR(object) : NULL;
 }
 
 json_t *attach_order_json(const struct attach_order *order)
 {
     CLEANUP(json_decrefp) json_t *object = json_object();
-    bool ok =
-        net_put_count(object, "version", ATTACH_ORDER_VERSION) &&
-        net_put_take(object, "claim",
-                     json_pack("{s:s, s:s, s:s}", "namespace", order->claim_namespace, "name",
-                               order->claim_name, "uid", order->claim_uid)) &&
-        put_text(object, "device", order->device) && put_text(object, "pci", order->pci) &&
-        (strcmp(order->parent, order->pci) == 0 ||
-         net_put_take(object, "parent", json_string(order->parent))) &&
-        net_put_hw(object, "mac", &order->mac) && put_text(object, "rdma", order->rdma) &&
-        (!order->host.name[0] || net_put_take(object, "host", host_json(&order->host))) &&
-        net_put_take(object, "config", net_config_json(&order->config));
+    bool ok = net_put_count(object, "version", ATTACH_ORDER_VERSION) &&
+              net_put_take(object, "claim",
+                           json_pack("{s:s, s:s, s:s}", "namespace", order->claim_namespace, "name",
+                                     order->claim_name, "uid", order->claim_uid)) &&
+              put_text(object, "device", order->device) && put_text(object, "pci", order->pci) &&
+              (strcmp(order->parent, order->pci) == 0 ||
+               net_put_take(object, "parent", json_string(order->parent))) &&
+              net_put_hw(object, "mac", &order->mac) && put_text(object, "rdma", order->rdma) &&
+              (!order->host.name[0] || net_put_take(object, "host", host_json(&order->host))) &&
+              net_put_take(object, "config", net_config_json(&order->config));
     return ok ? TAKE_PTR(object) : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order to attach one NIC to one pod: a JSON file that Prepare writes before the container
- * runtime may ask for it, and that the hook `drarun-attach` and Unprepare read. It says which device
- * (by what stays the same in every namespace), how the pod wants it and how it was on the host. One
- * file per device of a claim; the caller owns the directory. Owns all of its memory. */
+ * runtime may ask for it, and that the hook `drarun-attach` and Unprepare read. It says which
+ * device (by what stays the same in every namespace), how the pod wants it and how it was on the
+ * host. One file per device of a claim; the caller owns the directory. Owns all of its memory. */
 #ifndef DRARUN_ATTACH_ORDER_H
 #define DRARUN_ATTACH_ORDER_H
 
@@ -34,16 +34,17 @@ struct attach_order {
     char pci[24];                 /* "0000:8f:00.0", or "" for a virtual device */
     char parent[24]; /* what the kernel calls the interface's device in every namespace: pci, or
                         "virtio0" on such a function, "" where it names none */
-    struct hw_addr mac; /* of a virtual device; beside parent it tells ports of one function apart */
-    char rdma[64];      /* "mlx5_0", or "" */
+    struct hw_addr
+        mac;       /* of a virtual device; beside parent it tells ports of one function apart */
+    char rdma[64]; /* "mlx5_0", or "" */
     struct host_link host;    /* host.name "": no network interface, the RDMA device alone */
     struct net_config config; /* interface.name is set where host.name is */
 };
 
-/* Opens path under dirfd (openat's meaning; AT_FDCWD and an absolute path will do) without following
- * a link in its last component, and refuses what is not a regular file of the caller's user (root,
- * for the hook) that nobody else may write. Bounded by ATTACH_ORDER_SIZE_MAX, strict. The caller
- * frees *ret with attach_order_done. Errors name the file, place and path. */
+/* Opens path under dirfd (openat's meaning; AT_FDCWD and an absolute path will do) without
+ * following a link in its last component, and refuses what is not a regular file of the caller's
+ * user (root, for the hook) that nobody else may write. Bounded by ATTACH_ORDER_SIZE_MAX, strict.
+ * The caller frees *ret with attach_order_done. Errors name the file, place and path. */
 int attach_order_load(int dirfd, const char *path, struct attach_order *ret,
                       struct drarun_error *err);
 /* The same from text; name stands in messages. Pure. */

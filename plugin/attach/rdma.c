@@ -55,8 +55,9 @@ int rdma_shared(struct drarun_error *err)
     struct answer answer = {.shared = -1};
     int rc = ask(-1, RDMA_NLDEV_CMD_SYS_GET, 0, &answer, err);
     if (rc == 0 && answer.shared < 0)
-        rc = error_set(err, EOPNOTSUPP, "RDMA: the kernel does not say whether namespaces share "
-                                        "devices");
+        rc = error_set(err, EOPNOTSUPP,
+                       "RDMA: the kernel does not say whether namespaces share "
+                       "devices");
     return rc < 0 ? rc : answer.shared;
 }
 
@@ -112,7 +113,8 @@ int rdma_move(int from, int to, const char *name, struct drarun_error *err)
     if (rc == -EOPNOTSUPP)
         return error_set(err, EOPNOTSUPP,
                          "RDMA device %s: its driver cannot move it to another namespace; set the "
-                         "node to shared mode (rdma system set netns shared)", name);
+                         "node to shared mode (rdma system set netns shared)",
+                         name);
     if (rc < 0)
         return error_prefix(err, "move RDMA device %s", name);
     rc = rdma_is_in(to, name, err);

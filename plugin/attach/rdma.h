@@ -12,8 +12,8 @@
 int rdma_shared(struct drarun_error *err);
 /* Is the device in ns (-1: the caller's own)? 1, 0. */
 int rdma_is_in(int ns, const char *name, struct drarun_error *err);
-/* Waits until a time of clock_ms() for it to be in the caller's own: 1, or 0. The kernel sends no news
- * of RDMA devices: it is asked every 20 ms. */
+/* Waits until a time of clock_ms() for it to be in the caller's own: 1, or 0. The kernel sends no
+ * news of RDMA devices: it is asked every 20 ms. */
 int rdma_await(const char *name, int64_t until_ms, struct drarun_error *err);
 /* Moves it from one to the other (-1: the caller's own) and makes sure that it is there. */
 int rdma_move(int from, int to, const char *name, struct drarun_error *err);

@@ -53,8 +53,8 @@ static int check_name_free(struct taking *taking, struct drarun_error *err)
     struct link link;
     int rc = link_by_name(&taking->host, name, &link, err);
     if (rc > 0)
-        return error_set(err, EEXIST, "cannot come back from a pod as %s: the host has another %s", name,
-                         name);
+        return error_set(err, EEXIST, "cannot come back from a pod as %s: the host has another %s",
+                         name, name);
     return rc;
 }
 
@@ -172,7 +172,8 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
     }
 }
 
-/* Unplugged, or let go by its driver, which takes its network device from whichever namespace has it. */
+/* Unplugged, or let go by its driver, which takes its network device from whichever namespace has
+ * it. */
 static bool is_unplugged(const char *pci)
 {
     char path[96];
@@ -192,8 +193,7 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
         return rc;
     if (rc > 0)
         return settle(taking->order, &taking->host, &link, err);
-    if (taking->order->parent[0] &&
-        !(taking->order->pci[0] && is_unplugged(taking->order->pci)))
+    if (taking->order->parent[0] && !(taking->order->pci[0] && is_unplugged(taking->order->pci)))
         return error_set(err, ENODEV,
                          "%s (%s) has not come back to the host within %.1f s and is in no "
                          "namespace of a process",

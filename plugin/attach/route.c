@@ -77,9 +77,15 @@ static void text(const void *item, char *out)
 int routes_ensure(struct netlink *n, int index, const struct net_config *config,
                   struct drarun_error *err)
 {
-    const struct ensure ensure = {.what = "route", .list = RTM_GETROUTE, .items = config->routes,
-                                  .count = config->route_count, .size = sizeof *config->routes,
-                                  .index = index, .table = config->interface.vrf_table,
-                                  .is = is, .add = add, .text = text};
+    const struct ensure ensure = {.what = "route",
+                                  .list = RTM_GETROUTE,
+                                  .items = config->routes,
+                                  .count = config->route_count,
+                                  .size = sizeof *config->routes,
+                                  .index = index,
+                                  .table = config->interface.vrf_table,
+                                  .is = is,
+                                  .add = add,
+                                  .text = text};
     return ensure_all(n, &ensure, err);
 }

@@ -72,8 +72,13 @@ static void text(const void *item, char *out)
 
 int rules_ensure(struct netlink *n, const struct net_config *config, struct drarun_error *err)
 {
-    const struct ensure ensure = {.what = "rule", .list = RTM_GETRULE, .items = config->rules,
-                                  .count = config->rule_count, .size = sizeof *config->rules,
-                                  .is = is, .add = add, .text = text};
+    const struct ensure ensure = {.what = "rule",
+                                  .list = RTM_GETRULE,
+                                  .items = config->rules,
+                                  .count = config->rule_count,
+                                  .size = sizeof *config->rules,
+                                  .is = is,
+                                  .add = add,
+                                  .text = text};
     return ensure_all(n, &ensure, err);
 }

@@ -9,7 +9,8 @@
 static int make(struct netlink *n, const char *name, uint32_t table, struct drarun_error *err)
 {
     struct ifinfomsg head = {.ifi_family = AF_UNSPEC, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-    struct nl_msg *msg = netlink_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
+    struct nl_msg *msg =
+        netlink_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
     netlink_put_text(msg, IFLA_IFNAME, name);
     struct nlattr *info = msg ? nla_nest_start(msg, IFLA_LINKINFO) : NULL;
     netlink_put_text(msg, IFLA_INFO_KIND, "vrf");
@@ -28,7 +29,8 @@ static int check(const struct link *link, uint32_t table, struct drarun_error *e
     if (strcmp(link->kind, "vrf") != 0)
         return error_set(err, EEXIST, "a device of that name is there and is no VRF");
     if (link->vrf_table != table)
-        return error_set(err, EEXIST, "is there with table %u, expected %u", link->vrf_table, table);
+        return error_set(err, EEXIST, "is there with table %u, expected %u", link->vrf_table,
+                         table);
     return 0;
 }
 

@@ -47,7 +47,8 @@ static void read_env(const struct reader_node *node, json_t *list)
     json_t *value;
     if (reader_text_map(node) < 0)
         return;
-    json_object_foreach (node->value, name, value) {
+    json_object_foreach(node->value, name, value)
+    {
         if (is_variable(name))
             json_array_append_new(list, json_sprintf("%s=%s", name, json_string_value(value)));
         else
@@ -81,9 +82,9 @@ static void read_mount(const struct reader_node *item, json_t *list)
     const char *container = path_of(item, "containerPath", true);
     CLEANUP(json_decrefp) json_t *options = options_of(item);
     if (host && container && options)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:O}", "hostPath", host,
-                                              "containerPath", container, "type", "bind", "options",
-                                              options));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:O}", "hostPath", host, "containerPath",
+                                        container, "type", "bind", "options", options));
 }
 
 static const char *permissions_of(const struct reader_node *device)
@@ -131,8 +132,8 @@ void config_edits_read(const struct reader_node *node, json_t **ret_edits)
     if (reader_object(node) < 0)
         return;
     reader_known(node, "env mounts deviceNodes");
-    CLEANUP(json_decrefp) json_t *edits =
-        json_pack("{s:[], s:[], s:[]}", "env", "mounts", "deviceNodes");
+    CLEANUP(json_decrefp)
+    json_t *edits = json_pack("{s:[], s:[], s:[]}", "env", "mounts", "deviceNodes");
     if (reader_get(node, "env", &part))
         read_env(&part, json_object_get(edits, "env"));
     if (reader_get(node, "mounts", &part))
@@ -158,7 +159,6 @@ bool config_edits_add(const json_t *edits, json_t *container_edits)
     const char *key;
     json_t *list;
     bool ok = true;
-    json_object_foreach ((json_t *)edits, key, list)
-        ok = add_list(list, container_edits, key) && ok;
+    json_object_foreach((json_t *)edits, key, list) ok = add_list(list, container_edits, key) && ok;
     return ok;
 }

@@ -57,7 +57,8 @@ static void put(struct writer *w, const char *domain, const char *key, const cha
 {
     char name[96];
     snprintf(name, sizeof name, "%s%s", domain, key);
-    w->failed |= !value || json_object_set_new(w->attributes, name, json_pack("{s:o}", type, value));
+    w->failed |=
+        !value || json_object_set_new(w->attributes, name, json_pack("{s:o}", type, value));
 }
 
 /* Absent when it is not known. */
@@ -217,9 +218,9 @@ static void put_dranet_netdev(struct writer *w, const struct node_netdev *net)
     put_text(w, DRANET, "encapsulation", net->arp_type == 32 ? "infiniband" : "ether");
     put_text(w, DRANET, "state", net->up == TOPO_YES ? "up" : "down");
     put_text(w, DRANET, "type",
-             net->kind[0]             ? net->kind
+             net->kind[0]          ? net->kind
              : net->arp_type == 32 ? "ipoib"
-                                      : "device");
+                                   : "device");
 }
 
 static void put_dranet(struct writer *w, const struct node_device *device)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices this node could hand out, read once: PCI functions, interfaces and RDMA devices from
- * sysfs and procfs below a directory, what only the kernel or NVIDIA's library tells from those.
- * Nothing is chosen here but what must never be offered: the node's uplink, what is below it, and
- * what the host or another driver uses. docs/design/021-node-devices.md. */
+/* Which devices this node could hand out, read once: PCI functions, interfaces and RDMA devices
+ * from sysfs and procfs below a directory, what only the kernel or NVIDIA's library tells from
+ * those. Nothing is chosen here but what must never be offered: the node's uplink, what is below
+ * it, and what the host or another driver uses. docs/design/021-node-devices.md. */
 #ifndef DRARUN_PLUGIN_DISCOVER_DISCOVER_H
 #define DRARUN_PLUGIN_DISCOVER_DISCOVER_H
 
@@ -18,8 +18,9 @@ struct discover_source { /* all borrowed */
     struct nvml *nvml;            /* NULL: the driver's library is not there */
 };
 
-/* Reads all, under names by address; remember.h, select.h make of it what is published. Fails only for a root that cannot be opened and when memory
- * runs out; what is broken or hostile becomes a warning of the list. */
+/* Reads all, under names by address; remember.h, select.h make of it what is published. Fails only
+ * for a root that cannot be opened and when memory runs out; what is broken or hostile becomes a
+ * warning of the list. */
 int discover(const struct discover_source *source, struct node_devices *ret_devices,
              struct drarun_error *err);
 

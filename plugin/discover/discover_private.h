@@ -14,7 +14,7 @@ struct discovery {
     const struct topo_host *host; /* what lib/topo reads */
     const struct host_use *use;
     const struct ifaddrs *addresses; /* of this machine; NULL: of a tree nothing is known */
-    struct node_devices *devices; /* under construction */
+    struct node_devices *devices;    /* under construction */
     struct drarun_error *err;
 };
 

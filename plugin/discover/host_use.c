@@ -57,7 +57,8 @@ static bool parse_line(const char *text, bool ipv6, struct route *route)
     char line[256];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
     return (ipv6 ? parse_ipv6 : parse_ipv4)(line, route) && route->is_default &&
-           (route->flags & RTF_UP) && !(route->flags & RTF_REJECT) && strcmp(route->name, "lo") != 0;
+           (route->flags & RTF_UP) && !(route->flags & RTF_REJECT) &&
+           strcmp(route->name, "lo") != 0;
 }
 
 void default_routes_parse(const char *text, bool ipv6, struct strlist *names)

@@ -16,13 +16,14 @@ struct host_use {
     struct strlist reasons; /* one for each name */
 };
 
-struct host_use_source { /* borrowed */
-    int root;            /* opened */
+struct host_use_source {                  /* borrowed */
+    int root;                             /* opened */
     const struct ifaddrs *addresses_here; /* of this machine; NULL: of a tree nothing is known */
     const struct topo_host *host;
-    const struct strlist *virtual_prefixes; /* other interfaces without hardware are not looked at */
-    const struct strlist *uplinks;   /* instead of the default route's, when one of them exists */
-    const char *const *addresses;    /* of the node, NULL-terminated, or NULL */
+    const struct strlist
+        *virtual_prefixes;         /* other interfaces without hardware are not looked at */
+    const struct strlist *uplinks; /* instead of the default route's, when one of them exists */
+    const char *const *addresses;  /* of the node, NULL-terminated, or NULL */
 };
 
 int host_use_read(const struct host_use_source *source, struct host_use *ret_use,

@@ -66,7 +66,8 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
                         struct node_devices *ret_published, struct drarun_error *err)
 {
     const struct discover_config *config = inv->options.source.config;
-    const struct remember_rules rules = {config, inv->options.held, inv->options.arg, is_there, inv};
+    const struct remember_rules rules = {config, inv->options.held, inv->options.arg, is_there,
+                                         inv};
     int rc = discover(&inv->options.source, ret_memory, err);
     if (rc == 0)
         rc = devices_remember(&rules, &inv->memory, ret_memory, err);
@@ -168,13 +169,13 @@ static void on_xid_timer(evutil_socket_t fd, short what, void *arg)
         read_and_log(inv);
 }
 
-/* Pods come and go with many links each: news are gathered, and a second is left between readings. */
+/* Pods come and go with many links each: news are gathered, and a second is left between readings.
+ */
 static void on_news(void *arg)
 {
     struct inventory *inv = arg;
     int64_t since = clock_ms() - inv->read_ms;
-    int64_t wait =
-        since < INVENTORY_PAUSE_MS ? INVENTORY_PAUSE_MS - since : INVENTORY_QUIET_MS;
+    int64_t wait = since < INVENTORY_PAUSE_MS ? INVENTORY_PAUSE_MS - since : INVENTORY_QUIET_MS;
     struct timeval after = timeval_from_ms(wait);
     if (!evtimer_pending(inv->soon, NULL))
         evtimer_add(inv->soon, &after);

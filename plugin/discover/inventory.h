@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node's devices, kept up to date: read at the start, when the kernel tells of interfaces, RDMA
- * devices or PCI functions (netlink: rtnetlink's links, kobject uevents; at most once a second), and
- * every `rescan` of the configuration, since a port of InfiniBand changes its state in silence. Xids
- * are asked of NVML every 5 s. One loop's thread; a reading takes some milliseconds of it. */
+ * devices or PCI functions (netlink: rtnetlink's links, kobject uevents; at most once a second),
+ * and every `rescan` of the configuration, since a port of InfiniBand changes its state in silence.
+ * Xids are asked of NVML every 5 s. One loop's thread; a reading takes some milliseconds of it. */
 #ifndef DRARUN_PLUGIN_DISCOVER_INVENTORY_H
 #define DRARUN_PLUGIN_DISCOVER_INVENTORY_H
 
@@ -11,7 +11,7 @@
 #include "plugin/discover/remember.h"
 
 #define INVENTORY_XID_MS 5000
-#define INVENTORY_QUIET_MS 100 /* after the kernel's last word */
+#define INVENTORY_QUIET_MS 100  /* after the kernel's last word */
 #define INVENTORY_PAUSE_MS 1000 /* between two readings that the kernel asks for */
 
 struct inventory;
@@ -23,7 +23,7 @@ struct inventory_options { /* borrowed as long as the inventory */
     struct event_base *base;
     struct discover_source source;
     const char *repaired_dir; /* of xids_forget_repaired; NULL: none */
-    device_held_fn held; /* NULL: no pod holds anything */
+    device_held_fn held;      /* NULL: no pod holds anything */
     inventory_changed_fn changed;
     void *arg;
 };

@@ -17,7 +17,8 @@ size_t mig_minors_parse(const char *text, int32_t gpu, int32_t gi, int32_t ci,
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
         for (size_t i = 0; i < ARRAY_LEN(wanted) && count < 2; i++) {
             size_t len = strlen(wanted[i]);
-            size_t digits = strncmp(line, wanted[i], len) == 0 ? strspn(line + len, "0123456789") : 0;
+            size_t digits =
+                strncmp(line, wanted[i], len) == 0 ? strspn(line + len, "0123456789") : 0;
             if (digits > 0 && digits < 8)
                 ret_minors[count++] = (uint32_t)strtoul(line + len, NULL, 10);
         }

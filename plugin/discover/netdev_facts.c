@@ -42,8 +42,7 @@ static void read_kind(struct discovery *d, struct node_netdev *netdev)
     struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
     struct ifreq request = {.ifr_data = (char *)&info};
     snprintf(netdev->kind, sizeof netdev->kind, "virtual");
-    cleanup_close int fd =
-        d->source->root < 0 ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    cleanup_close int fd = d->source->root < 0 ? socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
     snprintf(request.ifr_name, sizeof request.ifr_name, "%s", netdev->name);
     if (fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0 && info.driver[0])
         snprintf(netdev->kind, sizeof netdev->kind, "%.15s", info.driver);

@@ -111,9 +111,8 @@ static int add_port(struct discovery *d, const struct function *function, size_t
     }
     if (function->netdevs[port])
         netdev_facts_read(d, function->netdevs[port], &device->netdev);
-    return function->rdma
-               ? rdma_facts_read(d, function->rdma, (uint32_t)port + 1, &device->rdma)
-               : 0;
+    return function->rdma ? rdma_facts_read(d, function->rdma, (uint32_t)port + 1, &device->rdma)
+                          : 0;
 }
 
 static bool has_any(const struct function *function)

@@ -45,16 +45,16 @@ struct node_gpu {
 };
 
 struct node_netdev {
-    char name[16];       /* on the host; "": the device has no interface, or it is in a pod now */
-    uint32_t ifindex;    /* 0: not known */
-    uint32_t arp_type;   /* ARPHRD_*: 1 Ethernet, 32 InfiniBand */
-    char kind[16];       /* "veth", "dummy", ... of a virtual one; "" of hardware */
-    char mac[64];        /* InfiniBand's has 20 bytes; "": not known */
-    uint32_t mtu;        /* 0: not known */
+    char name[16];     /* on the host; "": the device has no interface, or it is in a pod now */
+    uint32_t ifindex;  /* 0: not known */
+    uint32_t arp_type; /* ARPHRD_*: 1 Ethernet, 32 InfiniBand */
+    char kind[16];     /* "veth", "dummy", ... of a virtual one; "" of hardware */
+    char mac[64];      /* InfiniBand's has 20 bytes; "": not known */
+    uint32_t mtu;      /* 0: not known */
     char ipv4[64], ipv6[64]; /* global addresses with their prefix lengths, joined by commas; "" */
-    uint32_t speed_mbps; /* 0: not known, or down */
-    enum topo_tri up;      /* operational state: UNKNOWN while it is set down */
-    enum topo_tri carrier; /* only known while it is set up */
+    uint32_t speed_mbps;     /* 0: not known, or down */
+    enum topo_tri up;        /* operational state: UNKNOWN while it is set down */
+    enum topo_tri carrier;   /* only known while it is set up */
 };
 
 struct node_rdma {
@@ -63,14 +63,15 @@ struct node_rdma {
     uint32_t ports;           /* of the RDMA device: with several, others share its nodes */
     enum topo_link link;
     enum topo_tri active;
-    char state[16];          /* "ACTIVE", "DOWN"; "": not known */
-    uint32_t rate_mbps;      /* 0: not known */
-    char guid[32];           /* node GUID; "": not known */
-    char firmware[32];       /* "28.41.1000" */
-    char board[32];          /* board_id, "MT_0000000838" */
-    struct topo_gid *gids;   /* those of the port that are set; owned by the list of devices */
+    char state[16];        /* "ACTIVE", "DOWN"; "": not known */
+    uint32_t rate_mbps;    /* 0: not known */
+    char guid[32];         /* node GUID; "": not known */
+    char firmware[32];     /* "28.41.1000" */
+    char board[32];        /* board_id, "MT_0000000838" */
+    struct topo_gid *gids; /* those of the port that are set; owned by the list of devices */
     size_t gid_count;
-    struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* uverbsN, umadN, issmN of its port; rdma_cm */
+    struct node_chardev
+        chardevs[NODE_CHARDEVS_MAX]; /* uverbsN, umadN, issmN of its port; rdma_cm */
     size_t chardev_count;
 };
 
@@ -78,12 +79,12 @@ struct node_rdma {
 enum node_sriov { NODE_SRIOV_NONE = 0, NODE_SRIOV_PF, NODE_SRIOV_VF };
 
 struct node_pci {
-    bool known;                  /* false: a device without a PCI function, as a veth */
+    bool known; /* false: a device without a PCI function, as a veth */
     struct pci_addr addr;
-    char bus_id[PCI_ADDR_TEXT];  /* "0000:8f:00.0" */
-    char root[PCI_ROOT_TEXT];    /* "pci0000:8c"; "": not known */
+    char bus_id[PCI_ADDR_TEXT];      /* "0000:8f:00.0" */
+    char root[PCI_ROOT_TEXT];        /* "pci0000:8c"; "": not known */
     char pcie_switch[PCI_ADDR_TEXT]; /* the upstream port of the nearest switch; "": none */
-    int32_t numa;                /* as sysfs says, -1: not known */
+    int32_t numa;                    /* as sysfs says, -1: not known */
     uint32_t vendor, device, subsystem_vendor, subsystem_device;
     char driver[32]; /* kernel driver, "mlx5_core"; "": not known, or none */
     enum node_sriov sriov;
@@ -103,15 +104,15 @@ struct node_device {
     enum node_device_kind kind;
     char name[NODE_DEVICE_NAME_MAX]; /* in slices and claims: stable over boots and attaches */
     struct node_pci pci;
-    struct node_gpu gpu;       /* GPU and MIG alone */
-    struct node_netdev netdev; /* NIC alone */
-    struct node_rdma rdma;     /* NIC alone */
+    struct node_gpu gpu;                             /* GPU and MIG alone */
+    struct node_netdev netdev;                       /* NIC alone */
+    struct node_rdma rdma;                           /* NIC alone */
     struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* of a GPU: nvidiaN, nvidiactl, uvm */
     size_t chardev_count;
     uint32_t port; /* of a NIC: its port on the function, from 0 */
-    int32_t rail;         /* of a NIC: its number among the node's NICs of its kind; -1: none */
-    bool lost;            /* it was there and is gone from the machine, but not into a pod */
-    bool away;            /* its interface is in a pod: netdev is what it was on the host */
+    int32_t rail;  /* of a NIC: its number among the node's NICs of its kind; -1: none */
+    bool lost;     /* it was there and is gone from the machine, but not into a pod */
+    bool away;     /* its interface is in a pod: netdev is what it was on the host */
     struct node_fault faults[NODE_FAULTS_MAX];
     size_t fault_count;
 };

@@ -13,7 +13,10 @@ struct node_devices {
     struct strlist warnings; /* what was left out as broken or hostile, a line each */
 };
 
-#define NODE_DEVICES_INIT {0}
+#define NODE_DEVICES_INIT                                                                          \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /* A zeroed device at the end; NULL: out of memory. Pointers into the list end with it. */
 struct node_device *node_devices_add(struct node_devices *devices);

@@ -94,8 +94,9 @@ static int find_functions(struct nvml *nvml, const char *library, struct drarun_
     for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
         void *found = dlsym(nvml->library, symbols[i].name);
         if (!found && symbols[i].needed)
-            return error_set(err, ENODEV, "%s has no %s: expected NVIDIA's library of R450 or later",
-                             library, symbols[i].name);
+            return error_set(err, ENODEV,
+                             "%s has no %s: expected NVIDIA's library of R450 or later", library,
+                             symbols[i].name);
         memcpy((char *)&nvml->f + symbols[i].offset, &found, sizeof found);
     }
     return 0;
@@ -167,8 +168,9 @@ static void keep(char *to, size_t size, char *text, int code)
 
 static const char *architecture_name(unsigned id)
 {
-    static const char *const names[] = {NULL,     NULL,     "Kepler",       "Maxwell", "Pascal",   "Volta",
-                                        "Turing", "Ampere", "Ada Lovelace", "Hopper",  "Blackwell"};
+    static const char *const names[] = {NULL,           NULL,     "Kepler",   "Maxwell",
+                                        "Pascal",       "Volta",  "Turing",   "Ampere",
+                                        "Ada Lovelace", "Hopper", "Blackwell"};
     return id < ARRAY_LEN(names) && names[id] ? names[id] : "";
 }
 

@@ -9,11 +9,11 @@ typedef struct nvml_device_opaque *nvml_handle;
 typedef struct nvml_event_set_opaque *nvml_event_set;
 
 enum { /* nvmlReturn_t */
-    NVML_OK = 0,
-    NVML_NOT_SUPPORTED = 3,
-    NVML_NOT_FOUND = 6,
-    NVML_TIMEOUT = 10,
-    NVML_GPU_IS_LOST = 15,
+       NVML_OK = 0,
+       NVML_NOT_SUPPORTED = 3,
+       NVML_NOT_FOUND = 6,
+       NVML_TIMEOUT = 10,
+       NVML_GPU_IS_LOST = 15,
 };
 
 enum { NVML_NVLINKS_MAX = 18, NVML_TEXT = 96 };

@@ -120,5 +120,6 @@ bool pci_driver_is_passthrough(const char *driver)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(driver, names[i]) == 0)
             return true;
-    return strstr(driver, "vfio") != NULL; /* variants of a vendor: mlx5_vfio_pci, nvgrace_gpu_vfio */
+    return strstr(driver, "vfio") !=
+           NULL; /* variants of a vendor: mlx5_vfio_pci, nvgrace_gpu_vfio */
 }

@@ -56,7 +56,8 @@ static int add_nodes(struct discovery *d, const char *folder, struct node_rdma *
     for (size_t i = 0; rc == 0 && i < names.count; i++) {
         char path[64], dev[256];
         const char *name = names.items[i];
-        if (strlen(name) > 24 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(name) ||
+        if (strlen(name) > 24 ||
+            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(name) ||
             !is_of(d, folder, name, rdma))
             continue;
         snprintf(path, sizeof path, "/dev/infiniband/%s", name);

@@ -78,7 +78,8 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
                          struct node_devices *now)
 {
     bool held = rules->held && rules->held(node_device_driver(before), before->name, rules->arg);
-    bool there = before->pci.known && rules->there && rules->there(before->pci.addr, rules->there_arg);
+    bool there =
+        before->pci.known && rules->there && rules->there(before->pci.addr, rules->there_arg);
     if (!held && (there || !before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
         return 0;
     struct node_device *device = node_devices_add(now);

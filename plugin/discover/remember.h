@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one reading cannot know: a NIC whose interface is in a pod shows its function alone, a veth in
- * a pod shows nothing at all, and a GPU that fell off the bus is not there to say so. A reading is
- * completed from the one before. Pure. */
+/* What one reading cannot know: a NIC whose interface is in a pod shows its function alone, a veth
+ * in a pod shows nothing at all, and a GPU that fell off the bus is not there to say so. A reading
+ * is completed from the one before. Pure. */
 #ifndef DRARUN_PLUGIN_DISCOVER_REMEMBER_H
 #define DRARUN_PLUGIN_DISCOVER_REMEMBER_H
 
@@ -25,10 +25,10 @@ struct remember_rules { /* borrowed */
 /* before: the reading before, completed, with the names that were published. Of now:
  *  - a device that has lost its interface or its RDMA device keeps both, and its name: away;
  *  - one without hardware that has vanished is away while a pod holds it, else gone;
- *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody holds;
- *  - one whose function is there and was not read is not offered any more (a PF has got VFs, a driver
- *    left, the host uses it): gone, or away while a pod holds it.
- * -ENOMEM. */
+ *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody
+ * holds;
+ *  - one whose function is there and was not read is not offered any more (a PF has got VFs, a
+ * driver left, the host uses it): gone, or away while a pod holds it. -ENOMEM. */
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
                      struct node_devices *now, struct drarun_error *err);
 

@@ -82,13 +82,12 @@ static bool expand(const char *template, const struct node_device *device, struc
     };
     while (*template) {
         size_t i = 0;
-        while (i < ARRAY_LEN(parts) &&
-               strncmp(template, parts[i].name, strlen(parts[i].name)) != 0)
+        while (i < ARRAY_LEN(parts) && strncmp(template, parts[i].name, strlen(parts[i].name)) != 0)
             i++;
         if (i < ARRAY_LEN(parts) && !parts[i].value[0])
             return false;
         if (i == ARRAY_LEN(parts)) {
-            buf_add(out, template++, 1);
+            buf_add(out, template ++, 1);
             continue;
         }
         add_part(out, parts[i].value);

@@ -8,8 +8,8 @@
 
 /* Removes from the list what is not offered, renames what a rule matches (not what is away or lost:
  * it has its name) and adds the faults of links. Where an expression
- * cannot be evaluated (an attribute that the device has not) the device is not offered; where a name
- * is taken or is no DNS label the device keeps its own. Both are warnings. -ENOMEM. */
+ * cannot be evaluated (an attribute that the device has not) the device is not offered; where a
+ * name is taken or is no DNS label the device keeps its own. Both are warnings. -ENOMEM. */
 int select_devices(const struct discover_config *config, struct node_devices *devices,
                    struct drarun_error *err);
 

@@ -48,7 +48,8 @@ bool xids_take(struct xids *xids, struct nvml *nvml, int root, const struct node
             continue;
         log_error("GPU %s: Xid %llu", found[i].bus_id, (unsigned long long)found[i].xid);
         struct known_xid *known = &xids->list[xids->count++];
-        *known = (struct known_xid){.xid = found[i], .function = function_of(root, found[i].bus_id)};
+        *known =
+            (struct known_xid){.xid = found[i], .function = function_of(root, found[i].bus_id)};
         snprintf(known->uuid, sizeof known->uuid, "%s", uuid_of(devices, found[i].bus_id));
     }
     return xids->count > before;

@@ -60,7 +60,7 @@ struct dra_driver_config {
     const char *name;         /* "nic.drarun.dev" */
     const char *plugins_dir;  /* DRA_PLUGINS_DIR */
     const char *registry_dir; /* DRA_REGISTRY_DIR */
-    const char *instance;     /* the plugin pod's UID, so that an old instance ends in peace; or NULL */
+    const char *instance; /* the plugin pod's UID, so that an old instance ends in peace; or NULL */
 };
 
 struct dra_driver;

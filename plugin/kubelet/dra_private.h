@@ -17,7 +17,8 @@ struct dra_driver {
     char endpoint[256]; /* the path of the socket that serves the calls */
 };
 
-/* dra_registration.c, dra_claims.c, dra_streams.c: methods of struct rpc_method; arg is the driver */
+/* dra_registration.c, dra_claims.c, dra_streams.c: methods of struct rpc_method; arg is the driver
+ */
 void dra_get_info(struct rpc_call *call, const uint8_t *message, size_t length, void *arg);
 void dra_notify(struct rpc_call *call, const uint8_t *message, size_t length, void *arg);
 void dra_prepare(struct rpc_call *call, const uint8_t *message, size_t length, void *arg);

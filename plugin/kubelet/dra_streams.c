@@ -57,7 +57,8 @@ static void put(const struct dra_health *health, void *arg)
     id->pool_name = copy(health->pool, &list->failed);
     id->device_name = copy(health->name, &list->failed);
     device->device = id;
-    device->health = health->why ? KUBELET__HEALTH_STATUS__UNHEALTHY : KUBELET__HEALTH_STATUS__HEALTHY;
+    device->health =
+        health->why ? KUBELET__HEALTH_STATUS__UNHEALTHY : KUBELET__HEALTH_STATUS__HEALTHY;
     device->last_updated_time = list->now;
     if (health->why)
         device->message = copy(health->why, &list->failed);

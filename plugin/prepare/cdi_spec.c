@@ -66,7 +66,8 @@ bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *devic
                   const char *order, const json_t *more)
 {
     json_t *edits = json_pack("{s:[]}", "deviceNodes");
-    bool ok = edits && config_edits_add(more, edits) && add_nodes(edits, device->chardevs, device->chardev_count) &&
+    bool ok = edits && config_edits_add(more, edits) &&
+              add_nodes(edits, device->chardevs, device->chardev_count) &&
               add_nodes(edits, device->rdma.chardevs, device->rdma.chardev_count);
     if (ok && order)
         ok = json_object_set_new(edits, "hooks",
@@ -88,11 +89,11 @@ bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, c
 {
     char name[CDI_ID_MAX];
     snprintf(name, sizeof name, "%s_metadata_%s", uid, request);
-    return json_array_append_new(
-               json_object_get(spec, "devices"),
-               json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}]}}", "name", name,
-                         "containerEdits", "mounts", "hostPath", file, "containerPath", container,
-                         "options", "ro", "nosuid", "nodev", "bind")) == 0;
+    return json_array_append_new(json_object_get(spec, "devices"),
+                                 json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}]}}", "name",
+                                           name, "containerEdits", "mounts", "hostPath", file,
+                                           "containerPath", container, "options", "ro", "nosuid",
+                                           "nodev", "bind")) == 0;
 }
 
 /* As the kubelet mounts a volume in memory, and not noexec, which a container's own /dev/shm is:
@@ -118,12 +119,12 @@ bool cdi_spec_add_agent(json_t *spec, const char *uid, const char *file, bool sh
 {
     char name[CDI_ID_MAX];
     agent_name(uid, name, sizeof name);
-    return json_array_append_new(
-               json_object_get(spec, "devices"),
-               json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}, o*]}}", "name", name,
-                         "containerEdits", "mounts", "hostPath", file, "containerPath",
-                         AGENT_OFFER_PROGRAM, "options", "ro", "nosuid", "nodev", "bind",
-                         shm ? shm_mount(shm_bytes) : NULL)) == 0;
+    return json_array_append_new(json_object_get(spec, "devices"),
+                                 json_pack("{s:s, s:{s:[{s:s, s:s, s:[s, s, s, s]}, o*]}}", "name",
+                                           name, "containerEdits", "mounts", "hostPath", file,
+                                           "containerPath", AGENT_OFFER_PROGRAM, "options", "ro",
+                                           "nosuid", "nodev", "bind",
+                                           shm ? shm_mount(shm_bytes) : NULL)) == 0;
 }
 
 const char *cdi_agent_file(const json_t *spec, const char *uid)
@@ -132,10 +133,10 @@ const char *cdi_agent_file(const json_t *spec, const char *uid)
     const json_t *device;
     size_t i;
     agent_name(uid, wanted, sizeof wanted);
-    json_array_foreach (json_object_get(spec, "devices"), i, device) {
+    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    {
         const char *name = json_string_value(json_object_get(device, "name"));
-        const json_t *mounts =
-            json_object_get(json_object_get(device, "containerEdits"), "mounts");
+        const json_t *mounts = json_object_get(json_object_get(device, "containerEdits"), "mounts");
         if (name && strcmp(name, wanted) == 0)
             return json_string_value(json_object_get(json_array_get(mounts, 0), "hostPath"));
     }
@@ -149,7 +150,8 @@ bool cdi_agent_id(const json_t *spec, const char *driver, const char *uid, char 
     return cdi_agent_file(spec, uid);
 }
 
-static void path_of(const char *dir, const char *driver, const char *uid, char *ret_path, size_t size)
+static void path_of(const char *dir, const char *driver, const char *uid, char *ret_path,
+                    size_t size)
 {
     snprintf(ret_path, size, "%s/%s-" CLASS "_%s.json", dir, driver, uid);
 }
@@ -201,7 +203,8 @@ int cdi_spec_devices(const char *dir, const char *driver, const char *uid, struc
         return 0;
     if (!json_is_array(json_object_get(spec, "devices")))
         return error_set(err, EUCLEAN, "%s: it is no CDI specification of ours", path);
-    json_array_foreach (json_object_get(spec, "devices"), i, device) {
+    json_array_foreach(json_object_get(spec, "devices"), i, device)
+    {
         const char *name = json_string_value(json_object_get(device, "name"));
         if (name && strncmp(name, uid, length) == 0 && name[length] == '-')
             strlist_add(names, name + length + 1);

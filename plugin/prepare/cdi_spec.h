@@ -15,8 +15,8 @@
 #define CDI_DIR "/var/run/cdi"
 #define CDI_ID_MAX 256
 
-/* A device's name in the specification of its claim, and its full id, "nic.drarun.dev/claim=UID-NAME"
- * which the kubelet gets. */
+/* A device's name in the specification of its claim, and its full id,
+ * "nic.drarun.dev/claim=UID-NAME" which the kubelet gets. */
 void cdi_id(const char *driver, const char *uid, const char *device, char *ret_id, size_t size);
 
 /* No devices yet; NULL: out of memory. */
@@ -28,15 +28,16 @@ json_t *cdi_spec_new(const char *driver);
 bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
                   const char *order, const json_t *edits);
 
-/* Adds a device with these edits, which are taken; without any it gets some that mean nothing, since
- * empty ones are not valid. */
+/* Adds a device with these edits, which are taken; without any it gets some that mean nothing,
+ * since empty ones are not valid. */
 bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t *edits);
 
-/* Adds the device that brings a request's metadata file, at a path of the host, into a container. */
+/* Adds the device that brings a request's metadata file, at a path of the host, into a container.
+ */
 bool cdi_spec_add_metadata(json_t *spec, const char *uid, const char *request, const char *file,
                            const char *container);
-/* Adds the device that brings the agent at a path of the host into a container, and with shm a tmpfs
- * at /dev/shm, of so many bytes; 0: of all memory, as the container's limit bounds it. */
+/* Adds the device that brings the agent at a path of the host into a container, and with shm a
+ * tmpfs at /dev/shm, of so many bytes; 0: of all memory, as the container's limit bounds it. */
 bool cdi_spec_add_agent(json_t *spec, const char *uid, const char *file, bool shm,
                         int64_t shm_bytes);
 /* Its full id; false: the specification has none. */

@@ -41,8 +41,8 @@ json_t *checkpoint_document(const char *driver, const char *namespace_, const ch
                             const char *uid, const char *pod_uid)
 {
     return json_pack("{s:i, s:i, s:s, s:{s:s, s:s, s:s}, s:s, s:[]}", "version", CHECKPOINT_VERSION,
-                     "readable", 1, "driver", driver, "claim", "namespace", namespace_, "name", name,
-                     "uid", uid, "pod", pod_uid, "devices");
+                     "readable", 1, "driver", driver, "claim", "namespace", namespace_, "name",
+                     name, "uid", uid, "pod", pod_uid, "devices");
 }
 
 bool checkpoint_add_take(json_t *document, const char *request, const char *pool,
@@ -157,17 +157,18 @@ static void read_version(const struct reader_node *root)
         reader_integer(&member, 1, INT32_MAX, &readable);
 }
 
-/* Whether we can undo what its writer did. First of all: of what a newer one wrote nothing else that
- * could be said would be true. */
+/* Whether we can undo what its writer did. First of all: of what a newer one wrote nothing else
+ * that could be said would be true. */
 static int check_version(const json_t *document, struct drarun_error *err)
 {
     const json_t *readable = json_object_get(document, "readable");
     if (!json_is_integer(readable) || json_integer_value(readable) <= CHECKPOINT_VERSION)
         return 0;
-    return error_set(err, EPROTO,
-                     "a newer plugin wrote this, and only version %lld or later can undo it, this one "
-                     "is %d: run that one until its pods have ended",
-                     (long long)json_integer_value(readable), CHECKPOINT_VERSION);
+    return error_set(
+        err, EPROTO,
+        "a newer plugin wrote this, and only version %lld or later can undo it, this one "
+        "is %d: run that one until its pods have ended",
+        (long long)json_integer_value(readable), CHECKPOINT_VERSION);
 }
 
 static int read_document(struct reader *reader, struct checkpoint *checkpoint)

@@ -60,8 +60,8 @@ int checkpoint_save(const json_t *document, const char *dir, const char *uid,
  * cannot undo it, and is to be left as it is. The error names the file and what to do. */
 int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,
                     struct drarun_error *err);
-/* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller frees
- * it. NULL: it cannot be read at all. */
+/* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller
+ * frees it. NULL: it cannot be read at all. */
 char *checkpoint_text(const char *dir, const char *uid);
 /* From text, named in messages; takes nothing. */
 int checkpoint_parse(const char *name, const char *text, size_t length,
@@ -75,8 +75,9 @@ void checkpoint_path(const char *dir, const char *uid, char *ret_path, size_t si
 /* The UIDs of the files in dir. */
 int checkpoint_list(const char *dir, struct strlist *uids, struct drarun_error *err);
 
-/* Removes what writers left that were killed, or lost their power, before their rename: files that have
- * been so for a minute, or since before the node's boot, so that no other instance is at it. */
+/* Removes what writers left that were killed, or lost their power, before their rename: files that
+ * have been so for a minute, or since before the node's boot, so that no other instance is at it.
+ */
 void checkpoint_clean(const char *dir);
 
 /* A Kubernetes UID is a path component here: letters, digits and dashes alone. */

@@ -28,9 +28,7 @@ const json_t *claim_metadata_find(const json_t *list, const char *request)
 {
     const json_t *entry;
     size_t i;
-    json_array_foreach (list, i, entry)
-        if (is_request(entry, request))
-            return entry;
+    json_array_foreach(list, i, entry) if (is_request(entry, request)) return entry;
     return NULL;
 }
 
@@ -41,10 +39,10 @@ static json_t *new_entry(const struct claimed *claimed, const char *request, con
     snprintf(path, sizeof path, "%s/%s/%s/%s/%s-metadata.json", FOLDER,
              claimed->from_template ? "resourceclaimtemplates" : "resourceclaims",
              claimed->from_template ? claimed->entry : claimed->name, main, driver);
-    json_t *document = json_pack("{s:s, s:{s:s, s:s, s:s, s:i}, s:[{s:s, s:[]}]}", "kind",
-                                 "DeviceMetadata", "metadata", "name", claimed->name, "namespace",
-                                 claimed->namespace_, "uid", claimed->uid, "generation", 1,
-                                 "requests", "name", main, "devices");
+    json_t *document =
+        json_pack("{s:s, s:{s:s, s:s, s:s, s:i}, s:[{s:s, s:[]}]}", "kind", "DeviceMetadata",
+                  "metadata", "name", claimed->name, "namespace", claimed->namespace_, "uid",
+                  claimed->uid, "generation", 1, "requests", "name", main, "devices");
     if (document && claimed->from_template)
         json_object_set_new(document, "podClaimName", json_string(claimed->entry));
     return json_pack("{s:s, s:s, s:o*}", "request", main, "container", path, "document", document);
@@ -54,9 +52,9 @@ static json_t *device_entry(const struct claimed_device *wanted, const char *dri
                             const struct node_device *device, const json_t *order)
 {
     CLEANUP(json_decrefp) json_t *published = device_json(device);
-    json_t *entry = json_pack("{s:s, s:s, s:s, s:O*}", "driver", driver, "pool", wanted->pool,
-                              "name", wanted->device, "attributes",
-                              json_object_get(published, "attributes"));
+    json_t *entry =
+        json_pack("{s:s, s:s, s:s, s:O*}", "driver", driver, "pool", wanted->pool, "name",
+                  wanted->device, "attributes", json_object_get(published, "attributes"));
     json_t *network = entry ? claim_status_network(order) : NULL;
     if (network && json_object_set_new(entry, "networkData", network) < 0) {
         json_decref(entry);
@@ -76,8 +74,8 @@ bool claim_metadata_add(json_t *list, const struct claimed *claimed,
         json_array_append_new(list, new_entry(claimed, wanted->request, driver));
         entry = claim_metadata_find(list, wanted->request);
     }
-    const json_t *request = json_array_get(
-        json_object_get(json_object_get(entry, "document"), "requests"), 0);
+    const json_t *request =
+        json_array_get(json_object_get(json_object_get(entry, "document"), "requests"), 0);
     return json_array_append_new(json_object_get(request, "devices"),
                                  device_entry(wanted, driver, device, order)) == 0;
 }

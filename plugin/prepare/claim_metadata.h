@@ -11,8 +11,8 @@
 #include "plugin/prepare/claimed.h"
 
 /* Adds a device to list, an array of {request, container, document}, with an entry for its request
- * when there is none yet: `container` is the file's path there. order: the NIC's, or NULL. driver: as
- * it is called in the claim. Nothing is added for a claim that the pod does not name itself
+ * when there is none yet: `container` is the file's path there. order: the NIC's, or NULL. driver:
+ * as it is called in the claim. Nothing is added for a claim that the pod does not name itself
  * (extended resources). False: out of memory. */
 bool claim_metadata_add(json_t *list, const struct claimed *claimed,
                         const struct claimed_device *wanted, const char *driver,

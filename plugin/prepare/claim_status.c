@@ -27,7 +27,8 @@ json_t *claim_status_network(const json_t *order)
     return network;
 }
 
-static json_t *device_of(const struct checkpoint_device *device, const char *driver, const char *now)
+static json_t *device_of(const struct checkpoint_device *device, const char *driver,
+                         const char *now)
 {
     json_t *entry = json_pack("{s:s, s:s, s:s, s:[{s:s, s:s, s:s, s:s, s:s}]}", "driver", driver,
                               "pool", device->pool, "device", device->device, "conditions", "type",
@@ -50,8 +51,8 @@ json_t *claim_status_object(const struct checkpoint *checkpoint, const char *ver
     json_t *devices = json_array();
     snprintf(api, sizeof api, "resource.k8s.io/%s", version);
     for (size_t i = 0; i < checkpoint->count; i++)
-        if (json_array_append_new(devices, device_of(&checkpoint->devices[i], checkpoint->driver,
-                                                     now)) < 0) {
+        if (json_array_append_new(
+                devices, device_of(&checkpoint->devices[i], checkpoint->driver, now)) < 0) {
             json_decref(devices);
             return NULL;
         }

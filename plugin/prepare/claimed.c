@@ -38,7 +38,8 @@ static bool is_meant(const json_t *config, const char *request)
     size_t i, main = strcspn(request, "/");
     if (json_array_size(requests) == 0)
         return true;
-    json_array_foreach (requests, i, item) {
+    json_array_foreach(requests, i, item)
+    {
         const char *name = json_string_value(item);
         if (is(name, request) ||
             (name && strlen(name) == main && strncmp(name, request, main) == 0))
@@ -51,7 +52,8 @@ static const json_t *find_config(const json_t *configs, const char *driver, cons
 {
     const json_t *found = NULL, *config;
     size_t i;
-    json_array_foreach (configs, i, config) {
+    json_array_foreach(configs, i, config)
+    {
         const json_t *opaque = at(config, "opaque");
         if (is(text(opaque, "driver"), driver) && is_meant(config, request) &&
             !agent_config_is(at(opaque, "parameters")))
@@ -65,13 +67,15 @@ static int find_agent(const json_t *configs, const char *driver, struct claimed 
 {
     const json_t *config;
     size_t i;
-    json_array_foreach (configs, i, config) {
+    json_array_foreach(configs, i, config)
+    {
         const json_t *parameters = at(at(config, "opaque"), "parameters");
         if (!is(text(at(config, "opaque"), "driver"), driver) || !agent_config_is(parameters))
             continue;
         if (is(text(config, "source"), "FromClass"))
-            return error_set(err, EINVAL, "its class asks for " AGENT_OFFER_KIND
-                                          ", which is a job's claim's alone to do");
+            return error_set(err, EINVAL,
+                             "its class asks for " AGENT_OFFER_KIND
+                             ", which is a job's claim's alone to do");
         claimed->agent = parameters;
     }
     return 0;
@@ -101,7 +105,8 @@ static int read_result(const json_t *result, const json_t *configs, const char *
     if (!device->request || !device->pool || !device->device)
         return error_set(err, EINVAL, "a result without request, pool or device");
     if (!is_request(device->request))
-        return error_set(err, EINVAL, "a result of request \"%.64s\", which is no name of a request",
+        return error_set(err, EINVAL,
+                         "a result of request \"%.64s\", which is no name of a request",
                          device->request);
     if (!is(device->pool, pool))
         return error_set(err, EINVAL, "its device %s is of pool %s, and this node has pool %s",
@@ -122,7 +127,8 @@ static int read_results(const json_t *claim, const char *driver, const char *poo
     claimed->devices = calloc(json_array_size(results) + 1, sizeof *claimed->devices);
     if (!claimed->devices)
         return error_set(err, ENOMEM, "out of memory");
-    json_array_foreach (results, i, result) {
+    json_array_foreach(results, i, result)
+    {
         int rc = read_result(result, at(devices, "config"), driver, pool, claimed, err);
         if (rc < 0)
             return rc;
@@ -135,7 +141,8 @@ static int read_holders(const json_t *claim, struct claimed *claimed, struct dra
 {
     const json_t *holder;
     size_t i;
-    json_array_foreach (at(at(claim, "status"), "reservedFor"), i, holder) {
+    json_array_foreach(at(at(claim, "status"), "reservedFor"), i, holder)
+    {
         const char *group = text(holder, "apiGroup");
         if ((group && *group) || !is(text(holder, "resource"), "pods"))
             continue;
@@ -181,12 +188,12 @@ static const char *find_entry(const json_t *pod, const char *claim)
 {
     const json_t *item;
     size_t i;
-    json_array_foreach (at(at(pod, "status"), "resourceClaimStatuses"), i, item)
-        if (is(text(item, "resourceClaimName"), claim))
-            return text(item, "name");
-    json_array_foreach (at(at(pod, "spec"), "resourceClaims"), i, item)
-        if (is(text(item, "resourceClaimName"), claim))
-            return text(item, "name");
+    json_array_foreach(at(at(pod, "status"), "resourceClaimStatuses"), i,
+                       item) if (is(text(item, "resourceClaimName"), claim)) return text(item,
+                                                                                         "name");
+    json_array_foreach(at(at(pod, "spec"), "resourceClaims"), i,
+                       item) if (is(text(item, "resourceClaimName"), claim)) return text(item,
+                                                                                         "name");
     return NULL;
 }
 
@@ -194,7 +201,8 @@ static bool container_lists(const json_t *container, const char *entry, const ch
 {
     const json_t *item;
     size_t i, main = strcspn(request, "/");
-    json_array_foreach (at(at(container, "resources"), "claims"), i, item) {
+    json_array_foreach(at(at(container, "resources"), "claims"), i, item)
+    {
         const char *only = text(item, "request");
         if (is(text(item, "name"), entry) &&
             (!only || (strlen(only) == main && strncmp(only, request, main) == 0)))
@@ -209,9 +217,8 @@ static bool is_listed(const json_t *pod, const char *entry, const char *request)
     const json_t *container;
     size_t i;
     for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++)
-        json_array_foreach (at(at(pod, "spec"), kinds[kind]), i, container)
-            if (container_lists(container, entry, request))
-                return true;
+        json_array_foreach(at(at(pod, "spec"), kinds[kind]), i,
+                           container) if (container_lists(container, entry, request)) return true;
     return false;
 }
 
@@ -219,9 +226,9 @@ static bool is_from_template(const json_t *pod, const char *entry)
 {
     const json_t *item;
     size_t i;
-    json_array_foreach (at(at(pod, "spec"), "resourceClaims"), i, item)
-        if (is(text(item, "name"), entry))
-            return text(item, "resourceClaimTemplateName");
+    json_array_foreach(
+        at(at(pod, "spec"), "resourceClaims"), i,
+        item) if (is(text(item, "name"), entry)) return text(item, "resourceClaimTemplateName");
     return false;
 }
 
@@ -233,13 +240,15 @@ int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *no
     const char *where = text(at(pod, "spec"), "nodeName");
     claimed->host_network = json_is_true(at(at(pod, "spec"), "hostNetwork"));
     if (!is(uid, claimed->pod_uid))
-        return error_set(err, ESTALE, "pod %s/%s is another one by now, of UID %s; claim %s is "
-                                      "reserved for %s",
+        return error_set(err, ESTALE,
+                         "pod %s/%s is another one by now, of UID %s; claim %s is "
+                         "reserved for %s",
                          claimed->namespace_, claimed->pod, uid ? uid : "-", claimed->name,
                          claimed->pod_uid);
     if (!is(where, node))
         return error_set(err, EINVAL, "pod %s/%s, which holds claim %s, is on node %s, not on %s",
-                         claimed->namespace_, claimed->pod, claimed->name, where ? where : "-", node);
+                         claimed->namespace_, claimed->pod, claimed->name, where ? where : "-",
+                         node);
     if (is(text(extended, "resourceClaimName"), claimed->name))
         return 0; /* the kubelet maps its requests to containers itself */
     const char *entry = find_entry(pod, claimed->name);

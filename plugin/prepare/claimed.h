@@ -21,7 +21,7 @@ struct claimed { /* strings and configurations are borrowed from the claim */
     const char *pod, *pod_uid; /* the first of those that it is reserved for */
     size_t pod_count;
     char entry[256];    /* the pod's own name for the claim (claimed_check_pod); "": it has none */
-    bool host_network; /* the pod has no network of its own */
+    bool host_network;  /* the pod has no network of its own */
     bool from_template; /* the claim was made for the pod, from a template */
     struct claimed_device *devices;
     size_t count;
@@ -32,7 +32,8 @@ struct claimed { /* strings and configurations are borrowed from the claim */
  * of this pool (a pool is a node). Of several configurations for a request the last counts: those
  * of the claim come behind those of its class. What asks for the agent is none of them, and a class
  * cannot ask for it. Errors name the claim: -ESTALE it is another one now,
- * -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or gives nothing here. */
+ * -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or gives nothing
+ * here. */
 int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
                  struct claimed *ret_claimed, struct drarun_error *err);
 void claimed_done(struct claimed *claimed);
@@ -40,7 +41,8 @@ void claimed_done(struct claimed *claimed);
 /* Each request of the claim with a device of ours must be listed by a container of the pod, or the
  * kubelet hands the devices' edits to none, and the container starts without its device
  * (reference: kubelet, "CDI devices of a container's claims"). The pod must be the one that holds
- * the claim, on this node. The error's text says which line to add: -EINVAL; -ESTALE another pod. */
+ * the claim, on this node. The error's text says which line to add: -EINVAL; -ESTALE another pod.
+ */
 int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *node,
                       struct drarun_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A NIC as it was on the host when a pod was given it, for the checkpoint: what a plugin that starts
- * while the device is in the pod cannot see, and has to publish. Pure. */
+/* A NIC as it was on the host when a pod was given it, for the checkpoint: what a plugin that
+ * starts while the device is in the pod cannot see, and has to publish. Pure. */
 #ifndef DRARUN_PLUGIN_PREPARE_DEVICE_RECORD_H
 #define DRARUN_PLUGIN_PREPARE_DEVICE_RECORD_H
 

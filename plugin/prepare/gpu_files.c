@@ -24,8 +24,13 @@ static const char *const driver_roots[] = {"", "/run/nvidia/driver", "/home/kube
 #endif
 
 static const char *const library_folders[] = {
-    "/usr/lib/" TRIPLET, "/usr/lib/" TRIPLET "/nvidia/current", "/usr/lib64", "/lib64",
-    "/usr/lib",          "/lib/" TRIPLET,                       "/run/opengl-driver/lib",
+    "/usr/lib/" TRIPLET,
+    "/usr/lib/" TRIPLET "/nvidia/current",
+    "/usr/lib64",
+    "/lib64",
+    "/usr/lib",
+    "/lib/" TRIPLET,
+    "/run/opengl-driver/lib",
 };
 /* Where loaders look without a cache: Debian's kind, and Red Hat's. An image has the one or the
  * other, and LD_LIBRARY_PATH stays the image's own. */
@@ -68,8 +73,8 @@ struct search {
 static bool find(const struct search *s, const char *path, char *ret_path, size_t size)
 {
     struct buf found = BUF_INIT;
-    cleanup_close int driver = root_open(s->host->root, *s->driver ? s->driver : "/",
-                                         O_PATH | O_DIRECTORY, NULL);
+    cleanup_close int driver =
+        root_open(s->host->root, *s->driver ? s->driver : "/", O_PATH | O_DIRECTORY, NULL);
     /* links of the driver's root begin there again */
     bool there = driver >= 0 && root_resolve(driver, path, &found, NULL) == 0 &&
                  snprintf(ret_path, size, "%s/%s", s->driver, found.data) < (int)size;
@@ -79,10 +84,10 @@ static bool find(const struct search *s, const char *path, char *ret_path, size_
 
 static void add_mount(struct search *s, const char *host, const char *container)
 {
-    s->failed |= json_array_append_new(
-                     s->mounts, json_pack("{s:s, s:s, s:[s, s, s, s]}", "hostPath", host,
-                                          "containerPath", container, "options", "ro", "nosuid",
-                                          "nodev", "bind")) < 0;
+    s->failed |=
+        json_array_append_new(s->mounts, json_pack("{s:s, s:s, s:[s, s, s, s]}", "hostPath", host,
+                                                   "containerPath", container, "options", "ro",
+                                                   "nosuid", "nodev", "bind")) < 0;
 }
 
 static void add_library(struct search *s, const char *folder, const char *name)
@@ -144,13 +149,14 @@ static int add_libraries(struct search *s, struct drarun_error *err)
 {
     const char *folder = find_driver(s);
     if (!folder)
-        return error_set(err, ENOENT,
-                         "%s of NVIDIA's driver is not below %s: install the driver on this node, say "
-                         "where it is (--driver-root), or let NVIDIA's container toolkit make CDI "
-                         "specifications",
-                         libraries[0].name,
-                         s->host->driver ? s->host->driver
-                                         : "/, /run/nvidia/driver or /home/kubernetes/bin/nvidia");
+        return error_set(
+            err, ENOENT,
+            "%s of NVIDIA's driver is not below %s: install the driver on this node, say "
+            "where it is (--driver-root), or let NVIDIA's container toolkit make CDI "
+            "specifications",
+            libraries[0].name,
+            s->host->driver ? s->host->driver
+                            : "/, /run/nvidia/driver or /home/kubernetes/bin/nvidia");
     for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
         if (i < LIBRARIES_NEEDED && !has_library(s, folder, libraries[i].name))
             return error_set(err, ENOENT,
@@ -212,7 +218,8 @@ static int add_node(struct search *s, const char *path, const char *cure, struct
 
 static int add_nodes(struct search *s, const struct node_device *device, struct drarun_error *err)
 {
-    static const char load[] = "load NVIDIA's driver, and let nvidia-modprobe -c 0 -u make its nodes";
+    static const char load[] =
+        "load NVIDIA's driver, and let nvidia-modprobe -c 0 -u make its nodes";
     char path[64];
     size_t caps = 0;
     if (device->gpu.minor < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a container needs of the host to use a GPU of NVIDIA's, as CDI edits of our own, for hosts
- * where NVIDIA's container toolkit has made none (nvidia_cdi.h): device nodes, the driver's libraries
- * and programs. Sources: NVIDIA's driver README, "Device node file permissions";
+ * where NVIDIA's container toolkit has made none (nvidia_cdi.h): device nodes, the driver's
+ * libraries and programs. Sources: NVIDIA's driver README, "Device node file permissions";
  * k8s.io/nvidia-container-toolkit pkg/nvcdi, driver-nvml.go. docs/design/023-prepare.md, "GPUs". */
 #ifndef DRARUN_PLUGIN_PREPARE_GPU_FILES_H
 #define DRARUN_PLUGIN_PREPARE_GPU_FILES_H
@@ -16,7 +16,8 @@ struct gpu_host {
 };
 
 /* Members for the edits of the device: deviceNodes, mounts, env. -ENOENT: a node or a library that
- * no program can do without is missing; the error says which, where it was looked for, and the cure. */
+ * no program can do without is missing; the error says which, where it was looked for, and the
+ * cure. */
 int gpu_files_edits(const struct gpu_host *host, const struct node_device *device,
                     json_t **ret_edits, struct drarun_error *err);
 

@@ -38,7 +38,8 @@ bool nvidia_cdi_gives(const json_t *entry, const struct node_device *device)
     char own[64];
     size_t i, gpus = 0, caps = 0;
     snprintf(own, sizeof own, "/dev/nvidia%d", device->gpu.minor);
-    json_array_foreach (json_object_get(edits, "deviceNodes"), i, node) {
+    json_array_foreach(json_object_get(edits, "deviceNodes"), i, node)
+    {
         const char *path = json_string_value(json_object_get(node, "path"));
         if (!path)
             continue;
@@ -93,9 +94,8 @@ struct nvidia_cdi {
 
 static bool is_nvidias(const struct doc *doc)
 {
-    const char *kind = doc_count(doc) > 0
-                           ? json_string_value(json_object_get(doc_root(doc, 0), "kind"))
-                           : NULL;
+    const char *kind =
+        doc_count(doc) > 0 ? json_string_value(json_object_get(doc_root(doc, 0), "kind")) : NULL;
     return kind && strcmp(kind, NVIDIA_CDI_KIND) == 0;
 }
 
@@ -169,8 +169,7 @@ bool nvidia_cdi_find(const struct nvidia_cdi *cdi, const struct node_device *dev
         size_t i;
         if (why->len == 0)
             buf_printf(why, "%s does not name it", doc_name(cdi->doc));
-        json_array_foreach (list, i, entry)
-            look_at(&h, doc_name(cdi->doc), entry);
+        json_array_foreach(list, i, entry) look_at(&h, doc_name(cdi->doc), entry);
     }
     return h.found && (h.by_uuid || !h.wrong);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CDI specifications that NVIDIA's container toolkit makes (nvidia-ctk cdi generate, or its
- * service): kind nvidia.com/gpu, devices named by index, UUID, or index:index for MIG. A name is only
- * believed where the device nodes behind it are the allocated GPU's and no other's: an index changes
- * with the order of the bus, and a file may be of another boot. */
+ * service): kind nvidia.com/gpu, devices named by index, UUID, or index:index for MIG. A name is
+ * only believed where the device nodes behind it are the allocated GPU's and no other's: an index
+ * changes with the order of the bus, and a file may be of another boot. */
 #ifndef DRARUN_PLUGIN_PREPARE_NVIDIA_CDI_H
 #define DRARUN_PLUGIN_PREPARE_NVIDIA_CDI_H
 
@@ -29,8 +29,9 @@ struct nvidia_cdi *nvidia_cdi_take(struct doc *doc);
 void nvidia_cdi_free(struct nvidia_cdi *cdi);
 DEFINE_CLEANUP(struct nvidia_cdi, nvidia_cdi_free)
 
-/* The id of the GPU, "nvidia.com/gpu=GPU-...", by UUID where there is one. False: none gives it, and
- * why, "" where there are no specifications of that kind, says in a clause what is wrong with them. */
+/* The id of the GPU, "nvidia.com/gpu=GPU-...", by UUID where there is one. False: none gives it,
+ * and why, "" where there are no specifications of that kind, says in a clause what is wrong with
+ * them. */
 bool nvidia_cdi_find(const struct nvidia_cdi *cdi, const struct node_device *device, char *ret_id,
                      size_t size, struct buf *why);
 

@@ -25,7 +25,8 @@
 #include "plugin/prepare/preparer_private.h"
 
 #define FILE_SIZE_MAX ((size_t)1 << 20)
-#define PATIENCE_MS 15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
+#define PATIENCE_MS                                                                                \
+    15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
 #define LOOK_AGAIN_MS 250 /* meanwhile: another instance of the plugin may have taken it back */
 
 static void fail(struct task *task, struct drarun_error *err)
@@ -71,10 +72,11 @@ static int check_agent(const char *path, struct drarun_error *err)
 {
     if (!path || access(path, X_OK) == 0)
         return 0;
-    return error_set(err, ENOENT,
-                     "%s: %s: this node has not the agent that the claim asks for; run a plugin with "
-                     "it here (--agent-from), or start the job again: it takes what the nodes offer",
-                     path, strerror(errno));
+    return error_set(
+        err, ENOENT,
+        "%s: %s: this node has not the agent that the claim asks for; run a plugin with "
+        "it here (--agent-from), or start the job again: it takes what the nodes offer",
+        path, strerror(errno));
 }
 
 /* Orders before the CDI specification: a container that has the one finds the others. */
@@ -92,8 +94,7 @@ static int write_files(const struct task *task, struct drarun_error *err)
     }
     for (size_t i = 0; rc == 0 && i < json_array_size(c->metadata); i++)
         rc = write_metadata(task, json_array_get(c->metadata, i), err);
-    return rc < 0 ? rc
-                  : cdi_spec_write(c->cdi, preparer->config->cdi_dir, c->driver, c->uid, err);
+    return rc < 0 ? rc : cdi_spec_write(c->cdi, preparer->config->cdi_dir, c->driver, c->uid, err);
 }
 
 static void answer(struct task *task)
@@ -278,8 +279,8 @@ static int add_device(const struct task *task, const struct claimed_device *want
     bool ok = gpu || cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
                                   order ? path : NULL, task->preparer->config->edits);
     ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
-    ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device, wanted->admin,
-                             order, order ? device_record(device) : NULL) &&
+    ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device,
+                             wanted->admin, order, order ? device_record(device) : NULL) &&
          ok;
     if (id[0])
         ok = checkpoint_set_device_cdi(d->document, id) && ok;
@@ -291,8 +292,10 @@ static int check_names(const json_t *document, struct drarun_error *err)
 {
     const json_t *a, *b;
     size_t i, k;
-    json_array_foreach (json_object_get(document, "devices"), i, a) {
-        json_array_foreach (json_object_get(document, "devices"), k, b) {
+    json_array_foreach(json_object_get(document, "devices"), i, a)
+    {
+        json_array_foreach(json_object_get(document, "devices"), k, b)
+        {
             const char *x = NULL, *y = NULL;
             json_unpack((json_t *)a, "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface",
                         "name", &x);
@@ -330,7 +333,8 @@ static bool add_metadata(const struct task *task, struct drafts *d)
     const json_t *entry;
     size_t i;
     bool ok = true;
-    json_array_foreach (d->metadata, i, entry) {
+    json_array_foreach(d->metadata, i, entry)
+    {
         char path[512];
         const char *request = json_string_value(json_object_get(entry, "request"));
         preparer_metadata_path(task->preparer, task->uid, request, path, sizeof path);
@@ -377,13 +381,13 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
 {
     const char *driver = task->preparer->config->driver;
     CLEANUP(drafts_drop)
-    struct drafts d = {checkpoint_document(driver, task->namespace_, task->name, task->uid,
-                                           task->claimed.pod_uid),
-                       cdi_spec_new(driver), json_array(), NULL};
-    int rc = d.cdi && d.document && d.metadata &&
-                     checkpoint_set_boot(d.document, task->preparer->boot)
-                 ? 0
-                 : error_set(err, ENOMEM, "out of memory");
+    struct drafts d = {
+        checkpoint_document(driver, task->namespace_, task->name, task->uid, task->claimed.pod_uid),
+        cdi_spec_new(driver), json_array(), NULL};
+    int rc =
+        d.cdi && d.document && d.metadata && checkpoint_set_boot(d.document, task->preparer->boot)
+            ? 0
+            : error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
         rc = add_device(task, &task->claimed.devices[i], &d, err);
     if (rc == 0)
@@ -512,7 +516,8 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
         return;
     }
     task->claim = json_incref((json_t *)reply->body);
-    int rc = claimed_read(task->claim, task->uid, config->driver, config->node, &task->claimed, &err);
+    int rc =
+        claimed_read(task->claim, task->uid, config->driver, config->node, &task->claimed, &err);
     const struct kube_target target = {
         .resource = &kube_pods, .namespace_ = task->namespace_, .name = task->claimed.pod};
     if (rc == 0)
@@ -525,9 +530,8 @@ static void ask(struct task *task)
 {
     const struct preparer_config *config = task->preparer->config;
     task->preparer->claims.version = config->claims_version(config->arg);
-    const struct kube_target target = {.resource = &task->preparer->claims,
-                                       .namespace_ = task->namespace_,
-                                       .name = task->name};
+    const struct kube_target target = {
+        .resource = &task->preparer->claims, .namespace_ = task->namespace_, .name = task->name};
     struct drarun_error err = {0};
     if (kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err) < 0)
         fail(task, &err);

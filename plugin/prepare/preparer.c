@@ -345,7 +345,8 @@ static void say_damaged(const struct preparer *preparer, const char *uid, const 
               "for when its pod has ended; where pod and claim are gone for good, remove the file "
               "and start this plugin again",
               preparer->config->driver, damage, uid,
-              !names   ? "its CDI specification is damaged too, so that no device is prepared for others"
+              !names
+                  ? "its CDI specification is damaged too, so that no device is prepared for others"
               : *names ? "given to no other: "
                        : "nothing says that a container has a device of it; it stays",
               names ? names : "");

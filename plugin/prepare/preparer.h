@@ -15,20 +15,21 @@
 #include "plugin/discover/node_devices.h"
 #include "plugin/kubelet/dra_driver.h"
 
-#define PREPARE_STATE_DIR "/var/lib/drarun"     /* checkpoints: DRIVER/UID.json */
-#define PREPARE_ORDERS_DIR "/run/drarun/orders" /* UID.DEVICE.json: gone with a reboot, and written again */
+#define PREPARE_STATE_DIR "/var/lib/drarun" /* checkpoints: DRIVER/UID.json */
+#define PREPARE_ORDERS_DIR                                                                         \
+    "/run/drarun/orders" /* UID.DEVICE.json: gone with a reboot, and written again */
 #define PREPARE_AGENT_DIR "/var/lib/drarun/agent"
 #define PREPARE_HOOK "/var/lib/drarun/bin/drarun-attach"
 
 struct preparer_config { /* borrowed for the preparer's life */
     const char *driver;
     const char *devices_of; /* node_device_driver of what it serves; NULL: driver */
-    const char *node; /* its name, and its pool's */
+    const char *node;       /* its name, and its pool's */
     const char *state_dir, *orders_dir, *cdi_dir;
-    int host_root;             /* the host's "/": where GPUs' files are looked for */
-    const char *driver_root;   /* of NVIDIA's driver below it; NULL: looked for */
-    const char *agent_dir; /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
-    const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
+    int host_root;           /* the host's "/": where GPUs' files are looked for */
+    const char *driver_root; /* of NVIDIA's driver below it; NULL: looked for */
+    const char *agent_dir;   /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
+    const char *hook;    /* the hook on the host; this plugin runs it too, to take devices back */
     const json_t *edits; /* for each of its devices (plugin/discover/config_edits.h); NULL: none */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);
@@ -40,8 +41,8 @@ struct preparer_config { /* borrowed for the preparer's life */
 struct preparer;
 
 /* Reads what is prepared from the checkpoints. A damaged one is named in the log, its devices
- * (salvage.h) are given to nobody until the kubelet asks to take it back, which is done as far as its
- * orders say. Errors: the directories cannot be made or read. */
+ * (salvage.h) are given to nobody until the kubelet asks to take it back, which is done as far as
+ * its orders say. Errors: the directories cannot be made or read. */
 int preparer_new(struct event_base *base, struct kube_client *client,
                  const struct preparer_config *config, struct preparer **ret_preparer,
                  struct drarun_error *err);

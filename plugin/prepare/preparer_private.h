@@ -20,9 +20,9 @@ struct preparer {
     char dir[256]; /* of this driver's checkpoints */
     char boot[BOOT_ID_MAX];
     struct kube_resource claims;
-    struct task *tasks;     /* in order of their calls */
-    struct holding *held;   /* which claim has which device, as of the last look */
-    struct seen seen;       /* the checkpoints that this is from */
+    struct task *tasks;   /* in order of their calls */
+    struct holding *held; /* which claim has which device, as of the last look */
+    struct seen seen;     /* the checkpoints that this is from */
     struct preparer_counts counts;
     bool ending;
     bool starting; /* tasks, in a loop: what ends at once goes back to it */
@@ -48,10 +48,11 @@ struct task {
     json_t *claim;          /* the API's */
     struct claimed claimed;
     struct agent_config agent; /* agent "": the claim asks for none */
-    struct event *patience; /* waits for a device that another claim gives back; NULL: it does not */
-    int64_t late_ms;        /* when patience is over */
-    char holder_uid[64];    /* takeover_ask: of the claim that is asked about, */
-    int64_t ask_ms;         /* and not again before */
+    struct event
+        *patience;       /* waits for a device that another claim gives back; NULL: it does not */
+    int64_t late_ms;     /* when patience is over */
+    char holder_uid[64]; /* takeover_ask: of the claim that is asked about, */
+    int64_t ask_ms;      /* and not again before */
     struct checkpoint *checkpoint;
     struct restore *restores; /* unprepare: one for each device that is attached */
     size_t restores_left;
@@ -75,8 +76,8 @@ void preparer_release(struct preparer *preparer, const char *uid);
 int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err);
 /* Holds what all checkpoints say now, those of another instance too. */
 int preparer_look(struct preparer *preparer, struct drarun_error *err);
-/* Between the look and the checkpoint that it leads to no other instance may decide. -EWOULDBLOCK: one
- * does. Ends with the descriptor. */
+/* Between the look and the checkpoint that it leads to no other instance may decide. -EWOULDBLOCK:
+ * one does. Ends with the descriptor. */
 int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_error *err);
 
 /* One of a claim's, or NULL. */

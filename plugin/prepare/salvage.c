@@ -44,8 +44,9 @@ static int from_orders(const struct salvage_place *place, struct strlist *device
     struct dirent *entry;
     size_t uid = strlen(place->uid);
     if (!dir)
-        return errno == ENOENT ? 0
-                               : error_set(err, errno, "%s: %s", place->orders_dir, strerror(errno));
+        return errno == ENOENT
+                   ? 0
+                   : error_set(err, errno, "%s: %s", place->orders_dir, strerror(errno));
     while ((entry = readdir(dir))) {
         const char *name = entry->d_name;
         size_t length = strlen(name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which devices a claim may have whose checkpoint cannot be read: what its CDI specification, its
- * orders and what is left of the checkpoint's text name. A container that holds a device was started
- * from that specification, so that no device is missed while it is there; where it is damaged too,
- * nothing is known. After a reboot specification and orders are gone, and so are the containers. */
+ * orders and what is left of the checkpoint's text name. A container that holds a device was
+ * started from that specification, so that no device is missed while it is there; where it is
+ * damaged too, nothing is known. After a reboot specification and orders are gone, and so are the
+ * containers. */
 #ifndef DRARUN_PLUGIN_PREPARE_SALVAGE_H
 #define DRARUN_PLUGIN_PREPARE_SALVAGE_H
 

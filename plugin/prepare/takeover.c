@@ -18,16 +18,16 @@ static bool has_device(const json_t *claim, const struct holding *holder, const 
     const char *uid = NULL, *other_driver, *other_pool, *device;
     const json_t *results = NULL, *result;
     size_t i;
-    json_unpack((json_t *)claim, "{s:{s:s}, s?:{s?:{s?:{s?:o}}}}", "metadata", "uid", &uid, "status",
-                "allocation", "devices", "results", &results);
+    json_unpack((json_t *)claim, "{s:{s:s}, s?:{s?:{s?:{s?:o}}}}", "metadata", "uid", &uid,
+                "status", "allocation", "devices", "results", &results);
     if (!uid || strcmp(uid, holder->uid) != 0)
         return false;
-    json_array_foreach (results, i, result)
-        if (json_unpack((json_t *)result, "{s:s, s:s, s:s}", "driver", &other_driver, "pool",
-                        &other_pool, "device", &device) == 0 &&
-            strcmp(other_driver, driver) == 0 && strcmp(other_pool, pool) == 0 &&
-            strcmp(device, holder->device) == 0)
-            return true;
+    json_array_foreach(results, i, result) if (json_unpack((json_t *)result, "{s:s, s:s, s:s}",
+                                                           "driver", &other_driver, "pool",
+                                                           &other_pool, "device", &device) == 0 &&
+                                               strcmp(other_driver, driver) == 0 &&
+                                               strcmp(other_pool, pool) == 0 &&
+                                               strcmp(device, holder->device) == 0) return true;
     return false;
 }
 
@@ -55,7 +55,8 @@ void takeover_ask(struct task *task, const struct holding *holder)
     char namespace_[256];
     struct drarun_error err = {0};
     /* "UID/...": salvaged, of a claim whose name is not known; no namespace has capital letters */
-    if (task->call || clock_ms() < task->ask_ms || !slash || strncmp(holder->claim, "UID/", 4) == 0 || preparer_is_given_back(preparer, holder->uid))
+    if (task->call || clock_ms() < task->ask_ms || !slash ||
+        strncmp(holder->claim, "UID/", 4) == 0 || preparer_is_given_back(preparer, holder->uid))
         return;
     snprintf(namespace_, sizeof namespace_, "%.*s", (int)(slash - holder->claim), holder->claim);
     task->ask_ms = clock_ms() + ASK_AGAIN_MS;

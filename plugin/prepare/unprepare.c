@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NodeUnprepareResources for one claim, from the files alone: the claim and its pod may be gone, and
- * the pod's network namespace may live on, be dying or be dead. */
+/* NodeUnprepareResources for one claim, from the files alone: the claim and its pod may be gone,
+ * and the pod's network namespace may live on, be dying or be dead. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

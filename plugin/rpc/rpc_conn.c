@@ -8,8 +8,9 @@
 #include "lib/base/error.h"
 #include "plugin/rpc/rpc_private.h"
 
-#define UNSENT_MAX ((size_t)256 << 10) /* bytes taken from nghttp2 before the client has read some */
-#define HEADERS_MAX 16384u             /* bytes of a request's */
+#define UNSENT_MAX                                                                                 \
+    ((size_t)256 << 10)    /* bytes taken from nghttp2 before the client has read some */
+#define HEADERS_MAX 16384u /* bytes of a request's */
 
 static bool is(const uint8_t *text, size_t length, const char *word)
 {
@@ -121,7 +122,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 }
 
 /* An answer that ends before its request does: the rest of that is given up (RFC 9113 8.1). grpc-go
- * drops what it has queued without ending the stream, which would count against the limit for ever. */
+ * drops what it has queued without ending the stream, which would count against the limit for ever.
+ */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     (void)arg;

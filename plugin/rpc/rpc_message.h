@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include "lib/base/buf.h"
 
-#define RPC_PREFIX 5u                          /* bytes before a message: flag, length */
-#define RPC_MESSAGE_MAX ((size_t)4 << 20)      /* as gRPC's own default */
+#define RPC_PREFIX 5u                     /* bytes before a message: flag, length */
+#define RPC_MESSAGE_MAX ((size_t)4 << 20) /* as gRPC's own default */
 
 /* The codes of gRPC that are ours to send (grpc/doc/statuscodes.md). */
 enum rpc_status {

@@ -86,8 +86,8 @@ int rpc_server_listen(struct rpc_server *server, const char *path, struct drarun
     if (!l)
         return error_set(err, ENOMEM, "out of memory");
     if (strlen(path) >= sizeof l->path)
-        return error_set(err, ENAMETOOLONG, "%s: longer than the %zu bytes of a socket's path", path,
-                         sizeof l->path - 1);
+        return error_set(err, ENAMETOOLONG, "%s: longer than the %zu bytes of a socket's path",
+                         path, sizeof l->path - 1);
     memcpy(l->path, path, strlen(path) + 1);
     int rc = remove_old(path, err);
     int fd = rc < 0 ? rc : bind_door(l, err);
@@ -107,7 +107,8 @@ int rpc_server_listen(struct rpc_server *server, const char *path, struct drarun
 static void listener_free(struct listener *l)
 {
     struct stat file;
-    if (lstat(l->path, &file) == 0 && file.st_dev == l->file.st_dev && file.st_ino == l->file.st_ino)
+    if (lstat(l->path, &file) == 0 && file.st_dev == l->file.st_dev &&
+        file.st_ino == l->file.st_ino)
         unlink(l->path);
     evconnlistener_free(l->door);
     free(l);

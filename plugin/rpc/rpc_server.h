@@ -3,8 +3,9 @@
  * bytes in and bytes out. What the kubelet speaks to a DRA driver, and no more: no TLS, no
  * compression, no client streaming.
  *
- * The program ignores SIGPIPE. Everything runs on the loop's thread. A handler returns at once and answers its call then or
- * later; calls are independent of each other, so that one that waits holds up no other. */
+ * The program ignores SIGPIPE. Everything runs on the loop's thread. A handler returns at once and
+ * answers its call then or later; calls are independent of each other, so that one that waits holds
+ * up no other. */
 #ifndef DRARUN_PLUGIN_RPC_SERVER_H
 #define DRARUN_PLUGIN_RPC_SERVER_H
 
@@ -15,8 +16,8 @@
 #include "plugin/rpc/rpc_call.h"
 
 #define RPC_CONNECTIONS_MAX 64u
-#define RPC_STREAMS_MAX 64u                     /* calls under way in a connection */
-#define RPC_REQUESTS_MAX ((size_t)32 << 20)     /* bytes of all requests that are not yet whole */
+#define RPC_STREAMS_MAX 64u                 /* calls under way in a connection */
+#define RPC_REQUESTS_MAX ((size_t)32 << 20) /* bytes of all requests that are not yet whole */
 
 struct rpc_method {
     const char *path; /* "/package.Service/Method" */

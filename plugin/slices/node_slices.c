@@ -44,8 +44,8 @@ json_t *slices_split(const struct node_devices *devices, const char *driver)
 static bool offer_agent(json_t *device, const char *agent)
 {
     json_t *attributes = json_object_get(device, "attributes");
-    size_t count = json_object_size(attributes) +
-                   json_object_size(json_object_get(device, "capacity"));
+    size_t count =
+        json_object_size(attributes) + json_object_size(json_object_get(device, "capacity"));
     return count >= DEVICE_ATTRIBUTES_MAX ||
            json_object_set_new(attributes, AGENT_OFFER_ATTRIBUTE,
                                json_pack("{s:s}", "string", agent)) == 0;
@@ -55,10 +55,8 @@ bool slices_offer_agent(json_t *parts, const char *agent)
 {
     json_t *part, *device;
     size_t p, d;
-    json_array_foreach (parts, p, part)
-        json_array_foreach (part, d, device)
-            if (!offer_agent(device, agent))
-                return false;
+    json_array_foreach(parts, p, part)
+        json_array_foreach(part, d, device) if (!offer_agent(device, agent)) return false;
     return true;
 }
 
@@ -131,9 +129,9 @@ json_t *slice_object(const struct slices_owner *owner, const char *version, cons
     snprintf(api, sizeof api, "resource.k8s.io/%s", version);
     return json_pack("{s:s, s:s, s:o, s:{s:s, s:s, s:{s:s, s:I, s:I}, s:o}}", "apiVersion", api,
                      "kind", "ResourceSlice", "metadata", metadata_of(owner, index), "spec",
-                     "driver", owner->driver, "nodeName", owner->node, "pool", "name",
-                     owner->node, "generation", (json_int_t)generation, "resourceSliceCount",
-                     (json_int_t)count, "devices", devices_of(version, devices));
+                     "driver", owner->driver, "nodeName", owner->node, "pool", "name", owner->node,
+                     "generation", (json_int_t)generation, "resourceSliceCount", (json_int_t)count,
+                     "devices", devices_of(version, devices));
 }
 
 /* ---- the same? ---- */

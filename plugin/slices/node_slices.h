@@ -10,16 +10,16 @@
 #include <stdint.h>
 #include "plugin/discover/node_devices.h"
 
-#define SLICE_DEVICES_MAX 128         /* ResourceSliceMaxDevices */
-#define SLICE_DEVICES_MAX_TAINTED 64  /* ResourceSliceMaxDevicesWithTaintsOrConsumesCounters */
+#define SLICE_DEVICES_MAX 128        /* ResourceSliceMaxDevices */
+#define SLICE_DEVICES_MAX_TAINTED 64 /* ResourceSliceMaxDevicesWithTaintsOrConsumesCounters */
 
 struct slices_owner {
     const char *node, *node_uid; /* node_uid NULL: no owner reference */
-    const char *driver;          /* the name to publish under: the devices' own, or one taken over */
+    const char *driver; /* the name to publish under: the devices' own, or one taken over */
 };
 
-/* spec.devices of each slice: an array of arrays, at least one, which may be empty (a pool that says
- * that it has no devices). driver: of the devices, node_device_driver. NULL: out of memory. */
+/* spec.devices of each slice: an array of arrays, at least one, which may be empty (a pool that
+ * says that it has no devices). driver: of the devices, node_device_driver. NULL: out of memory. */
 json_t *slices_split(const struct node_devices *devices, const char *driver);
 
 /* Adds the attribute by which a node says that it brings the agent (lib/base/agent_offer.h) to each
@@ -31,7 +31,8 @@ bool slices_offer_agent(json_t *parts, const char *agent);
 json_t *slice_object(const struct slices_owner *owner, const char *version, const json_t *devices,
                      size_t index, size_t count, int64_t generation);
 
-/* Its name: node, driver and index; a hash in the place of the node's end where that is too long. */
+/* Its name: node, driver and index; a hash in the place of the node's end where that is too long.
+ */
 void slice_name(const struct slices_owner *owner, size_t index, char *ret_name, size_t size);
 
 /* Whether what the API server holds says the same as what we want: but for the time that it adds to

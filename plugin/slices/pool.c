@@ -173,7 +173,8 @@ static void keep_all_times(json_t *object, const json_t *held)
         const char *name = json_string_value(json_object_get(device, "name"));
         json_array_foreach((json_t *)held, p, piece)
         {
-            json_array_foreach(json_object_get(json_object_get(piece, "spec"), "devices"), d, before)
+            json_array_foreach(json_object_get(json_object_get(piece, "spec"), "devices"), d,
+                               before)
             {
                 const char *other = json_string_value(json_object_get(before, "name"));
                 if (name && other && strcmp(name, other) == 0)
@@ -190,9 +191,8 @@ static int make_write(struct pool *pool, size_t index, const json_t *before, con
     json_t *object = json_deep_copy(plain); /* its taints get their times; those of parts do not */
     json_decref(plain);
     json_t *version = json_object_get(json_object_get(before, "metadata"), "resourceVersion");
-    if (!object ||
-        (version &&
-         json_object_set(json_object_get(object, "metadata"), "resourceVersion", version) < 0)) {
+    if (!object || (version && json_object_set(json_object_get(object, "metadata"),
+                                               "resourceVersion", version) < 0)) {
         json_decref(object);
         return error_set(err, ENOMEM, "slices: out of memory");
     }

@@ -17,7 +17,7 @@
 
 #define ECHO_MS 5000 /* how long the watch may take to show what was written */
 #define RACE_MS 500
-#define PAUSE_MS 1000   /* after the first failure; doubles */
+#define PAUSE_MS 1000 /* after the first failure; doubles */
 #define PAUSE_MAX_MS 60000
 #define FIGHTS_FREE 2u  /* restored at once */
 #define PEACE_MS 300000 /* without a restoration: the next one is the first again */

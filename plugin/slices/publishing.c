@@ -106,8 +106,8 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
         fail(p, err->text);
         return;
     }
-    const char *version =
-        kube_serves_one_of(served, "resource.k8s.io", PUBLISHING_VERSIONS, "resourceslices", &length);
+    const char *version = kube_serves_one_of(served, "resource.k8s.io", PUBLISHING_VERSIONS,
+                                             "resourceslices", &length);
     if (!version) {
         fail(p, "the API server serves no resourceslices of resource.k8s.io (" PUBLISHING_VERSIONS
                 "): it needs Kubernetes 1.32 with Dynamic Resource Allocation");

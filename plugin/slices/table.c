@@ -16,8 +16,7 @@ static void cell(char *to, const char *text)
 
 static void nic_cells(const struct node_device *device, char cells[COLUMNS][CELL])
 {
-    uint32_t mbps =
-        device->rdma.rate_mbps ? device->rdma.rate_mbps : device->netdev.speed_mbps;
+    uint32_t mbps = device->rdma.rate_mbps ? device->rdma.rate_mbps : device->netdev.speed_mbps;
     cell(cells[5], device->netdev.name);
     cell(cells[6], device->rdma.name);
     cell(cells[7], "");
@@ -63,8 +62,9 @@ static void print(const size_t widths[COLUMNS], char cells[COLUMNS][CELL], struc
 
 void devices_table(const struct node_devices *devices, struct buf *out)
 {
-    char head[COLUMNS][CELL] = {"NAME",      "KIND",      "PCIEROOT",     "SWITCH", "NUMA",
-                                "INTERFACE/PRODUCT", "RDMA/UUID", "SPEED/MEMORY", "STATE"};
+    char head[COLUMNS][CELL] = {"NAME",      "KIND",         "PCIEROOT",
+                                "SWITCH",    "NUMA",         "INTERFACE/PRODUCT",
+                                "RDMA/UUID", "SPEED/MEMORY", "STATE"};
     char cells[COLUMNS][CELL];
     size_t widths[COLUMNS] = {0};
     widen(widths, head);

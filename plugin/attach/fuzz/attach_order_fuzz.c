@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an order, and so as a configuration; what was taken is written and read as the same. */
+/* Any bytes as an order, and so as a configuration; what was taken is written and read as the same.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,8 @@ static void make_veth(struct netlink *n, const char *name, const struct hw_addr 
 {
     struct drarun_error err = {0};
     struct ifinfomsg head = {.ifi_family = AF_UNSPEC};
-    struct nl_msg *msg = netlink_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
+    struct nl_msg *msg =
+        netlink_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &head, sizeof head);
     netlink_put_text(msg, IFLA_IFNAME, name);
     netlink_put(msg, IFLA_ADDRESS, hw->bytes, hw->len);
     struct nlattr *info = nla_nest_start(msg, IFLA_LINKINFO);
@@ -76,7 +77,8 @@ static void missing_device_is_told(void **state)
 {
     (void)state;
     struct drarun_error err = {0};
-    struct attach_order order = {.config = NET_CONFIG_INIT, .pci = "0000:01:00.0", .device = "nic-1"};
+    struct attach_order order = {
+        .config = NET_CONFIG_INIT, .pci = "0000:01:00.0", .device = "nic-1"};
     if (unshare(CLONE_NEWNET) < 0)
         skip();
     assert_int_equal(host_link_read(&order, &err), -ENODEV);
@@ -84,14 +86,18 @@ static void missing_device_is_told(void **state)
     assert_int_equal(order.host.name[0], '\0');
 }
 
-/* As of virtio: sysfs has put it on a function, of which the kernel's list of links says nothing. */
+/* As of virtio: sysfs has put it on a function, of which the kernel's list of links says nothing.
+ */
 static void device_without_its_function(void **state)
 {
     (void)state;
     struct drarun_error err = {0};
     CLEANUP(netlink_done) struct netlink n = {0};
-    struct attach_order order = {.config = NET_CONFIG_INIT, .pci = "0000:01:00.0",
-                                 .parent = "0000:01:00.0", .device = "nic-1", .host.name = "nic0"};
+    struct attach_order order = {.config = NET_CONFIG_INIT,
+                                 .pci = "0000:01:00.0",
+                                 .parent = "0000:01:00.0",
+                                 .device = "nic-1",
+                                 .host.name = "nic0"};
     if (unshare(CLONE_NEWNET) < 0)
         skip();
     must(netlink_open(&n, -1, NETLINK_ROUTE, &err), &err);

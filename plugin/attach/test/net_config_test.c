@@ -25,7 +25,8 @@ static const struct {
     /* isValidLinuxInterfaceName */
     {"{\"interface\": {\"name\": \"net1\"}}", NULL},
     {"{\"interface\": {\"name\": \"abcdefghijklmno\"}}", NULL},
-    {"{\"interface\": {\"name\": \"abcdefghijklmnop\"}}", "interface.name: expected an interface's"},
+    {"{\"interface\": {\"name\": \"abcdefghijklmnop\"}}",
+     "interface.name: expected an interface's"},
     {"{\"interface\": {\"name\": \"a/b\"}}", "interface.name: expected an interface's name"},
     {"{\"interface\": {\"name\": \"a b\"}}", "interface.name: expected an interface's name"},
     {"{\"interface\": {\"name\": \".\"}}", "interface.name: expected an interface's name"},
@@ -35,7 +36,8 @@ static const struct {
     {"{\"interface\": {\"name\": 7}}", "interface.name: expected a text"},
     /* addresses */
     {"{\"interface\": {\"addresses\": [\"10.0.0.2/24\", \"fd00::2/64\"]}}", NULL},
-    {"{\"interface\": {\"addresses\": [\"10.0.0.2\"]}}", "interface.addresses[0]: expected an addr"},
+    {"{\"interface\": {\"addresses\": [\"10.0.0.2\"]}}",
+     "interface.addresses[0]: expected an addr"},
     {"{\"interface\": {\"addresses\": [\"10.0.0.2/33\"]}}", "interface.addresses[0]"},
     {"{\"interface\": {\"addresses\": [\"10.0.0.2/024\"]}}", "interface.addresses[0]"},
     {"{\"interface\": {\"addresses\": [\"10.0.0.02/24\"]}}", "interface.addresses[0]"},
@@ -46,23 +48,27 @@ static const struct {
     {"{\"interface\": {\"addresses\": [\"10.0.0.2/24\", 5]}}", "interface.addresses[1]"},
     /* dhcp */
     {"{\"interface\": {\"dhcp\": false}}", NULL},
-    {"{\"interface\": {\"dhcp\": true}}", "interface.dhcp: DHCP is not served here; give addresses"},
+    {"{\"interface\": {\"dhcp\": true}}",
+     "interface.dhcp: DHCP is not served here; give addresses"},
     {"{\"interface\": {\"dhcp\": true, \"addresses\": [\"10.0.0.2/24\"]}}", "interface.dhcp"},
     /* numbers */
     {"{\"interface\": {\"mtu\": 68}}", NULL},
     {"{\"interface\": {\"mtu\": 67}}", "interface.mtu: expected an integer of at least 68, got 67"},
     {"{\"interface\": {\"mtu\": 2147483648}}", "interface.mtu: expected an integer of at most"},
     {"{\"interface\": {\"gsoMaxSize\": 1}}", NULL},
-    {"{\"interface\": {\"gsoMaxSize\": 0}}", "interface.gsoMaxSize: expected an integer of at least 1"},
+    {"{\"interface\": {\"gsoMaxSize\": 0}}",
+     "interface.gsoMaxSize: expected an integer of at least 1"},
     {"{\"interface\": {\"groMaxSize\": -1}}", "interface.groMaxSize"},
     {"{\"interface\": {\"gsoIPv4MaxSize\": 0}}", "interface.gsoIPv4MaxSize"},
     {"{\"interface\": {\"groIPv4MaxSize\": 0}}", "interface.groIPv4MaxSize"},
     {"{\"interface\": {\"arpIgnore\": 0}}", NULL},
     {"{\"interface\": {\"arpIgnore\": 8}}", NULL},
-    {"{\"interface\": {\"arpIgnore\": 4}}", "interface.arpIgnore: expected one of 0, 1, 2, 3 and 8"},
+    {"{\"interface\": {\"arpIgnore\": 4}}",
+     "interface.arpIgnore: expected one of 0, 1, 2, 3 and 8"},
     {"{\"interface\": {\"arpIgnore\": 9}}", "interface.arpIgnore"},
     {"{\"interface\": {\"arpAnnounce\": 2}}", NULL},
-    {"{\"interface\": {\"arpAnnounce\": 3}}", "interface.arpAnnounce: expected an integer of at most 2"},
+    {"{\"interface\": {\"arpAnnounce\": 3}}",
+     "interface.arpAnnounce: expected an integer of at most 2"},
     {"{\"interface\": {\"arpAnnounce\": -1}}", "interface.arpAnnounce"},
     {"{\"interface\": {\"forwarding\": \"yes\"}}", "interface.forwarding: expected true or false"},
     /* hardware addresses, as net.ParseMAC */
@@ -80,17 +86,23 @@ static const struct {
     {"{\"interface\": {\"vrf\": {\"table\": 100}}}", "interface.vrf: a VRF needs a name"},
     {"{\"interface\": {\"vrf\": {\"name\": \"\"}}}", "interface.vrf.name"},
     {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 0}}}", "interface.vrf.table"},
-    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 253}}}", "table 253 is the kernel's own"},
-    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 254}}}", "table 254 is the kernel's own"},
-    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 255}}}", "table 255 is the kernel's own"},
+    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 253}}}",
+     "table 253 is the kernel's own"},
+    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 254}}}",
+     "table 254 is the kernel's own"},
+    {"{\"interface\": {\"vrf\": {\"name\": \"red\", \"table\": 255}}}",
+     "table 255 is the kernel's own"},
     {"{\"interface\": {\"name\": \"x\", \"vrf\": {\"name\": \"x\"}}}", "both called \"x\""},
     {"{\"interface\": {\"vrf\": {\"name\": \"red\"}}, \"rules\": [{\"source\": \"10.0.0.0/8\", "
-     "\"table\": 5}]}", "rules: the kernel's rules know no VRF"},
+     "\"table\": 5}]}",
+     "rules: the kernel's rules know no VRF"},
     /* routes */
     {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"gateway\": \"10.0.0.1\"}]}", NULL},
     {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253}]}", NULL},
-    {"{\"routes\": [{\"destination\": \"fd01::/64\", \"gateway\": \"fd00::1\", \"source\": \"fd00::2\", "
-     "\"table\": 100}]}", NULL},
+    {"{\"routes\": [{\"destination\": \"fd01::/64\", \"gateway\": \"fd00::1\", \"source\": "
+     "\"fd00::2\", "
+     "\"table\": 100}]}",
+     NULL},
     {"{\"routes\": [{\"gateway\": \"10.0.0.1\"}]}", "routes[0]: a route needs a destination"},
     {"{\"routes\": [{\"destination\": \"10.1.0.0\", \"gateway\": \"10.0.0.1\"}]}",
      "routes[0].destination: expected an address with its prefix"},
@@ -103,16 +115,19 @@ static const struct {
      "routes[0].source: expected the IP version of the destination"},
     {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253, \"source\": \"x\"}]}",
      "routes[0].source: expected an address"},
-    {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"gateway\": \"10.0.0.1\", \"scope\": 200}]}",
+    {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"gateway\": \"10.0.0.1\", \"scope\": "
+     "200}]}",
      "routes[0].scope: expected 0 (universe) or 253 (link), got 200"},
-    {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253, \"gateway\": \"10.0.0.1\"}]}",
+    {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253, \"gateway\": "
+     "\"10.0.0.1\"}]}",
      "routes[0].gateway: the kernel takes no gateway for scope 253"},
     {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253, \"table\": -1}]}",
      "routes[0].table: expected an integer of at least 0"},
     /* rules */
     {"{\"rules\": [{\"priority\": 32767, \"source\": \"10.0.0.0/8\", \"table\": 100}]}", NULL},
     {"{\"rules\": [{\"table\": 100}]}", NULL},
-    {"{\"rules\": [{\"priority\": 32768, \"table\": 100}]}", "rules[0].priority: expected an integer"},
+    {"{\"rules\": [{\"priority\": 32768, \"table\": 100}]}",
+     "rules[0].priority: expected an integer"},
     {"{\"rules\": [{\"priority\": -1, \"table\": 100}]}", "rules[0].priority: expected an integer"},
     {"{\"rules\": [{\"table\": -1}]}", "rules[0].table"},
     {"{\"rules\": [{\"priority\": 5}]}", "rules[0]: a rule needs the table"},
@@ -121,18 +136,25 @@ static const struct {
     {"{\"rules\": [{\"source\": \"10.0.0.0/8\", \"destination\": \"fd00::/8\", \"table\": 1}]}",
      "rules[0].source: expected the IP version of the destination"},
     /* neighbours */
-    {"{\"neighbors\": [{\"destination\": \"10.0.0.9\", \"hardwareAddr\": \"02:00:00:00:00:09\"}]}", NULL},
+    {"{\"neighbors\": [{\"destination\": \"10.0.0.9\", \"hardwareAddr\": \"02:00:00:00:00:09\"}]}",
+     NULL},
     {"{\"neighbors\": [{\"hardwareAddr\": \"02:00:00:00:00:09\"}]}",
      "neighbors[0]: a neighbour needs destination"},
-    {"{\"neighbors\": [{\"destination\": \"10.0.0.9\"}]}", "neighbors[0]: a neighbour needs hardwareAddr"},
-    {"{\"neighbors\": [{\"destination\": \"10.0.0.9/24\", \"hardwareAddr\": \"02:00:00:00:00:09\"}]}",
+    {"{\"neighbors\": [{\"destination\": \"10.0.0.9\"}]}",
+     "neighbors[0]: a neighbour needs hardwareAddr"},
+    {"{\"neighbors\": [{\"destination\": \"10.0.0.9/24\", \"hardwareAddr\": "
+     "\"02:00:00:00:00:09\"}]}",
      "neighbors[0].destination: expected an address without prefix"},
     {"{\"neighbors\": [{\"destination\": \"10.0.0.9\", \"hardwareAddr\": \"zz\"}]}",
      "neighbors[0].hardwareAddr: expected a hardware address"},
     /* ethtool */
-    {"{\"ethtool\": {\"features\": {\"tx-checksumming\": false}, \"privateFlags\": {\"a b\": true}}}", NULL},
-    {"{\"ethtool\": {\"features\": {\"tso\": \"off\"}}}", "ethtool.features.tso: expected true or false"},
-    {"{\"ethtool\": {\"features\": {\"abcdefghijklmnopqrstuvwxyzabcdefg\": true}}}", "1 to 31 characters"},
+    {"{\"ethtool\": {\"features\": {\"tx-checksumming\": false}, \"privateFlags\": {\"a b\": "
+     "true}}}",
+     NULL},
+    {"{\"ethtool\": {\"features\": {\"tso\": \"off\"}}}",
+     "ethtool.features.tso: expected true or false"},
+    {"{\"ethtool\": {\"features\": {\"abcdefghijklmnopqrstuvwxyzabcdefg\": true}}}",
+     "1 to 31 characters"},
     {"{\"ethtool\": {\"feature\": {}}}", "feature: unknown key; did you mean features?"},
 };
 
@@ -222,7 +244,8 @@ static void vrf_tables_are_dranets(void **state)
     for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
         struct net_config config = NET_CONFIG_INIT;
         char text[100], finding[600];
-        snprintf(text, sizeof text, "{\"interface\": {\"vrf\": {\"name\": \"%s\"}}}", vectors[i].name);
+        snprintf(text, sizeof text, "{\"interface\": {\"vrf\": {\"name\": \"%s\"}}}",
+                 vectors[i].name);
         assert_int_equal(read_text(text, &config, finding, sizeof finding), 0);
         assert_int_equal(config.interface.vrf_table, vectors[i].table);
         net_config_done(&config);
@@ -240,11 +263,13 @@ static void devices_without_interface_take_nothing(void **state)
         {"{\"routes\": []}", NULL},
         {"{\"interface\": {\"mtu\": 1500}}", "interface: the device has no network interface"},
         {"{\"interface\": {\"forwarding\": true}}", "interface: the device has no"},
-        {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253}]}", "routes: the device"},
+        {"{\"routes\": [{\"destination\": \"10.1.0.0/16\", \"scope\": 253}]}",
+         "routes: the device"},
         {"{\"rules\": [{\"table\": 5}]}", "rules: the device has no"},
         {"{\"ethtool\": {\"features\": {\"tso\": true}}}", "ethtool: the device has no"},
         {"{\"neighbors\": [{\"destination\": \"10.0.0.9\", \"hardwareAddr\": "
-         "\"02:00:00:00:00:09\"}]}", "neighbors: the device has no"},
+         "\"02:00:00:00:00:09\"}]}",
+         "neighbors: the device has no"},
         {"{\"mtu\": 5}", "mtu: unknown key; known here: profile interface"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -252,7 +277,8 @@ static void devices_without_interface_take_nothing(void **state)
         struct doc *doc = NULL;
         struct drarun_error err = {0};
         assert_int_equal(doc_parse("config", cases[i].text, strlen(cases[i].text), DOC_FORMAT_JSON,
-                                   NULL, &doc, &err), 0);
+                                   NULL, &doc, &err),
+                         0);
         reader_init(&reader, doc, false);
         struct reader_node root = reader_root(&reader, 0);
         assert_int_equal(net_config_read_rdma(&root), cases[i].finding ? -EINVAL : 0);

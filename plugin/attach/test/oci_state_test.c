@@ -21,8 +21,10 @@ static void states(void **state)
         pid_t pid;        /* 0: refused */
         const char *part; /* of the error */
     } table[] = {
-        {"{\"ociVersion\":\"1.2.0\",\"id\":\"x\",\"status\":\"creating\",\"pid\":4422,\"bundle\":\"/b\","
-         "\"annotations\":{\"a\":\"b\"}}", 4422, NULL},
+        {"{\"ociVersion\":\"1.2.0\",\"id\":\"x\",\"status\":\"creating\",\"pid\":4422,\"bundle\":"
+         "\"/b\","
+         "\"annotations\":{\"a\":\"b\"}}",
+         4422, NULL},
         {"{\"pid\":2}", 2, NULL},
         {"{\"pid\":4194304,\"status\":null}", 4194304, NULL},
         {"{\"pid\":4194305}", 0, "pid: expected an integer of at most 4194304"},

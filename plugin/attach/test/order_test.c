@@ -16,7 +16,8 @@
 #include "plugin/attach/order.h"
 
 static const char whole[] =
-    "{\"version\":1,\"claim\":{\"namespace\":\"ns\",\"name\":\"c\",\"uid\":\"u-1\"},\"device\":\"nic-0\","
+    "{\"version\":1,\"claim\":{\"namespace\":\"ns\",\"name\":\"c\",\"uid\":\"u-1\"},\"device\":"
+    "\"nic-0\","
     "\"pci\":\"0000:8f:00.0\",\"mac\":\"02:00:00:00:00:01\",\"rdma\":\"mlx5_0\","
     "\"host\":{\"name\":\"eth1\",\"mtu\":1500,\"up\":true,\"addresses\":[\"10.0.0.3/24\"],"
     "\"hardwareAddr\":\"02:00:00:00:00:02\",\"gsoMaxSize\":65536,\"groMaxSize\":65536,"
@@ -77,7 +78,8 @@ static void orders_are_strict(void **state)
         {HEAD HOST "\"mac\":\"02:00:00:00:00:01\"," NAMED, NULL},
         {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"virtio0\"," NAMED, NULL},
         {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"\"," NAMED, "or \"mac\" for a virtual"},
-        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"a/b\"," NAMED, "parent: expected letters"},
+        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"parent\":\"a/b\"," NAMED,
+         "parent: expected letters"},
         {HEAD "\"rdma\":\"mlx5_0\"}", NULL},
         {"{\"version\":1,\"device\":\"d\",\"rdma\":\"r\"}", "an order needs \"claim\""},
         {"", "expected one order, got 0"},
@@ -96,8 +98,11 @@ static void orders_are_strict(void **state)
         {HEAD HOST "\"mac\":\"x\"," NAMED, "mac: expected a hardware address"},
         {HEAD "\"rdma\":\"../x\"}", "rdma: expected letters"},
         {"{\"version\":1," CLAIM ",\"device\":\"a\\nb\"}", "device: expected letters"},
-        {"{\"version\":1,\"claim\":{\"uid\":\"a/b\",\"namespace\":\"s\",\"name\":\"n\"},\"device\":\"b\"}", "claim.uid: expected letters"},
-        {HEAD HOST "\"pci\":\"0000:01:00.0\",\"config\":{\"interface\":{\"name\":\"n\",\"mtu\":5}}}",
+        {"{\"version\":1,\"claim\":{\"uid\":\"a/"
+         "b\",\"namespace\":\"s\",\"name\":\"n\"},\"device\":\"b\"}",
+         "claim.uid: expected letters"},
+        {HEAD HOST
+         "\"pci\":\"0000:01:00.0\",\"config\":{\"interface\":{\"name\":\"n\",\"mtu\":5}}}",
          "config.interface.mtu"},
     };
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {

@@ -17,8 +17,8 @@ static int read_config(const char *edits, struct discover_config *config, struct
     char text[2048];
     CLEANUP(doc_freep) struct doc *doc = NULL;
     snprintf(text, sizeof text, "kind: PluginConfig\nnics:\n  edits: %s\n", edits);
-    int rc = doc_parse("plugin.yaml", text, strlen(text), DOC_FORMAT_YAML, &doc_limits_default, &doc,
-                       err);
+    int rc = doc_parse("plugin.yaml", text, strlen(text), DOC_FORMAT_YAML, &doc_limits_default,
+                       &doc, err);
     return rc < 0 ? rc : discover_config_read(doc, config, err);
 }
 
@@ -28,7 +28,8 @@ static void they_are_added_to_what_is_there(void **state)
     struct drarun_error err = {0};
     json_t *edits = json_pack("{s:[{s:s}]}", "deviceNodes", "path", "/dev/infiniband/uverbs0");
     json_t *expected = json_loads(
-        "{\"env\": [\"NCCL_NET=gIB\"], \"mounts\": [{\"hostPath\": \"/opt/gib\", \"containerPath\": "
+        "{\"env\": [\"NCCL_NET=gIB\"], \"mounts\": [{\"hostPath\": \"/opt/gib\", "
+        "\"containerPath\": "
         "\"/usr/local/gib\", \"type\": \"bind\", \"options\": [\"ro\", \"nosuid\", \"nodev\", "
         "\"rbind\"]}, {\"hostPath\": \"/a\", \"containerPath\": \"/b\", \"type\": \"bind\", "
         "\"options\": [\"rw\", \"bind\"]}], \"deviceNodes\": [{\"path\": "
@@ -83,7 +84,8 @@ static void what_is_wrong_is_named(void **state)
         {"{env: {1A: x}}", "nics.edits.env"},
         {"{env: [A]}", "nics.edits.env"},
         {"{deviceNodes: [{hostPath: /dev/x}]}", "expected a member path"},
-        {"{deviceNodes: [{path: /dev/x, permissions: all}]}", "nics.edits.deviceNodes[0].permissions"},
+        {"{deviceNodes: [{path: /dev/x, permissions: all}]}",
+         "nics.edits.deviceNodes[0].permissions"},
         {"[]", "nics.edits"},
     };
     (void)state;

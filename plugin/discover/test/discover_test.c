@@ -244,7 +244,8 @@ static void test_named_uplinks_win(void **state)
     node_devices_done(&devices);
 }
 
-/* Router advertisements give every rail a default route: none is offered, but the way out is told. */
+/* Router advertisements give every rail a default route: none is offered, but the way out is told.
+ */
 static void test_too_many_uplinks(void **state)
 {
     (void)state;
@@ -253,8 +254,9 @@ static void test_too_many_uplinks(void **state)
     char text[1024] = "";
     for (size_t i = 0; i < 3; i++) {
         size_t len = strlen(text);
-        snprintf(text + len, sizeof text - len, "%s 00 %s 00 %s 00000400 00000001 00000000 00450003 gpu%zurdma0\n",
-                 zero, zero, zero, i);
+        snprintf(text + len, sizeof text - len,
+                 "%s 00 %s 00 %s 00000400 00000001 00000000 00450003 gpu%zurdma0\n", zero, zero,
+                 zero, i);
     }
     tree_file(&tree, "proc/net/ipv6_route", text);
     struct node_devices devices = read_all(&tree, NULL);
@@ -304,7 +306,8 @@ static void test_infiniband_alone(void **state)
     node_devices_done(&devices);
 }
 
-/* ConnectX-3: one function, two interfaces, one RDMA device with two ports, of which one is down. */
+/* ConnectX-3: one function, two interfaces, one RDMA device with two ports, of which one is down.
+ */
 static void test_two_ports(void **state)
 {
     (void)state;
@@ -392,7 +395,8 @@ static void test_virtual(void **state)
     node_devices_done(&devices);
 }
 
-/* rdma_rxe on a NIC and on a veth: no function of their own, but the name of the interface below. */
+/* rdma_rxe on a NIC and on a veth: no function of their own, but the name of the interface below.
+ */
 static void test_software_rdma(void **state)
 {
     (void)state;
@@ -446,8 +450,8 @@ static void test_roots_as_upstream(void **state)
     struct tree tree = tree_new();
     function(&tree, "sys/devices/LNXSYSTM:00/VMBUS:00/abcd/pci0101:00/0101:00:00.0", "0x020700\n",
              "mlx5_core");
-    function(&tree, "sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0",
-             "0x020000\n", "igc");
+    function(&tree, "sys/devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0", "0x020000\n",
+             "igc");
     struct node_devices devices = read_all(&tree, NULL);
     assert_names(&devices, "pci-0101-00-00-0 pci-10000-e0-06-0");
     assert_string_equal(devices.list[0].pci.root, "");

@@ -53,9 +53,9 @@ static void test_ipv6(void **state)
     default_routes_parse(
         ZERO " 00 " ZERO " 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003 "
              "   eth0\n"
-        "fe800000000000000000000000000000 40 " ZERO " 00 " ZERO
-        " 00000100 00000001 00000000 00000001     eth1\n" ZERO " 00 " ZERO " 00 " ZERO
-        " ffffffff 00000001 00000000 00200200       lo\n",
+             "fe800000000000000000000000000000 40 " ZERO " 00 " ZERO
+             " 00000100 00000001 00000000 00000001     eth1\n" ZERO " 00 " ZERO " 00 " ZERO
+             " ffffffff 00000001 00000000 00200200       lo\n",
         true, &names);
     assert_int_equal(names.count, 1);
     assert_string_equal(names.items[0], "eth0");

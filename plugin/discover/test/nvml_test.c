@@ -68,7 +68,8 @@ static void test_whole_gpus(void **state)
 {
     (void)state;
     struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n"
-                               "gpu 0000:00:06.0 GPU-b 5 183359 0 NVIDIA \x01" "B200\n"
+                               "gpu 0000:00:06.0 GPU-b 5 183359 0 NVIDIA \x01"
+                               "B200\n"
                                "gpu 0000:00:07.0 GPU-c 6 1 0 none of this tree\n");
     struct nvml *nvml = opened();
     struct node_devices devices = found(&tree, nvml);

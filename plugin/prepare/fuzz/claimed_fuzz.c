@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct claimed claimed;
     json_error_t where;
     json_t *claim = json_loadb((const char *)data, first, JSON_DECODE_ANY, &where);
-    json_t *pod = end ? json_loadb((const char *)end + 1, size - first - 1, JSON_DECODE_ANY, &where)
-                      : NULL;
+    json_t *pod =
+        end ? json_loadb((const char *)end + 1, size - first - 1, JSON_DECODE_ANY, &where) : NULL;
     if (claim && claimed_read(claim, "u", "d", "n", &claimed, NULL) == 0) {
         if (!claimed.pod || !claimed.pod_uid || claimed.count == 0)
             abort();

@@ -39,9 +39,9 @@ static void good_ones_are_read(void **state)
         read_text(HEAD ",\"agent\":\"v1-pmix-5.0.7\",\"sharedMemory\":{}}", &config, NULL), 0);
     assert_true(config.shm);
     assert_int_equal(config.shm_bytes, 0);
-    assert_int_equal(read_text(HEAD ",\"agent\":\"v1\",\"sharedMemory\":{\"size\":\"1.5Gi\"}}",
-                               &config, NULL),
-                     0);
+    assert_int_equal(
+        read_text(HEAD ",\"agent\":\"v1\",\"sharedMemory\":{\"size\":\"1.5Gi\"}}", &config, NULL),
+        0);
     assert_int_equal(config.shm_bytes, 3LL << 29);
 }
 
@@ -80,7 +80,8 @@ static void a_pods_memory_is_what_its_containers_may_use(void **state)
 {
     (void)state;
 #define LIMIT(text) "{\"resources\":{\"limits\":{\"memory\":\"" text "\"}}}"
-#define SIDECAR(text) "{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{\"memory\":\"" text "\"}}}"
+#define SIDECAR(text)                                                                              \
+    "{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{\"memory\":\"" text "\"}}}"
     static const struct {
         const char *spec;
         int64_t bytes;

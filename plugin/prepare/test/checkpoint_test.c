@@ -34,7 +34,8 @@ static json_t *document(void)
 {
     json_t *d = checkpoint_document("nic.drarun.dev", "train", "job-w-0", "u-1", "pu");
     json_t *cdi = cdi_spec_new("nic.drarun.dev");
-    assert_true(checkpoint_add_take(d, "nic", "n0", "a", false, json_pack("{s:i}", "version", 1), NULL));
+    assert_true(
+        checkpoint_add_take(d, "nic", "n0", "a", false, json_pack("{s:i}", "version", 1), NULL));
     assert_true(checkpoint_add_take(d, "nic", "n0", "b", true, NULL, NULL));
     assert_true(checkpoint_set_cdi(d, cdi));
     json_decref(cdi);
@@ -151,7 +152,8 @@ static void uids_are_no_paths(void **state)
         assert_false(checkpoint_uid_valid(bad[i]));
 }
 
-/* Neither what somebody put in the place of a file of ours, nor what it leads to, is read or written. */
+/* Neither what somebody put in the place of a file of ours, nor what it leads to, is read or
+ * written. */
 static void links_are_not_followed(void **state)
 {
     (void)state;
@@ -217,9 +219,11 @@ static void a_specification_has_nodes_and_hook(void **state)
     char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
     assert_string_equal(
         text,
-        "{\"cdiVersion\":\"0.6.0\",\"devices\":[{\"containerEdits\":{\"deviceNodes\":[{\"major\":231,"
+        "{\"cdiVersion\":\"0.6.0\",\"devices\":[{\"containerEdits\":{\"deviceNodes\":[{\"major\":"
+        "231,"
         "\"minor\":192,\"path\":\"/dev/infiniband/uverbs0\",\"type\":\"c\"}],\"hooks\":[{\"args\":["
-        "\"drarun-attach\",\"attach\",\"/order\"],\"hookName\":\"createRuntime\",\"path\":\"/hook\","
+        "\"drarun-attach\",\"attach\",\"/order\"],\"hookName\":\"createRuntime\",\"path\":\"/"
+        "hook\","
         "\"timeout\":15}]},\"name\":\"u-1-a\"}],\"kind\":\"nic.drarun.dev/claim\"}");
     free(text);
     json_decref(spec);
@@ -231,8 +235,8 @@ static void a_device_without_anything_has_edits_all_the_same(void **state)
     const struct node_device device = {.kind = NODE_DEVICE_GPU, .name = "a"};
     json_t *spec = cdi_spec_new("gpu.drarun.dev");
     assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", NULL, NULL));
-    const json_t *edits = json_object_get(
-        json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
+    const json_t *edits =
+        json_object_get(json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
     assert_int_equal(json_object_size(edits), 1);
     json_decref(spec);
 }

@@ -20,13 +20,15 @@ static struct node_device nic(const char *name)
 
 static json_t *list_of(const struct claimed *claimed)
 {
-    static const char *const requests[] = {"nic", "nic/fast", "other"}, *const names[] = {"a", "b", "c"};
+    static const char *const requests[] = {"nic", "nic/fast", "other"}, *const names[] = {"a", "b",
+                                                                                          "c"};
     json_t *list = json_array();
     json_t *order = json_pack("{s:{s:{s:s, s:[s]}}}", "config", "interface", "name", "net1",
                               "addresses", "10.0.0.1/24");
     for (size_t i = 0; i < 3; i++) {
         const struct node_device device = nic(names[i]);
-        const struct claimed_device wanted = {.request = requests[i], .pool = "n0", .device = names[i]};
+        const struct claimed_device wanted = {
+            .request = requests[i], .pool = "n0", .device = names[i]};
         assert_true(claim_metadata_add(list, claimed, &wanted, "nic.drarun.dev", &device, order));
     }
     json_decref(order);
@@ -70,15 +72,17 @@ static const char *path_of(const json_t *list)
 static void paths_are_where_agents_look(void **state)
 {
     (void)state;
-    struct claimed claimed = {.namespace_ = "train", .name = "job-w-0", .uid = "u", .entry = "devices"};
+    struct claimed claimed = {
+        .namespace_ = "train", .name = "job-w-0", .uid = "u", .entry = "devices"};
     json_t *list = list_of(&claimed);
     assert_string_equal(path_of(list), "/" METADATA_FOLDER
                                        "/resourceclaims/job-w-0/nic/nic.drarun.dev-metadata.json");
     json_decref(list);
     claimed.from_template = true;
     list = list_of(&claimed);
-    assert_string_equal(path_of(list), "/" METADATA_FOLDER
-                                       "/resourceclaimtemplates/devices/nic/nic.drarun.dev-metadata.json");
+    assert_string_equal(path_of(list),
+                        "/" METADATA_FOLDER
+                        "/resourceclaimtemplates/devices/nic/nic.drarun.dev-metadata.json");
     json_decref(list);
     claimed.entry[0] = '\0';
     list = list_of(&claimed);

@@ -26,7 +26,7 @@ static json_t *claim_of(const char *allocation, const char *reserved)
 }
 
 #define RESULT(request, driver, pool, device)                                                      \
-    "{\"request\":\"" request "\",\"driver\":\"" driver "\",\"pool\":\"" pool                       \
+    "{\"request\":\"" request "\",\"driver\":\"" driver "\",\"pool\":\"" pool                      \
     "\",\"device\":\"" device "\"}"
 #define NICS                                                                                       \
     RESULT("gpu", "gpu.nvidia.com", "other", "gpu-0")                                              \
@@ -85,7 +85,8 @@ static void what_is_refused(void **state)
         int code;
         const char *says;
     } table[] = {
-        {"u-2", "{\"devices\":{\"results\":[" NICS "]}}", PODS, ESTALE, "another one by now, of UID u-1"},
+        {"u-2", "{\"devices\":{\"results\":[" NICS "]}}", PODS, ESTALE,
+         "another one by now, of UID u-1"},
         {"u-1", NULL, PODS, EAGAIN, "it is not allocated"},
         {"u-1", "{\"devices\":{\"results\":[" NICS "]}}", NULL, EAGAIN, "reserved for no pod"},
         {"u-1", "{\"devices\":{\"results\":[" NICS "]}}",
@@ -103,8 +104,8 @@ static void what_is_refused(void **state)
          EINVAL, "no name of a request"},
         {"u-1", "{\"devices\":{\"results\":[" RESULT("nic/", DRIVER, "n0", "a") "]}}", PODS, EINVAL,
          "no name of a request"},
-        {"u-1", "{\"devices\":{\"results\":[" RESULT("a\\nb", DRIVER, "n0", "a") "]}}", PODS, EINVAL,
-         "no name of a request"},
+        {"u-1", "{\"devices\":{\"results\":[" RESULT("a\\nb", DRIVER, "n0", "a") "]}}", PODS,
+         EINVAL, "no name of a request"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct claimed claimed = {0};
@@ -132,7 +133,7 @@ static void what_is_no_claim(void **state)
 /* ---- the pod ---- */
 
 #define POD(node, uid, spec, status)                                                               \
-    "{\"metadata\":{\"name\":\"p\",\"uid\":\"" uid "\"},\"spec\":{\"nodeName\":\"" node "\"" spec   \
+    "{\"metadata\":{\"name\":\"p\",\"uid\":\"" uid "\"},\"spec\":{\"nodeName\":\"" node "\"" spec  \
     "},\"status\":{" status "}}"
 #define NAMED ",\"resourceClaims\":[{\"name\":\"nics\",\"resourceClaimName\":\"job-w-0\"}]"
 #define CONTAINER(claims) "{\"name\":\"c\",\"resources\":{\"claims\":[" claims "]}}"
@@ -145,24 +146,32 @@ static void a_container_must_list_the_claim(void **state)
         int code;
         const char *says;
     } table[] = {
-        {POD("n0", "pu", NAMED ",\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]", ""), 0, ""},
-        {POD("n0", "pu", NAMED ",\"containers\":[" CONTAINER("") "],\"initContainers\":[" CONTAINER(
-                             "{\"name\":\"nics\",\"request\":\"nic\"}") "]", ""), 0, ""},
+        {POD("n0", "pu", NAMED ",\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]", ""), 0,
+         ""},
+        {POD("n0", "pu",
+             NAMED ",\"containers\":[" CONTAINER("") "],\"initContainers\":[" CONTAINER(
+                 "{\"name\":\"nics\",\"request\":\"nic\"}") "]",
+             ""),
+         0, ""},
         {POD("n0", "pu",
              ",\"resourceClaims\":[{\"name\":\"t\",\"resourceClaimTemplateName\":\"x\"}],"
              "\"containers\":[" CONTAINER("{\"name\":\"t\"}") "]",
-             "\"resourceClaimStatuses\":[{\"name\":\"t\",\"resourceClaimName\":\"job-w-0\"}]"), 0, ""},
+             "\"resourceClaimStatuses\":[{\"name\":\"t\",\"resourceClaimName\":\"job-w-0\"}]"),
+         0, ""},
         {POD("n0", "pu", "", "\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"job-w-0\"}"),
          0, ""},
         {POD("n0", "pu", NAMED ",\"containers\":[" CONTAINER("") "]", ""), EINVAL,
          "add to the container: resources: {claims: [{name: nics}]}"},
-        {POD("n0", "pu", NAMED ",\"containers\":[" CONTAINER(
-                             "{\"name\":\"nics\",\"request\":\"gpu\"}") "]", ""), EINVAL,
-         "lists request nic of claim job-w-0"},
+        {POD("n0", "pu",
+             NAMED ",\"containers\":[" CONTAINER("{\"name\":\"nics\",\"request\":\"gpu\"}") "]",
+             ""),
+         EINVAL, "lists request nic of claim job-w-0"},
         {POD("n0", "pu", ",\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]", ""), EINVAL,
          "does not name claim job-w-0"},
-        {POD("n0", "pu", NAMED ",\"hostNetwork\":true,\"containers\":[" CONTAINER(
-                             "{\"name\":\"nics\"}") "]", ""), 0, ""},
+        {POD("n0", "pu",
+             NAMED ",\"hostNetwork\":true,\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]",
+             ""),
+         0, ""},
         {POD("n1", "pu", NAMED, ""), EINVAL, "is on node n1, not on n0"},
         {POD("n0", "other", NAMED, ""), ESTALE, "another one by now"},
         {"{}", ESTALE, "another one by now"},

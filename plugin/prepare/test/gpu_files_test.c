@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GPU's files below a root: what a container gets, and what is said where something is missing.
- * Device nodes are clones of /dev/null, which needs root; without it those cases are passed over. */
+ * Device nodes are clones of /dev/null, which needs root; without it those cases are passed over.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -67,9 +68,9 @@ static struct tree make(const char *driver)
     char path[256];
     assert_non_null(mkdtemp(t.path));
     t.fd = open(t.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (const char *const *name = (const char *const[]){"libcuda.so." VERSION,
-                                                         "libnvidia-ml.so." VERSION,
-                                                         "libnvidia-gpucomp.so." VERSION, NULL};
+    for (const char *const *name =
+             (const char *const[]){"libcuda.so." VERSION, "libnvidia-ml.so." VERSION,
+                                   "libnvidia-gpucomp.so." VERSION, NULL};
          *name; name++) {
         snprintf(path, sizeof path, "%s/usr/lib64/%s", driver, *name);
         put(&t, path, "x");
@@ -101,8 +102,10 @@ static void mig(struct node_device *device)
 {
     device->kind = NODE_DEVICE_MIG;
     snprintf(device->gpu.uuid, sizeof device->gpu.uuid, "MIG-bb");
-    snprintf(device->chardevs[0].path, sizeof device->chardevs[0].path, "/dev/nvidia-caps/nvidia-cap21");
-    snprintf(device->chardevs[1].path, sizeof device->chardevs[1].path, "/dev/nvidia-caps/nvidia-cap22");
+    snprintf(device->chardevs[0].path, sizeof device->chardevs[0].path,
+             "/dev/nvidia-caps/nvidia-cap21");
+    snprintf(device->chardevs[1].path, sizeof device->chardevs[1].path,
+             "/dev/nvidia-caps/nvidia-cap22");
     device->chardev_count = 2;
 }
 
@@ -137,7 +140,8 @@ static void nodes_libraries_and_programs(void **state)
         node(&t, "dev/nvidia-uvm");
         node(&t, "dev/nvidia4");
         char *text = edits(&t, i == 2 ? roots[i] : NULL, &device);
-        has(text, "{\"path\":\"/dev/nvidia3\",\"type\":\"c\",\"major\":1,\"minor\":3,\"permissions\":\"rw\"}");
+        has(text, "{\"path\":\"/dev/"
+                  "nvidia3\",\"type\":\"c\",\"major\":1,\"minor\":3,\"permissions\":\"rw\"}");
         has(text, "/dev/nvidiactl");
         has(text, "/dev/nvidia-uvm\"");
         assert_null(strstr(text, "nvidia4"));
@@ -155,9 +159,10 @@ static void nodes_libraries_and_programs(void **state)
             has(text, wanted);
         }
         has(text, "-linux-gnu/libcuda.so.1\"");
-        snprintf(wanted, sizeof wanted,
-                 "{\"hostPath\":\"%s/usr/bin/nvidia-smi\",\"containerPath\":\"/usr/bin/nvidia-smi\"",
-                 roots[i]);
+        snprintf(
+            wanted, sizeof wanted,
+            "{\"hostPath\":\"%s/usr/bin/nvidia-smi\",\"containerPath\":\"/usr/bin/nvidia-smi\"",
+            roots[i]);
         has(text, wanted);
         free(text);
         done(&t);
@@ -233,8 +238,11 @@ static void a_file_is_no_device(void **state)
 
 /* ---- NVIDIA's own ---- */
 
-#define ENTRY(name, node) "- name: \"" name "\"\n  containerEdits:\n    deviceNodes:\n    - path: " node "\n"
-#define HEAD "---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  deviceNodes:\n  - path: /dev/nvidiactl\ndevices:\n"
+#define ENTRY(name, node)                                                                          \
+    "- name: \"" name "\"\n  containerEdits:\n    deviceNodes:\n    - path: " node "\n"
+#define HEAD                                                                                       \
+    "---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  deviceNodes:\n  - path: "    \
+    "/dev/nvidiactl\ndevices:\n"
 
 static void an_id_is_believed_where_its_nodes_are_right(void **state)
 {
@@ -243,19 +251,41 @@ static void an_id_is_believed_where_its_nodes_are_right(void **state)
         const char *file, *text, *id, *why;
         bool is_mig;
     } cases[] = {
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia3") ENTRY("1", "/dev/nvidia4"), "nvidia.com/gpu=0", "", false},
-        {"var/run/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia3") ENTRY("GPU-aa", "/dev/nvidia3"), "nvidia.com/gpu=GPU-aa", "", false},
-        {"run/cdi/nvidia.yaml", HEAD ENTRY("GPU-aa", "/dev/nvidia3") ENTRY("0", "/dev/nvidia3"), "nvidia.com/gpu=GPU-aa", "", false},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("GPU-aa", "/dev/nvidia4") ENTRY("0", "/dev/nvidia3"), NULL, "other device nodes than /dev/nvidia3", false},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("GPU-cc", "/dev/nvidia3"), NULL, "does not name it", false},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("all", "/dev/nvidia3\n    - path: /dev/nvidia4"), NULL, "does not name it", false},
+        {"etc/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia3") ENTRY("1", "/dev/nvidia4"),
+         "nvidia.com/gpu=0", "", false},
+        {"var/run/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia3") ENTRY("GPU-aa", "/dev/nvidia3"),
+         "nvidia.com/gpu=GPU-aa", "", false},
+        {"run/cdi/nvidia.yaml", HEAD ENTRY("GPU-aa", "/dev/nvidia3") ENTRY("0", "/dev/nvidia3"),
+         "nvidia.com/gpu=GPU-aa", "", false},
+        {"etc/cdi/nvidia.yaml", HEAD ENTRY("GPU-aa", "/dev/nvidia4") ENTRY("0", "/dev/nvidia3"),
+         NULL, "other device nodes than /dev/nvidia3", false},
+        {"etc/cdi/nvidia.yaml", HEAD ENTRY("GPU-cc", "/dev/nvidia3"), NULL, "does not name it",
+         false},
+        {"etc/cdi/nvidia.yaml", HEAD ENTRY("all", "/dev/nvidia3\n    - path: /dev/nvidia4"), NULL,
+         "does not name it", false},
         {"etc/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia33"), NULL, "does not name it", false},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: /dev/nvidia-caps/nvidia-cap22"), NULL, "does not name it", false},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: /dev/nvidia-caps/nvidia-cap22"), "nvidia.com/gpu=0:1", "", true},
-        {"etc/cdi/nvidia.yaml", HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: /dev/nvidia-caps/nvidia-cap30"), NULL, "does not name it", true},
+        {"etc/cdi/nvidia.yaml",
+         HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: "
+                           "/dev/nvidia-caps/nvidia-cap22"),
+         NULL, "does not name it", false},
+        {"etc/cdi/nvidia.yaml",
+         HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: "
+                           "/dev/nvidia-caps/nvidia-cap22"),
+         "nvidia.com/gpu=0:1", "", true},
+        {"etc/cdi/nvidia.yaml",
+         HEAD ENTRY("0:1", "/dev/nvidia3\n    - path: /dev/nvidia-caps/nvidia-cap21\n    - path: "
+                           "/dev/nvidia-caps/nvidia-cap30"),
+         NULL, "does not name it", true},
         {"etc/cdi/nvidia.yaml", HEAD ENTRY("0", "/dev/nvidia3"), NULL, "does not name it", true},
-        {"etc/cdi/nvidia.json", "{\"kind\":\"nvidia.com/gpu\",\"devices\":[{\"name\":\"0\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia3\"}]}}]}", "nvidia.com/gpu=0", "", false},
-        {"etc/cdi/other.json", "{\"kind\":\"other.com/gpu\",\"devices\":[{\"name\":\"nvidia.com/gpu\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia3\"}]}}]}", NULL, "", false},
+        {"etc/cdi/nvidia.json",
+         "{\"kind\":\"nvidia.com/"
+         "gpu\",\"devices\":[{\"name\":\"0\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/"
+         "nvidia3\"}]}}]}",
+         "nvidia.com/gpu=0", "", false},
+        {"etc/cdi/other.json",
+         "{\"kind\":\"other.com/gpu\",\"devices\":[{\"name\":\"nvidia.com/"
+         "gpu\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia3\"}]}}]}",
+         NULL, "", false},
         {"etc/cdi/broken.yaml", HEAD "- name: [", NULL, "", false},
         {"etc/cdi/nvidia.txt", HEAD ENTRY("0", "/dev/nvidia3"), NULL, "", false},
     };

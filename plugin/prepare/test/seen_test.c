@@ -110,7 +110,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_difference_is_told_once, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(what_could_not_be_taken_up_comes_again, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(what_could_not_be_taken_up_comes_again, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(what_a_kill_left_goes_with_the_checkpoint, make_dir,
                                         remove_dir),
     };

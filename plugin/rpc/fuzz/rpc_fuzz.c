@@ -76,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct rpc_server *server = NULL;
     int pair[2];
     signal(SIGPIPE, SIG_IGN);
-    if (size == 0 || !base || rpc_server_new(base, methods, ARRAY_LEN(methods), NULL, &server, NULL))
+    if (size == 0 || !base ||
+        rpc_server_new(base, methods, ARRAY_LEN(methods), NULL, &server, NULL))
         goto out;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
         goto out;

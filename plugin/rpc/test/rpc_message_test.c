@@ -50,8 +50,8 @@ static void messages_are_read_as_they_were_written(void **state)
     size_t length = 0;
     char large[70000] = {0};
     rpc_message_add(&out, large, sizeof large);
-    assert_int_equal(
-        rpc_message_open((const uint8_t *)out.data, out.len, &message, &length, &why), RPC_OK);
+    assert_int_equal(rpc_message_open((const uint8_t *)out.data, out.len, &message, &length, &why),
+                     RPC_OK);
     assert_int_equal(length, sizeof large);
     buf_done(&out);
 }

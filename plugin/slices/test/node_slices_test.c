@@ -58,14 +58,13 @@ static void test_shapes(void **state)
         const char *name = NULL, *api = NULL, *pool = NULL, *owned = NULL;
         json_int_t generation = 0, count = 0;
         json_t *devices_json = NULL;
-        json_t *slice =
-            slice_object(&owner, versions[i], json_array_get(parts, 0), 2, 5, 41);
-        assert_int_equal(
-            json_unpack(slice, "{s:s, s:{s:s, s:[{s:s}]}, s:{s:{s:s, s:I, s:I}, s:o}}", "apiVersion",
-                        &api, "metadata", "name", &name, "ownerReferences", "uid", &owned, "spec",
-                        "pool", "name", &pool, "generation", &generation, "resourceSliceCount",
-                        &count, "devices", &devices_json),
-            0);
+        json_t *slice = slice_object(&owner, versions[i], json_array_get(parts, 0), 2, 5, 41);
+        assert_int_equal(json_unpack(slice, "{s:s, s:{s:s, s:[{s:s}]}, s:{s:{s:s, s:I, s:I}, s:o}}",
+                                     "apiVersion", &api, "metadata", "name", &name,
+                                     "ownerReferences", "uid", &owned, "spec", "pool", "name",
+                                     &pool, "generation", &generation, "resourceSliceCount", &count,
+                                     "devices", &devices_json),
+                         0);
         assert_string_equal(name, "node-1-nic.drarun.dev-2");
         assert_string_equal(strrchr(api, '/') + 1, versions[i]);
         assert_string_equal(pool, "node-1");
@@ -134,18 +133,42 @@ static void test_same(void **state)
 static void test_fullest_device(void **state)
 {
     (void)state;
-    static struct topo_gid gid = {3, {[10] = 0xff, [11] = 0xff, [12] = 192, 168, 1, 5},
-                                  TOPO_GID_ROCE2, "gpu0rdma0"};
+    static struct topo_gid gid = {
+        3, {[10] = 0xff, [11] = 0xff, [12] = 192, 168, 1, 5}, TOPO_GID_ROCE2, "gpu0rdma0"};
     struct node_device nic = {
         .kind = NODE_DEVICE_NIC,
         .name = "pci-0000-91-00-0",
-        .pci = {.known = true, .addr = {0, 0x91, 0, 0}, .bus_id = "0000:91:00.0",
-                .root = "pci0000:8c", .pcie_switch = "0000:8d:00.0", .numa = 1, .vendor = 0x15b3,
-                .device = 0x1021, .sriov = NODE_SRIOV_VF, .vfs = 1, .vfs_max = 8},
-        .netdev = {.name = "gpu0rdma0", .ifindex = 7, .arp_type = 1, .mac = "02:00:00:00:00:01", .mtu = 8896, .ipv4 = "192.168.1.5/32", .ipv6 = "2001:db8::1/64", .speed_mbps = 400000, .up = TOPO_YES, .carrier = TOPO_YES},
-        .rdma = {.name = "mlx5_0", .port = 2, .ports = 2, .link = TOPO_LINK_ETHERNET,
-                 .active = TOPO_YES, .state = "ACTIVE", .rate_mbps = 400000,
-                 .firmware = "28.41.1000", .gids = &gid, .gid_count = 1},
+        .pci = {.known = true,
+                .addr = {0, 0x91, 0, 0},
+                .bus_id = "0000:91:00.0",
+                .root = "pci0000:8c",
+                .pcie_switch = "0000:8d:00.0",
+                .numa = 1,
+                .vendor = 0x15b3,
+                .device = 0x1021,
+                .sriov = NODE_SRIOV_VF,
+                .vfs = 1,
+                .vfs_max = 8},
+        .netdev = {.name = "gpu0rdma0",
+                   .ifindex = 7,
+                   .arp_type = 1,
+                   .mac = "02:00:00:00:00:01",
+                   .mtu = 8896,
+                   .ipv4 = "192.168.1.5/32",
+                   .ipv6 = "2001:db8::1/64",
+                   .speed_mbps = 400000,
+                   .up = TOPO_YES,
+                   .carrier = TOPO_YES},
+        .rdma = {.name = "mlx5_0",
+                 .port = 2,
+                 .ports = 2,
+                 .link = TOPO_LINK_ETHERNET,
+                 .active = TOPO_YES,
+                 .state = "ACTIVE",
+                 .rate_mbps = 400000,
+                 .firmware = "28.41.1000",
+                 .gids = &gid,
+                 .gid_count = 1},
         .rail = 3,
     };
     json_t *json = device_json(&nic);
@@ -172,23 +195,22 @@ static void test_fullest_device(void **state)
         assert_string_equal(json_string_value(json_object_get(
                                 json_object_get(attributes, texts[i].key), texts[i].type)),
                             texts[i].text);
-    assert_string_equal(
-        json_string_value(
-            json_object_get(json_object_get(capacity, "drarun.dev/bandwidth"), "value")),
-        "400G");
+    assert_string_equal(json_string_value(json_object_get(
+                            json_object_get(capacity, "drarun.dev/bandwidth"), "value")),
+                        "400G");
     json_decref(json);
 }
 
 static void test_versions(void **state)
 {
     (void)state;
-    static const char *const rows[][2] = {{"580.126.09", "580.126.9"}, {"12.8", "12.8.0"},
-                                          {"10.0.0", "10.0.0"},        {"550", NULL},
-                                          {"1.2.3-rc1", NULL},         {"", NULL},
-                                          {"1..2", NULL}};
+    static const char *const rows[][2] = {
+        {"580.126.09", "580.126.9"}, {"12.8", "12.8.0"}, {"10.0.0", "10.0.0"}, {"550", NULL},
+        {"1.2.3-rc1", NULL},         {"", NULL},         {"1..2", NULL}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char version[64] = "";
-        assert_int_equal(version_normalize(rows[i][0], version, sizeof version), rows[i][1] != NULL);
+        assert_int_equal(version_normalize(rows[i][0], version, sizeof version),
+                         rows[i][1] != NULL);
         if (rows[i][1])
             assert_string_equal(version, rows[i][1]);
     }
@@ -209,7 +231,7 @@ static void test_quantities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),       cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_split),          cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_long_node_name), cmocka_unit_test(test_same),
         cmocka_unit_test(test_fullest_device), cmocka_unit_test(test_versions),
         cmocka_unit_test(test_quantities),

@@ -41,7 +41,8 @@ static json_t *parts(unsigned slices, const char *prefix, bool taint)
         snprintf(name, sizeof name, "%s-%u", prefix, i);
         json_t *device = json_pack("{s:s}", "name", name);
         if (taint && i == 0)
-            json_object_set_new(device, "taints", json_pack("[{s:s, s:s}]", "key", "k", "effect", "NoSchedule"));
+            json_object_set_new(device, "taints",
+                                json_pack("[{s:s, s:s}]", "key", "k", "effect", "NoSchedule"));
         json_array_append_new(all, json_pack("[o]", device));
     }
     return all;
@@ -221,9 +222,9 @@ static void test_times_of_taints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_and_again),    cmocka_unit_test(test_change),
-        cmocka_unit_test(test_deleted),            cmocka_unit_test(test_changed_by_another),
-        cmocka_unit_test(test_started_again),      cmocka_unit_test(test_dropped_fields),
+        cmocka_unit_test(test_first_and_again), cmocka_unit_test(test_change),
+        cmocka_unit_test(test_deleted),         cmocka_unit_test(test_changed_by_another),
+        cmocka_unit_test(test_started_again),   cmocka_unit_test(test_dropped_fields),
         cmocka_unit_test(test_times_of_taints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A libnvidia-ml.so.1 for machines without NVIDIA's driver: GPUs as a file tells, a line each, which
- * the variable NVML_STAND_IN names:
+/* A libnvidia-ml.so.1 for machines without NVIDIA's driver: GPUs as a file tells, a line each,
+ * which the variable NVML_STAND_IN names:
  *
  *     gpu ADDRESS UUID MINOR MIB NVLINKS NAME...
  *     mig UUID GI CI MIB NAME...              of the gpu above, which is then in MIG mode
