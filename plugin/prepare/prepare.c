@@ -451,7 +451,7 @@ static int find_free(struct task *task, int *ret_lock, struct drarun_error *err)
         return rc;
     const struct holding *holder = find_holder(task);
     if (holder) {
-        takeover_ask(task, holder);
+        reclaim_ask(task, holder);
         return error_set(err, EBUSY,
                          "device %s is still with claim %s, which has not given it back in %d s",
                          holder->device, holder->claim, PATIENCE_MS / 1000);

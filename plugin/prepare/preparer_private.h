@@ -51,7 +51,7 @@ struct task {
     struct event
         *patience;       /* waits for a device that another claim gives back; NULL: it does not */
     int64_t late_ms;     /* when patience is over */
-    char holder_uid[64]; /* takeover_ask: of the claim that is asked about, */
+    char holder_uid[64]; /* reclaim_ask: of the claim that is asked about, */
     int64_t ask_ms;      /* and not again before */
     struct checkpoint *checkpoint;
     struct restore *restores; /* unprepare: one for each device that is attached */
@@ -87,11 +87,11 @@ void preparer_take_back(struct preparer *preparer, const struct holding *holding
 /* Whether an Unprepare of the claim is under way, or waits for its turn. */
 bool preparer_is_given_back(const struct preparer *preparer, const char *uid);
 
-/* takeover.c: the device that a task waits for may be in a pod that was deleted by force, which the
+/* reclaim.c: the device that a task waits for may be in a pod that was deleted by force, which the
  * kubelet ends when it gets to it: seconds, in which the scheduler has given the device to the next
  * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once. A
  * claim whose name is not known ("UID/...") keeps it. */
-void takeover_ask(struct task *task, const struct holding *holder);
+void reclaim_ask(struct task *task, const struct holding *holder);
 
 /* "ORDERS/UID.DEVICE.json" */
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include "plugin/rpc/rpc_message.h"
 
-#define RPC_PUSHED_MAX ((size_t)1 << 20) /* bytes that a slow client of a stream may leave unread  \
-                                          */
+/* Bytes that a slow client of a stream may leave unread. */
+#define RPC_PUSHED_MAX ((size_t)1 << 20)
 
 struct rpc_call;
 

@@ -48,7 +48,7 @@ static void on_holders_claim(const struct kube_answer *reply, const struct draru
     preparer_take_back(preparer, holder);
 }
 
-void takeover_ask(struct task *task, const struct holding *holder)
+void reclaim_ask(struct task *task, const struct holding *holder)
 {
     struct preparer *preparer = task->preparer;
     const char *slash = strchr(holder->claim, '/');
