@@ -81,6 +81,22 @@ def test_table_is_nccl_tests(bench):
     assert len(lines[11]) == 118 and lines[11].startswith("        1024           128     float    none      -1  ")
 
 
+def test_times_of_single_calls(bench):
+    """nccl-tests' columns of -I: least, most, 99th percentile, variation."""
+    lines = bench(2, "all_reduce", "-b", "1K", "-e", "1K", "-n", "9", "-I", "1", "-K", "2").ok().out.splitlines()
+    assert lines[9].split()[6:] == 2 * "time algbw busbw #wrong i_min i_max i_p99 i_cv%".split()
+    row = lines[11].split()
+    for half in (row[5:13], row[13:21]):
+        time, least, most, p99 = (float(half[i]) for i in (0, 4, 5, 6))
+        assert least > 0 and least <= most == p99 and float(half[7]) >= 0 and time > 0, half
+
+
+def test_measurement_that_does_not_end(drarun):
+    """-T: a rank that waits for others says so and ends; here it calls more than can be done in a second."""
+    result = drarun("-n", "2", BENCH, "all_reduce", "-b", "1K", "-e", "1K", "-n", "100000000", "-T", "1")
+    assert result.rc == 124 and "all_reduce of 1024 bytes is not done after 1 s (--timeout)" in result.err
+
+
 def test_slower_than_wanted(bench):
     result = bench(2, "all_reduce", "-b", "1K", "-e", "1K", "-n", "1", "--min-busbw", "1000000")
     assert result.rc == 1 and re.search(r"# Avg bus bandwidth    : \S+ FAILED", result.out)

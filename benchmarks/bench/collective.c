@@ -28,9 +28,22 @@ const struct collective *collective_find(const char *name)
     return NULL;
 }
 
-void layout_even(size_t count, struct layout *ret)
+void layout_even(size_t count, size_t size, unsigned ranks, struct layout *ret)
 {
+    (void)size, (void)ranks;
     *ret = (struct layout){.send = count, .recv = count, .count = count};
+}
+
+void layout_gathered(size_t count, size_t size, unsigned ranks, struct layout *ret)
+{
+    size_t part = layout_part(count, size, ranks);
+    *ret = (struct layout){.send = part, .recv = part * ranks, .count = part, .send_offset = part};
+}
+
+void layout_scattered(size_t count, size_t size, unsigned ranks, struct layout *ret)
+{
+    size_t part = layout_part(count, size, ranks);
+    *ret = (struct layout){.send = part * ranks, .recv = part, .count = part, .recv_offset = part};
 }
 
 size_t layout_part(size_t count, size_t size, unsigned ranks)
@@ -58,4 +71,23 @@ double factor_one(unsigned ranks)
 double factor_others(unsigned ranks)
 {
     return (double)(ranks - 1) / ranks;
+}
+
+void fill_own(const struct check *c, void *send)
+{
+    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
+}
+
+void fill_root(const struct check *c, void *send)
+{
+    if (c->rank == c->root)
+        fill_own(c, send);
+}
+
+size_t expected_parts(const struct check *c, size_t first, void *recv)
+{
+    size_t part = c->layout.count, size = element_size(c->pattern.type);
+    for (unsigned rank = 0; rank < c->ranks; rank++)
+        pattern_fill(&c->pattern, rank, first, part, (char *)recv + rank * part * size);
+    return c->layout.recv;
 }

@@ -50,12 +50,18 @@ extern const struct collective collective_all_reduce, collective_all_gather,
 const struct collective *collective_find(const char *name);
 const struct collective *collective_at(unsigned i); /* NULL behind the last */
 
-/* Shares of several. */
-void layout_even(size_t count, struct layout *ret);             /* count of each, no offsets */
+/* What several share. */
+void layout_even(size_t count, size_t size, unsigned ranks, struct layout *ret);
+void layout_gathered(size_t count, size_t size, unsigned ranks, struct layout *ret);
+void layout_scattered(size_t count, size_t size, unsigned ranks, struct layout *ret);
 size_t layout_part(size_t count, size_t size, unsigned ranks);  /* multiples of 16 bytes */
 double bytes_once(size_t count, size_t size, unsigned ranks);   /* count */
 double bytes_of_all(size_t count, size_t size, unsigned ranks); /* count of each rank */
 double factor_one(unsigned ranks);
-double factor_others(unsigned ranks); /* (n-1)/n */
+double factor_others(unsigned ranks);              /* (n-1)/n */
+void fill_own(const struct check *c, void *send);  /* each rank its own data */
+void fill_root(const struct check *c, void *send); /* the root alone */
+/* A part of each rank, which begins at this place of that rank's data. */
+size_t expected_parts(const struct check *c, size_t first, void *recv);
 
 #endif

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +59,27 @@ static int open_backend(struct bench *b, struct drarun_error *err)
     return rc;
 }
 
+/* ---- -T ---- */
+
+static char late[256]; /* what on_alarm says: it may not put words together */
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    (void)!write(STDERR_FILENO, late, strlen(late));
+    _exit(error_exit_status(DRARUN_ERR_TIMEOUT));
+}
+
+/* A call that never ends holds this thread, so that nothing but a signal can tell. */
+static void begin_watch(const struct bench *b, const struct measure_case *m)
+{
+    snprintf(late, sizeof late,
+             "drarun-bench: rank %u: %s of %zu bytes is not done after %u s (--timeout)\n",
+             b->world.rank, m->collective->name, m->bytes, b->options.timeout_s);
+    signal(SIGALRM, on_alarm);
+    alarm(b->options.timeout_s);
+}
+
 /* ---- rows ---- */
 
 static int row(struct bench *b, struct measure_case *m, struct drarun_error *err)
@@ -67,7 +89,9 @@ static int row(struct bench *b, struct measure_case *m, struct drarun_error *err
     size_t shift = b->options.unaligned * element_size(m->type);
     int rc = 0;
     for (unsigned in_place = 0; rc == 0 && in_place < 2; in_place++) {
+        begin_watch(b, m);
         rc = measure(m, plan, &b->memory, shift, in_place, &halves[in_place], err);
+        alarm(0);
         if (rc < 0)
             break;
         b->busbw += halves[in_place].busbw;
@@ -75,7 +99,7 @@ static int row(struct bench *b, struct measure_case *m, struct drarun_error *err
         b->rows++;
     }
     if (rc == 0 && b->world.rank == 0)
-        table_row(stdout, m, &halves[0], &halves[1]);
+        table_row(stdout, &b->options, m, &halves[0], &halves[1]);
     free(halves[0].each);
     free(halves[1].each);
     return rc;
@@ -93,7 +117,9 @@ static int sizes(struct bench *b, struct measure_case *m, struct drarun_error *e
     int rc = b->backend->barrier(err);
     for (size_t size = o->min_bytes; rc == 0 && size && size <= o->max_bytes; size *= 2) {
         m->bytes = size;
+        begin_watch(b, m);
         rc = measure_warm(m, &b->memory, shift, o->warmup, err);
+        alarm(0);
     }
     for (unsigned cycle = 0; rc == 0 && (o->cycles == 0 || cycle < o->cycles); cycle++) {
         for (size_t size = o->min_bytes; rc == 0; size = next_size(o, size)) {

@@ -171,7 +171,7 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
     rc = rc < 0 ? rc : m->backend->finish(err);
     rc = rc < 0 ? rc : m->backend->barrier(err);
     rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);
-    ret->own_seconds = ret->seconds = c.all / plan->iters / plan->agg;
+    ret->seconds = c.all / plan->iters / plan->agg;
     rc = rc < 0 ? rc : average(m, plan->average, &ret->seconds, err);
     if (rc == 0 && plan->each)
         rc = m->backend->agree(c.each, plan->iters, AGREE_MAX, err);

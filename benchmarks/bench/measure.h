@@ -38,7 +38,6 @@ struct measure_case {
 struct measured {
     struct layout layout;
     double seconds;      /* of one call, over the ranks as `average` says */
-    double own_seconds;  /* of one call on this rank */
     double algbw, busbw; /* GB/s, 10^9 */
     double wrong;        /* elements over all ranks; below 0: not checked */
     double

@@ -39,10 +39,13 @@ const char options_help[] =
     "  -z, --blocking N           1: wait and barrier after each call, 2: wait, 3: barrier outside "
     "of the time\n"
     "  -u, --unalign N            buffers begin at element N\n"
-    "  -I, --per_iter_timing N    1: each call's time too\n"
-    "  -T, --timeout SECONDS      end all when a call takes longer\n"
+    "  -I, --per_iter_timing N    1: also the least, most, 99th percentile and variation of single "
+    "calls\n"
+    "  -K, --per_iter_skip N      without the first N of them\n"
+    "  -T, --timeout SECONDS      end when a measurement takes longer\n"
     "      --backend NAME         mpi\n"
-    "      --min-busbw GB/S       the average below it: status 1 ($NCCL_TESTS_MIN_BW)\n"
+    "      --min-busbw GB/S       the average below it: status 1 (without it: 0.9 of "
+    "$NCCL_TESTS_MIN_BW)\n"
     "  -h, --help                 this text\n";
 
 /* Those of nccl-tests that say how to use NCCL and GPUs: as they are by default, and nothing else.
@@ -180,6 +183,7 @@ static const struct option table[] = {
     {"blocking", required_argument, NULL, 'z'},
     {"unalign", required_argument, NULL, 'u'},
     {"per_iter_timing", required_argument, NULL, 'I'},
+    {"per_iter_skip", required_argument, NULL, 'K'},
     {"timeout", required_argument, NULL, 'T'},
     {"nthreads", required_argument, NULL, 't'},
     {"ngpus", required_argument, NULL, 'g'},
@@ -258,6 +262,8 @@ static int apply(int option, const char *value, struct bench_options *o, struct 
         rc = read_number("-I", value, 0, 1, &number, err);
         o->plan.each = number;
         return rc;
+    case 'K':
+        return read_number("-K", value, 0, 100000000, &o->skip, err);
     case 'T':
         return read_number("-T", value, 0, 86400, &o->timeout_s, err);
     case OPT_BACKEND:
@@ -281,6 +287,9 @@ static int check(const struct bench_options *o, struct drarun_error *err)
     if (o->min_bytes < o->max_bytes && o->step_factor <= 1 && o->step_bytes == 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-i 0 never comes to -e: give -f 2, or a step");
+    if (o->skip > 0 && (!o->plan.each || o->skip >= o->plan.iters))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-K %u: expected -I 1 with it, and more calls (-n) than that", o->skip);
     if (o->min_bytes == 0 && o->step_factor > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-b 0 with -f never grows: give -i");
     return 0;
@@ -302,12 +311,13 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
     const char *least = getenv("NCCL_TESTS_MIN_BW");
     int option,
         rc = least && *least ? read_busbw("NCCL_TESTS_MIN_BW", least, &o.min_busbw, err) : 0;
+    o.min_busbw *= o.min_busbw > 0 ? 0.9 : 1; /* its tolerance in nccl-tests */
     o.types[ELEMENT_FLOAT] = o.ops[REDUCE_SUM] = true;
     optind = 1;
     opterr = 0;
     while (rc == 0 &&
            (option = getopt_long(argc, argv,
-                                 "b:e:i:f:n:m:w:N:c:o:d:r:a:z:u:I:T:t:g:p:y:G:C:S:R:x:D:V:M:h",
+                                 "b:e:i:f:n:m:w:N:c:o:d:r:a:z:u:I:K:T:t:g:p:y:G:C:S:R:x:D:V:M:h",
                                  table, NULL)) != -1)
         rc = option == '?' ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                                         "%s: no such option, or its value is missing; see "

@@ -13,8 +13,10 @@ struct bench_options {
     struct measure_plan plan;
     bool types[ELEMENTS], ops[REDUCTIONS];
     int root; /* -1: all */
-    unsigned unaligned, timeout_s;
-    double min_busbw; /* below 0: none */
+    unsigned unaligned;
+    unsigned timeout_s; /* of one measurement; 0: none */
+    unsigned skip;      /* calls that -I leaves out of its columns */
+    double min_busbw;   /* below 0: none */
     bool help;
 };
 

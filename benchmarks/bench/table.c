@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/table.h"
 
-#include <string.h>
+#include "benchmarks/bench/spread.h"
 
 /* As many digits as fit in the width. */
 static void fit(double value, int width, char *ret, size_t size)
@@ -10,6 +10,33 @@ static void fit(double value, int width, char *ret, size_t size)
         if (snprintf(ret, size, "%*.*f", width, digits, value) <= width)
             return;
     snprintf(ret, size, "%*.*e", width, width >= 7, value);
+}
+
+static void head_line(FILE *out, const char *const first[5], const char *const half[8], bool each)
+{
+    fprintf(out, "# %10s  %12s  %8s  %6s  %6s", first[0], first[1], first[2], first[3], first[4]);
+    for (unsigned i = 0; i < 2; i++) {
+        fprintf(out, "  %7s  %6s  %6s  %6s", half[0], half[1], half[2], half[3]);
+        if (each)
+            fprintf(out, "  %7s  %7s  %7s  %7s", half[4], half[5], half[6], half[7]);
+    }
+    fputs(" \n", out);
+}
+
+static void head(FILE *out, bool each)
+{
+    static const char *const names[] = {"size", "count", "type", "redop", "root"};
+    static const char *const units[] = {"(B)", "(elements)", "", "", ""};
+    static const char *const half[] = {"time",  "algbw", "busbw", "#wrong",
+                                       "i_min", "i_max", "i_p99", "i_cv%"};
+    static const char *const half_units[] = {"(us)", "(GB/s)", "(GB/s)", "",
+                                             "(us)", "(us)",   "(us)",   "(%)"};
+    fprintf(out, "# %10s  %12s  %8s  %6s  %6s%s\n", "", "", "", "", "",
+            each ? "              out-of-place (+ per-iteration)                                "
+                   "in-place (+ per-iteration)"
+                 : "           out-of-place                       in-place          ");
+    head_line(out, names, half, each);
+    head_line(out, units, half_units, each);
 }
 
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
@@ -30,19 +57,22 @@ void table_begin(FILE *out, const struct bench_options *o, const struct backend_
         fprintf(out, "#  Rank %2u Group  0 Pid %6d on %10s device %2d [%s] %s\n", i, ranks[i].pid,
                 ranks[i].host, 0, o->backend, ranks[i].device);
     fputs("#\n", out);
-    fprintf(out,
-            "# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place     "
-            "     \n",
-            "", "", "", "", "");
-    fprintf(out, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n", "size",
-            "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
-            "busbw", "#wrong");
-    fprintf(out, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n", "(B)",
-            "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
-            "");
+    head(out, o->plan.each);
 }
 
-static void half_row(FILE *out, const struct measured *m)
+static void calls(FILE *out, double *times, size_t count)
+{
+    struct spread spread;
+    char text[4][16];
+    spread_of(times, count, &spread);
+    const double values[] = {spread.least * 1e6, spread.most * 1e6, spread.p99 * 1e6,
+                             spread.variation};
+    for (size_t i = 0; i < 4; i++)
+        fit(values[i], 7, text[i], sizeof text[i]);
+    fprintf(out, "  %7s  %7s  %7s  %7s", text[0], text[1], text[2], text[3]);
+}
+
+static void half_row(FILE *out, const struct bench_options *o, const struct measured *m)
 {
     char time[16], algbw[16], busbw[16];
     fit(m->seconds * 1e6, 7, time, sizeof time);
@@ -53,18 +83,20 @@ static void half_row(FILE *out, const struct measured *m)
         fputs("     N/A", out);
     else
         fprintf(out, "  %6g", m->wrong);
+    if (o->plan.each)
+        calls(out, m->each + o->skip, o->plan.iters - o->skip);
 }
 
-void table_row(FILE *out, const struct measure_case *m, const struct measured *out_of_place,
-               const struct measured *in_place)
+void table_row(FILE *out, const struct bench_options *o, const struct measure_case *m,
+               const struct measured *out_of_place, const struct measured *in_place)
 {
     const struct layout *l = &out_of_place->layout;
     size_t larger = l->send > l->recv ? l->send : l->recv;
     fprintf(out, "%12zu  %12zu  %8s  %6s  %6d", larger * element_size(m->type), l->count,
             element_name(m->type), m->collective->reduces ? reduction_name(m->op) : "none",
             m->collective->rooted ? (int)m->root : -1);
-    half_row(out, out_of_place);
-    half_row(out, in_place);
+    half_row(out, o, out_of_place);
+    half_row(out, o, in_place);
     fputc('\n', out);
     fflush(out);
 }

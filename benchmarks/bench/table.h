@@ -15,9 +15,9 @@ struct table_rank { /* as every rank tells it */
 
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
                  const struct table_rank *ranks);
-/* Both of a size. */
-void table_row(FILE *out, const struct measure_case *m, const struct measured *out_of_place,
-               const struct measured *in_place);
+/* Both of a size; with -I their times of single calls are sorted. */
+void table_row(FILE *out, const struct bench_options *o, const struct measure_case *m,
+               const struct measured *out_of_place, const struct measured *in_place);
 /* wrong: elements of all rows. */
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw);
 

@@ -3,10 +3,9 @@
 import time
 
 from node_bed import NICS
-from bed import WRITES
+from bed import OURS, WRITES
 
 RESIDENT_MIB = 6
-AGENT = "drarun/"
 
 
 def memory_mib(bed):
@@ -20,7 +19,7 @@ def memory_mib(bed):
 def run(bed, report, scale):
     mark = bed.audit.mark()
     time.sleep(scale.idle_s)
-    asked = bed.audit.requests(since=mark, agent=AGENT)
+    asked = bed.audit.requests(since=mark, agent=OURS)
     writes = sum(each.verb in WRITES for each in asked)
     resident, own = memory_mib(bed)
     report.heading(f"Idle for {scale.idle_s} s with {NICS} NICs")

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/collective.h"
 
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    (void)size, (void)ranks;
-    layout_even(count, ret);
-}
-
 static double factor(unsigned ranks)
 {
     return 2.0 * (ranks - 1) / ranks;
-}
-
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
 }
 
 static size_t expected(const struct check *c, void *recv)
@@ -35,10 +24,10 @@ const struct collective collective_all_reduce = {
     .title = "AllReduce",
     .reduces = true,
     .in_place = true,
-    .layout = layout,
+    .layout = layout_even,
     .bytes = bytes_once,
     .factor = factor,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };

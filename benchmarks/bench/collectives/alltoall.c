@@ -7,17 +7,9 @@ static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret
     *ret = (struct layout){.send = part * ranks, .recv = part * ranks, .count = part};
 }
 
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
-}
-
 static size_t expected(const struct check *c, void *recv)
 {
-    size_t part = c->layout.count, size = element_size(c->pattern.type);
-    for (unsigned rank = 0; rank < c->ranks; rank++)
-        pattern_fill(&c->pattern, rank, c->rank * part, part, (char *)recv + rank * part * size);
-    return c->layout.recv;
+    return expected_parts(c, c->rank * c->layout.count, recv);
 }
 
 static int run(const struct backend *b, const struct backend_world *world, const struct transfer *t,
@@ -33,7 +25,7 @@ const struct collective collective_alltoall = {
     .layout = layout,
     .bytes = bytes_of_all,
     .factor = factor_others,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };

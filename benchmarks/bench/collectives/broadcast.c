@@ -1,18 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/collective.h"
 
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    (void)size, (void)ranks;
-    layout_even(count, ret);
-}
-
-static void fill(const struct check *c, void *send)
-{
-    if (c->rank == c->root)
-        pattern_fill(&c->pattern, c->root, 0, c->layout.send, send);
-}
-
 static size_t expected(const struct check *c, void *recv)
 {
     pattern_fill(&c->pattern, c->root, 0, c->layout.recv, recv);
@@ -31,10 +19,10 @@ const struct collective collective_broadcast = {
     .title = "Broadcast",
     .rooted = true,
     .in_place = true,
-    .layout = layout,
+    .layout = layout_even,
     .bytes = bytes_once,
     .factor = factor_one,
-    .fill = fill,
+    .fill = fill_root,
     .expected = expected,
     .run = run,
 };

@@ -2,12 +2,6 @@
 #include "benchmarks/bench/collective.h"
 
 /* An all_gather of pairwise exchanges over the dimensions of a cube. */
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    size_t part = layout_part(count, size, ranks);
-    *ret = (struct layout){.send = part, .recv = part * ranks, .count = part, .send_offset = part};
-}
-
 static double bytes(size_t count, size_t size, unsigned ranks)
 {
     return (double)count * (double)size * (ranks - 1);
@@ -18,17 +12,9 @@ static const char *refuses(unsigned ranks)
     return ranks & (ranks - 1) ? "a hypercube has a power of two of ranks" : NULL;
 }
 
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
-}
-
 static size_t expected(const struct check *c, void *recv)
 {
-    size_t part = c->layout.count, size = element_size(c->pattern.type);
-    for (unsigned rank = 0; rank < c->ranks; rank++)
-        pattern_fill(&c->pattern, rank, 0, part, (char *)recv + rank * part * size);
-    return c->layout.recv;
+    return expected_parts(c, 0, recv);
 }
 
 static int run(const struct backend *b, const struct backend_world *world, const struct transfer *t,
@@ -56,10 +42,10 @@ const struct collective collective_hypercube = {
     .title = "HyperCube",
     .in_place = true,
     .refuses = refuses,
-    .layout = layout,
+    .layout = layout_gathered,
     .bytes = bytes,
     .factor = factor_one,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/collective.h"
 
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    (void)size, (void)ranks;
-    layout_even(count, ret);
-}
-
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
-}
-
 /* The root's; what others have there is nobody's business. */
 static size_t expected(const struct check *c, void *recv)
 {
@@ -34,10 +23,10 @@ const struct collective collective_reduce = {
     .reduces = true,
     .rooted = true,
     .in_place = true,
-    .layout = layout,
+    .layout = layout_even,
     .bytes = bytes_once,
     .factor = factor_one,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };

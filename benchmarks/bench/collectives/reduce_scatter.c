@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/collective.h"
 
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    size_t part = layout_part(count, size, ranks);
-    *ret = (struct layout){.send = part * ranks, .recv = part, .count = part, .recv_offset = part};
-}
-
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
-}
-
 static size_t expected(const struct check *c, void *recv)
 {
     pattern_reduced(&c->pattern, c->rank * c->layout.recv, c->layout.recv, recv);
@@ -30,10 +19,10 @@ const struct collective collective_reduce_scatter = {
     .title = "ReduceScatter",
     .reduces = true,
     .in_place = true,
-    .layout = layout,
+    .layout = layout_scattered,
     .bytes = bytes_of_all,
     .factor = factor_others,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };

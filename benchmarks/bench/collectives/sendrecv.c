@@ -2,17 +2,6 @@
 #include "benchmarks/bench/collective.h"
 
 /* A ring: to the next rank, from the one before. */
-static void layout(size_t count, size_t size, unsigned ranks, struct layout *ret)
-{
-    (void)size, (void)ranks;
-    layout_even(count, ret);
-}
-
-static void fill(const struct check *c, void *send)
-{
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
-}
-
 static size_t expected(const struct check *c, void *recv)
 {
     pattern_fill(&c->pattern, (c->rank + c->ranks - 1) % c->ranks, 0, c->layout.recv, recv);
@@ -30,10 +19,10 @@ static int run(const struct backend *b, const struct backend_world *world, const
 const struct collective collective_sendrecv = {
     .name = "sendrecv",
     .title = "SendRecv",
-    .layout = layout,
+    .layout = layout_even,
     .bytes = bytes_once,
     .factor = factor_one,
-    .fill = fill,
+    .fill = fill_own,
     .expected = expected,
     .run = run,
 };
