@@ -9,6 +9,7 @@ from support.agents import Agents
 from support.build import BUILD, SANITIZE, SOURCE
 from support.cluster import Cluster
 from support.cluster.machines import Machines
+from support.api_proxy import NodesProxy
 from support.cluster_jobs import in_namespace
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
@@ -120,6 +121,22 @@ def jobs(cluster, drarun, tmp_path, request):
     """Jobs in a namespace of the test's own that must be as it was once they, their launchers and owners are gone."""
     with in_namespace(cluster, drarun, tmp_path, request.node.name) as made:
         yield made
+
+
+@pytest.fixture
+def jobs_proxy(jobs):
+    """The API server behind a proxy, for one who may submit and lead jobs: .env."""
+    there = jobs.namespace.name
+    jobs.cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", there).ok().out)
+    made = [json.loads(jobs.verb("install", "-n", there, *more, "--format", "json").ok().out)["items"]
+            for more in ([], ["--user-role"])]
+    roles = [each for items in made for each in items if each["kind"] == "Role"]
+    jobs.namespace.rbac_user({**roles[-1], "rules": [rule for role in roles for rule in role["rules"]]})
+    made = NodesProxy(jobs.cluster)
+    made.env = {"KUBECONFIG": str(jobs.cluster.keys.kubeconfig(
+        jobs.folder / "proxy.conf", made.url, {"token": jobs.namespace.token("drarun-user")}, there))}
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from support.api_proxy import Exchange
 from support.build import SLOWER
 from support.cluster.pods import BUSYBOX
 from support.cluster_jobs import Running
@@ -25,6 +26,28 @@ def start(jobs, *options, **spec):
 def worker(jobs, index=0):
     """The pod of a worker."""
     return jobs.cluster.api.get("v1", "Pod", f"job-w-{index}", jobs.namespace.name)
+
+
+# -- answers
+
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+@HERE_AND_POD
+def test_answer_to_every_write_is_lost_once(jobs, jobs_proxy, mode):
+    """The server has it, and the launcher or the client does not know: it makes each again."""
+    met = set()
+
+    def first(method, path):
+        write = method, path.split("?")[0]
+        new = method in WRITES and write not in met
+        met.update([write] if method in WRITES else [])
+        return new
+
+    jobs_proxy.fault(Exchange.lose, first, 10 ** 6)
+    jobs.run(*mode, workers=2, env=jobs_proxy.env, command=["true"]).ok()
+    made = {path.rsplit("/", 1)[1] for method, path in met if method == "POST"}
+    assert ({"leases", "pods", "configmaps"} if mode else {"jobs", "secrets"}) <= made, met
 
 
 # -- permissions

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from support.api_proxy import NodesProxy
 from support.cluster_jobs import Running
 
 LINES = 45000
@@ -71,36 +70,22 @@ def test_rotations_while_it_is_followed(jobs, rotating):
     assert (again.out, missing(again)) == (late.out, missing(late))
 
 
-@pytest.fixture
-def proxy(jobs):
-    """The API server behind a proxy, for one who may submit jobs: .env."""
-    there = jobs.namespace.name
-    jobs.cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", there).ok().out)
-    role = json.loads(jobs.verb("install", "-n", there, "--user-role", "--format", "json").ok().out)["items"][0]
-    jobs.namespace.rbac_user(role)
-    made = NodesProxy(jobs.cluster)
-    made.env = {"KUBECONFIG": str(jobs.cluster.keys.kubeconfig(
-        jobs.folder / "proxy.conf", made.url, {"token": jobs.namespace.token("drarun-user")}, there))}
-    yield made
-    made.close()
-
-
-def test_connection_is_lost_while_the_log_is_rotated(jobs, rotating, proxy):
+def test_connection_is_lost_while_the_log_is_rotated(jobs, rotating, jobs_proxy):
     """The log goes on behind the last line that was seen, or behind what the node no longer has."""
-    job = Running(jobs, workers=1, env=proxy.env, command=TALK).wait_lines(5000, "line")
-    proxy.down()
+    job = Running(jobs, workers=1, env=jobs_proxy.env, command=TALK).wait_lines(5000, "line")
+    jobs_proxy.down()
     time.sleep(4)
-    proxy.up()
+    jobs_proxy.up()
     result = job.ended(90)
     assert result.rc == 0, result.err
     assert is_accounted_for(result)[-1] == LINES and missing(result) > 0, result.err
 
 
-def test_log_breaks_off(jobs, proxy):
+def test_log_breaks_off(jobs, jobs_proxy):
     """Every line comes once, wherever it breaks."""
     for after in (400, 1001, 1777):
-        proxy.fault(lambda exchange, after=after: exchange.forward(cut_after=after), lambda _, path: "/log?" in path)
-    result = jobs.run(workers=1, env=proxy.env, command=[
+        jobs_proxy.fault(lambda exchange, after=after: exchange.forward(cut_after=after), lambda _, path: "/log?" in path)
+    result = jobs.run(workers=1, env=jobs_proxy.env, command=[
         "sh", "-c", f'for i in $(seq 1 {SHORT}); do echo line $i; [ $((i % 10)) != 0 ] || sleep 0.2; done'])
     assert numbers(result) == list(range(1, SHORT + 1)) and missing(result) == 0, result
-    assert len([path for _, _, path, _ in proxy.requests if "/log?" in path]) >= 4
+    assert len([path for _, _, path, _ in jobs_proxy.requests if "/log?" in path]) >= 4

@@ -111,8 +111,9 @@ int cluster_list(struct cluster *cluster, const struct kube_target *target,
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err)
 {
+    static const struct kube_write again = {.repeat = true};
     struct waited w = {.base = cluster->base, .err = err};
-    int rc = kube_create(cluster->client, target, object, NULL, on_answer, &w, NULL, err);
+    int rc = kube_create(cluster->client, target, object, &again, on_answer, &w, NULL, err);
     return wait_for(&w, rc, ret_body);
 }
 

@@ -68,6 +68,7 @@ void cluster_read_drop(struct cluster_read *read);
 
 int cluster_list(struct cluster *cluster, const struct kube_target *target,
                  const struct kube_select *select, json_t **ret_body, struct drarun_error *err);
+/* Sent again when its answer is lost: -EEXIST may be of our own making. */
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err);
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,

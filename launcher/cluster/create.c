@@ -272,12 +272,23 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     note_failure(batch, &other);
 }
 
+/* A Secret's name is drawn for this run, and no Role of ours lets it be read. */
+static bool is_ours_unseen(const struct item *item, const struct kube_answer *answer)
+{
+    return answer->lost && strcmp(item->resource.kind, kube_secrets.kind) == 0;
+}
+
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct item *item = arg;
     struct batch *batch = item->batch;
     struct drarun_error local = {0};
-    if (err && err->code == EEXIST &&
+    bool exists = err && err->code == EEXIST;
+    if (exists && is_ours_unseen(item, answer)) {
+        finish(item);
+        return;
+    }
+    if (exists &&
         kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
         return;
     if (err)

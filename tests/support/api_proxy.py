@@ -51,6 +51,11 @@ class Exchange:
     def drop(self):
         raise Dropped
 
+    def lose(self):
+        """Processed, and the answer lost."""
+        self.ask().read()
+        self.drop()
+
     def ask(self):
         """The real server's answer, its body unread."""
         upstream = self.proxy.connect()
