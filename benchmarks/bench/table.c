@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/table.h"
 
-#include "benchmarks/bench/spread.h"
+#include "lib/bench/spread.h"
 
 /* As many digits as fit in the width. */
 static void fit(double value, int width, char *ret, size_t size)
@@ -66,7 +66,7 @@ static void calls(FILE *out, double *times, size_t count)
     char text[4][16];
     spread_of(times, count, &spread);
     const double values[] = {spread.least * 1e6, spread.most * 1e6, spread.p99 * 1e6,
-                             spread.variation};
+                             spread_variation(&spread)};
     for (size_t i = 0; i < 4; i++)
         fit(values[i], 7, text[i], sizeof text[i]);
     fprintf(out, "  %7s  %7s  %7s  %7s", text[0], text[1], text[2], text[3]);

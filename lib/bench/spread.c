@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "benchmarks/bench/spread.h"
+#include "lib/bench/spread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,11 @@ static int compare(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
+}
+
+static double percentile(const double *sorted, size_t count, size_t percent)
+{
+    return sorted[(count * percent + 99) / 100 - 1];
 }
 
 void spread_of(double *times, size_t count, struct spread *ret_spread)
@@ -22,7 +27,15 @@ void spread_of(double *times, size_t count, struct spread *ret_spread)
     *ret_spread = (struct spread){
         .least = times[0],
         .most = times[count - 1],
-        .p99 = times[(count * 99 + 99) / 100 - 1],
-        .variation = mean > 0 ? 100 * sqrt(squares / (double)count) / mean : 0,
+        .mean = mean,
+        .deviation = sqrt(squares / (double)count),
+        .p50 = times[count / 2],
+        .p95 = percentile(times, count, 95),
+        .p99 = percentile(times, count, 99),
     };
+}
+
+double spread_variation(const struct spread *spread)
+{
+    return spread->mean > 0 ? 100 * spread->deviation / spread->mean : 0;
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/result.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+void result_init(struct result *r)
+{
+    *r = (struct result){.wrong_rows = -1, .average = -1};
+}
+
+static void half_done(struct result_half *half)
+{
+    free(half->calls);
+    free(half->ranks);
+}
+
+void result_done(struct result *r)
+{
+    for (size_t i = 0; i < r->row_count; i++) {
+        half_done(&r->rows[i].out_of_place);
+        half_done(&r->rows[i].in_place);
+    }
+    free(r->rows);
+    free(r->ranks);
+    strlist_done(&r->args);
+    strlist_done(&r->env);
+    json_decref(r->about);
+    result_init(r);
+}
+
+static void *grow(void *list, size_t count, size_t *cap, size_t size)
+{
+    size_t wanted = *cap ? 2 * *cap : 16;
+    if (count < *cap)
+        return list;
+    void *larger = reallocarray(list, wanted, size);
+    if (larger)
+        *cap = wanted;
+    return larger;
+}
+
+struct result_rank *result_add_rank(struct result *r)
+{
+    void *list = grow(r->ranks, r->rank_count, &r->rank_cap, sizeof *r->ranks);
+    if (!list)
+        return NULL;
+    r->ranks = list;
+    r->ranks[r->rank_count] = (struct result_rank){.device = -1};
+    return &r->ranks[r->rank_count++];
+}
+
+struct result_row *result_add_row(struct result *r)
+{
+    const struct result_half unknown = {.seconds = -1, .wrong = -1};
+    void *list = grow(r->rows, r->row_count, &r->row_cap, sizeof *r->rows);
+    if (!list)
+        return NULL;
+    r->rows = list;
+    r->rows[r->row_count] =
+        (struct result_row){.root = -1, .out_of_place = unknown, .in_place = unknown};
+    return &r->rows[r->row_count++];
+}
+
+/* ---- names ---- */
+
+void result_name_collective(struct result *r, const char *word)
+{
+    static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                        "reduce",     "alltoall",   "alltoallv",      "gather",
+                                        "scatter",    "sendrecv",   "hypercube",      "barrier"};
+    const char *slash = strrchr(word, '/');
+    const char *name = slash ? slash + 1 : word;
+    size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, "_perf") == 0)
+        length -= 5;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
+            snprintf(r->collective, sizeof r->collective, "%s", names[i]);
+}
+
+void result_name_nccl(struct result *r, unsigned code)
+{
+    unsigned thousand = code >= 10000 ? 10000 : 1000;
+    snprintf(r->library, sizeof r->library, "NCCL %u.%u.%u", code / thousand, code % thousand / 100,
+             code % 100);
+}
+
+/* ---- sums ---- */
+
+static const struct result_half *half_at(const struct result *r, size_t i)
+{
+    const struct result_row *row = &r->rows[i / 2];
+    return i % 2 ? &row->in_place : &row->out_of_place;
+}
+
+double result_average(const struct result *r)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < 2 * r->row_count; i++) {
+        const struct result_half *half = half_at(r, i);
+        sum += half->measured ? half->busbw : 0;
+        count += half->measured;
+    }
+    return count ? sum / (double)count : -1;
+}
+
+double result_wrong(const struct result *r)
+{
+    double sum = -1;
+    for (size_t i = 0; i < 2 * r->row_count; i++) {
+        const struct result_half *half = half_at(r, i);
+        if (half->measured && half->wrong >= 0)
+            sum = (sum < 0 ? 0 : sum) + half->wrong;
+    }
+    return sum;
+}
+
+const struct result_half *result_peak(const struct result *r, const struct result_row **ret_row)
+{
+    const struct result_half *peak = NULL;
+    for (size_t i = 0; i < 2 * r->row_count; i++) {
+        const struct result_half *half = half_at(r, i);
+        if (!half->measured || (peak && half->busbw <= peak->busbw))
+            continue;
+        peak = half;
+        *ret_row = &r->rows[i / 2];
+    }
+    return peak;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t result_hosts(const struct result *r)
+{
+    size_t known = 0, different = 0;
+    cleanup_free const char **hosts = calloc(r->rank_count + 1, sizeof *hosts);
+    if (!hosts)
+        return 0;
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].host[0])
+            hosts[known++] = r->ranks[i].host;
+    qsort(hosts, known, sizeof *hosts, compare_hosts);
+    for (size_t i = 0; i < known; i++)
+        different += i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0;
+    return different;
+}
+
+/* ---- environment ---- */
+
+/* What decides how fast a collective is. nccl-tests writes the whole environment, tokens and all.
+ */
+static const char *const allowed[] = {"NCCL_",        "UCX_",         "FI_",
+                                      "MPIR_CVAR_",   "OMPI_MCA_btl", "OMPI_MCA_coll",
+                                      "OMPI_MCA_mtl", "OMPI_MCA_pml"};
+static const char *const exactly[] = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
+/* Within them, what could carry a secret or a path of somebody's. */
+static const char *const never[] = {"KEY",  "TOKEN", "SECRET",  "PASS", "CRED", "COOKIE",
+                                    "AUTH", "CERT",  "COMM_ID", "FILE", "PATH", "URI"};
+
+bool result_env_allowed(const char *assignment)
+{
+    size_t length = strcspn(assignment, "=");
+    char name[128];
+    bool ok = false;
+    if (length == 0 || length >= sizeof name)
+        return false;
+    memcpy(name, assignment, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(exactly); i++)
+        ok = ok || strcmp(name, exactly[i]) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+        ok = ok || strncmp(name, allowed[i], strlen(allowed[i])) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(never); i++)
+        ok = ok && !strcasestr(name, never[i]);
+    return ok && strlen(assignment) <= 256 && !strstr(assignment, "://");
+}
+
+void result_env_take(struct result *r, char *const environment[])
+{
+    for (size_t i = 0; environment && environment[i]; i++)
+        if (result_env_allowed(environment[i]))
+            strlist_add(&r->env, environment[i]);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of a collective benchmark, of ours or of anyone's nccl-tests: what was measured on what.
+ * What is not known is empty, 0, or below 0 where that is said: nothing here is ever made up. Times
+ * are seconds, bandwidths GB/s (10^9). Pure; one thread at a time. */
+#ifndef DRARUN_LIB_BENCH_RESULT_H
+#define DRARUN_LIB_BENCH_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "lib/base/strlist.h"
+#include "lib/bench/spread.h"
+
+struct result_rank {
+    unsigned rank, group;
+    int pid;
+    int device;       /* as its process counts them; below 0 */
+    char host[128];   /* what the rank calls its machine: a pod's name in a pod */
+    char node[128];   /* the Kubernetes node */
+    char model[96];   /* "NVIDIA B200", "memory" */
+    char address[24]; /* PCI, or what else stands in the table's brackets */
+    char nic[64];     /* "mlx5_0", several with commas */
+    double nic_gbit;  /* all of them together; 0 */
+};
+
+/* Out of place or in place. */
+struct result_half {
+    bool measured;  /* else nothing below it counts */
+    bool cpu_time;  /* -C 1: of the call alone */
+    double seconds; /* of one call, below 0 */
+    double algbw, busbw;
+    double wrong;         /* elements over all ranks; below 0: not checked */
+    bool has_spread;      /* single calls were timed */
+    struct spread spread; /* of them */
+    double *calls;        /* call_count seconds, the slowest rank of each; NULL */
+    size_t call_count, skipped;
+    double *ranks; /* rank_count seconds of one call as each rank saw it; NULL */
+    size_t rank_count;
+};
+
+struct result_row {
+    unsigned line; /* of the text that it came from; 0 */
+    uint64_t bytes, count;
+    char type[16];
+    char op[16]; /* "none" */
+    int root;    /* -1: none */
+    struct result_half out_of_place, in_place;
+};
+
+struct result_config {
+    uint64_t threads, gpus; /* of a process */
+    uint64_t min_bytes, max_bytes, step_bytes, step_factor, unaligned;
+    uint64_t warmup, iterations, aggregated, validation, graph, blocking, skip;
+    bool known, per_iteration, parallel_init;
+};
+
+struct result {
+    char program[96];         /* "nccl-tests 2.19.6", "drarun-bench 0.1.0" */
+    char library[96];         /* "NCCL 2.27.3", "Open MPI 4.1.4" */
+    char collective[32];      /* "all_reduce" */
+    char start[32], end[32];  /* local time, "2026-11-22 07:10:00" */
+    struct strlist args, env; /* env: only names that say nothing secret (result_env_allowed) */
+    struct result_config config;
+    struct result_rank *ranks;
+    size_t rank_count, rank_cap;
+    struct result_row *rows;
+    size_t row_count, row_cap;
+    double wrong_rows; /* as its end says, rows (or elements) out of bounds; below 0 */
+    double average;    /* as its end says; below 0 */
+    bool ended;        /* its end was seen: else it was cut off */
+    bool stand_in;     /* of a library that moves no data over real links: never judged */
+    json_t *about;     /* of ours: plan, versions, topology; NULL */
+};
+
+void result_init(struct result *r);
+void result_done(struct result *r);
+/* Zeroed and, for what says so, unknown; valid until the next of its kind; NULL without memory. */
+struct result_rank *result_add_rank(struct result *r);
+struct result_row *result_add_row(struct result *r);
+
+/* From "build/all_reduce_perf" or "all_reduce"; another word changes nothing. */
+void result_name_collective(struct result *r, const char *word);
+/* The library from NCCL's version code: 22703 is 2.27.3, 2804 is 2.8.4 (nccl.h). */
+void result_name_nccl(struct result *r, unsigned code);
+
+/* Over all measured halves, as nccl-tests averages them; below 0: nothing was measured. */
+double result_average(const struct result *r);
+/* Elements that were wrong; below 0: nothing was checked. */
+double result_wrong(const struct result *r);
+/* The half with the highest bus bandwidth, and its row; NULL. */
+const struct result_half *result_peak(const struct result *r, const struct result_row **ret_row);
+/* Different hosts among the ranks; 0: no rank is known. */
+size_t result_hosts(const struct result *r);
+
+/* May this variable stand in a file that people pass around? An allow-list of names. */
+bool result_env_allowed(const char *assignment);
+/* Those of the environment that are. */
+void result_env_take(struct result *r, char *const environment[]);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/bench/result_json.h"
+
+static void fill(struct result *r)
+{
+    result_init(r);
+    snprintf(r->program, sizeof r->program, "drarun-bench 9");
+    result_name_collective(r, "./build/all_reduce_perf");
+    result_name_nccl(r, 22703);
+    strlist_add(&r->args, "all_reduce");
+    r->config = (struct result_config){.known = true, .iterations = 5, .step_factor = 2};
+    struct result_rank *rank = result_add_rank(r);
+    snprintf(rank->host, sizeof rank->host, "w-0");
+    snprintf(rank->nic, sizeof rank->nic, "mlx5_0");
+    rank->nic_gbit = 400;
+    rank->pid = 12;
+    struct result_row *row = result_add_row(r);
+    row->bytes = 1024;
+    row->count = 256;
+    snprintf(row->type, sizeof row->type, "float");
+    snprintf(row->op, sizeof row->op, "sum");
+    row->out_of_place = (struct result_half){
+        .measured = true, .seconds = 1e-3, .algbw = 2, .busbw = 4, .wrong = 0, .has_spread = true};
+    double calls[] = {2e-3, 1e-3};
+    spread_of(calls, 2, &row->out_of_place.spread);
+    row->out_of_place.ranks = calloc(2, sizeof(double));
+    assert_non_null(row->out_of_place.ranks);
+    row->out_of_place.ranks[1] = 0.5;
+    row->out_of_place.rank_count = 2;
+    r->average = 4;
+    r->wrong_rows = 0;
+    snprintf(r->end, sizeof r->end, "2026-11-22 07:00:00");
+}
+
+static void same(const struct result *r)
+{
+    const struct result_half *half = &r->rows[0].out_of_place;
+    assert_string_equal(r->collective, "all_reduce");
+    assert_string_equal(r->library, "NCCL 2.27.3");
+    assert_int_equal(r->rank_count, 1);
+    assert_string_equal(r->ranks[0].nic, "mlx5_0");
+    assert_true(r->ranks[0].nic_gbit == 400 && r->ranks[0].pid == 12);
+    assert_int_equal(r->row_count, 1);
+    assert_int_equal(r->rows[0].bytes, 1024);
+    assert_int_equal(r->rows[0].root, -1);
+    assert_string_equal(r->rows[0].op, "sum");
+    assert_true(half->measured && half->busbw == 4 && half->wrong == 0 && half->has_spread);
+    assert_float_equal(half->spread.most, 2e-3, 1e-12);
+    assert_true(half->rank_count == 2 && half->ranks[1] == 0.5);
+    assert_false(r->rows[0].in_place.measured);
+    assert_true(r->average == 4 && r->wrong_rows == 0 && r->ended);
+    assert_true(r->config.known && r->config.step_factor == 2);
+}
+
+static void test_document_comes_back(void **state)
+{
+    struct result r, again;
+    struct drarun_error err = {0};
+    (void)state;
+    fill(&r);
+    json_t *json = result_json(&r);
+    assert_non_null(json);
+    result_init(&again);
+    assert_int_equal(result_json_read(json, "x.json", 0, &again, &err), 0);
+    same(&again);
+    json_decref(json);
+    result_done(&r);
+    result_done(&again);
+}
+
+static void test_lines_come_back(void **state)
+{
+    struct result r, again;
+    struct drarun_error err = {0};
+    char *text = NULL, *rest;
+    size_t size = 0;
+    unsigned number = 0;
+    (void)state;
+    fill(&r);
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(result_line_begin(out, "x", &r, &err), 0);
+    assert_int_equal(result_line_row(out, "x", &r.rows[0], &err), 0);
+    assert_int_equal(result_line_end(out, "x", &r, &err), 0);
+    fclose(out);
+    result_init(&again);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *json = json_loads(line, 0, NULL);
+        assert_int_equal(result_json_read(json, "x", ++number, &again, &err), 0);
+        json_decref(json);
+    }
+    assert_int_equal(number, 3);
+    same(&again);
+    free(text);
+    result_done(&r);
+    result_done(&again);
+}
+
+static void test_full_disk(void **state)
+{
+    struct result r;
+    struct drarun_error err = {0};
+    (void)state;
+    fill(&r);
+    FILE *out = fopen("/dev/full", "w");
+    assert_non_null(out);
+    assert_true(result_line_begin(out, "runs.jsonl", &r, &err) < 0);
+    assert_string_equal(err.text,
+                        "runs.jsonl: No space left on device: the results in it are not complete");
+    fclose(out);
+    result_done(&r);
+}
+
+static void refused(const char *text, const char *says)
+{
+    struct result r;
+    struct drarun_error err = {0};
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    result_init(&r);
+    assert_true(result_json_read(json, "x.json", 0, &r, &err) < 0);
+    assert_string_equal(err.text, says);
+    json_decref(json);
+    result_done(&r);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("[]", "x.json: the document: expected an object");
+    refused("{}", "x.json: results: expected it, as nccl-tests -J and drarun-bench write it");
+    refused("{\"results\": [{\"size\": 8, \"in_place\": {\"bus_bw\": \"fast\"}}]}",
+            "x.json: results[0].in_place.bus_bw: expected a number that is not negative");
+    refused("{\"results\": [{\"size\": 8}, {}]}",
+            "x.json: results[1].size: expected a whole number that is not negative");
+    refused("{\"results\": [], \"config\": {\"devices\": [{\"hostname\": 5}]}}",
+            "x.json: config.devices[0].hostname: expected a text");
+}
+
+static void test_not_measured_is_no_number(void **state)
+{
+    struct result r;
+    const struct result_row *row = NULL;
+    struct drarun_error err = {0};
+    json_t *json = json_loads(
+        "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": \"nan\", \"alg_bw\": 0, "
+        "\"bus_bw\": \"nan\", \"nwrong\": null}, \"in_place\": null}]}",
+        0, NULL);
+    (void)state;
+    result_init(&r);
+    assert_int_equal(result_json_read(json, "x", 0, &r, &err), 0);
+    assert_null(result_peak(&r, &row));
+    assert_true(result_average(&r) < 0 && result_wrong(&r) < 0 && !r.ended);
+    json_decref(json);
+    result_done(&r);
+}
+
+static void test_environment(void **state)
+{
+    static const struct {
+        const char *assignment;
+        bool allowed;
+    } cases[] = {
+        {"NCCL_IB_HCA=mlx5", true},         {"UCX_TLS=rc", true},
+        {"OMPI_MCA_btl=tcp", true},         {"CUDA_VISIBLE_DEVICES=0", true},
+        {"NCCL_COMM_ID=10.0.0.1:1", false}, {"NCCL_TOPO_FILE=/home/x", false},
+        {"NCCL_MY_TOKEN=abc", false},       {"OMPI_MCA_orte_precondition_transports=ab", false},
+        {"AWS_SECRET_ACCESS_KEY=x", false}, {"XNCCL_A=1", false},
+        {"NCCL_X=http://u:p@h/", false},    {"", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (result_env_allowed(cases[i].assignment) != cases[i].allowed)
+            fail_msg("%s", cases[i].assignment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_document_comes_back),
+        cmocka_unit_test(test_lines_come_back),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_measured_is_no_number),
+        cmocka_unit_test(test_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
