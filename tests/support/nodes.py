@@ -10,6 +10,7 @@ import pytest
 
 NETWORK = "10.77.0"
 HEAD_ADDRESS = f"{NETWORK}.254"
+READY_S = 60  # of a busy machine
 HELD = "ip link set lo up && mount -t sysfs sysfs /sys; mount -t tmpfs -o mode=1777 tmpfs /dev/shm && "
 
 
@@ -24,7 +25,7 @@ class Node:
         # --root: in a chroot, entering the mount namespace alone would leave it
         self.enter = ["nsenter", "-t", str(self.holder.pid), "--net", "--uts", "--mount", "--root",
                       f"--wdns={os.getcwd()}"]
-        readable, _, _ = select.select([self.holder.stdout], [], [], 10)
+        readable, _, _ = select.select([self.holder.stdout], [], [], READY_S)
         if not readable or self.holder.stdout.readline() != "ready\n":
             self.holder.kill()
             reason = self.holder.communicate()[1].strip() or "no answer"
