@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun-bench under every MPI library: nccl-tests' table, right data, and what it refuses."""
+import csv
+import json
+import pathlib
 import re
 
 import pytest
@@ -30,8 +33,8 @@ def module(request):
 @pytest.fixture
 def bench(drarun, module):
     mpi, path = module
-    return lambda ranks, *words: drarun("-n", str(ranks), BENCH, *words,
-                                        env={**mpi.env, "DRARUN_BENCH_MODULE": str(path)})
+    return lambda ranks, *words, env={}: drarun(
+        "-n", str(ranks), BENCH, *words, env={**mpi.env, "DRARUN_BENCH_MODULE": str(path), **env})
 
 
 def rows(result):
@@ -100,6 +103,61 @@ def test_measurement_that_does_not_end(drarun):
 def test_slower_than_wanted(bench):
     result = bench(2, "all_reduce", "-b", "1K", "-e", "1K", "-n", "1", "--min-busbw", "1000000")
     assert result.rc == 1 and re.search(r"# Avg bus bandwidth    : \S+ FAILED", result.out)
+
+
+def test_result_files(bench, tmp_path):
+    """nccl-tests' JSON with more in it, lines, CSV: the table's figures; no file that is there is lost; no secret in any."""
+    secrets = {f"{prefix}{i}{suffix}": f"hidden-{i}-{prefix}" for i in range(10) for prefix, suffix in (
+        ("MY_", "_TOKEN"), ("NCCL_", "_API_KEY"), ("UCX_SECRET_", ""), ("HOME_", ""), ("AWS_", "_PASSWORD"))}
+    assert len(secrets) == 50
+    document, lines, table = (tmp_path / name for name in ("a.json", "a.jsonl", "a.csv"))
+    document.write_text("mine")
+    words = ["all_reduce", "-b", "1K", "-e", "4K", "-f", "2", "-n", "6", "-I", "1", "-K", "1"]
+    result = bench(2, *words, "-J", document, "--json-lines", lines, "--csv", table, env={**secrets, "NCCL_ALGO": "Ring"}).ok()
+    assert document.read_text() == "mine" and f"# Writing JSON output to {document}.0" in result.out
+    assert not re.search("hidden-", "".join(file.read_text() for file in tmp_path.iterdir()) + result.out + result.err)
+    whole = json.loads(pathlib.Path(f"{document}.0").read_text())
+    assert "NCCL_ALGO=Ring" in whole["env"] and whole["args"][1:] == [str(word) for word in words] + [
+        "-J", str(document), "--json-lines", str(lines), "--csv", str(table)]
+    assert whole["out_of_bounds"] == {"count": 0, "okay": "true"} and len(whole["config"]["devices"]) == 2
+    found = [line.split() for line in result.out.splitlines() if re.match(" *[0-9]", line)]  # UCX says what it does not know
+    assert [row["size"] for row in whole["results"]] == [int(row[0]) for row in found] == [1024, 2048, 4096]
+    for row, cells in zip(whole["results"], found):
+        half, calls = row["in_place"], row["in_place_per_iter"]
+        assert half["time"] == pytest.approx(float(cells[13]), rel=.01) and half["nwrong"] == 0
+        assert half["bus_bw"] == half["alg_bw"] and len(half["per_rank_times_us"]) == 2
+        assert sum(half["per_rank_times_us"]) / 2 == pytest.approx(half["time"])
+        assert len(calls["times_us"]) == 6 and max(calls["times_us"][1:]) == calls["max_us"] >= calls["p99_us"] >= calls["p50_us"]
+    streamed = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [line.pop("kind") for line in streamed] == ["begin", "row", "row", "row", "end"]
+    assert streamed[1:4] == whole["results"]
+    rows_of_csv = list(csv.DictReader(table.open()))
+    assert [(row["size"], row["place"]) for row in rows_of_csv] == [(cells[0], place) for cells in found for place in ("out", "in")]
+    assert float(rows_of_csv[1]["time_us"]) == pytest.approx(float(found[0][13]), rel=.01)
+
+
+def test_lines_are_whole_after_a_kill(drarun, tmp_path):
+    """Whatever is there when it ends by SIGKILL is a line of JSON each."""
+    lines = tmp_path / "a.jsonl"
+    words = ["bash", "-c", f'{BENCH} all_reduce -b 8 -e 8 -n 1 -N 0 --json-lines {lines} & until [ $(wc -l < {lines}) -ge 50 ]; '
+             'do sleep .01; done; kill -9 $!; wait $!']
+    for _ in range(3):
+        lines.unlink(missing_ok=True)
+        drarun("-n", "1", *words)
+        text = lines.read_text()
+        assert text.endswith("\n") and len([json.loads(line) for line in text.splitlines()]) >= 50
+
+
+@pytest.mark.parametrize("option", ["-J", "--json-lines", "--csv"])
+def test_full_disk(drarun, option, tmp_path):
+    """Said with the file's name, and the status is not 0."""
+    words = ["-n", "2", BENCH, "all_reduce", "-b", "8", "-e", "8", "-n", "1", option]
+    if option == "-J":  # which never writes to what is there
+        result = drarun(*words, tmp_path / "no" / "x.json")
+        assert result.rc == 64 and "No such file or directory" in result.err and not ROW.search(result.out)
+        return
+    result = drarun(*words, "/dev/full")
+    assert result.rc not in (0, 1) and "/dev/full: No space left on device: the results in it are not complete" in result.err
 
 
 @pytest.mark.parametrize("words,says", [

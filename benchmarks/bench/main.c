@@ -8,16 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "benchmarks/bench/table.h"
+#include "benchmarks/bench/record.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/bench/written.h"
 
 struct bench {
     struct bench_options options;
     const struct backend *backend;
     struct backend_world world;
     struct measure_memory memory;
+    struct record record; /* of rank 0 */
+    char **argv;
     double busbw, wrong;
     unsigned rows; /* halves of rows: out of place and in place */
 };
@@ -99,9 +102,11 @@ static int row(struct bench *b, struct measure_case *m, struct drarun_error *err
         b->rows++;
     }
     if (rc == 0 && b->world.rank == 0)
+        rc = record_row(&b->record, &b->options, m, &halves[0], &halves[1], err);
+    if (rc == 0 && b->world.rank == 0)
         table_row(stdout, &b->options, m, &halves[0], &halves[1]);
-    free(halves[0].each);
-    free(halves[1].each);
+    measured_done(&halves[0]);
+    measured_done(&halves[1]);
     return rc;
 }
 
@@ -211,6 +216,20 @@ static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_er
     return rc;
 }
 
+/* What rank 0 alone can see to fail ends all of them. */
+static int all_begin(struct bench *b, const struct table_rank *ranks, struct drarun_error *err)
+{
+    struct drarun_error of_rank_0 = {0};
+    double rc = 0;
+    if (b->world.rank == 0)
+        rc = record_begin(&b->record, &b->options, &b->world, ranks, b->argv, environ, &of_rank_0);
+    int agreed = b->backend->agree(&rc, 1, AGREE_MIN, err);
+    if (agreed < 0 || rc == 0)
+        return agreed;
+    return error_kind(err, DRARUN_ERR_USAGE, (int)-rc, "%s",
+                      b->world.rank == 0 ? of_rank_0.text : "rank 0 could not begin");
+}
+
 static int run(struct bench *b, struct drarun_error *err)
 {
     struct table_rank *ranks = NULL;
@@ -221,12 +240,17 @@ static int run(struct bench *b, struct drarun_error *err)
                           b->world.ranks, why);
     int rc = make_memory(b, err);
     rc = rc < 0 ? rc : meet(b, &ranks, err);
+    rc = rc < 0 ? rc : all_begin(b, ranks, err);
     if (rc == 0 && b->world.rank == 0)
         table_begin(stdout, &b->options, &b->world, ranks);
     free(ranks);
     rc = rc < 0 ? rc : types_and_ops(b, err);
-    if (rc == 0 && b->world.rank == 0)
+    if (rc == 0 && b->world.rank == 0) {
         table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);
+        rc = record_end(&b->record, b->wrong, b->rows ? b->busbw / b->rows : 0, err);
+        rc = rc < 0 ? rc : written(stdout, "standard output", err);
+    }
+    record_done(&b->record);
     measure_memory_done(b->backend, &b->memory);
     return rc;
 }
@@ -234,11 +258,11 @@ static int run(struct bench *b, struct drarun_error *err)
 int main(int argc, char **argv)
 {
     struct drarun_error err = {0};
-    struct bench b = {0};
+    struct bench b = {.argv = argv};
     log_setup("drarun-bench", LOG_NORMAL);
     int rc = options_read(argc, argv, &b.options, &err);
     if (rc == 0 && b.options.help) {
-        fputs(options_help, stdout);
+        options_print_help(stdout);
         return 0;
     }
     rc = rc < 0 ? rc : open_backend(&b, &err);

@@ -172,11 +172,10 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
     rc = rc < 0 ? rc : m->backend->barrier(err);
     rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);
     ret->seconds = c.all / plan->iters / plan->agg;
+    rc = rc < 0 ? rc : m->backend->share(&ret->seconds, ret->ranks, sizeof ret->seconds, err);
     rc = rc < 0 ? rc : average(m, plan->average, &ret->seconds, err);
     if (rc == 0 && plan->each)
         rc = m->backend->agree(c.each, plan->iters, AGREE_MAX, err);
-    if (rc < 0)
-        free(TAKE_PTR(c.each));
     ret->each = c.each;
     return rc;
 }
@@ -211,6 +210,12 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
     return m->backend->agree(ret_wrong, 1, AGREE_SUM, err);
 }
 
+void measured_done(struct measured *m)
+{
+    free(TAKE_PTR(m->ranks));
+    free(TAKE_PTR(m->each));
+}
+
 int measure(const struct measure_case *m, const struct measure_plan *plan,
             const struct measure_memory *memory, size_t shift, bool in_place, struct measured *ret,
             struct drarun_error *err)
@@ -219,9 +224,13 @@ int measure(const struct measure_case *m, const struct measure_plan *plan,
     struct measured result = {.wrong = -1};
     layout_of(m, &result.layout);
     const struct transfer t = transfer_of(m, memory, &result.layout, shift, in_place);
-    int rc = time_it(m, plan, &t, &result, err);
-    if (rc < 0)
+    int rc = (result.ranks = calloc(m->world->ranks, sizeof(double)))
+                 ? time_it(m, plan, &t, &result, err)
+                 : error_set(err, ENOMEM, "out of memory");
+    if (rc < 0) {
+        measured_done(&result);
         return rc;
+    }
     size_t size = element_size(m->type);
     double bytes = m->collective->bytes(result.layout.count, size, m->world->ranks);
     result.algbw = result.seconds > 0 ? bytes / 1e9 / result.seconds : 0;
@@ -231,7 +240,7 @@ int measure(const struct measure_case *m, const struct measure_plan *plan,
     for (unsigned i = 0; rc == 0 && result.wrong == 0 && i < plan->check; i++)
         rc = check_once(m, memory, &result.layout, shift, in_place, ++round, &result.wrong, err);
     if (rc < 0)
-        free(TAKE_PTR(result.each));
+        measured_done(&result);
     else
         *ret = result;
     return rc;

@@ -40,8 +40,8 @@ struct measured {
     double seconds;      /* of one call, over the ranks as `average` says */
     double algbw, busbw; /* GB/s, 10^9 */
     double wrong;        /* elements over all ranks; below 0: not checked */
-    double
-        *each; /* with plan.each: `iters` seconds, the slowest rank of each; the caller frees it */
+    double *ranks;       /* of one call as each rank saw it, in their order */
+    double *each;        /* with plan.each: `iters` seconds, the slowest rank of each */
 };
 
 /* Bytes that send and receive buffers need for this case; unaligned: elements that both are shifted
@@ -51,6 +51,9 @@ void measure_needs(const struct measure_case *m, unsigned unaligned, size_t *ret
 int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
                        struct measure_memory *ret, struct drarun_error *err);
 void measure_memory_done(const struct backend *backend, struct measure_memory *memory);
+
+/* Frees what it has. */
+void measured_done(struct measured *m);
 
 /* Calls without measuring. */
 int measure_warm(const struct measure_case *m, const struct measure_memory *memory, size_t shift,

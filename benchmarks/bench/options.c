@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,42 +10,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-const char options_help[] =
-    "Usage: drarun-bench COLLECTIVE [OPTION...]\n"
-    "\n"
-    "Measures a collective over all ranks that were started with it, as nccl-tests does, with "
-    "their options:\n"
-    "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
-    "sendrecv, hypercube.\n"
-    "\n"
-    "  -b, --minbytes SIZE        the smallest size (default: 32M); K, M, G are powers of 1024\n"
-    "  -e, --maxbytes SIZE        the largest one (default: 32M)\n"
-    "  -i, --stepbytes SIZE       from one to the next (default: 1M)\n"
-    "  -f, --stepfactor N         or times this\n"
-    "  -n, --iters N              calls of a measurement (default: 20)\n"
-    "  -m, --agg_iters N          that count as one (default: 1)\n"
-    "  -w, --warmup_iters N       before, of each size (default: 1)\n"
-    "  -N, --run_cycles N         all sizes so often; 0: for ever (default: 1)\n"
-    "  -c, --check N              rounds of data that are checked (default: 1)\n"
-    "  -o, --op NAME              sum (default), prod, max, min, avg, mulsum, all\n"
-    "  -d, --datatype NAME        float (default), int8, uint8, int32, uint32, int64, uint64, "
-    "half, double, bfloat16,\n"
-    "                             f8e4m3, f8e5m2, all\n"
-    "  -r, --root N               or all (default: 0)\n"
-    "  -a, --average N            time of 0: rank 0, 1: the mean (default), 2: the least, 3: the "
-    "most of all ranks\n"
-    "  -z, --blocking N           1: wait and barrier after each call, 2: wait, 3: barrier outside "
-    "of the time\n"
-    "  -u, --unalign N            buffers begin at element N\n"
-    "  -I, --per_iter_timing N    1: also the least, most, 99th percentile and variation of single "
-    "calls\n"
-    "  -K, --per_iter_skip N      without the first N of them\n"
-    "  -T, --timeout SECONDS      end when a measurement takes longer\n"
-    "      --backend NAME         mpi\n"
-    "      --min-busbw GB/S       the average below it: status 1 (without it: 0.9 of "
-    "$NCCL_TESTS_MIN_BW)\n"
-    "  -h, --help                 this text\n";
+#include "lib/base/number.h"
+#include "lib/base/options.h"
 
 /* Those of nccl-tests that say how to use NCCL and GPUs: as they are by default, and nothing else.
  */
@@ -117,20 +82,6 @@ static int read_size(const char *option, const char *value, size_t *to, struct d
                                       : wrong(option, value, "a size like 8, 32K, 1M or 8G", err);
 }
 
-static int read_number(const char *option, const char *value, unsigned least, unsigned most,
-                       unsigned *to, struct drarun_error *err)
-{
-    char *end, expected[64];
-    errno = 0;
-    unsigned long number = strtoul(value, &end, 10);
-    snprintf(expected, sizeof expected, "a number from %u to %u", least, most);
-    if (errno || end == value || *end || !isdigit((unsigned char)*value) || number < least ||
-        number > most)
-        return wrong(option, value, expected, err);
-    *to = (unsigned)number;
-    return 0;
-}
-
 static int read_type(const char *value, struct bench_options *o, struct drarun_error *err)
 {
     enum element type;
@@ -164,119 +115,179 @@ static int read_busbw(const char *option, const char *value, double *to, struct 
     return 0;
 }
 
-enum { OPT_BACKEND = 256, OPT_MIN_BUSBW };
+/* ---- the table ---- */
 
-static const struct option table[] = {
-    {"minbytes", required_argument, NULL, 'b'},
-    {"maxbytes", required_argument, NULL, 'e'},
-    {"stepbytes", required_argument, NULL, 'i'},
-    {"stepfactor", required_argument, NULL, 'f'},
-    {"iters", required_argument, NULL, 'n'},
-    {"agg_iters", required_argument, NULL, 'm'},
-    {"warmup_iters", required_argument, NULL, 'w'},
-    {"run_cycles", required_argument, NULL, 'N'},
-    {"check", required_argument, NULL, 'c'},
-    {"op", required_argument, NULL, 'o'},
-    {"datatype", required_argument, NULL, 'd'},
-    {"root", required_argument, NULL, 'r'},
-    {"average", required_argument, NULL, 'a'},
-    {"blocking", required_argument, NULL, 'z'},
-    {"unalign", required_argument, NULL, 'u'},
-    {"per_iter_timing", required_argument, NULL, 'I'},
-    {"per_iter_skip", required_argument, NULL, 'K'},
-    {"timeout", required_argument, NULL, 'T'},
-    {"nthreads", required_argument, NULL, 't'},
-    {"ngpus", required_argument, NULL, 'g'},
-    {"parallel_init", required_argument, NULL, 'p'},
-    {"stream_null", required_argument, NULL, 'y'},
-    {"cudagraph", required_argument, NULL, 'G'},
-    {"report_cputime", required_argument, NULL, 'C'},
-    {"report_timestamps", required_argument, NULL, 'S'},
-    {"local_register", required_argument, NULL, 'R'},
-    {"cta_policy", required_argument, NULL, 'x'},
-    {"device_implementation", required_argument, NULL, 'D'},
-    {"device_cta_count", required_argument, NULL, 'V'},
-    {"memory", required_argument, NULL, 'M'},
-    {"backend", required_argument, NULL, OPT_BACKEND},
-    {"min-busbw", required_argument, NULL, OPT_MIN_BUSBW},
-    {"help", no_argument, NULL, 'h'},
-    {0},
-};
+#define CALL(name)                                                                                 \
+    static int set_##name(void *target, const char *shown, const char *value,                      \
+                          struct drarun_error *err)
+#define OPTIONS ((struct bench_options *)target)
 
-static int of_nccl_alone(int letter, const char *value, struct drarun_error *err)
+CALL(min_bytes)
 {
+    return read_size(shown, value, &OPTIONS->min_bytes, err);
+}
+
+CALL(max_bytes)
+{
+    return read_size(shown, value, &OPTIONS->max_bytes, err);
+}
+
+CALL(step_bytes)
+{
+    return read_size(shown, value, &OPTIONS->step_bytes, err);
+}
+
+CALL(step_factor)
+{
+    int64_t factor;
+    int rc = number_parse(shown, value, 0, 1 << 20, &factor, err);
+    OPTIONS->step_factor = rc < 0 ? OPTIONS->step_factor : (size_t)factor;
+    return rc;
+}
+
+CALL(type)
+{
+    (void)shown;
+    return read_type(value, OPTIONS, err);
+}
+
+CALL(op)
+{
+    (void)shown;
+    return read_op(value, OPTIONS, err);
+}
+
+CALL(root)
+{
+    int64_t root = -1;
+    int rc = strcmp(value, "all") == 0 ? 0 : number_parse(shown, value, 0, INT_MAX, &root, err);
+    OPTIONS->root = rc < 0 ? OPTIONS->root : (int)root;
+    return rc;
+}
+
+CALL(average)
+{
+    int64_t which;
+    int rc = number_parse(shown, value, 0, 3, &which, err);
+    OPTIONS->plan.average = rc < 0 ? OPTIONS->plan.average : (enum average)which;
+    return rc;
+}
+
+CALL(each)
+{
+    int64_t which;
+    int rc = number_parse(shown, value, 0, 1, &which, err);
+    OPTIONS->plan.each = rc < 0 ? OPTIONS->plan.each : which;
+    return rc;
+}
+
+CALL(min_busbw)
+{
+    return read_busbw(shown, value, &OPTIONS->min_busbw, err);
+}
+
+/* By the name or the letter, as it was typed. */
+CALL(of_nccl)
+{
+    (void)target;
     for (size_t i = 0; i < ARRAY_LEN(of_nccl); i++)
-        if (of_nccl[i].letter == letter)
+        if ((shown[1] == of_nccl[i].letter && !shown[2]) ||
+            (shown[1] == '-' && strcmp(shown + 2, of_nccl[i].name) == 0))
             return of_nccl[i].same && strcmp(value, of_nccl[i].same) == 0
                        ? 0
                        : error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--%s %s: %s", of_nccl[i].name,
                                     value, of_nccl[i].why);
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "see drarun-bench --help");
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: no such option", shown);
 }
 
-static int apply(int option, const char *value, struct bench_options *o, struct drarun_error *err)
-{
-    unsigned number = 0;
-    size_t factor = 0;
-    int rc;
-    switch (option) {
-    case 'b':
-        return read_size("-b", value, &o->min_bytes, err);
-    case 'e':
-        return read_size("-e", value, &o->max_bytes, err);
-    case 'i':
-        return read_size("-i", value, &o->step_bytes, err);
-    case 'f':
-        rc = read_number("-f", value, 0, 1 << 20, &number, err);
-        factor = number;
-        o->step_factor = rc < 0 ? o->step_factor : factor;
-        return rc;
-    case 'n':
-        return read_number("-n", value, 1, 100000000, &o->plan.iters, err);
-    case 'm':
-        return read_number("-m", value, 1, 1000000, &o->plan.agg, err);
-    case 'w':
-        return read_number("-w", value, 0, 1000000, &o->warmup, err);
-    case 'N':
-        return read_number("-N", value, 0, UINT_MAX, &o->cycles, err);
-    case 'c':
-        return read_number("-c", value, 0, 1000000, &o->plan.check, err);
-    case 'o':
-        return read_op(value, o, err);
-    case 'd':
-        return read_type(value, o, err);
-    case 'r':
-        rc = strcmp(value, "all") == 0 ? (o->root = -1, 1)
-                                       : read_number("-r", value, 0, INT_MAX, &number, err);
-        o->root = rc == 0 ? (int)number : o->root;
-        return rc < 0 ? rc : 0;
-    case 'a':
-        rc = read_number("-a", value, 0, 3, &number, err);
-        o->plan.average = rc < 0 ? o->plan.average : (enum average)number;
-        return rc;
-    case 'z':
-        return read_number("-z", value, 0, 3, &o->plan.blocking, err);
-    case 'u':
-        return read_number("-u", value, 0, 1 << 20, &o->unaligned, err);
-    case 'I':
-        rc = read_number("-I", value, 0, 1, &number, err);
-        o->plan.each = number;
-        return rc;
-    case 'K':
-        return read_number("-K", value, 0, 100000000, &o->skip, err);
-    case 'T':
-        return read_number("-T", value, 0, 86400, &o->timeout_s, err);
-    case OPT_BACKEND:
-        o->backend = value;
-        return 0;
-    case OPT_MIN_BUSBW:
-        return read_busbw("--min-busbw", value, &o->min_busbw, err);
-    case 'h':
-        o->help = true;
-        return 0;
-    default:
-        return of_nccl_alone(option, value, err);
+#define AT(field) offsetof(struct bench_options, field)
+#define SIZES "Sizes"
+#define HOW "How it is measured"
+#define WHAT "What"
+#define RESULTS "Results"
+#define OF_NCCL(name, letter)                                                                      \
+    {                                                                                              \
+        name, letter, NULL, "N", NULL, NULL, NULL, OPTION_CALL, 0, 0, 0, set_of_nccl, false        \
     }
+#define BY(name, letter, value, group, help, set)                                                  \
+    {                                                                                              \
+        name, letter, NULL, value, NULL, group, help, OPTION_CALL, 0, 0, 0, set, false             \
+    }
+#define COUNT(name, letter, group, help, field, min, max)                                          \
+    {                                                                                              \
+        name, letter, NULL, "N", NULL, group, help, OPTION_COUNT, AT(field), min, max, NULL, false \
+    }
+#define FILE_TO(name, letter, help, field)                                                         \
+    {                                                                                              \
+        name, letter, NULL, "FILE", "FILE", RESULTS, help, OPTION_TEXT, AT(field), 0, 0, NULL,     \
+            false                                                                                  \
+    }
+
+static const struct option_spec list[] = {
+    BY("minbytes", 'b', "SIZE", SIZES, "the smallest (32M); K, M, G are powers of 1024",
+       set_min_bytes),
+    BY("maxbytes", 'e', "SIZE", SIZES, "the largest (32M)", set_max_bytes),
+    BY("stepbytes", 'i', "SIZE", SIZES, "from one to the next (1M)", set_step_bytes),
+    BY("stepfactor", 'f', "N", SIZES, "or times this", set_step_factor),
+    BY("datatype", 'd', "NAME", WHAT,
+       "float (the default), int8, uint8, int32, uint32, int64, uint64, half, double,\nbfloat16, "
+       "f8e4m3, f8e5m2, all",
+       set_type),
+    BY("op", 'o', "NAME", WHAT, "sum (the default), prod, max, min, avg, mulsum, all", set_op),
+    BY("root", 'r', "N", WHAT, "a rank, or all (0)", set_root),
+    COUNT("unalign", 'u', WHAT, "buffers begin at element N", unaligned, 0, 1 << 20),
+    {"backend", 0, NULL, "NAME", NULL, WHAT, "what moves the data: mpi", OPTION_TEXT, AT(backend),
+     0, 0, NULL, false},
+    COUNT("iters", 'n', HOW, "calls of a measurement (20)", plan.iters, 1, 100000000),
+    COUNT("agg_iters", 'm', HOW, "that count as one (1)", plan.agg, 1, 1000000),
+    COUNT("warmup_iters", 'w', HOW, "before, of each size (1)", warmup, 0, 1000000),
+    COUNT("run_cycles", 'N', HOW, "all sizes so often; 0: for ever (1)", cycles, 0, UINT_MAX),
+    COUNT("check", 'c', HOW, "rounds of data that are checked (1)", plan.check, 0, 1000000),
+    BY("average", 'a', "N", HOW,
+       "time of 0: rank 0, 1: the mean (the default), 2: the least, 3: the most of all ranks",
+       set_average),
+    COUNT("blocking", 'z', HOW,
+          "1: wait and barrier after each call, 2: wait, 3: barrier outside of the time",
+          plan.blocking, 0, 3),
+    BY("per_iter_timing", 'I', "N", HOW,
+       "1: also the least, most, 99th percentile and variation of single calls", set_each),
+    COUNT("per_iter_skip", 'K', HOW, "without the first N of them", skip, 0, 100000000),
+    COUNT("timeout", 'T', HOW, "seconds: end when a measurement takes longer", timeout_s, 0, 86400),
+    FILE_TO("output_file", 'J', "as JSON, nccl-tests' keys and more; FILE.0, ... when it is there",
+            json_file),
+    FILE_TO("json-lines", 0, "a line as soon as a size is measured: whole lines after any end",
+            lines_file),
+    FILE_TO("csv", 0, "as comma-separated values, a line for each half of a row", csv_file),
+    BY("min-busbw", 0, "GB/S", RESULTS,
+       "the average below it: status 1 (without it: 0.9 of $NCCL_TESTS_MIN_BW)", set_min_busbw),
+    {"help", 'h', NULL, NULL, NULL, RESULTS, "this text", OPTION_FLAG, AT(help), 0, 0, NULL, false},
+    OF_NCCL("nthreads", 't'),
+    OF_NCCL("ngpus", 'g'),
+    OF_NCCL("parallel_init", 'p'),
+    OF_NCCL("stream_null", 'y'),
+    OF_NCCL("cudagraph", 'G'),
+    OF_NCCL("report_cputime", 'C'),
+    OF_NCCL("report_timestamps", 'S'),
+    OF_NCCL("local_register", 'R'),
+    OF_NCCL("cta_policy", 'x'),
+    OF_NCCL("device_implementation", 'D'),
+    OF_NCCL("device_cta_count", 'V'),
+    OF_NCCL("memory", 'M'),
+};
+static const struct option_table table = {list, ARRAY_LEN(list)};
+
+void options_print_help(FILE *out)
+{
+    struct buf text = BUF_INIT;
+    options_help(&table, &text);
+    fprintf(out,
+            "Usage: drarun-bench COLLECTIVE [OPTION...]\n\n"
+            "Measures a collective over all ranks that were started with it, as nccl-tests does, "
+            "with their options:\n"
+            "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
+            "sendrecv, hypercube.\n%s",
+            text.data ? text.data : "");
+    buf_done(&text);
 }
 
 static int check(const struct bench_options *o, struct drarun_error *err)
@@ -295,6 +306,12 @@ static int check(const struct bench_options *o, struct drarun_error *err)
     return 0;
 }
 
+static int no_collective(struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "expected one collective, like all_reduce; see drarun-bench --help");
+}
+
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err)
 {
     struct bench_options o = {
@@ -309,27 +326,24 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
         .min_busbw = -1,
     };
     const char *least = getenv("NCCL_TESTS_MIN_BW");
-    int option,
-        rc = least && *least ? read_busbw("NCCL_TESTS_MIN_BW", least, &o.min_busbw, err) : 0;
+    int rc = least && *least ? read_busbw("NCCL_TESTS_MIN_BW", least, &o.min_busbw, err) : 0;
+    const char *name = NULL;
     o.min_busbw *= o.min_busbw > 0 ? 0.9 : 1; /* its tolerance in nccl-tests */
     o.types[ELEMENT_FLOAT] = o.ops[REDUCE_SUM] = true;
-    optind = 1;
-    opterr = 0;
-    while (rc == 0 &&
-           (option = getopt_long(argc, argv,
-                                 "b:e:i:f:n:m:w:N:c:o:d:r:a:z:u:I:K:T:t:g:p:y:G:C:S:R:x:D:V:M:h",
-                                 table, NULL)) != -1)
-        rc = option == '?' ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                                        "%s: no such option, or its value is missing; see "
-                                        "drarun-bench --help",
-                                        argv[optind - 1])
-                           : apply(option, optarg, &o, err);
-    if (rc == 0 && !o.help && optind != argc - 1)
+    for (int at = 1; rc == 0 && at < argc; at++) {
+        int used = options_parse(&table, argc - at, argv + at, false, &o, err);
+        at += used < 0 ? 0 : used;
+        rc = used < 0 ? used : 0;
+        if (rc == 0 && at < argc && name)
+            rc = no_collective(err);
+        else if (rc == 0 && at < argc)
+            name = argv[at];
+    }
+    if (rc == 0 && !o.help && !name)
+        rc = no_collective(err);
+    if (rc == 0 && !o.help && !(o.collective = collective_find(name)))
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                        "expected one collective, like all_reduce; see drarun-bench --help");
-    if (rc == 0 && !o.help && !(o.collective = collective_find(argv[optind])))
-        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                        "%s: no such collective; see drarun-bench --help", argv[optind]);
+                        "%s: no such collective; see drarun-bench --help", name);
     rc = rc == 0 ? check(&o, err) : rc;
     if (rc == 0)
         *ret = o;

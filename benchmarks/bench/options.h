@@ -3,6 +3,7 @@
 #ifndef DRARUN_BENCH_OPTIONS_H
 #define DRARUN_BENCH_OPTIONS_H
 
+#include <stdio.h>
 #include "benchmarks/bench/measure.h"
 
 struct bench_options {
@@ -14,9 +15,10 @@ struct bench_options {
     bool types[ELEMENTS], ops[REDUCTIONS];
     int root; /* -1: all */
     unsigned unaligned;
-    unsigned timeout_s; /* of one measurement; 0: none */
-    unsigned skip;      /* calls that -I leaves out of its columns */
-    double min_busbw;   /* below 0: none */
+    unsigned timeout_s;                            /* of one measurement; 0: none */
+    unsigned skip;                                 /* calls that -I leaves out of its columns */
+    double min_busbw;                              /* below 0: none */
+    const char *json_file, *lines_file, *csv_file; /* NULL */
     bool help;
 };
 
@@ -24,6 +26,6 @@ struct bench_options {
 int size_parse(const char *text, size_t *ret_bytes);
 
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err);
-extern const char options_help[];
+void options_print_help(FILE *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/bench/written.h"
 
 #define JSON_VERSION 3
 
@@ -228,11 +229,7 @@ static int line(FILE *out, const char *name, json_t *o, struct drarun_error *err
     fputs(text, out);
     fputc('\n', out);
     free(text);
-    errno = 0;
-    return fflush(out) == 0 && !ferror(out)
-               ? 0
-               : error_set(err, errno ? errno : EIO, "%s: %s: the results in it are not complete",
-                           name, strerror(errno ? errno : EIO));
+    return written(out, name, err);
 }
 
 static json_t *of_kind(const char *kind)

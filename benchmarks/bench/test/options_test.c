@@ -81,15 +81,17 @@ static void test_refused(void **state)
         {"all_reduce -b -1", "expected a size"},
         {"all_reduce -d float16", "expected a type"},
         {"all_reduce -o xor", "expected sum"},
-        {"all_reduce -n 0", "a number from 1"},
-        {"all_reduce -a 4", "a number from 0 to 3"},
+        {"all_reduce -n 0", "-n: expected 1 to"},
+        {"all_reduce -a 4", "-a: expected 0 to 3"},
         {"all_reduce -t 2", "start more ranks"},
         {"all_reduce -G 1", "no CUDA graph"},
         {"all_reduce -D 1", "no device code"},
-        {"all_reduce -Q", "no such option"},
-        {"all_reduce -b", "its value is missing"},
+        {"all_reduce -Q", "unknown option -Q"},
+        {"all_reduce -b", "-b needs a value"},
         {"all_reduces", "no such collective"},
         {"all_reduce all_gather", "expected one collective"},
+        {"all_reduce -n 1x", "expected a whole number"},
+        {"all_reduce --itres 5", "did you mean --iters"},
         {"all_reduce --min-busbw nan", "expected GB/s"},
         {"all_reduce -K 2", "expected -I 1"},
         {"all_reduce -I 1 -n 3 -K 3", "more calls"},
@@ -98,7 +100,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct bench_options o;
         struct drarun_error err = {0};
-        assert_int_equal(read_words(&o, &err, bad[i].words), -EINVAL);
+        assert_true(read_words(&o, &err, bad[i].words) < 0);
         assert_non_null(strstr(err.text, bad[i].says));
         assert_int_equal(err.kind, DRARUN_ERR_USAGE);
     }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A result as comma-separated values: a line for each half that was measured, its cells empty where
+ * nothing is known. Written to `out` and flushed; errors name `name`. */
+#ifndef DRARUN_LIB_BENCH_RESULT_CSV_H
+#define DRARUN_LIB_BENCH_RESULT_CSV_H
+
+#include <stdio.h>
+#include "lib/bench/result.h"
+
+int result_csv_begin(FILE *out, const char *name, struct drarun_error *err);
+int result_csv_row(FILE *out, const char *name, const struct result_row *row,
+                   struct drarun_error *err);
+
+#endif
