@@ -6,6 +6,7 @@ import pytest
 
 from support import leftovers
 from support.agents import Agents
+from support.api_proxy import NodesProxy
 from support.build import BUILD, SANITIZE, SOURCE
 from support.cluster import Cluster
 from support.cluster.machines import Machines

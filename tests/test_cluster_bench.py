@@ -6,26 +6,20 @@ import pytest
 
 from support.build import SOURCE
 
-sys.path[:0] = [str(SOURCE / "benchmarks" / each) for each in ("plugin", "cluster", "launch", ".")]
+sys.path.insert(0, str(SOURCE))
 
-import agent  # noqa: E402
-import counts  # noqa: E402
-import idle  # noqa: E402
-import pods  # noqa: E402
-import prepare  # noqa: E402
-import reaction  # noqa: E402
-import reuse  # noqa: E402
-import start  # noqa: E402
-from bed import Bed  # noqa: E402
-from launchers import Missing  # noqa: E402
-from node_bed import NodeBed  # noqa: E402
-from report import Report  # noqa: E402
+from benchmarks.cluster import counts, reaction, start  # noqa: E402
+from benchmarks.cluster.bed import Bed  # noqa: E402
+from benchmarks.harness.launchers import Missing  # noqa: E402
+from benchmarks.harness.report import Report  # noqa: E402
+from benchmarks.plugin import agent, idle, pods, prepare, reuse  # noqa: E402
+from benchmarks.plugin.node_bed import NodeBed  # noqa: E402
 
 pytestmark = pytest.mark.plain("times of a sanitizer build say nothing")
 
 
 class Scale:
-    """Of benchmarks/cluster/run --smoke, less the node's loss."""
+    """Of benchmarks/run cluster --smoke, less the node's loss."""
     rounds, workers, counted, events, losses = 1, [2], [1], 2, 0
 
 

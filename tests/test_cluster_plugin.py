@@ -296,7 +296,7 @@ def test_forced_delete_and_reuse(cluster, claimed):
     cluster.wait(lambda: after.describe(), done, 60)
     took = time.monotonic() - began
     print(f"the next pod has ended {took:.2f} s after the forced delete of the one before")
-    assert took < 45, after.describe()  # goal 1 s, benchmarks/plugin/run --only reuse
+    assert took < 45, after.describe()  # goal 1 s, benchmarks/run plugin --only reuse
 
 
 def test_host_network(cluster, claimed):

@@ -4,10 +4,10 @@ import sys
 
 from support.build import SLOWER, SOURCE
 
-sys.path.insert(0, str(SOURCE / "benchmarks"))
+sys.path.insert(0, str(SOURCE))
 
-from launchers import BENCH  # noqa: E402
-from soak import plan, run, summary  # noqa: E402
+from benchmarks.harness.launchers import BENCH  # noqa: E402
+from benchmarks.soak import plan, run, summary  # noqa: E402
 
 SEED = 20261121
 LAUNCHES, KILLS = 420 // SLOWER, 80 // SLOWER

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from launchers import DRARUN, LIBRARIES
+from benchmarks.harness.launchers import DRARUN, LIBRARIES
 from support.cluster import Cluster
 
 SOURCE = Path(__file__).resolve().parent

@@ -2,7 +2,7 @@
 """How many requests client and launcher make of the API server for one job, from its audit log."""
 import collections
 
-from bed import OURS, WRITES
+from benchmarks.cluster.bed import OURS, WRITES
 from support.cluster.machines import Machines, USER, claimed
 
 GOAL_WRITES, GOAL_WATCHES = 8, 4

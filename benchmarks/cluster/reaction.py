@@ -2,9 +2,9 @@
 """How soon the launcher acts on what it sees: a pod's deletion, a rank's death, a node's."""
 import time
 
-from bed import OURS, realtime_of
-from measure import quantile
-from report import SPREAD_COLUMNS, number, spread_cells
+from benchmarks.cluster.bed import OURS, realtime_of
+from benchmarks.harness.spread import quantile
+from benchmarks.harness.report import SPREAD_COLUMNS, number
 from support.cluster.machines import Machines, claimed
 
 BUSYBOX = "localhost/busybox:1"
@@ -30,7 +30,7 @@ def event_to_action(bed, report, scale):
     report.heading(f"Event to action: a pod's deletion to the launcher's next request, {len(values)} times, ms")
     report.table([*SPREAD_COLUMNS, "p99", "goal", "verdict"])
     p99 = quantile(sorted(values), 0.99)
-    report.row(*spread_cells(values), number(p99), 10, report.verdict("event to action, p99 ms", p99, 10))
+    report.row(*report.spread("event to action", values), number(p99), 10, report.verdict("event to action, p99 ms", p99, 10))
 
 
 def acted(bed, mark, namespace):
@@ -71,9 +71,9 @@ def rank_death(bed, report, scale):
     for what, values in (("to the prompt, all ranks gone", gone), ("to no claim held", released)):
         if values:
             p99 = quantile(sorted(values), 0.99)
-            report.row(what, *spread_cells(values), 2000, report.verdict(f"rank death {what}, p99 ms", p99, 2000))
+            report.row(what, *report.spread(what, values), 2000, report.verdict(f"rank death {what}, p99 ms", p99, 2000))
     if removed:
-        report.row("to no pod to be seen", *spread_cells(removed), "-", "")
+        report.row("to no pod to be seen", *report.spread("to no pod to be seen", removed), "-", "")
 
 
 def held(bed, namespace):
@@ -108,7 +108,7 @@ def node_loss(bed, report, scale):
                 node.wait_ready()
     report.heading("A node falls silent: seconds to drarun's end with its name")
     report.table([*SPREAD_COLUMNS, "goal", "verdict"])
-    report.row(*spread_cells(values), 15, report.verdict("node loss, s", max(values), 15))
+    report.row(*report.spread("node loss, s", values), 15, report.verdict("node loss, s", max(values), 15))
 
 
 SPREAD = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",

@@ -5,8 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from bed import OURS, WRITES
-from launchers import DRARUN
+from benchmarks.cluster.bed import OURS, WRITES
+from benchmarks.harness.launchers import DRARUN
 from support.cluster import Cluster
 
 MACHINE, PER_NODE = "a4-highgpu-8g", 8  # GPUs with a NIC on the same root

@@ -2,8 +2,9 @@
 """From a job's creation to its ranks' work, and from their end to the prompt, beside a plain Indexed Job."""
 import statistics
 
-from bed import IMAGE, OURS, realtime_of
-from report import SPREAD_COLUMNS, spread_cells
+from benchmarks.cluster.bed import IMAGE, OURS, realtime_of
+from benchmarks.harness.report import SPREAD_COLUMNS
+from benchmarks.harness.turns import in_turns
 
 SPEC = {"image": IMAGE, "command": ["mpi-times"]}
 MODES = {"drarun run": (), "drarun run --here": ("--here",)}
@@ -98,17 +99,14 @@ def ours(bed, workers, rows, mode):
 
 
 def measure(bed, workers, rounds):
-    """The contenders in turn, the order reversed every other round; the round before the first warms up."""
+    """The contenders in turns."""
     turns = [plain, bare, over_pods, *[lambda bed, n, rows, mode=mode: ours(bed, n, rows, mode) for mode in MODES]]
-    rows = Rows()
-    for number in range(-1, rounds):
-        for turn in turns if number % 2 == 0 else turns[::-1]:
-            try:
-                turn(bed, workers, rows)
-            except Failed as failed:
-                rows.failures.append(str(failed))
-        if number < 0:
-            rows.values.clear()
+    rows, warming = Rows(), Rows()
+    for number, turn in in_turns(turns, rounds):
+        try:
+            turn(bed, workers, rows if number >= 0 else warming)
+        except Failed as failed:
+            rows.failures.append(str(failed))
     return rows
 
 
@@ -132,6 +130,6 @@ def run(bed, report, scale):
         for row, values in sorted(rows.values.items()):
             goal = limits.get(row)
             verdict = report.verdict(f"{workers} workers, {row}", rows.median(row), goal) if goal else ""
-            report.row(row, *spread_cells(values), f"{goal:.0f}" if goal else "-", verdict)
+            report.row(row, *report.spread(row, values), f"{goal:.0f}" if goal else "-", verdict)
         for text in rows.failures:
             report.missed.append(f"{workers} workers: {text}")

@@ -8,8 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from launchers import BENCH, DRARUN, LIBRARIES, Missing
-from report import number
+from benchmarks.harness.launchers import BENCH, DRARUN, LIBRARIES, Missing
+from benchmarks.harness.report import number
 
 GOAL_LAUNCHER_KIB = 6 * 1024
 GOAL_AGENT_KIB, GOAL_RANK_KIB = 8 * 1024, 8

@@ -3,9 +3,9 @@
 from operator import sub
 from pathlib import Path
 
-from launchers import BENCH, DRARUN, LIBRARIES, Missing
-from measure import Contender, interleave
-from report import RATIO_COLUMNS, SPREAD_COLUMNS, count_bad, ratio_cells, spread_cells
+from benchmarks.harness.launchers import BENCH, DRARUN, LIBRARIES, Missing
+from benchmarks.harness.stopwatch import Contender, interleave
+from benchmarks.harness.report import RATIO_COLUMNS, SPREAD_COLUMNS, middle, quarters
 
 SIZES = [2, 8, 32]
 DEADLINE = 40
@@ -56,18 +56,17 @@ def run(report, scale):
                     for launcher in (DRARUN, library.launcher)]
             interleave(pair, scale.rounds if ranks < 32 else max(5, scale.rounds // 2), DEADLINE)
             for c in pair:
-                overhead, own = spread_cells(c.values("overhead")), spread_cells(c.values("own"))
-                medians = [spread_cells(c.values(name))[0]
-                           for name in ("slowest", "init", "before", "loading", "after", "cpu")]
+                medians = [middle(c.values(name)) for name in ("slowest", "init", "before", "loading", "after", "cpu")]
                 what = f"{library.name}, N = {ranks}"
-                report.row(library.name, ranks, c.name, *spread_cells(c.values("wall")), medians[0], medians[1],
-                           overhead[0], overhead[2], own[0], own[2], *medians[2:], count_bad(report, what, c, c is pair[0]))
+                report.row(library.name, ranks, c.name, *report.spread(f"{library.name}, {ranks} ranks, {c.name}", c.values("wall")), medians[0], medians[1],
+                           *[cell(c.values(name)) for name in ("overhead", "own") for cell in (middle, quarters)],
+                           *medians[2:], report.bad(what, c, c is pair[0]))
             rows.append((library.name, ranks, pair))
     report.table(["library", "N", "drarun against its own launcher", *RATIO_COLUMNS])
     for name, ranks, (ours, theirs) in rows:
         for what, key, goal in (("overhead", "overhead", GOAL_OVERHEAD),
                                 ("overhead less loading", "own", GOAL_OVERHEAD), ("total", "wall", GOAL_TOTAL)):
-            cells = ratio_cells(report, f"{name}, N = {ranks}, {what}", ours.values(key), theirs.values(key), goal)
+            cells = report.ratio(f"{name}, N = {ranks}, {what}", ours.values(key), theirs.values(key), goal)
             if what == "total":
                 cells[2] += f" (aim {AIM_TOTAL})"
             report.row(name, ranks, what, *cells)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table "noop": a program that does nothing, so that the launcher's own time is left."""
-from launchers import BENCH, DRARUN, FLOOR, HYDRA, OPENMPI4, OPENMPI5
-from measure import Contender, interleave
-from report import RATIO_COLUMNS, SPREAD_COLUMNS, count_bad, ratio_cells, spread_cells
+from benchmarks.harness.launchers import BENCH, DRARUN, FLOOR, HYDRA, OPENMPI4, OPENMPI5
+from benchmarks.harness.stopwatch import Contender, interleave
+from benchmarks.harness.report import RATIO_COLUMNS, SPREAD_COLUMNS, middle
 
 GOALS = {HYDRA.name: 1.0, OPENMPI5.name: 0.35, OPENMPI4.name: 0.25, FLOOR.name: None}
 SIZES = [1, 8, 64, 256]
@@ -23,8 +23,8 @@ def run(report, scale):
         contenders = [Contender(launcher, ranks, BENCH / "nop") for launcher in launchers]
         interleave(contenders, scale.rounds if ranks < 256 else max(5, scale.rounds // 2), DEADLINE[ranks])
         for c in contenders:
-            report.row(ranks, c.name, *spread_cells(c.values("wall")), spread_cells(c.values("cpu"))[0],
-                       count_bad(report, f"no-op, N = {ranks}", c, c.name == DRARUN.name))
+            report.row(ranks, c.name, *report.spread(f"{ranks} ranks, {c.name}", c.values("wall")), middle(c.values("cpu")),
+                       report.bad(f"no-op, N = {ranks}", c, c.name == DRARUN.name))
         rows.append((ranks, contenders))
     report.table(["N", "drarun against", *RATIO_COLUMNS])
     for ranks, contenders in rows:
@@ -32,7 +32,7 @@ def run(report, scale):
         for c in contenders:
             if c is not ours:
                 what = f"no-op, N = {ranks}, against {c.name}"
-                report.row(ranks, c.name, *ratio_cells(report, what, ours.values("wall"),
+                report.row(ranks, c.name, *report.ratio(what, ours.values("wall"),
                                                        c.values("wall"), GOALS[c.name]))
 
 

@@ -2,11 +2,11 @@
 """Table "pmix": the same PMIx client under four servers."""
 import contextlib
 
-from launchers import BENCH, DRARUN, OPENMPI4, OPENMPI5, Missing
-from measure import Contender, interleave
-from noop import skipped
-from report import RATIO_COLUMNS, count_bad, ratio_cells, spread_cells
-from slurm import Slurm
+from benchmarks.harness.launchers import BENCH, DRARUN, OPENMPI4, OPENMPI5, Missing
+from benchmarks.harness.stopwatch import Contender, interleave
+from benchmarks.launch.noop import skipped
+from benchmarks.harness.report import RATIO_COLUMNS, middle, quarters
+from benchmarks.launch.slurm import Slurm
 
 RANKS = 64
 BARRIERS = 20
@@ -63,8 +63,8 @@ def show(report, contenders):
                ("wall", "total")]
     report.table(["server", *(title for _, title in columns), "failed / hung"])
     for c in contenders:
-        cells = [spread_cells(c.values(key)) for key, _ in columns]
-        report.row(c.name, *(f"{cell[0]} ({cell[2]})" for cell in cells), count_bad(report, "PMIx", c, c is ours))
+        cells = [f"{middle(c.values(key))} ({quarters(c.values(key))})" for key, _ in columns]
+        report.row(c.name, *cells, report.bad("PMIx", c, c is ours))
     report.table(["what", "best peer", *RATIO_COLUMNS])
     goals = {"fence": 1.0, "get": 1.0, "both": 1.0}
     for key, title in columns:
@@ -72,5 +72,5 @@ def show(report, contenders):
         if not usable:
             continue
         best = min(usable, key=lambda c: sorted(c.values(key))[len(c.samples) // 2])
-        report.row(title, best.name, *ratio_cells(report, f"PMIx, {RANKS} ranks, {title}, against {best.name}",
+        report.row(title, best.name, *report.ratio(f"PMIx, {RANKS} ranks, {title}, against {best.name}",
                                                   ours.values(key), best.values(key), goals.get(key)))

@@ -6,10 +6,10 @@ import math
 import tempfile
 from pathlib import Path
 
-import measure
-from launchers import BENCH, DRARUN
-from pmix import check
-from report import number
+from benchmarks.harness import stopwatch
+from benchmarks.harness.launchers import BENCH, DRARUN
+from benchmarks.launch.pmix import check
+from benchmarks.harness.report import number
 
 START_TIMEOUT = 300  # seconds: all agents share the cores
 DEADLINE = 400
@@ -32,7 +32,7 @@ class Run:
             words = [str(word).format(fences=fences) for word in words]
             command = DRARUN.command(ranks, *words)
             command[1:1] = map(str, options)
-            self.sample = measure.run(command, DRARUN.environment(), DEADLINE, LEAST_MIB)
+            self.sample = stopwatch.run(command, DRARUN.environment(), DEADLINE, LEAST_MIB)
             self.report = json.loads(report.read_text()) if report.exists() else {}
         if self.sample.good:
             self.sample.failure = check(ranks, fences)(self.sample)

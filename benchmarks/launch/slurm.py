@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from launchers import Launcher, Missing, in_path
+from benchmarks.harness.launchers import Launcher, Missing, in_path
 
 CONFIG = """\
 ClusterName=bench

@@ -5,11 +5,11 @@ milliseconds later in each case, and to the first word of a rank, for which it w
 import json
 import statistics
 import subprocess
-import time
 
-from bed import DEADLINE, realtime_of, started
-from launchers import DRARUN
-from report import SPREAD_COLUMNS, number, spread_cells
+from benchmarks.cluster.bed import DEADLINE, realtime_of, started
+from benchmarks.harness.launchers import DRARUN
+from benchmarks.harness.report import SPREAD_COLUMNS, counted, number
+from benchmarks.harness.turns import sampled
 from support.cluster.plugin import NIC
 
 SOONER_MS = 250
@@ -46,27 +46,20 @@ def start(bed, way):
 
 
 def measure(bed, rounds):
-    """{way: [(ms, ms)]}; the round before the first warms up."""
-    rows = {way: [] for way in WAYS}
-    for turn in range(-1, rounds):
-        for way in list(WAYS)[::1 if turn % 2 == 0 else -1]:
-            value = start(bed, way)
-            if turn >= 0:
-                rows[way].append(value)
-            time.sleep(0.2)
-    return rows
+    """{way: [(ms, ms)]}"""
+    return sampled({way: lambda way=way: start(bed, way) for way in WAYS}, rounds)
 
 
 def run(bed, report, scale):
     rows = measure(bed, scale.rounds)
     for at, what in enumerate(("the agent's start", "the first word of a rank")):
         middle = {way: statistics.median(value[at] for value in values) for way, values in rows.items()}
-        report.heading(f"From a worker pod's creation to {what}, {scale.rounds} rounds, ms")
+        report.heading(f"From a worker pod's creation to {what}, {counted(scale.rounds, 'round')}, ms")
         report.table(["the agent comes", *SPREAD_COLUMNS, "later than by the claim", "goal", "verdict"])
         for way, values in rows.items():
             later = middle[way] - middle[CLAIM]
             judged = way == COPY
-            report.row(way, *spread_cells([value[at] for value in values]), number(later) if way != CLAIM else "-",
+            report.row(way, *report.spread(way, [value[at] for value in values]), number(later) if way != CLAIM else "-",
                        f"at least {SOONER_MS}" if judged else "-",
                        report.verdict(f"{what}: ms that the claim is slower than {SOONER_MS} sooner", SOONER_MS - later, 0)
                        if judged else "")

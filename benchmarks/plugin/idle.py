@@ -2,8 +2,8 @@
 """A plugin to which nothing happens: its memory, and what it asks the API server for."""
 import time
 
-from node_bed import NICS
-from bed import OURS, WRITES
+from benchmarks.plugin.node_bed import NICS
+from benchmarks.cluster.bed import OURS, WRITES
 
 RESIDENT_MIB = 6
 

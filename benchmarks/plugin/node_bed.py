@@ -4,7 +4,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from bed import started
+from benchmarks.cluster.bed import started
 from support.cluster import Cluster
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
 

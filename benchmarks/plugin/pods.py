@@ -3,8 +3,9 @@
 `ip -batch` on the same node. Pods have no volume, whose wait would hide what claims cost."""
 import statistics
 
-from node_bed import NICS
-from report import SPREAD_COLUMNS, number, spread_cells
+from benchmarks.plugin.node_bed import NICS
+from benchmarks.harness.report import SPREAD_COLUMNS, counted, number
+from benchmarks.harness.turns import in_turns
 
 MS_FOR_ONE, MS_ABOVE_MOVES = 40, 20
 MOVES = f"the moves of {NICS} NICs in one `ip -batch`"
@@ -50,16 +51,15 @@ def moves(bed):
 
 
 def measure(bed, rounds):
-    """{row: milliseconds}; the round before the first warms up."""
-    rows = {row_of(0): [], row_of(1): [], row_of(NICS): [], MOVES: []}
-    turns = [(row_of(count), lambda number, count=count: start(bed, f"bench-{number + 1}-{count}", count))
-             for count in (0, 1, NICS)]
-    turns.append((MOVES, lambda number: moves(bed)))
-    for number in range(-1, rounds):
-        for row, turn in turns if number % 2 == 0 else turns[::-1]:
-            value = turn(number)
-            if number >= 0:
-                rows[row].append(value)
+    """{row: milliseconds}"""
+    rows = {row: [] for row in (*map(row_of, (0, 1, NICS)), MOVES)}
+    turns = {row_of(count): lambda number, count=count: start(bed, f"bench-{number + 1}-{count}", count)
+             for count in (0, 1, NICS)}
+    turns[MOVES] = lambda number: moves(bed)
+    for number, row in in_turns(rows, rounds):
+        value = turns[row](number)
+        if number >= 0:
+            rows[row].append(value)
     return rows
 
 
@@ -67,10 +67,10 @@ def run(bed, report, scale):
     rows = measure(bed, scale.rounds)
     middle = {row: statistics.median(values) for row, values in rows.items()}
     goals = {row_of(1): MS_FOR_ONE, row_of(NICS): middle[MOVES] + MS_ABOVE_MOVES}
-    report.heading(f"From a pod's binding to its container's start, {scale.rounds} rounds, ms")
+    report.heading(f"From a pod's binding to its container's start, {counted(scale.rounds, 'round')}, ms")
     report.table(["what", *SPREAD_COLUMNS, "more than without", "goal", "verdict"])
     for row, values in rows.items():
         more = middle[row] - middle[row_of(0)]
         goal = goals.get(row)
-        report.row(row, *spread_cells(values), number(more) if goal else "-", number(goal) if goal else "-",
+        report.row(row, *report.spread(row, values), number(more) if goal else "-", number(goal) if goal else "-",
                    report.verdict(f"{row}, ms more than without", more, goal) if goal else "")

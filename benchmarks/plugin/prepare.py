@@ -3,9 +3,9 @@
 on the same disk. The calls come from the kubelet's client library while the kubelet itself is away."""
 import json
 
-from measure import quantile
-from node_bed import NICS
-from report import SPREAD_COLUMNS, number, spread_cells
+from benchmarks.harness.spread import quantile
+from benchmarks.plugin.node_bed import NICS
+from benchmarks.harness.report import SPREAD_COLUMNS, number
 from support.cluster.plugin import NIC
 
 NAME = "prepared"
@@ -45,7 +45,7 @@ def run(bed, report, scale):
     times = {what: [each[what] / 1000 for each in rounds] for what in rounds[0]}
     p99 = {what: quantile(sorted(values), 0.99) for what, values in times.items()}
     goal = max(3, 2 * p99["write"])
-    report.row("one synced write of the same bytes", *spread_cells(times["write"]), number(p99["write"]), "-", "")
-    report.row("prepare", *spread_cells(times["prepare"]), number(p99["prepare"]), number(goal),
+    report.row("one synced write of the same bytes", *report.spread("write", times["write"]), number(p99["write"]), "-", "")
+    report.row("prepare", *report.spread("prepare", times["prepare"]), number(p99["prepare"]), number(goal),
                report.verdict("prepare, p99 ms", p99["prepare"], goal))
-    report.row("unprepare", *spread_cells(times["unprepare"]), number(p99["unprepare"]), "-", "")
+    report.row("unprepare", *report.spread("unprepare", times["unprepare"]), number(p99["unprepare"]), "-", "")

@@ -5,8 +5,8 @@ one that has not, as it ignores SIGTERM for the kubelet's 2 s.)"""
 import statistics
 import time
 
-from node_bed import NICS
-from report import SPREAD_COLUMNS, number, spread_cells
+from benchmarks.plugin.node_bed import NICS
+from benchmarks.harness.report import SPREAD_COLUMNS, counted, number
 
 GOAL_MS = 1000
 
@@ -43,7 +43,7 @@ def measure(bed, rounds):
 
 def run(bed, report, scale):
     values = measure(bed, scale.rounds)
-    report.heading(f"From a forced delete to the start of the next pod with the same {NICS} NICs, {scale.rounds} rounds, ms")
+    report.heading(f"From a forced delete to the start of the next pod with the same {NICS} NICs, {counted(scale.rounds, 'round')}, ms")
     report.table(["what", *SPREAD_COLUMNS, "goal", "verdict"])
-    report.row("the next pod", *spread_cells(values), number(GOAL_MS),
+    report.row("the next pod", *report.spread("the next pod", values), number(GOAL_MS),
                report.verdict("reuse after a forced delete, ms", statistics.median(values), GOAL_MS))

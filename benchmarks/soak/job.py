@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers import BENCH, DRARUN
+from benchmarks.harness.launchers import BENCH, DRARUN
 from support import leftovers, sanitizer
 from support.build import SLOWER
 

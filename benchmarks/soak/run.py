@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from launchers import DRARUN, HYDRA, OPENMPI4, OPENMPI5
+from benchmarks.harness.launchers import DRARUN, HYDRA, OPENMPI4, OPENMPI5
 from support import leftovers
 
 from . import job

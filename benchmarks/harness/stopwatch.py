@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands in turn under the stopwatch and puts their times into numbers."""
+"""Runs commands in turn under the stopwatch (launch/stopwatch.c), which has a deadline and counts hung runs."""
 import os
-import random
-import statistics
 import subprocess
 import tempfile
 
-from launchers import BENCH
+from .launchers import BENCH
+from .turns import in_turns
 
 HEADROOM = 10  # seconds that the stopwatch gets beyond the job's deadline, to clean up
 
@@ -45,8 +44,8 @@ class Others:
         self.all_ms += sample.wall * os.cpu_count()
 
     def take(self):
-        """The share since the last call, in per cent."""
-        share = 100 * max(0.0, self.busy_ms - self.jobs_ms) / self.all_ms if self.all_ms else 0.0
+        """The share since the last call, in per cent; None: nothing was measured."""
+        share = 100 * max(0.0, self.busy_ms - self.jobs_ms) / self.all_ms if self.all_ms else None
         self.__init__()
         return share
 
@@ -98,11 +97,13 @@ class Contender:
         self.check = check
         self.samples, self.bad, self.bad_in_a_row = [], [], 0
 
-    def run_once(self, deadline):
+    def run_once(self, deadline, keep=True):
+        """keep: a good run; a bad one always counts."""
         sample = run(self.command, self.env, deadline)
         if sample.good and self.check:
             sample.failure = self.check(sample)
-        (self.samples if sample.good else self.bad).append(sample)
+        if keep or not sample.good:
+            (self.samples if sample.good else self.bad).append(sample)
         self.bad_in_a_row = 0 if sample.good else self.bad_in_a_row + 1
         return sample
 
@@ -127,40 +128,7 @@ class Contender:
 
 
 def interleave(contenders, rounds, deadline, warm_up=1, give_up=5):
-    """One run of each in turn, the order reversed every other round. A contender is left out when its
-    last give_up runs were bad."""
-    for number in range(-warm_up, rounds):
-        order = contenders if number % 2 == 0 else contenders[::-1]
-        for contender in order:
-            if contender.bad_in_a_row < give_up:
-                contender.run_once(deadline)
-        if number < 0:
-            for contender in contenders:  # a failure counts even then
-                contender.samples.clear()
-
-
-class Spread:
-    """median, min, p25, p75, max of some numbers."""
-
-    def __init__(self, values):
-        self.count = len(values)
-        ordered = sorted(values)
-        self.median = statistics.median(ordered)
-        self.min, self.max = ordered[0], ordered[-1]
-        self.p25, self.p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
-
-
-def quantile(ordered, part):
-    position = (len(ordered) - 1) * part
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
-
-
-def ratio(ours, theirs, draws=1000):
-    """The ratio of the medians and its 95 % interval by bootstrap, from a fixed seed."""
-    rng = random.Random(1)
-    drawn = sorted(statistics.median(rng.choices(ours, k=len(ours))) /
-                   statistics.median(rng.choices(theirs, k=len(theirs))) for _ in range(draws))
-    return (statistics.median(ours) / statistics.median(theirs),
-            quantile(drawn, 0.025), quantile(drawn, 0.975))
+    """Runs in turns. A contender is left out when its last give_up runs were bad."""
+    for number, contender in in_turns(contenders, rounds, warm_up):
+        if contender.bad_in_a_row < give_up:
+            contender.run_once(deadline, keep=number >= 0)

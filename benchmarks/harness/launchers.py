@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[1]
+SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DRARUN_BUILD", SOURCE / "build")).resolve()
 BENCH = BUILD / "bin" / "bench"
 

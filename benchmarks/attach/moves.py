@@ -1,23 +1,21 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run [--rounds N] [--output FILE.md]: drarun-attach beside the same moves in one `ip -batch`, in turns (ABBA), on veths in
-namespaces of its own. Needs root. Ends with 1 when a goal is missed."""
-import argparse
+"""drarun-attach beside the same moves in one `ip -batch`, on veths in namespaces of its own. Needs root."""
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from support.nodes import Node  # noqa: E402
+from benchmarks.harness.launchers import BUILD
+from benchmarks.harness.report import SPREAD_COLUMNS, counted, number
+from benchmarks.harness.turns import in_turns
+from support.nodes import Node
 
 NICS = 8
-ATTACH = Path(os.environ.get("DRARUN_BUILD", Path(__file__).resolve().parents[2] / "build")).resolve() / "bin/drarun-attach"
+ATTACH = BUILD / "bin/drarun-attach"
+PEER, EACH, ALL, AGAIN = ("one `ip -batch` (moves), one more (settings)", "drarun-attach, a process for each",
+                          "drarun-attach, one process for all", "repeated attach of one")
+RATIO, AGAIN_MS = 1.1, 5
 
 
 class Bed:
@@ -81,44 +79,35 @@ class Bed:
 
 
 def measure(bed, rounds):
-    times = {"one `ip -batch` (moves), one more (settings)": [], "drarun-attach, a process for each": [],
-             "drarun-attach, one process for all": [], "repeated attach of one": []}
-    actions = [bed.batch, bed.hook, bed.together]
-    for i in range(rounds):
-        for action, name in list(zip(actions, times))[:: 1 if i % 2 else -1]:
-            times[name].append(action())
-            if action != bed.batch:
-                times["repeated attach of one"].append(bed.once_more())
-            bed.back()
-            time.sleep(0.2)  # what the kernel still takes apart
+    """{row: milliseconds}"""
+    times = {row: [] for row in (PEER, EACH, ALL, AGAIN)}
+    actions = {PEER: bed.batch, EACH: bed.hook, ALL: bed.together}
+    for number, row in in_turns(actions, rounds):
+        took = [(row, actions[row]())] + ([(AGAIN, bed.once_more())] if row != PEER else [])
+        bed.back()
+        time.sleep(0.2)  # what the kernel still takes apart
+        for name, value in took if number >= 0 else ():
+            times[name].append(value)
     return times
 
 
-def main():
-    options = argparse.ArgumentParser(usage=__doc__)
-    options.add_argument("--rounds", type=int, default=10)
-    options.add_argument("--output")
-    given = options.parse_args()
+def run(report, scale):
     with tempfile.TemporaryDirectory() as folder:
         bed = Bed(Path(folder))
         try:
-            times = measure(bed, given.rounds)
+            times = measure(bed, scale.rounds)
         finally:
             bed.close()
-    peer = statistics.median(next(iter(times.values())))
-    lines = [f"{NICS} veths, {given.rounds} rounds, ms", "", "| what | median | min | max | against ip | goal |", "|---|---|---|---|---|---|"]
-    missed = False
-    for i, (name, all_ms) in enumerate(times.items()):
-        middle, goal = statistics.median(all_ms), ("", "at most 1.1", "at most 1.1", "under 5 ms")[i]
-        missed = missed or (i in (1, 2) and middle > 1.1 * peer) or (i == 3 and middle >= 5)
-        lines.append(f"| {name} | {middle:.1f} | {min(all_ms):.1f} | {max(all_ms):.1f} | "
-                     f"{f'{middle / peer:.2f}' if i in (1, 2) else ''} | {goal} |")
-    text = "\n".join(lines) + "\n"
-    print(text, end="")
-    if given.output:
-        Path(given.output).write_text(text)
-    return int(missed)
+    report.heading(f"{NICS} veths into a namespace, {counted(scale.rounds, 'round')}, ms")
+    report.table(["what", *SPREAD_COLUMNS, "against ip", "goal", "verdict"])
+    for row, values in times.items():
+        report.row(row, *report.spread(row, values), *judged(report, row, statistics.median(values), statistics.median(times[PEER])))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def judged(report, row, middle, peer):
+    """The last three cells."""
+    if row == PEER:
+        return "-", "-", ""
+    if row == AGAIN:
+        return "-", f"{AGAIN_MS} ms", report.verdict(f"{row}, ms", middle, AGAIN_MS)
+    return number(middle / peer), RATIO, report.verdict(f"{row}, against ip", middle / peer, RATIO)

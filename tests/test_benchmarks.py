@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""benchmarks/harness: turns, intervals, reports; and the command that all families share."""
+import json
+import random
+import statistics
+import subprocess
+import sys
+
+from support.build import BUILD, SOURCE
+
+sys.path.insert(0, str(SOURCE))
+
+from benchmarks.harness.report import Report  # noqa: E402
+from benchmarks.harness.spread import Spread, ratio  # noqa: E402
+from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
+
+
+def run(*words):
+    return subprocess.run([SOURCE / "benchmarks/run", *words], env={"DRARUN_BUILD": str(BUILD), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
+                          capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_order_is_reversed_every_other_round():
+    assert "".join(name for _, name in in_turns("ab", 3)) == "baabbaab"
+    values = iter(range(100))
+    assert sampled({"a": lambda: next(values), "b": lambda: next(values)}, 2) == {"a": [2, 5], "b": [3, 4]}
+
+
+def test_interval_holds_the_true_median():
+    """In about 95 of 100 samples."""
+    rng, held = random.Random(7), 0
+    for _ in range(2000):
+        spread = Spread([rng.lognormvariate(0, 1) for _ in range(25)])
+        held += spread.low <= 1 <= spread.high
+        assert spread.min <= spread.low <= spread.median <= spread.high <= spread.max
+    assert 0.93 <= held / 2000 <= 0.995, held
+
+
+def test_ratio_of_medians():
+    rng = random.Random(3)
+    ours, theirs = [rng.gauss(2, 0.1) for _ in range(41)], [rng.gauss(4, 0.2) for _ in range(41)]
+    value, low, high = ratio(ours, theirs)
+    assert value == statistics.median(ours) / statistics.median(theirs) and low <= value <= high
+    assert 0.48 < low <= 0.5 <= high < 0.52
+
+
+def test_missed_goal_is_told(tmp_path, capsys):
+    report = Report()
+    report.begin("Title", "Words.")
+    report.heading("Rows")
+    report.table(["what", "median", "95 %", "min", "p25-p75", "max", "verdict"])
+    report.row("a", *report.spread("a", [1, 2, 3]), report.verdict("a", 2, 1))
+    report.row("b", *report.spread("b", []), report.verdict("b", 2, 2))
+    report.summary()
+    report.write(tmp_path / "r.md")
+    report.write_json(tmp_path / "r.json")
+    text, data = (tmp_path / "r.md").read_text(), json.loads((tmp_path / "r.json").read_text())
+    assert "| a | 2.00 | 1.00-3.00 | 1.00 | 1.50-2.50 | 3.00 | **not met** |" in text and capsys.readouterr().out == text
+    assert "- not met: a: 2.00, goal 1.00" in text and "1 met, 1 not met." in text
+    assert data["samples"][0] == {"heading": "Rows", "what": "a", "values": [1, 2, 3]}
+    assert data["goals"] == {"met": 1, "missed": ["a: 2.00, goal 1.00"]} and data["machine"]["cpus"] > 0
+    assert data["tables"][0]["rows"][1][0] == "b"
+
+
+def test_family_is_measured(tmp_path):
+    done = run("plan", "--only", "pairing", "--json", tmp_path / "plan.json")
+    assert done.returncode in (0, 1) and "# Planning" in done.stdout, done.stderr
+    data = json.loads((tmp_path / "plan.json").read_text())
+    assert len(data["samples"][0]["values"]) == 2000 and data["goals"]["met"] + len(data["goals"]["missed"]) == 1
+
+
+def test_command_line():
+    assert "Families: attach, cluster, launch, plan, plugin" in run("--help").stdout
+    unknown = run("plam")
+    assert unknown.returncode == 1 and "no family plam: there are attach" in unknown.stderr
+    assert "invalid choice: 'x' (choose from 'verbs', 'pairing')" in run("plan", "--only", "x").stderr
+    for family in ("attach", "cluster", "launch", "plan", "plugin"):
+        assert "--smoke" in run(family, "--help").stdout, family
