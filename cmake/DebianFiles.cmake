@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run by cpack on the staged files: copyright, changelog, compressed man pages, one lintian override.
-set(share ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr/share)
-set(doc ${share}/doc/${CPACK_PACKAGE_NAME})
+set(staged ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
+# string(TIMESTAMP) heeds SOURCE_DATE_EPOCH: the same sources make the same package
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 
-file(REMOVE ${doc}/LICENSE) # Debian has it in /usr/share/common-licenses
-file(WRITE ${doc}/copyright
+# What every package has: package is its name, share its folder.
+function(debian_files package share)
+  set(doc ${share}/doc/${package})
+  file(REMOVE ${doc}/LICENSE) # Debian has it in /usr/share/common-licenses
+  file(WRITE ${doc}/copyright
 "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: drarun
 
@@ -14,19 +18,22 @@ License: Apache-2.0
  On Debian systems, the text of the Apache License 2.0 is in
  /usr/share/common-licenses/Apache-2.0.
 ")
-
-# string(TIMESTAMP) heeds SOURCE_DATE_EPOCH: the same sources make the same package
-string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
-file(WRITE ${doc}/changelog.Debian
-"${CPACK_PACKAGE_NAME} (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium
+  file(WRITE ${doc}/changelog.Debian
+"${package} (${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}) unstable; urgency=medium
 
   * Package made by cpack from the source tree.
 
  -- ${CPACK_PACKAGE_CONTACT}  ${date}
 ")
+  file(GLOB pages ${share}/man/man*/*[0-9])
+  execute_process(COMMAND gzip -9n ${doc}/changelog.Debian ${pages} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+debian_files(${CPACK_PACKAGE_NAME} ${staged}/Unspecified/usr/share)
+debian_files(${CPACK_PACKAGE_NAME}-bench ${staged}/bench/usr/share)
 
 # Both are static, so that they run in any image and start without loading a library
-file(WRITE ${share}/lintian/overrides/${CPACK_PACKAGE_NAME}
+file(WRITE ${staged}/Unspecified/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}
 "${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/bin/drarun]
@@ -39,5 +46,6 @@ ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")
 
-file(GLOB pages ${share}/man/man*/*[0-9])
-execute_process(COMMAND gzip -9n ${doc}/changelog.Debian ${pages} COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE ${staged}/bench/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}-bench
+"${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *
+")

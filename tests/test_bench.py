@@ -177,3 +177,33 @@ def test_without_a_backend(drarun):
     assert result.rc not in (0, 1) and "/nowhere.so" in result.err
     assert drarun("-n", "1", BENCH, "all_reduce", "--backend", "../x").rc not in (0, 1)
     assert "Usage: drarun-bench" in drarun("-n", "1", BENCH, "--help").ok().out
+
+
+def test_from_the_launcher(drarun):
+    """drarun bench: ranks and agents are the launcher's, the rest is drarun-bench's."""
+    result = drarun("bench", "all_reduce", "-n", "4", "-b", "1K", "-e", "4K", "-f", "2", "--iters", "2")
+    assert [int(row[0]) for row in rows(result)] == [1024, 2048, 4096] and " Rank  3 " in result.out
+    assert "# Out of bounds values : 0 OK" in result.out
+    result = drarun("bench", "broadcast", "--workers", "2", "-n", "3", "-r", "all", "-b", "8", "-e", "8", "-n2")
+    assert [int(row[4]) for row in rows(result)] == [0, 1]
+
+
+@pytest.mark.parametrize("words,says", [
+    (["all_reduce", "-b", "1x"], "-b 1x: expected a size"),
+    (["all_reduce", "--worker", "2"], "unknown option --worker"),
+    (["all_reduces", "-n", "2"], "no such collective"),
+    (["all_reduce", "-n", "x"], "-n: expected a whole number"),
+    ([], "expected one collective"),
+])
+def test_launcher_refuses(drarun, words, says):
+    """Once, and before any rank is there."""
+    result = drarun("bench", *words)
+    assert result.rc == 64 and says in result.err and len(result.err.splitlines()) == 1, result
+
+
+def test_no_module(drarun):
+    """One rank says it, in words that tell what to do."""
+    result = drarun("bench", "all_reduce", "-n", "3", env={"DRARUN_BENCH_MODULE": "/nowhere.so"})
+    assert result.rc == 70 and result.out == ""
+    assert result.err.splitlines()[0].startswith("drarun-bench: backend mpi: there is no /nowhere.so: build drarun where ")
+    assert result.err.count("build drarun where") == 2  # and in the report

@@ -37,6 +37,7 @@ FILES = {
     "share/man/man8/drarun-attach.8",
     "share/man/man8/drarun-plugin.8",
 }
+BENCH = {"bin/drarun-bench", "lib/drarun/bench-mpi.so"}  # which are a package of their own
 # what makes no sense in a user's tree
 NOT = ("CMakeLists.txt", "__pycache__", ".pyc", ".a")
 
@@ -65,7 +66,7 @@ def staged(build, tmp_path):
 
 def test_files(staged):
     files = files_below(staged)
-    assert FILES <= files
+    assert FILES | BENCH <= files
     assert [f for f in files if f.endswith(NOT)] == []
 
 
@@ -80,6 +81,9 @@ def test_installed_programs_run(staged, examples, tmp_path):
         # drarun-remote and the agent are found beside it
         result = runner("--workers", 2, "-n", 4, "sh", "-c", "echo $DRARUN_WORKER").ok()
         assert sorted(result.out.split()) == ["0", "0", "1", "1"]
+        # and drarun-bench with its module
+        result = runner("bench", "all_reduce", "-n", 2, "-b", "1K", "-e", "1K", "--iters", 1).ok()
+        assert "# Out of bounds values : 0 OK\n" in result.out
         assert subprocess.run([moved / "bin/drarun-worker", "--version"], capture_output=True,
                               text=True, check=True).stdout.startswith("drarun-worker ")
     finally:
@@ -146,24 +150,51 @@ def test_uninstall_leaves_nothing(staged, build):
 
 
 @pytest.fixture(scope="module")
-def package(build, tmp_path_factory):
+def packages(build, tmp_path_factory):
+    """{name: file}"""
     if not shutil.which("dpkg-deb"):
         pytest.skip("no dpkg-deb")
     out = tmp_path_factory.mktemp("package")
     run = subprocess.run(["cpack", "--config", build / "CPackConfig.cmake", "-B", out],
                          capture_output=True, text=True, timeout=250, cwd=out)
     assert run.returncode == 0, run.stdout + run.stderr
-    (deb,) = out.glob("*.deb")
-    return deb
+    debs = {deb.name.partition("_")[0]: deb for deb in out.glob("*.deb")}
+    assert set(debs) == {"drarun", "drarun-bench"}
+    return debs
+
+
+@pytest.fixture(scope="module")
+def package(packages):
+    return packages["drarun"]
+
+
+def listed(package):
+    return subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_package_content(package):
-    lines = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+    lines = listed(package)
     names = {line.split()[5].removeprefix("./usr/") for line in lines}
     expected = {f for f in FILES if not f.startswith("share/man") and not f.endswith("LICENSE")}
     assert expected | {"share/man/man1/drarun.1.gz", "share/doc/drarun/copyright"} <= names
     assert {line.split()[1] for line in lines} == {"root/root"}
+
+
+def test_package_of_the_benchmark(package, packages, tmp_path):
+    """An MPI comes with it alone: whoever only launches jobs needs none."""
+    names = {line.split()[5].removeprefix("./usr/") for line in listed(packages["drarun-bench"])}
+    assert BENCH | {"share/doc/drarun-bench/copyright"} <= names
+    assert not BENCH & {line.split()[5].removeprefix("./usr/") for line in listed(package)}
+    depends = [subprocess.run(["dpkg-deb", "-f", deb, "Depends"], capture_output=True, text=True, check=True).stdout
+               for deb in (package, packages["drarun-bench"])]
+    assert "mpi" not in depends[0] and "mpi" in depends[1] and "drarun (= " in depends[1]
+    for deb in packages.values():
+        subprocess.run(["dpkg-deb", "-x", deb, tmp_path], check=True)
+    runner = Runner(tmp_path / "usr/bin/drarun")
+    try:
+        assert "values : 0 OK" in runner("bench", "all_reduce", "-n", 2, "-b", "8", "-e", "8", "--iters", 1).ok().out
+    finally:
+        runner.close()
 
 
 def test_package_control(package):
@@ -182,9 +213,9 @@ def test_package_unpacked_runs(package, tmp_path):
         runner.close()
 
 
-def test_package_has_no_lintian_errors(package):
+def test_packages_have_no_lintian_errors(packages):
     if not shutil.which("lintian"):
         pytest.skip("no lintian; run scripts/setup --test")
-    run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", package],
+    run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", *packages.values()],
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr

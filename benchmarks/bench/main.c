@@ -33,7 +33,7 @@ static int module_beside(const char *backend, char path[PATH_MAX], struct drarun
         return error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
     here[length] = '\0';
     *strrchr(here, '/') = '\0';
-    if (snprintf(path, PATH_MAX, "%s/../lib/drarun-bench-%s.so", here, backend) >= PATH_MAX)
+    if (snprintf(path, PATH_MAX, "%s/../lib/drarun/bench-%s.so", here, backend) >= PATH_MAX)
         return error_set(err, ENAMETOOLONG, "the path of this program is too long");
     return 0;
 }
@@ -49,6 +49,12 @@ static int open_backend(struct bench *b, struct drarun_error *err)
         return rc;
     if (named)
         snprintf(path, sizeof path, "%s", named);
+    if (access(path, R_OK) < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
+                          "backend %s: there is no %s: build drarun where that library and its "
+                          "compiler are (for mpi: libopenmpi-dev or libmpich-dev), or set "
+                          "DRARUN_BENCH_MODULE",
+                          b->options.backend, path);
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const struct backend *backend = module ? dlsym(module, BACKEND_SYMBOL) : NULL;
     if (!backend)
@@ -255,6 +261,13 @@ static int run(struct bench *b, struct drarun_error *err)
     return rc;
 }
 
+/* Every rank comes to the same errors before they know of each other: the first one says them. */
+static bool is_first(const struct bench *b)
+{
+    const char *rank = getenv("DRARUN_RANK");
+    return b->backend ? b->world.rank == 0 : !rank || strcmp(rank, "0") == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct drarun_error err = {0};
@@ -267,7 +280,7 @@ int main(int argc, char **argv)
     }
     rc = rc < 0 ? rc : open_backend(&b, &err);
     rc = rc < 0 ? rc : run(&b, &err);
-    if (rc < 0 && (!b.backend || b.world.rank == 0 || err.kind != DRARUN_ERR_USAGE))
+    if (rc < 0 && (is_first(&b) || (b.backend && err.kind != DRARUN_ERR_USAGE)))
         log_error("%s", err.text);
     if (b.backend && (rc == 0 || err.kind == DRARUN_ERR_USAGE))
         b.backend->close();

@@ -274,12 +274,12 @@ static const struct option_spec list[] = {
     OF_NCCL("device_cta_count", 'V'),
     OF_NCCL("memory", 'M'),
 };
-static const struct option_table table = {list, ARRAY_LEN(list)};
+const struct option_table bench_option_table = {list, ARRAY_LEN(list)};
 
 void options_print_help(FILE *out)
 {
     struct buf text = BUF_INIT;
-    options_help(&table, &text);
+    options_help(&bench_option_table, &text);
     fprintf(out,
             "Usage: drarun-bench COLLECTIVE [OPTION...]\n\n"
             "Measures a collective over all ranks that were started with it, as nccl-tests does, "
@@ -331,7 +331,7 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
     o.min_busbw *= o.min_busbw > 0 ? 0.9 : 1; /* its tolerance in nccl-tests */
     o.types[ELEMENT_FLOAT] = o.ops[REDUCE_SUM] = true;
     for (int at = 1; rc == 0 && at < argc; at++) {
-        int used = options_parse(&table, argc - at, argv + at, false, &o, err);
+        int used = options_parse(&bench_option_table, argc - at, argv + at, false, &o, err);
         at += used < 0 ? 0 : used;
         rc = used < 0 ? used : 0;
         if (rc == 0 && at < argc && name)

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include "benchmarks/bench/measure.h"
+#include "lib/base/options.h"
 
 struct bench_options {
     const struct collective *collective;
@@ -26,6 +27,7 @@ struct bench_options {
 int size_parse(const char *text, size_t *ret_bytes);
 
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err);
+extern const struct option_table bench_option_table;
 void options_print_help(FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,6 +142,40 @@ static void refuses_with_a_reason(void **state)
     }
 }
 
+/* What a verb hands on keeps its order; after "--" all of it does. */
+static void picks_what_it_knows(void **state)
+{
+    (void)state;
+    struct picked {
+        const char *file;
+        bool loud;
+    } picked = {0};
+    static const struct option_spec list[] = {
+        {.name = "file", .letter = 'f', .value = "FILE", .kind = OPTION_TEXT},
+        {.name = "loud",
+         .letter = 'l',
+         .kind = OPTION_FLAG,
+         .offset = offsetof(struct picked, loud)},
+    };
+    const struct option_table table = {list, ARRAY_LEN(list)};
+    static const char *const argv[] = {"word",        "-b", "-1", "-fx", "--loud",
+                                       "--file-mode", "-",  "--", "-l"};
+    const char *const rest[] = {"word", "-b", "-1", "--file-mode", "-", "--", "-l"};
+    struct strlist others = STRLIST_INIT;
+    struct drarun_error err = {0};
+    assert_int_equal(
+        options_pick(&table, ARRAY_LEN(argv), (char *const *)argv, &picked, &others, &err), 0);
+    assert_string_equal(picked.file, "x");
+    assert_true(picked.loud);
+    assert_int_equal(others.count, ARRAY_LEN(rest));
+    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
+        assert_string_equal(others.items[i], rest[i]);
+    strlist_done(&others);
+    static const char *const bare[] = {"-f"};
+    assert_int_equal(options_pick(&table, 1, (char *const *)bare, &picked, &others, &err), -EINVAL);
+    strlist_done(&others);
+}
+
 static void table_is_consistent(void **state)
 {
     (void)state;
@@ -186,6 +221,7 @@ int main(void)
         cmocka_unit_test(splits_programs),
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(picks_what_it_knows),
         cmocka_unit_test(table_is_consistent),
         cmocka_unit_test(help_and_completion_know_every_option),
     };

@@ -179,6 +179,31 @@ int options_parse(const struct option_table *table, int argc, char *const argv[]
     return argc;
 }
 
+static bool is_known(const struct option_table *table, const char *word)
+{
+    if (word[0] != '-' || !word[1])
+        return false;
+    return find(table, word, strcspn(word, "=")) || (word[1] != '-' && find(table, word, 2));
+}
+
+int options_pick(const struct option_table *table, int argc, char *const argv[], void *target,
+                 struct strlist *others, struct drarun_error *err)
+{
+    struct cursor c = {table, argc, argv, 0, false, target};
+    for (; c.at < argc && strcmp(argv[c.at], "--") != 0; c.at++) {
+        int rc = 0;
+        if (is_known(table, argv[c.at]))
+            rc = parse_word(&c, argv[c.at], err);
+        else
+            strlist_add(others, argv[c.at]);
+        if (rc < 0)
+            return rc;
+    }
+    while (c.at < argc)
+        strlist_add(others, argv[c.at++]);
+    return others->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static void help_entry(const struct option_spec *spec, struct buf *out)
 {
     char left[WORD_MAX];

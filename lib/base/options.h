@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
+#include "lib/base/strlist.h"
 
 enum option_kind {
     OPTION_FLAG = 1, /* bool at offset */
@@ -47,6 +48,11 @@ struct option_table {
  * DRARUN_ERR_USAGE, name the word, and suggest the nearest known option. */
 int options_parse(const struct option_table *table, int argc, char *const argv[], bool each_only,
                   void *target, struct drarun_error *err);
+
+/* The same for a command that hands words on: reads the options that the table has, up to "--", and
+ * adds every other word to others. */
+int options_pick(const struct option_table *table, int argc, char *const argv[], void *target,
+                 struct strlist *others, struct drarun_error *err);
 
 /* The options by group, one entry each. */
 void options_help(const struct option_table *table, struct buf *out);

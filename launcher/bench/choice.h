@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `drarun bench COLLECTIVE` was asked for: ours, and the words of drarun-bench. */
+#ifndef DRARUN_LAUNCHER_BENCH_CHOICE_H
+#define DRARUN_LAUNCHER_BENCH_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "lib/base/buf.h"
+#include "lib/base/strlist.h"
+
+struct bench_choice {
+    uint32_t ranks, workers, per_worker;  /* 0: not said */
+    const char *agents, *key_file, *bind; /* borrowed, and checked by `drarun run` */
+    struct strlist env;
+    struct strlist words; /* for drarun-bench, without its name */
+    bool help;
+};
+
+void bench_choice_done(struct bench_choice *choice);
+
+/* Refuses what drarun-bench would refuse on every rank, before there is one. */
+int bench_choice_check(const struct bench_choice *choice, struct drarun_error *err);
+
+/* Appends drarun-bench's own options. */
+void bench_choice_help(struct buf *out);
+
+#endif

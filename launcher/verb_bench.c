@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_bench.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "jobs/rankmap.h"
+#include "launcher/bench/choice.h"
+#include "launcher/bench/local.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define FIELD(name) offsetof(struct bench_choice, name)
+
+static const char ranks[] = "The ranks";
+
+static const struct option_spec option_list[] = {
+    {.name = "ranks",
+     .letter = 'n',
+     .aliases = "-np --np",
+     .value = "N",
+     .group = ranks,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(ranks),
+     .min = 1,
+     .max = RANKMAP_RANKS_MAX,
+     .help = "number of ranks (default: one a worker); nccl-tests'\n-n is --iters here"},
+    {.name = "workers",
+     .value = "K",
+     .group = ranks,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(workers),
+     .min = 1,
+     .max = RANKMAP_WORKERS_MAX,
+     .help = "start K agents on this machine (default 1)"},
+    {.name = "ranks-per-worker",
+     .aliases = "-ppn --ppn",
+     .value = "R",
+     .group = ranks,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(per_worker),
+     .min = 1,
+     .max = RANKMAP_RANKS_MAX,
+     .help = "most ranks of one worker (default: an even share)"},
+    {.name = "agents",
+     .value = "HOST:PORT,...",
+     .group = ranks,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(agents),
+     .help = "use agents that run already, with --key-file"},
+    {.name = "key-file",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = ranks,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(key_file),
+     .help = "the key of those agents"},
+    {.name = "bind",
+     .value = "POLICY",
+     .group = ranks,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(bind),
+     .help = "CPUs of each rank: none (default), core, numa, or a\nlist as 0-1;2-3"},
+    {.name = "env",
+     .letter = 'x',
+     .value = "NAME[=VALUE]",
+     .group = ranks,
+     .kind = OPTION_LIST,
+     .offset = FIELD(env),
+     .help = "set a variable for the ranks; may be repeated"},
+    VERB_HELP_OPTION(struct bench_choice),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+/* What else there is after the word bench, by name. */
+static const struct verb *const parts[] = {NULL};
+
+static const struct verb *find_part(const char *name)
+{
+    for (size_t i = 0; parts[i]; i++)
+        if (strcmp(parts[i]->name, name) == 0)
+            return parts[i];
+    return NULL;
+}
+
+static int show_help(void)
+{
+    struct buf out = BUF_INIT;
+    verb_help(&verb_bench, &out);
+    bench_choice_help(&out);
+    return verb_write("bench", &out);
+}
+
+static int run(int argc, char *const argv[])
+{
+    CLEANUP(bench_choice_done) struct bench_choice choice = {0};
+    struct drarun_error err = {0};
+    const struct verb *part = argc > 0 ? find_part(argv[0]) : NULL;
+    if (part)
+        return part->run(argc - 1, argv + 1);
+    int rc = options_pick(&options_table, argc, argv, &choice, &choice.words, &err);
+    if (rc == 0 && choice.help)
+        return show_help();
+    rc = rc < 0 ? rc : bench_choice_check(&choice, &err);
+    if (rc < 0) {
+        log_error("bench: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    return bench_local(argv - 2, &choice);
+}
+
+const struct verb verb_bench = {"bench", "COLLECTIVE [drarun-bench's options]",
+                                "Measures a collective of MPI or NCCL, as nccl-tests does.",
+                                &options_table, run};
