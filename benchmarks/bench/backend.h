@@ -7,7 +7,7 @@
 #include "benchmarks/bench/element.h"
 #include "drarun/error.h"
 
-#define BACKEND_VERSION 1u
+#define BACKEND_VERSION 2u
 #define BACKEND_SYMBOL "bench_backend"
 
 enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
@@ -26,18 +26,24 @@ struct transfer {
 struct backend_world {
     unsigned rank, ranks;
     char library[96]; /* name and version, as the table says them */
-    char device[96];  /* "cpu", "NVIDIA H100" */
+    char device[96];  /* "memory", "NVIDIA H100" */
+    int index;        /* of the device among those that this rank sees */
+    char address[16]; /* on PCI, "0000:3b:00.0"; "" for memory */
+    bool stand_in;    /* of a test: it measures nothing */
+    bool met;         /* after a failed open: all ranks have the same, so that one speaks for all */
 };
 
 /* Calls return 0 or -errno with err filled. Transfers may return before they are done: `finish`
- * waits for all that were started. A NULL call is one that the backend has not; `lacks` says why in
- * words. */
+ * waits for all that were started, and reports copies that failed. A NULL call is one that the
+ * backend has not; `lacks` says why in words. After a failed open only with world.met may be
+ * closed, which all ranks then do. */
 struct backend {
     unsigned version; /* BACKEND_VERSION */
     const char *name;
     int (*open)(struct backend_world *ret_world, struct drarun_error *err);
     void (*close)(void);
 
+    size_t (*room)(void);         /* bytes that alloc has; NULL: it takes the machine's memory */
     void *(*alloc)(size_t bytes); /* NULL: there is no room */
     void (*release)(void *memory);
     void (*put)(void *to, const void *from, size_t bytes);  /* from the program's memory */

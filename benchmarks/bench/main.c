@@ -17,6 +17,7 @@
 struct bench {
     struct bench_options options;
     const struct backend *backend;
+    bool own_failure; /* not what all ranks come to alike: each says its own, and may be alone */
     struct backend_world world;
     struct measure_memory memory;
     struct record record; /* of rank 0 */
@@ -63,8 +64,9 @@ static int open_backend(struct bench *b, struct drarun_error *err)
         return error_set(err, EPROTO, "backend %s has version %u, this program %u", path,
                          backend->version, BACKEND_VERSION);
     rc = backend->open(&b->world, err);
-    if (rc == 0)
+    if (rc == 0 || b->world.met)
         b->backend = backend;
+    b->own_failure = rc < 0 && !b->world.met;
     return rc;
 }
 
@@ -164,20 +166,22 @@ static int types_and_ops(struct bench *b, struct drarun_error *err)
 {
     const struct bench_options *o = &b->options;
     struct measure_case m = {b->backend, &b->world, o->collective, 0, REDUCE_SUM, 0, 0};
-    unsigned wanted = 0;
+    unsigned ops = 0, types = 0;
     int rc = 0;
     for (unsigned op = 0; op < REDUCTIONS; op++)
-        wanted += o->ops[op];
+        ops += o->ops[op];
+    for (unsigned type = 0; type < ELEMENTS; type++)
+        types += o->types[type];
     for (unsigned type = 0; rc == 0 && type < ELEMENTS; type++) {
         for (unsigned op = 0; rc == 0 && o->types[type] && op < REDUCTIONS; op++) {
             m.type = (enum element)type;
             m.op = (enum reduction)op;
-            const char *why = m.collective->reduces ? b->backend->lacks(m.type, m.op) : NULL;
+            const char *why = b->backend->lacks(m.type, m.op);
             if (!(m.collective->reduces ? o->ops[op] : op == REDUCE_SUM))
                 continue;
-            if (why && wanted == 1)
-                return error_kind(err, DRARUN_ERR_USAGE, ENOTSUP, "-o %s: %s", reduction_name(m.op),
-                                  why);
+            if (why && types * (m.collective->reduces ? ops : 1) == 1)
+                return error_kind(err, DRARUN_ERR_USAGE, ENOTSUP, "-d %s -o %s: %s",
+                                  element_name(m.type), reduction_name(m.op), why);
             rc = why ? 0 : roots(b, &m, err);
         }
     }
@@ -185,6 +189,16 @@ static int types_and_ops(struct bench *b, struct drarun_error *err)
 }
 
 /* ---- all ---- */
+
+static int check_room(const struct bench *b, const char *what, double need, size_t room,
+                      struct drarun_error *err)
+{
+    if (need <= (double)room)
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, ENOMEM,
+                      "-e %zu needs %.1f GiB of %s a rank, and %.1f GiB are free",
+                      b->options.max_bytes, need / 0x1p30, what, (double)room / 0x1p30);
+}
 
 static int make_memory(struct bench *b, struct drarun_error *err)
 {
@@ -195,13 +209,15 @@ static int make_memory(struct bench *b, struct drarun_error *err)
     const struct measure_case m = {b->backend, &b->world, b->options.collective, ELEMENT_INT8,
                                    REDUCE_SUM, 0,         b->options.max_bytes};
     size_t send, recv;
-    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t pages = (size_t)sysconf(_SC_AVPHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
     measure_needs(&m, 0, &send, &recv);
-    double need = 2.0 * ((double)send + (double)recv), room = (double)pages * (double)page;
-    if (need > room)
-        return error_kind(err, DRARUN_ERR_USAGE, ENOMEM,
-                          "-e %zu needs %.1f GiB of memory a rank, and %.1f GiB are free",
-                          b->options.max_bytes, need / 0x1p30, room / 0x1p30);
+    double both = (double)send + (double)recv; /* on the device, and again to make and check them */
+    bool has_own = b->backend->room != NULL;
+    int rc = check_room(b, "memory", both * (has_own ? 1 : 2), pages * page, err);
+    if (rc == 0 && has_own)
+        rc = check_room(b, "the device's memory", both, b->backend->room(), err);
+    if (rc < 0)
+        return rc;
     return measure_memory_new(&m, b->options.unaligned * (unsigned)element_size(largest),
                               &b->memory, err);
 }
@@ -213,7 +229,9 @@ static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_er
     if (!all)
         return error_set(err, ENOMEM, "out of memory");
     gethostname(mine.host, sizeof mine.host - 1);
+    mine.index = b->world.index;
     memcpy(mine.device, b->world.device, sizeof mine.device);
+    memcpy(mine.address, b->world.address, sizeof mine.address);
     int rc = b->backend->share(&mine, all, sizeof mine, err);
     if (rc < 0)
         free(all);
@@ -261,6 +279,13 @@ static int run(struct bench *b, struct drarun_error *err)
     return rc;
 }
 
+static int run_opened(struct bench *b, struct drarun_error *err)
+{
+    int rc = run(b, err);
+    b->own_failure = rc < 0 && err->kind != DRARUN_ERR_USAGE;
+    return rc;
+}
+
 /* Every rank comes to the same errors before they know of each other: the first one says them. */
 static bool is_first(const struct bench *b)
 {
@@ -279,10 +304,10 @@ int main(int argc, char **argv)
         return 0;
     }
     rc = rc < 0 ? rc : open_backend(&b, &err);
-    rc = rc < 0 ? rc : run(&b, &err);
-    if (rc < 0 && (is_first(&b) || (b.backend && err.kind != DRARUN_ERR_USAGE)))
+    rc = rc < 0 ? rc : run_opened(&b, &err);
+    if (rc < 0 && (b.own_failure || is_first(&b)))
         log_error("%s", err.text);
-    if (b.backend && (rc == 0 || err.kind == DRARUN_ERR_USAGE))
+    if (b.backend && !b.own_failure) /* together */
         b.backend->close();
     if (rc < 0)
         return error_exit_status(err.kind);

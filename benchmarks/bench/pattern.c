@@ -33,13 +33,24 @@ static unsigned stride_for(unsigned ranks, double most)
     return stride < 2 ? 2 : stride; /* not all alike */
 }
 
+double pattern_scalar(unsigned rank)
+{
+    return 1 + rank % 2;
+}
+
+/* Up to which the values themselves may add up. */
+static double sum_max(const struct pattern *p)
+{
+    return element_whole_max(p->type) / (p->op == REDUCE_MULSUM ? 2 : 1);
+}
+
 /* Sums stay below what the type holds exactly. */
 static double summand(const struct pattern *p, unsigned rank, size_t place, uint32_t random)
 {
-    double room = fmin(element_whole_max(p->type), 0x1p20) / p->ranks;
+    double room = fmin(sum_max(p), 0x1p20) / p->ranks;
     if (room >= 2)
         return random % (uint32_t)fmin(room, 64);
-    return is_chosen(rank, place, p->round, stride_for(p->ranks, element_whole_max(p->type)));
+    return is_chosen(rank, place, p->round, stride_for(p->ranks, sum_max(p)));
 }
 
 /* Ones, and so few twos that the product is a power of two that the type has. */
@@ -59,9 +70,9 @@ static double value(const struct pattern *p, unsigned rank, size_t place)
 
 static double reduced(const struct pattern *p, size_t place)
 {
-    double result = value(p, 0, place);
+    double result = value(p, 0, place); /* its factor is 1 */
     for (unsigned rank = 1; rank < p->ranks; rank++) {
-        double next = value(p, rank, place);
+        double next = value(p, rank, place) * (p->op == REDUCE_MULSUM ? pattern_scalar(rank) : 1);
         result = p->op == REDUCE_PROD  ? result * next
                  : p->op == REDUCE_MAX ? fmax(result, next)
                  : p->op == REDUCE_MIN ? fmin(result, next)
@@ -82,7 +93,7 @@ static size_t period_of(const struct pattern *p)
         stride = stride_for(p->ranks,
                             is_whole(p->type) ? fmin(log2(element_whole_max(p->type)), 30) : 6);
     else if (p->ranks > 1 && p->op != REDUCE_MAX && p->op != REDUCE_MIN)
-        stride = stride_for(p->ranks, element_whole_max(p->type));
+        stride = stride_for(p->ranks, sum_max(p));
     return PERIOD * stride;
 }
 

@@ -24,5 +24,7 @@ void pattern_reduced(const struct pattern *p, size_t first, size_t count, void *
 size_t pattern_wrong(enum element type, double tolerance, const void *got, const void *want,
                      size_t count);
 double pattern_tolerance(const struct pattern *p);
+/* MULSUM's factor of this rank. */
+double pattern_scalar(unsigned rank);
 
 #endif

@@ -93,10 +93,11 @@ static int take_ranks(struct result *to, const struct backend_world *world,
             return -ENOMEM;
         rank->rank = i;
         rank->pid = ranks[i].pid;
-        rank->device = 0;
+        rank->device = ranks[i].index;
         snprintf(rank->host, sizeof rank->host, "%s", ranks[i].host);
         snprintf(rank->model, sizeof rank->model, "%s", ranks[i].device);
-        snprintf(rank->address, sizeof rank->address, "%s", backend);
+        snprintf(rank->address, sizeof rank->address, "%s",
+                 *ranks[i].address ? ranks[i].address : backend);
     }
     return 0;
 }
@@ -110,6 +111,7 @@ int record_begin(struct record *r, const struct bench_options *o, const struct b
     result_init(to);
     snprintf(to->program, sizeof to->program, "drarun-bench %s", DRARUN_VERSION);
     snprintf(to->library, sizeof to->library, "%s", world->library);
+    to->stand_in = world->stand_in;
     result_name_collective(to, o->collective->name);
     clock_text(to->start);
     strlist_add_all(&to->args, argv);

@@ -55,7 +55,8 @@ void table_begin(FILE *out, const struct bench_options *o, const struct backend_
     fputs("#\n# Using devices\n", out);
     for (unsigned i = 0; i < world->ranks; i++)
         fprintf(out, "#  Rank %2u Group  0 Pid %6d on %10s device %2d [%s] %s\n", i, ranks[i].pid,
-                ranks[i].host, 0, o->backend, ranks[i].device);
+                ranks[i].host, ranks[i].index, *ranks[i].address ? ranks[i].address : o->backend,
+                ranks[i].device);
     fputs("#\n", out);
     head(out, o->plan.each);
 }

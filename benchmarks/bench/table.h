@@ -10,7 +10,8 @@
 struct table_rank { /* as every rank tells it */
     char host[64];
     char device[96];
-    int pid;
+    char address[16];
+    int index, pid;
 };
 
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,

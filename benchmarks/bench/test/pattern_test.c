@@ -86,6 +86,27 @@ static void test_average(void **state)
     assert_true(pattern_tolerance(&real) > 0 && pattern_tolerance(&whole) == 0);
 }
 
+/* With the factor of each rank. */
+static void test_mulsum(void **state)
+{
+    (void)state;
+    for (unsigned type = 0; type < ELEMENTS; type++) {
+        const struct pattern p = {(enum element)type, REDUCE_MULSUM, 3, 1};
+        for (size_t place = 0; place < 64; place++) {
+            char one[8], want[8];
+            double sum = 0;
+            for (unsigned rank = 0; rank < 3; rank++) {
+                pattern_fill(&p, rank, place, 1, one);
+                sum += pattern_scalar(rank) * element_load(p.type, one);
+            }
+            pattern_reduced(&p, place, 1, want);
+            assert_true(sum <= element_whole_max(p.type));
+            assert_true(element_load(p.type, want) == sum);
+        }
+    }
+    assert_true(pattern_scalar(0) != pattern_scalar(1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +114,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_seen),
         cmocka_unit_test(test_wrong_is_counted),
         cmocka_unit_test(test_average),
+        cmocka_unit_test(test_mulsum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backend of NCCL: one device and one stream a rank. Values that ranks agree on travel over
+ * PMIx and not over what is being measured. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "benchmarks/bench/backend.h"
+#include "benchmarks/bench/cuda_api.h"
+#include "benchmarks/bench/nccl_hello.h"
+#include "benchmarks/bench/pattern.h"
+#include "benchmarks/bench/pmix_meet.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define SINCE_MULSUM 21100
+#define SINCE_FLOAT8 22400
+
+static struct nccl_api nccl;
+static struct cuda_api cuda;
+static struct pmix_meet meet;
+static ncclComm_t comm;
+static cudaStream_t stream;
+static void *beat;    /* one element, which barriers reduce */
+static int copy_code; /* of the first copy that failed */
+
+static int nccl_failed(int code, const char *what, struct drarun_error *err)
+{
+    const char *last = comm && nccl.ncclGetLastError ? nccl.ncclGetLastError(comm) : "";
+    return error_set(err, EIO, "rank %u: %s: %s%s%s", meet.rank, what,
+                     nccl.ncclGetErrorString(code), last && *last ? ": " : "", last ?: "");
+}
+
+static int cuda_failed(int code, const char *what, struct drarun_error *err)
+{
+    return error_set(err, EIO, "rank %u: %s: %s", meet.rank, what, cuda.cudaGetErrorString(code));
+}
+
+/* ---- life ---- */
+
+static int find_own(struct nccl_hello *hello, struct drarun_error *err)
+{
+    int rc = nccl_api_open(&nccl, err);
+    rc = rc < 0 ? rc : cuda_api_open(&cuda, err);
+    rc = rc < 0 ? rc
+                : nccl_hello_device(meet.local_rank, cuda.devices, getenv("NCCL_TESTS_DEVICE"),
+                                    &hello->device, err);
+    if (rc < 0)
+        return rc;
+    int code = cuda.cudaSetDevice(hello->device);
+    if (code != CUDA_SUCCESS)
+        return cuda_failed(code, "cudaSetDevice", err);
+    cuda.cudaDeviceGetPCIBusId(hello->address, sizeof hello->address, hello->device);
+    hello->nccl = nccl.version;
+    hello->cuda = cuda.version;
+    if (meet.rank == 0 && (code = nccl.ncclGetUniqueId(&hello->id)) != NCCL_SUCCESS)
+        return nccl_failed(code, "ncclGetUniqueId", err);
+    return 0;
+}
+
+/* Every rank comes here, with or without what it needs, and all leave with the same answer. */
+static int say_hello(struct nccl_hello *mine, ncclUniqueId *ret_id, struct drarun_error *err)
+{
+    struct drarun_error problem = {0};
+    cleanup_free struct nccl_hello *all = calloc(meet.ranks, sizeof *all);
+    if (!all)
+        return error_set(err, ENOMEM, "out of memory");
+    gethostname(mine->host, sizeof mine->host - 1);
+    mine->code = -find_own(mine, &problem);
+    snprintf(mine->problem, sizeof mine->problem, "%s", problem.text);
+    int rc = pmix_meet_share(mine, all, sizeof *mine, err);
+    rc = rc < 0 ? rc : nccl_hello_check(all, meet.ranks, err);
+    if (rc == 0)
+        *ret_id = all[0].id;
+    return rc;
+}
+
+static int start(const ncclUniqueId *id, struct drarun_error *err)
+{
+    int code = cuda.cudaStreamCreateWithFlags(&stream, CUDA_STREAM_NON_BLOCKING);
+    if (code != CUDA_SUCCESS)
+        return cuda_failed(code, "cudaStreamCreateWithFlags", err);
+    code = cuda.cudaMalloc(&beat, sizeof(double));
+    if (code != CUDA_SUCCESS)
+        return cuda_failed(code, "cudaMalloc", err);
+    code = nccl.ncclCommInitRank(&comm, (int)meet.ranks, *id, (int)meet.rank);
+    return code == NCCL_SUCCESS ? 0 : nccl_failed(code, "ncclCommInitRank", err);
+}
+
+static int open_world(struct backend_world *ret_world, struct drarun_error *err)
+{
+    struct nccl_hello mine = {0};
+    struct backend_world world = {0};
+    ncclUniqueId id;
+    char version[24];
+    int rc = pmix_meet_open(&meet, err);
+    if (rc < 0)
+        return rc;
+    ret_world->rank = meet.rank;
+    ret_world->ranks = meet.ranks;
+    ret_world->met = true;
+    rc = say_hello(&mine, &id, err);
+    if (rc < 0)
+        return rc;
+    ret_world->met = false; /* from here on each rank has its own failure */
+    rc = start(&id, err);
+    if (rc < 0)
+        return rc;
+    nccl_version_text(nccl.version, version, sizeof version);
+    world = (struct backend_world){meet.rank, meet.ranks, .index = mine.device,
+                                   .stand_in = nccl.stand_in};
+    snprintf(world.library, sizeof world.library, "%sNCCL %s CUDA %d.%d",
+             nccl.stand_in ? "stand-in for " : "", version, cuda.version / 1000,
+             cuda.version % 1000 / 10);
+    snprintf(world.address, sizeof world.address, "%s", mine.address);
+    cuda_device_name(&cuda, mine.device, world.device, sizeof world.device);
+    *ret_world = world;
+    return 0;
+}
+
+static void close_world(void)
+{
+    if (comm)
+        nccl.ncclCommDestroy(comm);
+    if (beat)
+        cuda.cudaFree(beat);
+    if (stream)
+        cuda.cudaStreamDestroy(stream);
+    pmix_meet_close();
+}
+
+/* ---- memory ---- */
+
+static size_t room(void)
+{
+    size_t unused = 0, total = 0;
+    return cuda.cudaMemGetInfo(&unused, &total) == CUDA_SUCCESS ? unused : 0;
+}
+
+static void *alloc(size_t bytes)
+{
+    void *memory = NULL;
+    return cuda.cudaMalloc(&memory, bytes ? bytes : 1) == CUDA_SUCCESS ? memory : NULL;
+}
+
+static void release(void *memory)
+{
+    cuda.cudaFree(memory);
+}
+
+static void note_copy(int code)
+{
+    copy_code = copy_code ? copy_code : code;
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    note_copy(cuda.cudaMemcpyAsync(to, from, bytes, CUDA_COPY_ANY, stream));
+}
+
+static void move(void *to, const void *from, size_t bytes)
+{
+    copy(to, from, bytes);
+    note_copy(cuda.cudaStreamSynchronize(stream));
+}
+
+/* ---- transfers: the numbers of types and operations are those of NCCL ---- */
+
+_Static_assert(ELEMENT_F8E5M2 == 11 && ELEMENT_HALF == 6 && REDUCE_AVG == 4, "as in nccl.h");
+
+static int done(int code, const char *what, struct drarun_error *err)
+{
+    return code == NCCL_SUCCESS || code == NCCL_IN_PROGRESS ? 0 : nccl_failed(code, what, err);
+}
+
+/* MULSUM is an operation that is made for each call, as nccl-tests does. */
+static int begin_op(const struct transfer *t, int *ret_op, struct drarun_error *err)
+{
+    char scalar[8] = {0};
+    if (t->op != REDUCE_MULSUM) {
+        *ret_op = (int)t->op;
+        return 0;
+    }
+    element_store(t->type, scalar, pattern_scalar(meet.rank));
+    return done(
+        nccl.ncclRedOpCreatePreMulSum(ret_op, scalar, (int)t->type, NCCL_HOST_IMMEDIATE, comm),
+        "ncclRedOpCreatePreMulSum", err);
+}
+
+static void end_op(const struct transfer *t, int op)
+{
+    if (t->op == REDUCE_MULSUM)
+        nccl.ncclRedOpDestroy(op, comm);
+}
+
+static int all_reduce(const struct transfer *t, struct drarun_error *err)
+{
+    int op, rc = begin_op(t, &op, err);
+    if (rc < 0)
+        return rc;
+    rc = done(nccl.ncclAllReduce(t->send, t->recv, t->count, (int)t->type, op, comm, stream),
+              "ncclAllReduce", err);
+    end_op(t, op);
+    return rc;
+}
+
+static int reduce_scatter(const struct transfer *t, struct drarun_error *err)
+{
+    int op, rc = begin_op(t, &op, err);
+    if (rc < 0)
+        return rc;
+    rc = done(nccl.ncclReduceScatter(t->send, t->recv, t->count, (int)t->type, op, comm, stream),
+              "ncclReduceScatter", err);
+    end_op(t, op);
+    return rc;
+}
+
+static int reduce(const struct transfer *t, struct drarun_error *err)
+{
+    int op, rc = begin_op(t, &op, err);
+    if (rc < 0)
+        return rc;
+    rc = done(
+        nccl.ncclReduce(t->send, t->recv, t->count, (int)t->type, op, (int)t->root, comm, stream),
+        "ncclReduce", err);
+    end_op(t, op);
+    return rc;
+}
+
+static int all_gather(const struct transfer *t, struct drarun_error *err)
+{
+    return done(nccl.ncclAllGather(t->send, t->recv, t->count, (int)t->type, comm, stream),
+                "ncclAllGather", err);
+}
+
+static int broadcast(const struct transfer *t, struct drarun_error *err)
+{
+    return done(
+        nccl.ncclBroadcast(t->send, t->recv, t->count, (int)t->type, (int)t->root, comm, stream),
+        "ncclBroadcast", err);
+}
+
+static int send_to(const struct transfer *t, const void *what, int to, struct drarun_error *err)
+{
+    return done(nccl.ncclSend(what, t->count, (int)t->type, to, comm, stream), "ncclSend", err);
+}
+
+static int recv_from(const struct transfer *t, void *what, int from, struct drarun_error *err)
+{
+    return done(nccl.ncclRecv(what, t->count, (int)t->type, from, comm, stream), "ncclRecv", err);
+}
+
+/* With every rank: send to each of them, receive from each of them, or both. */
+static int with_all(const struct transfer *t, bool sends, bool receives, struct drarun_error *err)
+{
+    size_t part = t->count * element_size(t->type);
+    int rc = 0;
+    for (unsigned peer = 0; rc == 0 && peer < meet.ranks; peer++) {
+        if (sends)
+            rc = send_to(t, (const char *)t->send + peer * part, (int)peer, err);
+        if (rc == 0 && receives)
+            rc = recv_from(t, (char *)t->recv + peer * part, (int)peer, err);
+    }
+    return rc;
+}
+
+static int alltoall_by_sends(const struct transfer *t, struct drarun_error *err)
+{
+    nccl.ncclGroupStart();
+    int rc = with_all(t, true, true, err), code = nccl.ncclGroupEnd();
+    return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
+}
+
+static int gather_by_sends(const struct transfer *t, struct drarun_error *err)
+{
+    nccl.ncclGroupStart();
+    int rc = send_to(t, t->send, (int)t->root, err);
+    if (rc == 0 && meet.rank == t->root)
+        rc = with_all(t, false, true, err);
+    int code = nccl.ncclGroupEnd();
+    return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
+}
+
+static int scatter_by_sends(const struct transfer *t, struct drarun_error *err)
+{
+    nccl.ncclGroupStart();
+    int rc = meet.rank == t->root ? with_all(t, true, false, err) : 0;
+    rc = rc < 0 ? rc : recv_from(t, t->recv, (int)t->root, err);
+    int code = nccl.ncclGroupEnd();
+    return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
+}
+
+static int alltoall(const struct transfer *t, struct drarun_error *err)
+{
+    if (!nccl.ncclAlltoAll)
+        return alltoall_by_sends(t, err);
+    return done(nccl.ncclAlltoAll(t->send, t->recv, t->count, (int)t->type, comm, stream),
+                "ncclAlltoAll", err);
+}
+
+static int gather(const struct transfer *t, struct drarun_error *err)
+{
+    if (!nccl.ncclGather)
+        return gather_by_sends(t, err);
+    return done(
+        nccl.ncclGather(t->send, t->recv, t->count, (int)t->type, (int)t->root, comm, stream),
+        "ncclGather", err);
+}
+
+static int scatter(const struct transfer *t, struct drarun_error *err)
+{
+    if (!nccl.ncclScatter)
+        return scatter_by_sends(t, err);
+    return done(
+        nccl.ncclScatter(t->send, t->recv, t->count, (int)t->type, (int)t->root, comm, stream),
+        "ncclScatter", err);
+}
+
+static int sendrecv(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err)
+{
+    nccl.ncclGroupStart();
+    int rc = send_to(t, t->send, (int)to, err);
+    rc = rc < 0 ? rc : recv_from(t, t->recv, (int)from, err);
+    int code = nccl.ncclGroupEnd();
+    return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
+}
+
+/* Polls, so that what NCCL finds out meanwhile (a rank that is gone) ends the wait. */
+static int finish(struct drarun_error *err)
+{
+    int code, result = NCCL_SUCCESS;
+    while ((code = cuda.cudaStreamQuery(stream)) == CUDA_NOT_READY) {
+        int asked = nccl.ncclCommGetAsyncError(comm, &result);
+        if (asked != NCCL_SUCCESS || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS))
+            return nccl_failed(asked != NCCL_SUCCESS ? asked : result, "while waiting", err);
+        sched_yield();
+    }
+    if (copy_code)
+        return cuda_failed(copy_code, "cudaMemcpyAsync", err);
+    return code == CUDA_SUCCESS ? 0 : cuda_failed(code, "cudaStreamQuery", err);
+}
+
+static int barrier(struct drarun_error *err)
+{
+    int rc = done(nccl.ncclAllReduce(beat, beat, 1, ELEMENT_INT32, REDUCE_SUM, comm, stream),
+                  "ncclAllReduce", err);
+    return rc < 0 ? rc : finish(err);
+}
+
+/* ---- what the program says to itself ---- */
+
+static double both(double a, double b, enum backend_agree how)
+{
+    if (how == AGREE_SUM)
+        return a + b;
+    return (how == AGREE_MIN) == (a < b) ? a : b;
+}
+
+static int agree(double *values, size_t count, enum backend_agree how, struct drarun_error *err)
+{
+    cleanup_free double *all = calloc(meet.ranks * count + 1, sizeof *all);
+    if (!all)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = pmix_meet_share(values, all, count * sizeof *values, err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        values[i] = all[i];
+        for (unsigned rank = 1; rank < meet.ranks; rank++)
+            values[i] = both(values[i], all[rank * count + i], how);
+    }
+    return rc;
+}
+
+static const char *lacks(enum element type, enum reduction op)
+{
+    if (op == REDUCE_MULSUM &&
+        (nccl.version < SINCE_MULSUM || !nccl.ncclRedOpCreatePreMulSum || !nccl.ncclRedOpDestroy))
+        return "NCCL has a sum of products with a factor since 2.11";
+    if ((type == ELEMENT_F8E4M3 || type == ELEMENT_F8E5M2) && nccl.version < SINCE_FLOAT8)
+        return "NCCL has floats of 8 bits since 2.24";
+    return NULL;
+}
+
+__attribute__((visibility("default"))) const struct backend bench_backend = {
+    .version = BACKEND_VERSION,
+    .name = "nccl",
+    .open = open_world,
+    .close = close_world,
+    .room = room,
+    .alloc = alloc,
+    .release = release,
+    .put = move,
+    .get = move,
+    .copy = copy,
+    .all_reduce = all_reduce,
+    .all_gather = all_gather,
+    .reduce_scatter = reduce_scatter,
+    .broadcast = broadcast,
+    .reduce = reduce,
+    .alltoall = alltoall,
+    .gather = gather,
+    .scatter = scatter,
+    .sendrecv = sendrecv,
+    .finish = finish,
+    .barrier = barrier,
+    .agree = agree,
+    .share = pmix_meet_share,
+    .lacks = lacks,
+};
