@@ -17,6 +17,7 @@
     X(NIC_MISSING)                                                                                 \
     X(VERBS_CLOSED)                                                                                \
     X(LINK_DOWN)                                                                                   \
+    X(LINK_NARROW)                                                                                 \
     X(NO_GID)                                                                                      \
     X(HCA_COUNT)                                                                                   \
     X(MEMLOCK)                                                                                     \

@@ -272,6 +272,43 @@ static void check_gpus(const struct look *look)
     }
 }
 
+/* ---- PCIe ---- */
+
+static bool is_planned(const struct look *look, uint64_t pci)
+{
+    const struct plan_worker *planned = look->planned;
+    if (!planned)
+        return true;
+    for (size_t i = 0; i < planned->gpu_count; i++)
+        if (planned->gpus[i].device.pci == pci)
+            return true;
+    for (size_t i = 0; i < planned->nic_count; i++)
+        if (planned->nics[i].device.pci == pci)
+            return true;
+    return false;
+}
+
+static void check_narrow(const struct look *look)
+{
+    size_t i;
+    json_t *link;
+    json_array_foreach(json_object_get(look->document, "narrow"), i, link)
+    {
+        const char *address = value_text_or(link, "pci", "");
+        int64_t lanes = 0, most = 0, speed = 0, fastest = 0;
+        number_at(link, "lanes", &lanes);
+        number_at(link, "maxLanes", &most);
+        number_at(link, "mts", &speed);
+        number_at(link, "maxMts", &fastest);
+        if (is_planned(look, pci_parse(address)))
+            warn(look, PREFLIGHT_LINK_NARROW,
+                 "look at LnkSta of lspci -vv on the node; reseat the card or its riser",
+                 "the PCIe link of its %s %s has %" PRId64 " of %" PRId64 " lanes at %g of %g GT/s",
+                 value_text_or(link, "kind", "device"), address, lanes, most, (double)speed / 1000,
+                 (double)fastest / 1000);
+    }
+}
+
 /* ---- alignment ---- */
 
 static void check_alignment(const struct look *look)
@@ -371,8 +408,8 @@ static bool moves_by_verbs(const struct preflight_input *in, const struct plan_w
 static void check_worker(struct preflight_run *run, uint32_t worker)
 {
     static void (*const checks[])(const struct look *) = {
-        check_nics, check_memlock,   check_shm,      check_session,
-        check_gpus, check_alignment, check_versions,
+        check_nics, check_memlock, check_shm,       check_session,
+        check_gpus, check_narrow,  check_alignment, check_versions,
     };
     const struct preflight_input *in = run->in;
     const json_t *document = in->workers[worker].inspection;

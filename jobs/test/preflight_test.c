@@ -25,7 +25,7 @@ static const char good[] =
     "\"ports\": [{\"number\": 1, \"state\": \"ACTIVE\", \"active\": true, \"gids\": 4}]}], "
     "\"gpuNodes\": [{\"path\": \"/dev/nvidia0\", \"opens\": true}, "
     "{\"path\": \"/dev/nvidia1\", \"opens\": true}], "
-    "\"netdevs\": [{\"name\": \"eth0\", \"up\": true}], "
+    "\"narrow\": [], \"netdevs\": [{\"name\": \"eth0\", \"up\": true}], "
     "\"session\": {\"dir\": \"/tmp\", \"free\": 1073741824}, "
     "\"versions\": {\"drarun\": \"0.1\", \"pmix\": \"5.0.7\"}}";
 
@@ -116,6 +116,11 @@ static const struct row {
      "the link of its NIC mlx5_0, port 1, is ACTIVE", "subnet manager"},
     {"verbs.0.ports.0.gids", "0", PREFLIGHT_NO_GID, true, "its NIC mlx5_0, port 1, has no GID",
      "address"},
+    {"narrow",
+     "[{\"pci\": \"0000:8f:00.0\", \"kind\": \"GPU\", \"lanes\": 8, \"maxLanes\": 16, "
+     "\"mts\": 32000, \"maxMts\": 32000}]",
+     PREFLIGHT_LINK_NARROW, false,
+     "the PCIe link of its GPU 0000:8f:00.0 has 8 of 16 lanes at 32 of 32 GT/s", "lspci"},
     {"limits.ipcLock", "false", PREFLIGHT_MEMLOCK, true,
      "it may lock 64 KiB of memory, and RDMA locks what it moves",
      "add the capability IPC_LOCK to the container"},

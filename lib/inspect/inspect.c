@@ -158,6 +158,41 @@ static json_t *gpu_nodes(const struct topo_host *host, int root)
     return list;
 }
 
+/* A GPU slows its link down while it does nothing, but keeps its lanes. */
+static void add_narrow(json_t *list, const struct topo_host *host, size_t pci, bool gpu)
+{
+    char address[PCI_ADDR_TEXT];
+    const struct topo_pci *function = pci < host->pci_count ? &host->pci[pci] : NULL;
+    if (!function)
+        return;
+    bool lanes = function->width && function->width < function->max_width;
+    bool speed = !gpu && function->speed_mts && function->speed_mts < function->max_speed_mts;
+    if (!lanes && !speed)
+        return;
+    json_t *object = json_object();
+    pci_addr_format(function->place.addr, address);
+    set_text(object, "pci", address);
+    set_text(object, "kind", gpu ? "GPU" : "NIC");
+    set(object, "lanes", json_integer(function->width));
+    set(object, "maxLanes", json_integer(function->max_width));
+    set(object, "mts", json_integer(function->speed_mts));
+    set(object, "maxMts", json_integer(function->max_speed_mts));
+    json_array_append_new(list, object);
+}
+
+/* Devices whose PCIe link is narrower or slower than they could have it. */
+static json_t *narrow_json(const struct topo_host *host)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < host->gpu_count; i++)
+        if (host->gpus[i].usable != TOPO_NO)
+            add_narrow(list, host, host->gpus[i].pci, true);
+    for (size_t i = 0; i < host->rdma_count; i++)
+        if (host->rdmas[i].usable != TOPO_NO)
+            add_narrow(list, host, host->rdmas[i].pci, false);
+    return list;
+}
+
 static json_t *netdevs_json(const struct topo_host *host)
 {
     json_t *list = json_array();
@@ -227,6 +262,7 @@ static json_t *document(const struct inspect_options *options, const struct topo
     set(all, "limits", limits_json(&host->limits));
     set(all, "verbs", all_verbs(host, root));
     set(all, "gpuNodes", gpu_nodes(host, root));
+    set(all, "narrow", narrow_json(host));
     set(all, "netdevs", netdevs_json(host));
     set(all, "session", session_json(options->session_dir));
     set(all, "versions", versions_json(options, host));

@@ -109,6 +109,37 @@ static void opens_verbs_devices(void **state)
     tree_drop(&tree);
 }
 
+static void tells_narrow_links(void **state)
+{
+    (void)state;
+    static const char nic[] = "sys/devices/pci0000:8c/0000:8c:01.0";
+    static const struct {
+        const char *width, *speed;
+        size_t found;
+    } cases[] = {
+        {"16", "32.0 GT/s PCIe", 0}, {"8", "32.0 GT/s PCIe", 1}, {"16", "16.0 GT/s PCIe", 1}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tree tree = tree_new();
+        char path[128];
+        make_nic(&tree, "4: ACTIVE\n");
+        tree_file(&tree, "dev/infiniband/uverbs4", "");
+        snprintf(path, sizeof path, "%s/current_link_width", nic);
+        tree_file(&tree, path, cases[i].width);
+        snprintf(path, sizeof path, "%s/max_link_width", nic);
+        tree_file(&tree, path, "16");
+        snprintf(path, sizeof path, "%s/current_link_speed", nic);
+        tree_file(&tree, path, cases[i].speed);
+        snprintf(path, sizeof path, "%s/max_link_speed", nic);
+        tree_file(&tree, path, "32.0 GT/s PCIe");
+        json_t *document = look(&tree, NULL);
+        assert_int_equal(json_array_size(json_object_get(document, "narrow")), cases[i].found);
+        if (cases[i].found)
+            assert_string_equal(json_string_value(at(document, "narrow", "pci")), "0000:8c:01.0");
+        json_decref(document);
+        tree_drop(&tree);
+    }
+}
+
 /* Needs a privileged user, as in the test bed. */
 static void opens_a_real_node(void **state)
 {
@@ -190,10 +221,15 @@ static void refuses_a_missing_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_limits),        cmocka_unit_test(tells_no_capability),
-        cmocka_unit_test(opens_verbs_devices), cmocka_unit_test(opens_a_real_node),
-        cmocka_unit_test(never_waits),         cmocka_unit_test(looks_for_files_in_the_root),
-        cmocka_unit_test(tells_an_empty_tree), cmocka_unit_test(refuses_a_missing_root),
+        cmocka_unit_test(tells_limits),
+        cmocka_unit_test(tells_no_capability),
+        cmocka_unit_test(opens_verbs_devices),
+        cmocka_unit_test(tells_narrow_links),
+        cmocka_unit_test(opens_a_real_node),
+        cmocka_unit_test(never_waits),
+        cmocka_unit_test(looks_for_files_in_the_root),
+        cmocka_unit_test(tells_an_empty_tree),
+        cmocka_unit_test(refuses_a_missing_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
