@@ -100,7 +100,8 @@ def test_healthy_machine(healthy):
     assert (found["ok"], found["warnings"], found["failed"], found["unknown"]) == (len(found["checks"]), 0, 0, 0)
     assert of(found, "kubelet")[0]["seen"] == "drivers have registered: gpu.nvidia.com-0123, nic.drarun.dev"
     assert [each["check"] for each in found["checks"]] == [
-        "kubelet", "cdi", "links", "mtu", "rdma-netns", "gpudirect", "iommu", "acs", "memlock", "nofile", "hugepages", "shm"]
+        "kubelet", "cdi", "links", "port-errors", "mtu", "rdma-netns", "gpudirect", "pcie", "iommu", "acs", "memlock", "nofile",
+        "hugepages", "shm"]
 
 
 def remove(path):
@@ -150,6 +151,10 @@ BROKEN = {
     "no-runtime": ("cdi", remove("etc"), "unknown", "no configuration of containerd or CRI-O", "enable_cdi"),
     "port-down": ("links", put("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), "warning",
                   "down: mlx5_3 port 1 (DOWN), of 8 RDMA ports", "ip link set dev NAME up"),
+    "port-errors": ("port-errors", put("sys/class/infiniband/mlx5_3/ports/1/counters/symbol_error", "12\n"), "warning",
+                    "mlx5_3 port 1 symbol_error 12", "cable"),
+    "lanes": ("pcie", put("sys/class/infiniband/mlx5_3/device/current_link_width", "8\n"), "warning",
+              "NIC 0000:", "reseat"),
     "small-mtu": ("mtu", each_netdev("mtu", "1500\n"), "warning", "gpu0rdma0 1500, gpu1rdma0 1500", "mtu 9000"),
     "shared": ("rdma-netns", put("sys/module/ib_core/parameters/netns_mode", "Y\n"), "warning", "shared: each pod sees", "netns_mode=0"),
     "no-mode": ("rdma-netns", remove("sys/module/ib_core"), "unknown", "does not tell", None),

@@ -9,8 +9,9 @@
 #include "lib/topo/root.h"
 
 static const node_check_fn checks[] = {
-    check_kubelet, check_cdi, check_links,   check_mtu,    check_netns_mode, check_gpudirect,
-    check_iommu,   check_acs, check_memlock, check_nofile, check_hugepages,  check_shm,
+    check_kubelet,    check_cdi,       check_links,     check_port_errors, check_mtu,
+    check_netns_mode, check_gpudirect, check_pcie,      check_iommu,       check_acs,
+    check_memlock,    check_nofile,    check_hugepages, check_shm,
 };
 
 bool node_text(int root, const char *path, size_t limit, struct buf *out)

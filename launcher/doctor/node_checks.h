@@ -17,7 +17,9 @@ void check_links(int root, const struct topo_host *host, struct findings *findin
 void check_mtu(int root, const struct topo_host *host, struct findings *findings);
 void check_netns_mode(int root, const struct topo_host *host, struct findings *findings);
 void check_gpudirect(int root, const struct topo_host *host, struct findings *findings);
+void check_port_errors(int root, const struct topo_host *host, struct findings *findings);
 /* node_pci.c */
+void check_pcie(int root, const struct topo_host *host, struct findings *findings);
 void check_iommu(int root, const struct topo_host *host, struct findings *findings);
 void check_acs(int root, const struct topo_host *host, struct findings *findings);
 /* node_limits.c */

@@ -29,6 +29,41 @@ static bool is_bridge(const struct topo_pci *pci)
     return pci->class_code >> 8 == CLASS_BRIDGE;
 }
 
+static size_t count_links(const struct topo_host *host, size_t pci, bool gpu, struct buf *narrow)
+{
+    char address[PCI_ADDR_TEXT];
+    const struct topo_pci *link = pci < host->pci_count ? &host->pci[pci] : NULL;
+    if (!link || !link->width || !link->max_width)
+        return 0;
+    pci_addr_format(link->place.addr, address);
+    if (topo_pci_is_narrow(link, gpu))
+        buf_printf(narrow, "%s%s %s: %u of %u lanes at %g of %g GT/s", narrow->len ? ", " : "",
+                   gpu ? "GPU" : "NIC", address, link->width, link->max_width,
+                   link->speed_mts / 1000.0, link->max_speed_mts / 1000.0);
+    return 1;
+}
+
+void check_pcie(int root, const struct topo_host *host, struct findings *findings)
+{
+    struct buf narrow = BUF_INIT;
+    size_t known = 0;
+    (void)root;
+    for (size_t i = 0; i < host->gpu_count; i++)
+        known += count_links(host, host->gpus[i].pci, true, &narrow);
+    for (size_t i = 0; i < host->rdma_count; i++)
+        known += count_links(host, host->rdmas[i].pci, false, &narrow);
+    if (narrow.len)
+        findings_add(findings, "pcie", FINDING_WARNING,
+                     "see LnkSta in lspci -vv -s ADDRESS; reseat the card or its riser",
+                     "links are narrower than they could be: %s", narrow.data);
+    else if (known == 0)
+        findings_add(findings, "pcie", FINDING_OK, NULL, "no GPU or RDMA NIC tells of its link");
+    else
+        findings_add(findings, "pcie", FINDING_OK, NULL,
+                     "all of %zu GPUs and NICs have all their lanes", known);
+    buf_done(&narrow);
+}
+
 void check_iommu(int root, const struct topo_host *host, struct findings *findings)
 {
     struct buf translated = BUF_INIT;

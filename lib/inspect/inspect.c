@@ -158,16 +158,11 @@ static json_t *gpu_nodes(const struct topo_host *host, int root)
     return list;
 }
 
-/* A GPU slows its link down while it does nothing, but keeps its lanes. */
 static void add_narrow(json_t *list, const struct topo_host *host, size_t pci, bool gpu)
 {
     char address[PCI_ADDR_TEXT];
     const struct topo_pci *function = pci < host->pci_count ? &host->pci[pci] : NULL;
-    if (!function)
-        return;
-    bool lanes = function->width && function->width < function->max_width;
-    bool speed = !gpu && function->speed_mts && function->speed_mts < function->max_speed_mts;
-    if (!lanes && !speed)
+    if (!function || !topo_pci_is_narrow(function, gpu))
         return;
     json_t *object = json_object();
     pci_addr_format(function->place.addr, address);

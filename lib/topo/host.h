@@ -141,6 +141,10 @@ void host_done(struct topo_host *host);
  * attributes. -ENOMEM. */
 int host_arrange(struct topo_host *host, struct drarun_error *err);
 
+/* The PCIe link has fewer lanes than device and slot could have or, but for a GPU, which slows it
+ * down while it does nothing, a lower speed. False where that is not known. */
+bool topo_pci_is_narrow(const struct topo_pci *pci, bool gpu);
+
 /* Index into pci, or TOPO_NONE. */
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
 /* The netdev on the same function as an RDMA device, first by name; NULL: none, or not visible. */

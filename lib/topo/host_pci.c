@@ -42,6 +42,12 @@ static void read_link(int dir, struct topo_pci *pci)
         pci->width = 0;
 }
 
+bool topo_pci_is_narrow(const struct topo_pci *pci, bool gpu)
+{
+    return (pci->width && pci->width < pci->max_width) ||
+           (!gpu && pci->speed_mts && pci->speed_mts < pci->max_speed_mts);
+}
+
 static void read_attributes(int dir, struct topo_pci *pci)
 {
     uint32_t numa;
