@@ -14,10 +14,10 @@ pytestmark = pytest.mark.plain("MPI libraries leak; what is ours has unit tests 
 
 BENCH = BUILD / "bin" / "drarun-bench"
 NAMES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter", "sendrecv",
-         "hypercube"]
+         "hypercube", "alltoallv"]
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 REDUCES = {"all_reduce", "reduce_scatter", "reduce"}
-NOT_IN_PLACE = {"alltoall", "sendrecv"}
+NOT_IN_PLACE = {"alltoall", "sendrecv", "alltoallv"}
 # what those who read nccl-tests' text take for a row: size, count, type, redop, root, then time, algbw, busbw, #wrong twice
 ROW = re.compile(r"^ *(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)((?: +[\d.e+]+){3}) +(\d+|N/A)((?: +[\d.e+]+){3}) +(\d+|N/A)$", re.M)
 
@@ -70,6 +70,12 @@ def test_all_types_and_operations(bench):
     assert {(row[6], row[8]) for row in found} == {("0", "0")}
     found = rows(bench(3, "reduce_scatter", "-b", "999", "-e", "4999", "-i", "2000", "-n", "1", "-d", "half", "-o", "prod"))
     assert [int(row[0]) for row in found] == [960, 2976, 4992] and {(row[6], row[8]) for row in found} == {("0", "0")}
+
+
+def test_barrier(bench):
+    """Moves nothing: one row of no bytes, whatever sizes are asked for."""
+    row, = rows(bench(2, "barrier", "-b", "8", "-e", "1M", "-f", "2", "-n", "50"))
+    assert row[:2] == ("0", "0") and row[6] == row[8] == "N/A" and float(row[5].split()[0]) > 0
 
 
 def test_table_is_nccl_tests(bench):

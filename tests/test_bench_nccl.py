@@ -55,6 +55,11 @@ def test_data_is_right(bench, name):
                              re.M)
 
 
+def test_barrier(bench):
+    row, = rows(bench(3, "barrier", "-n", "50"))
+    assert row[:2] == ("0", "0") and row[6] == row[8] == "N/A" and float(row[5].split()[0]) > 0
+
+
 @pytest.mark.parametrize("name", ["alltoall", "gather", "scatter"])
 def test_nccl_without_the_newer_collectives(bench, name):
     """They are made of sends and receives in a group."""
@@ -123,6 +128,11 @@ def test_one_rank_is_unlike_the_others(drarun, variable, value, says):
 def test_device_memory(bench):
     result = bench(2, "all_reduce", "-b", "1M", "-e", "1M", env={**FULL, "STANDIN_ROOM": "1000000"})
     assert result.rc == 64 and "-e 1048576 needs 0.0 GiB of the device's memory a rank" in result.err and not ROW.search(result.out)
+
+
+def test_pattern_that_is_not_known(bench):
+    result = bench(2, "alltoallv", env={**FULL, "NCCL_TESTS_ALLTOALLV_SPREAD": "0.5"})
+    assert result.rc == 64 and "NCCL_TESTS_ALLTOALLV_MATRIX_FILE and _SPREAD are not known here" in result.err
 
 
 def test_alone(drarun):

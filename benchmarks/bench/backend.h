@@ -7,7 +7,7 @@
 #include "benchmarks/bench/element.h"
 #include "drarun/error.h"
 
-#define BACKEND_VERSION 2u
+#define BACKEND_VERSION 3u
 #define BACKEND_SYMBOL "bench_backend"
 
 enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
@@ -21,6 +21,11 @@ struct transfer {
     enum element type;
     enum reduction op;
     unsigned root;
+};
+
+/* Of an uneven exchange with one rank: elements, and where they begin. */
+struct transfer_part {
+    size_t send, send_at, recv, recv_at;
 };
 
 struct backend_world {
@@ -56,6 +61,8 @@ struct backend {
     int (*broadcast)(const struct transfer *t, struct drarun_error *err);
     int (*reduce)(const struct transfer *t, struct drarun_error *err);
     int (*alltoall)(const struct transfer *t, struct drarun_error *err);
+    int (*alltoallv)(const struct transfer *t, const struct transfer_part *with,
+                     struct drarun_error *err); /* one part for each rank */
     int (*gather)(const struct transfer *t, struct drarun_error *err);
     int (*scatter)(const struct transfer *t, struct drarun_error *err);
     /* Both at once, with these partners; t->count elements each way. */

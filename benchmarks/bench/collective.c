@@ -9,7 +9,7 @@ static const struct collective *const all[] = {
     &collective_all_reduce, &collective_all_gather, &collective_reduce_scatter,
     &collective_broadcast,  &collective_reduce,     &collective_alltoall,
     &collective_gather,     &collective_scatter,    &collective_sendrecv,
-    &collective_hypercube,
+    &collective_hypercube,  &collective_alltoallv,  &collective_barrier,
 };
 
 const struct collective *collective_at(unsigned i)

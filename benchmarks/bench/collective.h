@@ -27,6 +27,8 @@ struct collective {
     bool reduces;      /* has an operation */
     bool rooted;       /* has a root */
     bool in_place;     /* can be checked there */
+    bool apart;        /* has no form in place: the call is measured twice as it is */
+    bool bare;         /* moves nothing: one row of 0 bytes */
     void (*layout)(size_t count, size_t size, unsigned ranks, struct layout *ret_layout);
     /* Bytes that algbw counts, and busbw's factor of it. */
     double (*bytes)(size_t count, size_t size, unsigned ranks);
@@ -44,7 +46,8 @@ struct collective {
 
 extern const struct collective collective_all_reduce, collective_all_gather,
     collective_reduce_scatter, collective_broadcast, collective_reduce, collective_alltoall,
-    collective_gather, collective_scatter, collective_sendrecv, collective_hypercube;
+    collective_gather, collective_scatter, collective_sendrecv, collective_hypercube,
+    collective_alltoallv, collective_barrier;
 
 /* By its name, or nccl-tests' program (all_reduce_perf); NULL. */
 const struct collective *collective_find(const char *name);

@@ -75,7 +75,7 @@ static struct transfer transfer_of(const struct measure_case *m,
     size_t size = element_size(m->type);
     char *send = memory->send + shift, *recv = memory->recv + shift;
     struct transfer t = {send, recv, l->count, m->type, m->op, m->root};
-    if (in_place) { /* all is in the receive buffer */
+    if (in_place && !m->collective->apart) { /* all is in the receive buffer */
         t.send = recv + m->world->rank * l->send_offset * size;
         t.recv = recv + m->world->rank * l->recv_offset * size;
     }
@@ -84,7 +84,7 @@ static struct transfer transfer_of(const struct measure_case *m,
 
 static int call(const struct measure_case *m, const struct transfer *t, struct drarun_error *err)
 {
-    if (t->count == 0)
+    if (t->count == 0 && !m->collective->bare)
         return 0; /* as nccl-tests: a size below 16 bytes a rank moves nothing */
     return m->collective->run(m->backend, m->world, t, err);
 }
@@ -235,7 +235,7 @@ int measure(const struct measure_case *m, const struct measure_plan *plan,
     double bytes = m->collective->bytes(result.layout.count, size, m->world->ranks);
     result.algbw = result.seconds > 0 ? bytes / 1e9 / result.seconds : 0;
     result.busbw = result.algbw * m->collective->factor(m->world->ranks);
-    if (plan->check && (m->collective->in_place || !in_place))
+    if (plan->check && !m->collective->bare && (m->collective->in_place || !in_place))
         result.wrong = 0;
     for (unsigned i = 0; rc == 0 && result.wrong == 0 && i < plan->check; i++)
         rc = check_once(m, memory, &result.layout, shift, in_place, ++round, &result.wrong, err);

@@ -231,6 +231,39 @@ static int alltoall(const struct transfer *t, struct drarun_error *err)
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Alltoall", err);
 }
 
+/* MPI's own form of the parts, of which there are `ranks`; kept, for calls come often. */
+static int numbers_of(const struct transfer_part *with, const int **ret, struct drarun_error *err)
+{
+    static int *numbers;
+    size_t n = (size_t)ranks;
+    if (!numbers && !(numbers = calloc(4 * n, sizeof *numbers)))
+        return error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        if (with[i].send_at + with[i].send > INT_MAX || with[i].recv_at + with[i].recv > INT_MAX)
+            return error_set(err, EOVERFLOW, "more elements than a count of MPI 3 holds (%d)",
+                             INT_MAX);
+        numbers[i] = (int)with[i].send;
+        numbers[n + i] = (int)with[i].send_at;
+        numbers[2 * n + i] = (int)with[i].recv;
+        numbers[3 * n + i] = (int)with[i].recv_at;
+    }
+    *ret = numbers;
+    return 0;
+}
+
+static int alltoallv(const struct transfer *t, const struct transfer_part *with,
+                     struct drarun_error *err)
+{
+    MPI_Datatype type = type_of(t->type);
+    const int *of = NULL;
+    int rc = numbers_of(with, &of, err);
+    if (rc < 0)
+        return rc;
+    int code = MPI_Alltoallv(t->send, of, of + ranks, type, t->recv, of + 2 * ranks, of + 3 * ranks,
+                             type, MPI_COMM_WORLD);
+    return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Alltoallv", err);
+}
+
 static int gather(const struct transfer *t, struct drarun_error *err)
 {
     int rc = check_count(t, 1, err);
@@ -314,6 +347,7 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .broadcast = broadcast,
     .reduce = reduce,
     .alltoall = alltoall,
+    .alltoallv = alltoallv,
     .gather = gather,
     .scatter = scatter,
     .sendrecv = sendrecv,

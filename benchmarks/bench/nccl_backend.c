@@ -274,6 +274,25 @@ static int alltoall_by_sends(const struct transfer *t, struct drarun_error *err)
     return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
 }
 
+static int alltoallv(const struct transfer *t, const struct transfer_part *with,
+                     struct drarun_error *err)
+{
+    size_t size = element_size(t->type);
+    int rc = 0;
+    nccl.ncclGroupStart();
+    for (unsigned peer = 0; rc == 0 && peer < meet.ranks; peer++) {
+        struct transfer part = *t;
+        part.count = with[peer].send;
+        if (part.count)
+            rc = send_to(&part, (const char *)t->send + with[peer].send_at * size, (int)peer, err);
+        part.count = with[peer].recv;
+        if (rc == 0 && part.count)
+            rc = recv_from(&part, (char *)t->recv + with[peer].recv_at * size, (int)peer, err);
+    }
+    int code = nccl.ncclGroupEnd();
+    return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
+}
+
 static int gather_by_sends(const struct transfer *t, struct drarun_error *err)
 {
     nccl.ncclGroupStart();
@@ -400,6 +419,7 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .broadcast = broadcast,
     .reduce = reduce,
     .alltoall = alltoall,
+    .alltoallv = alltoallv,
     .gather = gather,
     .scatter = scatter,
     .sendrecv = sendrecv,

@@ -285,7 +285,7 @@ void options_print_help(FILE *out)
             "Measures a collective over all ranks that were started with it, as nccl-tests does, "
             "with their options:\n"
             "all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, gather, scatter, "
-            "sendrecv, hypercube.\n%s",
+            "sendrecv, hypercube, alltoallv, barrier.\n%s",
             text.data ? text.data : "");
     buf_done(&text);
 }
@@ -301,7 +301,7 @@ static int check(const struct bench_options *o, struct drarun_error *err)
     if (o->skip > 0 && (!o->plan.each || o->skip >= o->plan.iters))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-K %u: expected -I 1 with it, and more calls (-n) than that", o->skip);
-    if (o->min_bytes == 0 && o->step_factor > 1)
+    if (o->min_bytes == 0 && o->max_bytes > 0 && o->step_factor > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-b 0 with -f never grows: give -i");
     return 0;
 }
@@ -344,6 +344,8 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
     if (rc == 0 && !o.help && !(o.collective = collective_find(name)))
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                         "%s: no such collective; see drarun-bench --help", name);
+    if (o.collective && o.collective->bare)
+        o.min_bytes = o.max_bytes = 0;
     rc = rc == 0 ? check(&o, err) : rc;
     if (rc == 0)
         *ret = o;
