@@ -58,9 +58,11 @@ class Bed:
         path.chmod(mode)
         return path
 
-    def attach(self, pod, *paths, state=None, env=None, how=()):
+    def attach(self, pod, *paths, state=None, env=None, how=(), given=()):
+        """given: the environment of the container's configuration."""
+        (self.folder / "config.json").write_text(json.dumps({"root": {"path": "rootfs"}, "process": {"env": ["PATH=/bin", *given]}}))
         state = state if state is not None else json.dumps({"ociVersion": "1.0.2", "id": "x", "status": "creating",
-                                                            "pid": pod.holder.pid, "bundle": "/"})
+                                                            "pid": pod.holder.pid, "bundle": str(self.folder)})
         return subprocess.run([*self.host.enter, *how, ATTACH, "attach", *paths], input=state, capture_output=True,
                               text=True, timeout=30, env=env)
 
@@ -307,6 +309,26 @@ def test_several_orders_in_one_call(bed):
     pod, paths = bed.pod(), [bed.write(order) for order in orders]
     good(bed.attach(pod, *paths))
     assert [addresses(pod, f"net{i}") for i in range(3)] == [[f"10.9.{i}.2/24"] for i in range(3)]
+
+
+def test_a_container_gets_what_it_lists(bed):
+    """One hook for all devices of a claim: those that the container's environment marks. Another claim's marks say nothing, and
+    without one of its own all are meant: an older plugin's specification has a hook for each."""
+    orders = [bed.nic(f"eth{i}") for i in (1, 2, 3)]
+    for i, order in enumerate(orders):
+        order["claim"]["uid"], order["config"] = "0a-1b", {"interface": {"name": f"net{i}"}}
+    pod, other, paths = bed.pod(), bed.pod(), [bed.write(order) for order in orders]
+
+    def inside(where):
+        return [name for name in ("net0", "net1", "net2") if link(where, name)]
+    good(bed.attach(pod, *paths, given=["DRARUN_NIC_0a_1b_nic_eth2=1", "DRARUN_NIC_other_nic_eth3=1"]))
+    assert inside(pod) == ["net1"]
+    good(bed.attach(pod, *paths, given=["DRARUN_NIC_0a_1b_nic_eth3=1", "DRARUN_NIC_0a_1b_nic_eth2=1"]))
+    assert inside(pod) == ["net1", "net2"]
+    for path in paths:
+        good(bed.restore(path))
+    good(bed.attach(other, *paths, given=["DRARUN_NIC_other_nic_eth3=1"]))
+    assert inside(other) == ["net0", "net1", "net2"]
 
 
 def test_taken_back_from_a_pod_that_lives(bed):

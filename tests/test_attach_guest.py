@@ -62,6 +62,8 @@ def test_rdma_devices(said):
     assert said["exclusive"] == "rc=0 host= pod=rxe1" and said["exclusive-again"] == "rc=0", said
     assert said["exclusive-pulled"] == "rc=0 host=rxe1 eth0" and said["exclusive-next"] == "rc=0", said
     assert said["exclusive-other"] == "rc=0", said
+    if "crun-one" in said:
+        assert said["crun-nodes"] == "uverbs0 e7:c0", said
     assert said["exclusive-died"] == "rc=0 host=rxe1" and int(said["exclusive-died-ms"]) < 3000, said
 
 

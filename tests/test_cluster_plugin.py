@@ -202,6 +202,20 @@ def test_init_container_two_containers_and_a_restart(cluster, claimed):
         assert pod.log(container) == "up\n"
 
 
+def test_a_container_that_lists_one_request(cluster, claimed):
+    """It gets that request's NIC and no other; the container behind it that lists the claim gets all."""
+    def make(cluster, name, script, node):
+        pod = claiming(cluster, name, script, node)
+        pod.manifest["spec"]["initContainers"] = [{
+            "name": "first", "image": "localhost/busybox:1", "imagePullPolicy": "Never", "command": ["sh", "-c", script],
+            "resources": {"claims": [{"name": "nics", "request": "nic1"}]}}]
+        return pod
+    pod = claimed("one-of-three", "ls -d /sys/class/net/net*", "n0", count=3,
+                  config=[{"interface": {"name": f"net{k}"}} for k in range(3)], make=make)
+    assert pod.ended() == "".join(f"/sys/class/net/net{k}\n" for k in range(3))
+    assert pod.log("first") == "/sys/class/net/net1\n"
+
+
 def test_claim_that_no_container_lists(cluster, claimed):
     """It would get no device: it does not start, and the event says which line is missing."""
     pod = claimed("unlisted", "true", "n0", make=lambda *words: claiming(*words, container={"resources": {}}))

@@ -27,6 +27,7 @@ PAYLOAD = 10 * (1 << 20)  # what each rank of examples/allreduce sends: ten time
 # rxe leaves the service level of a completion 0, by which UCX up to 1.17 drops what came with an IPv4 header (openucx/ucx 10209)
 RXE = ["-x", "UCX_UD_VERBS_ETH_DGID_CHECK=n"]
 HOME_S = 15
+ROUNDS = 40 if os.environ.get("DRARUN_SOAK") else 3
 
 
 def modes():
@@ -109,9 +110,10 @@ def test_all_reduce_over_roce(node):
     rank = f'e=$({BUILD}/bin/drarun env --network rdma) && eval "$e" && echo devices $UCX_NET_DEVICES && exec {ALLREDUCE}'
     before, around = packets(node), [pod.network_bytes() for pod in pods]
     agents = []
-    for pod in pods:  # one after the other: in exclusive mode a move gives the device's verbs node a new number (022)
+    for pod in pods:
         agents.append(pod.start(f"exec {BUILD}/bin/drarun-worker --listen {pod.address}:7100 --key-file {KEY} --once", binds=[KEY],
                                 seconds=120))
+    for pod in pods:
         pod.await_container()
     done = node.run(BUILD / "bin/drarun", "--agents", ",".join(f"{pod.address}:7100" for pod in pods), "--key-file", KEY,
                     "--start-timeout", "60", "-n", 2, "-x", "OMPI_MCA_pml=ucx", "-x", "UCX_LOG_LEVEL=info", *RXE, "sh", "-c", rank,
@@ -132,6 +134,81 @@ def test_all_reduce_over_roce(node):
         pod.end()
         pod.unprepare()
     at_home(node)
+
+
+def seen_right(node, done, own):
+    """A container sees its own device: one verbs node, which opens and has the number that the kernel says."""
+    lists, nodes, gids = sees(done)
+    if node.rdma == "exclusive":
+        assert lists == [own] and len(nodes) == len(gids) == 1, (own, lists, nodes, gids)
+    else:
+        assert own in lists and len(nodes) == 1, (own, lists, nodes, gids)
+
+
+def own_device(pod):
+    """The claimed RDMA device, as the claim's status says."""
+    return wait("no status of the claim's device", lambda: [
+        each["data"]["rdmaDevice"] for each in pod.claim()["status"].get("devices", ()) if "rdmaDevice" in each.get("data", {})], 20)[0]
+
+
+def test_started_at_once(node):
+    """Two containers that start at the same moment: the devices move one after the other, and each container has the node of its
+    own, whichever number the moves made of it."""
+    pods = [node.pod(name, config=net(i)) for i, name in enumerate(("left", "right"))]
+    own = [own_device(pod.prepare()) for pod in pods]
+    for _ in range(ROUNDS):
+        for pod in pods:
+            pod.prepare().sandbox()
+        for done, name in zip([pod.start(LOOK) for pod in pods], own):
+            seen_right(node, done(), name)
+        for pod in pods:
+            pod.end()
+            pod.unprepare()
+    at_home(node)
+
+
+def unplugged_first(node, pods):
+    """Of two prepared pods the one whose RDMA device has the higher number, when the other's device has been unplugged."""
+    pods = sorted(pods, key=lambda pod: max(each["path"] for edit in pod.edits() for each in edit.get("deviceNodes", ())
+                                            if each["path"].startswith("/dev/infiniband/uverbs")))
+    other = own_device(pods[0])
+    node.ok("rdma", "link", "delete", other)
+    return pods[1], other
+
+
+def replug(node, rdma):
+    node.ok("rdma", "link", "add", rdma, "type", "rxe", "netdev", rdma.replace("rxe_", "rail"))
+
+
+def test_number_changes_with_the_move(node):
+    """The device of a lower number was unplugged after Prepare: the move gives its number to ours, and the container has that."""
+    if node.rdma == "shared":
+        pytest.skip("nothing moves in shared mode")
+    pod, other = unplugged_first(node, [node.pod(name, config=net(i)).prepare() for i, name in enumerate(("low", "high"))])
+    own = own_device(pod)
+    try:
+        seen_right(node, pod.sandbox().run(LOOK), own)
+        seen_right(node, pod.run(LOOK), own)  # the next container of the pod, without a move
+        assert pod.run("ls -A /dev/infiniband").ok().out.split() == ["rdma_cm", "uverbs0"]
+        pod.end()
+    finally:
+        replug(node, other)
+    pod.unprepare()
+
+
+def test_number_changes_where_it_cannot_be_corrected(node):
+    """In a pod with a user namespace the container has only what its claim named: it does not start, and the line says why."""
+    if node.rdma == "shared":
+        pytest.skip("nothing moves in shared mode")
+    pod, other = unplugged_first(node, [node.pod(name, hostUsers=False).prepare() for name in ("lower", "higher")])
+    try:
+        done = pod.sandbox().run("true")
+        assert done.rc != 0 and "is /dev/infiniband/uverbs0, number 231:192, by now" in done.err, done
+        assert "delete the pod" in done.err, done
+        pod.end()
+    finally:
+        replug(node, other)
+    pod.unprepare()
 
 
 def killed(pod):

@@ -279,7 +279,7 @@ static int attach_rdma(struct attaching *a, int64_t until_ms, struct drarun_erro
         return error_set(err, ENODEV, "no RDMA device %s on the host%s", name,
                          shared ? "" : " nor in the container, after waiting for it");
     if (rc > 0 && !shared)
-        rc = rdma_move(-1, a->ns, name, err);
+        rc = rdma_move(-1, a->ns, name, a->order->path, err);
     return rc < 0 ? rc : 0;
 }
 

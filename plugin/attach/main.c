@@ -15,8 +15,10 @@
 #include "lib/base/error.h"
 #include "plugin/attach/attach.h"
 #include "plugin/attach/netns.h"
+#include "plugin/attach/oci_config.h"
 #include "plugin/attach/oci_state.h"
 #include "plugin/attach/restore.h"
+#include "plugin/attach/verbs_nodes.h"
 
 #define STATE_MS 5000
 #define RETURN_MS 3000 /* for a device on its way back from a namespace that died */
@@ -76,31 +78,79 @@ static int lock(const char *path, int *ret_fd, struct drarun_error *err)
     return 0;
 }
 
-static int attach_one(const char *path, int ns)
+/* ---- attach ---- */
+
+struct container {
+    struct oci_state state;
+    struct oci_config config;
+    int ns;
+    struct verbs_nodes nodes;
+    bool looked; /* nodes is open */
+};
+
+static void container_done(struct container *c)
+{
+    oci_config_done(&c->config);
+    close_fd(&c->ns);
+    if (c->looked)
+        verbs_nodes_done(&c->nodes);
+}
+
+static int container_read(struct container *c, struct drarun_error *err)
+{
+    int rc = oci_state_read(STDIN_FILENO, clock_ms() + STATE_MS, &c->state, err);
+    if (rc == 0 && c->state.bundle[0])
+        rc = oci_config_load(c->state.bundle, &c->config, err);
+    return rc < 0 ? rc : netns_of(c->state.pid, &c->ns, err);
+}
+
+static int ensure_node(struct container *c, const struct attach_order *order,
+                       struct drarun_error *err)
+{
+    int rc = 0;
+    if (!c->state.bundle[0])
+        return error_set(err, EINVAL,
+                         "the runtime names no bundle, where the container's device nodes are "
+                         "looked up");
+    if (!c->looked)
+        rc =
+            verbs_nodes_open(c->state.pid, c->config.root, order->claim_uid, c->ns, &c->nodes, err);
+    c->looked = c->looked || rc == 0;
+    return rc < 0 ? rc : verbs_nodes_ensure(&c->nodes, order->rdma, err);
+}
+
+static int attach_one(const char *path, struct container *c)
 {
     CLEANUP(order_donep) struct attach_order order = {0};
     cleanup_close int locked = -1;
     struct drarun_error err = {0};
     if (lock(path, &locked, &err) < 0 || attach_order_load(AT_FDCWD, path, &order, &err) < 0)
         return fail("order", &err);
-    if (attach_device(&order, ns, clock_ms() + RETURN_MS, &err) < 0)
+    if (!oci_config_has(&c->config, &order))
+        return 0;
+    if (attach_device(&order, c->ns, clock_ms() + RETURN_MS, &err) < 0)
+        return fail(order.device, &err);
+    if (order.rdma[0] && ensure_node(c, &order, &err) < 0)
         return fail(order.device, &err);
     return 0;
 }
 
+/* Orders of one claim: those of them that the container was given. */
 static int attach(int count, char **paths)
 {
+    CLEANUP(container_done) struct container c = {.ns = -1};
     struct drarun_error err = {0};
-    cleanup_close int ns = -1;
-    pid_t pid = 0;
-    if (oci_state_read(STDIN_FILENO, clock_ms() + STATE_MS, &pid, &err) < 0 ||
-        netns_of(pid, &ns, &err) < 0)
+    if (container_read(&c, &err) < 0)
         return fail("hook", &err);
     int status = 0;
     for (int i = 0; status == 0 && i < count; i++)
-        status = attach_one(paths[i], ns);
+        status = attach_one(paths[i], &c);
+    if (status == 0 && c.looked && verbs_nodes_clear(&c.nodes, &err) < 0)
+        return fail("hook", &err);
     return status;
 }
+
+/* ---- restore ---- */
 
 static int restore(const char *path)
 {

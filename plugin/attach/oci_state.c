@@ -14,7 +14,18 @@
 
 #define PID_MAX (1 << 22) /* the kernel's PID_MAX_LIMIT */
 
-static void read_state(const struct reader_node *root, pid_t *ret_pid)
+static void read_bundle(const struct reader_node *node, struct oci_state *state)
+{
+    const char *text = NULL;
+    if (reader_text(node, &text) < 0)
+        return;
+    if (text[0] != '/' || strlen(text) >= sizeof state->bundle)
+        reader_expected(node, "an absolute path");
+    else
+        memcpy(state->bundle, text, strlen(text) + 1);
+}
+
+static void read_state(const struct reader_node *root, struct oci_state *state)
 {
     struct reader_node node;
     const char *status = NULL;
@@ -28,14 +39,16 @@ static void read_state(const struct reader_node *root, pid_t *ret_pid)
         reader_fail(root, "expected \"pid\": this is a createRuntime hook");
     /* 1 is the host's first process, never a container's */
     else if (reader_integer(&node, 2, PID_MAX, &pid) == 0)
-        *ret_pid = (pid_t)pid;
+        state->pid = (pid_t)pid;
+    if (reader_get(root, "bundle", &node))
+        read_bundle(&node, state);
 }
 
-int oci_state_pid(const char *text, size_t len, pid_t *ret_pid, struct drarun_error *err)
+int oci_state_parse(const char *text, size_t len, struct oci_state *ret, struct drarun_error *err)
 {
     CLEANUP(doc_freep) struct doc *doc = NULL;
+    struct oci_state state = {0};
     struct reader reader;
-    pid_t pid = 0;
     int rc = doc_parse("container state", text, len, DOC_FORMAT_JSON, NULL, &doc, err);
     if (rc < 0)
         return rc;
@@ -44,11 +57,11 @@ int oci_state_pid(const char *text, size_t len, pid_t *ret_pid, struct drarun_er
                          doc_count(doc));
     reader_init(&reader, doc, true);
     struct reader_node root = reader_root(&reader, 0);
-    read_state(&root, &pid);
+    read_state(&root, &state);
     rc = reader_result(&reader, err);
     reader_done(&reader);
     if (rc == 0)
-        *ret_pid = pid;
+        *ret = state;
     return rc;
 }
 
@@ -57,7 +70,7 @@ static void buf_donep(struct buf *b)
     buf_done(b);
 }
 
-int oci_state_read(int fd, int64_t until_ms, pid_t *ret_pid, struct drarun_error *err)
+int oci_state_read(int fd, int64_t until_ms, struct oci_state *ret, struct drarun_error *err)
 {
     CLEANUP(buf_donep) struct buf text = BUF_INIT;
     char part[4096];
@@ -78,5 +91,5 @@ int oci_state_read(int fd, int64_t until_ms, pid_t *ret_pid, struct drarun_error
             return error_set(err, EFBIG, "container state: larger than %zu bytes",
                              OCI_STATE_SIZE_MAX);
     }
-    return oci_state_pid(text.data ? text.data : "", text.len, ret_pid, err);
+    return oci_state_parse(text.data ? text.data : "", text.len, ret, err);
 }

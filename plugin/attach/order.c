@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -273,7 +274,10 @@ int attach_order_load(int dirfd, const char *path, struct attach_order *ret,
     } while (n > 0 || (n < 0 && errno == EINTR));
     if (n < 0)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
-    return attach_order_parse(path, text, len, ret, err);
+    rc = attach_order_parse(path, text, len, ret, err);
+    if (rc == 0)
+        snprintf(ret->path, sizeof ret->path, "%s", path);
+    return rc;
 }
 
 /* ---- writing ---- */
@@ -314,4 +318,12 @@ json_t *attach_order_json(const struct attach_order *order)
               (!order->host.name[0] || net_put_take(object, "host", host_json(&order->host))) &&
               net_put_take(object, "config", net_config_json(&order->config));
     return ok ? TAKE_PTR(object) : NULL;
+}
+
+void attach_order_mark(const char *claim_uid, const char *device, char *ret_mark, size_t size)
+{
+    snprintf(ret_mark, size, ATTACH_MARK "%s_%s", claim_uid, device);
+    for (char *p = ret_mark; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            *p = '_';
 }

@@ -6,12 +6,15 @@
 #ifndef DRARUN_ATTACH_ORDER_H
 #define DRARUN_ATTACH_ORDER_H
 
+#include <limits.h>
 #include "drarun/error.h"
 #include "plugin/attach/net_config.h"
 
 #define ATTACH_ORDER_VERSION 1
 #define ATTACH_ORDER_SIZE_MAX ((size_t)256 << 10)
 #define ATTACH_NAME_MAX 254 /* a Kubernetes name, a device of a slice */
+#define ATTACH_MARK "DRARUN_NIC_"
+#define ATTACH_MARK_MAX (sizeof ATTACH_MARK + 65 + ATTACH_NAME_MAX)
 
 /* A device as the host had it, for taking it back. host_link_read (plugin/attach/host_link.h) fills
  * it from the kernel. */
@@ -39,6 +42,7 @@ struct attach_order {
     char rdma[64]; /* "mlx5_0", or "" */
     struct host_link host;    /* host.name "": no network interface, the RDMA device alone */
     struct net_config config; /* interface.name is set where host.name is */
+    char path[PATH_MAX];      /* of its file, by attach_order_load; no part of the document */
 };
 
 /* Opens path under dirfd (openat's meaning; AT_FDCWD and an absolute path will do) without
@@ -56,5 +60,9 @@ void host_link_done(struct host_link *host);
 /* The document; attach_order_parse reads it back as the same. A new reference, NULL when out of
  * memory. */
 json_t *attach_order_json(const struct attach_order *order);
+
+/* The environment variable by which the hook sees that a container was given the device, its mark:
+ * "DRARUN_NIC_UID_DEVICE" with "_" for what such a name cannot have. */
+void attach_order_mark(const char *claim_uid, const char *device, char *ret_mark, size_t size);
 
 #endif

@@ -90,7 +90,9 @@ static int pull_rdma_from(int ns, void *arg, struct drarun_error *err)
     const struct taking *taking = arg;
     int rc = rdma_is_in(ns, taking->order->rdma, err);
     if (rc > 0)
-        rc = rdma_move(ns, taking->own, taking->order->rdma, err);
+        rc = rdma_move(ns, taking->own, taking->order->rdma, taking->order->path, err);
+    if (rc == -ENODEV) /* its namespace has let it go meanwhile */
+        return 0;
     return rc < 0 ? rc : (rc == 0 && rdma_is_in(-1, taking->order->rdma, err) > 0);
 }
 

@@ -14,11 +14,13 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "plugin/attach/order.h"
+#include "plugin/attach/verbs_nodes.h"
 #include "plugin/discover/config_edits.h"
 
 #define CLASS "claim"
 #define SPEC_MAX ((size_t)1 << 20)
-#define HOOK_TIMEOUT_S 15 /* the hook's own deadline is shorter, and says more */
+#define HOOK_TIMEOUT_S 25 /* the hook's own deadline is shorter, and says more */
 
 void cdi_id(const char *driver, const char *uid, const char *device, char *ret_id, size_t size)
 {
@@ -62,19 +64,55 @@ bool cdi_spec_add_take(json_t *spec, const char *uid, const char *device, json_t
            ok;
 }
 
-bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
-                  const char *order, const json_t *more)
+bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device,
+                  const json_t *more)
 {
-    json_t *edits = json_pack("{s:[]}", "deviceNodes");
+    char mark[ATTACH_MARK_MAX];
+    attach_order_mark(uid, device->name, mark, sizeof mark);
+    json_t *edits = json_pack("{s:[], s:[s+]}", "deviceNodes", "env", mark, "=1");
     bool ok = edits && config_edits_add(more, edits) &&
               add_nodes(edits, device->chardevs, device->chardev_count) &&
               add_nodes(edits, device->rdma.chardevs, device->rdma.chardev_count);
-    if (ok && order)
-        ok = json_object_set_new(edits, "hooks",
-                                 json_pack("[{s:s, s:s, s:[s, s, s], s:i}]", "hookName",
-                                           "createRuntime", "path", hook, "args", "drarun-attach",
-                                           "attach", order, "timeout", HOOK_TIMEOUT_S)) == 0;
     return cdi_spec_add_take(spec, uid, device->name, edits) && ok;
+}
+
+/* ---- for all devices of the claim ---- */
+
+/* The specification's own edits: the runtime applies them once for a container, however many of the
+ * devices it has. Borrowed; NULL: out of memory. */
+static json_t *own_edits(json_t *spec)
+{
+    json_t *edits = json_object_get(spec, "containerEdits");
+    if (!edits && (edits = json_object()) && json_object_set_new(spec, "containerEdits", edits) < 0)
+        return NULL;
+    return edits;
+}
+
+bool cdi_spec_add_order(json_t *spec, const char *hook, const char *order)
+{
+    json_t *edits = own_edits(spec), *hooks = json_object_get(edits, "hooks");
+    if (edits && !hooks)
+        hooks = json_pack("[{s:s, s:s, s:[s, s], s:i}]", "hookName", "createRuntime", "path", hook,
+                          "args", "drarun-attach", "attach", "timeout", HOOK_TIMEOUT_S);
+    else
+        json_incref(hooks);
+    bool ok = edits && json_array_append_new(json_object_get(json_array_get(hooks, 0), "args"),
+                                             json_string(order)) == 0;
+    return json_object_set_new(edits, "hooks", hooks) == 0 && ok;
+}
+
+bool cdi_spec_add_spares(json_t *spec, const char *uid)
+{
+    json_t *edits = own_edits(spec), *nodes = json_array();
+    bool ok = edits && nodes;
+    for (int i = 0; ok && i < VERBS_SPARES; i++) {
+        char path[128];
+        snprintf(path, sizeof path, VERBS_NODES_DIR "/" VERBS_SPARES_PREFIX "%s/uverbs%d", uid, i);
+        ok = json_array_append_new(nodes,
+                                   json_pack("{s:s, s:s, s:i, s:i}", "path", path, "type", "c",
+                                             "major", VERBS_MAJOR, "minor", VERBS_MINOR + i)) == 0;
+    }
+    return json_object_set_new(edits, "deviceNodes", nodes) == 0 && ok;
 }
 
 void cdi_metadata_id(const char *driver, const char *uid, const char *request, char *ret_id,

@@ -22,11 +22,18 @@ void cdi_id(const char *driver, const char *uid, const char *device, char *ret_i
 /* No devices yet; NULL: out of memory. */
 json_t *cdi_spec_new(const char *driver);
 
-/* Adds a device with its nodes, and the hook that attaches it by the order at a path of the host;
- * order NULL: no hook; and with what the configuration adds (plugin/discover/config_edits.h; NULL:
- * nothing). False: out of memory. */
-bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device, const char *hook,
-                  const char *order, const json_t *edits);
+/* Adds a NIC with its nodes, its mark (plugin/attach/order.h), and what the configuration adds
+ * (plugin/discover/config_edits.h; NULL: nothing). False: out of memory. */
+bool cdi_spec_add(json_t *spec, const char *uid, const struct node_device *device,
+                  const json_t *edits);
+
+/* Adds the order at a path of the host to the hook of the specification, which runs once for a
+ * container whichever of its devices this has. False: out of memory. */
+bool cdi_spec_add_order(json_t *spec, const char *hook, const char *order);
+
+/* Adds the spare verbs nodes from which that hook takes what a move makes of an RDMA device's
+ * number (plugin/attach/verbs_nodes.h). Once. False: out of memory. */
+bool cdi_spec_add_spares(json_t *spec, const char *uid);
 
 /* Adds a device with these edits, which are taken; without any it gets some that mean nothing,
  * since empty ones are not valid. */

@@ -239,6 +239,7 @@ int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *no
     const char *uid = text(at(pod, "metadata"), "uid");
     const char *where = text(at(pod, "spec"), "nodeName");
     claimed->host_network = json_is_true(at(at(pod, "spec"), "hostNetwork"));
+    claimed->user_namespace = json_is_false(at(at(pod, "spec"), "hostUsers"));
     if (!is(uid, claimed->pod_uid))
         return error_set(err, ESTALE,
                          "pod %s/%s is another one by now, of UID %s; claim %s is "

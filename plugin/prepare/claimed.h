@@ -20,9 +20,10 @@ struct claimed { /* strings and configurations are borrowed from the claim */
     const char *namespace_, *name, *uid;
     const char *pod, *pod_uid; /* the first of those that it is reserved for */
     size_t pod_count;
-    char entry[256];    /* the pod's own name for the claim (claimed_check_pod); "": it has none */
-    bool host_network;  /* the pod has no network of its own */
-    bool from_template; /* the claim was made for the pod, from a template */
+    char entry[256];     /* the pod's own name for the claim (claimed_check_pod); "": it has none */
+    bool host_network;   /* the pod has no network of its own */
+    bool user_namespace; /* the pod has one of its own (hostUsers: false) */
+    bool from_template;  /* the claim was made for the pod, from a template */
     struct claimed_device *devices;
     size_t count;
     const json_t *agent; /* the claim's own parameters that ask for it (agent_config.h); or NULL */

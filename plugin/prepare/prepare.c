@@ -15,6 +15,7 @@
 #include "lib/kube/object.h"
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/order.h"
+#include "plugin/attach/rdma.h"
 #include "plugin/discover/config_edits.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/claim_metadata.h"
@@ -276,8 +277,9 @@ static int add_device(const struct task *task, const struct claimed_device *want
     if (rc < 0)
         return error_prefix(err, "device %s", wanted->device);
     preparer_order_path(task->preparer, task->uid, wanted->device, path, sizeof path);
-    bool ok = gpu || cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->hook,
-                                  order ? path : NULL, task->preparer->config->edits);
+    bool ok = gpu || cdi_spec_add(d->cdi, task->uid, device, task->preparer->config->edits);
+    if (order)
+        ok = cdi_spec_add_order(d->cdi, task->preparer->config->hook, path) && ok;
     ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
     ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device,
                              wanted->admin, order, order ? device_record(device) : NULL) &&
@@ -345,6 +347,26 @@ static bool add_metadata(const struct task *task, struct drafts *d)
     return ok;
 }
 
+static bool has_rdma(const json_t *document)
+{
+    const json_t *device;
+    size_t i;
+    json_array_foreach(json_object_get(document, "devices"), i, device)
+    {
+        if (json_object_get(json_object_get(device, "order"), "rdma"))
+            return true;
+    }
+    return false;
+}
+
+/* Not in a user namespace: a runtime mounts the host's nodes there, by their own paths. */
+static bool add_spares(const struct task *task, struct drafts *d)
+{
+    if (task->claimed.user_namespace || !has_rdma(d->document) || rdma_shared(NULL) != 0)
+        return true;
+    return cdi_spec_add_spares(d->cdi, task->uid);
+}
+
 /* Once for the claim, whichever of its devices a container has. */
 static int add_agent(const struct task *task, struct drafts *d, struct drarun_error *err)
 {
@@ -394,7 +416,8 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
         rc = check_names(d.document, err);
     if (rc == 0)
         rc = add_agent(task, &d, err);
-    if (rc == 0 && (!add_metadata(task, &d) || !checkpoint_set_cdi(d.document, d.cdi) ||
+    if (rc == 0 && (!add_metadata(task, &d) || !add_spares(task, &d) ||
+                    !checkpoint_set_cdi(d.document, d.cdi) ||
                     !checkpoint_set_metadata(d.document, d.metadata)))
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)

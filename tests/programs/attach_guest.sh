@@ -17,6 +17,9 @@ say pci "$pci"
 ip link set eth1 up mtu 1400
 ip addr add 10.7.0.7/24 dev eth1
 
+# a container with this machine's files
+mkdir -p /tmp/own && echo '{"root":{"path":"/"}}' >/tmp/own/config.json
+
 order() { # NAME PCI HOST-NAME CONFIG [MORE]
     printf '{"version":1,"claim":{"namespace":"n","name":"c","uid":"u"},"device":"%s","pci":"%s",%s
 "host":{"name":"%s","mtu":%s,"up":true,"addresses":[%s]},"config":%s}' "$1" "$2" "${5:-}" "$3" \
@@ -35,7 +38,7 @@ die() { # NAME: nothing holds its namespace any more
 }
 attach() { # POD ORDER
     local pid=pid_$1
-    echo "{\"pid\": ${!pid}}" | "$hook" attach "/tmp/orders/$2" 2>&1
+    echo "{\"pid\": ${!pid}, \"bundle\": \"/tmp/own\"}" | "$hook" attach "/tmp/orders/$2" 2>&1
     echo "rc=$?"
 }
 restore() { "$hook" restore "/tmp/orders/$1" 2>&1; echo "rc=$?"; }
@@ -144,6 +147,23 @@ if [ "$movable" = yes ]; then
     pod i
     say exclusive-other "$(attach i rdma)"
     die i
+    # under crun: the node of the number before is there, and spare ones, of which the hook takes the right one
+    if command -v crun >/dev/null; then
+        ip netns add j; ip -n j link set lo up
+        restore rdma >/dev/null
+        node() { printf '{"path":"/dev/infiniband/%s","type":"c","major":231,"minor":%s,"fileMode":438}' "$1" "$2"; }
+        cat >/tmp/bundle/config.json <<J
+{"ociVersion":"1.0.2","process":{"cwd":"/","args":["/bin/busybox","sh","-c","busybox ls -A /dev/infiniband; busybox stat -c %t:%T /dev/infiniband/uverbs*"],
+"env":[],"user":{"uid":0,"gid":0}},"root":{"path":"rootfs"},"mounts":[{"destination":"/proc","type":"proc","source":"proc"},
+{"destination":"/dev","type":"tmpfs","source":"tmpfs"}],
+"linux":{"namespaces":[{"type":"mount"},{"type":"pid"},{"type":"network","path":"/run/netns/j"}],"devices":[
+$(node uverbs7 199),$(node .drarun-u/uverbs0 192),$(node .drarun-u/uverbs1 193)]},
+"hooks":{"createRuntime":[{"path":"$hook","args":["drarun-attach","attach","/tmp/orders/rdma"]}]}}
+J
+        say crun-nodes "$(crun run -b /tmp/bundle nodes 2>&1)"
+        restore rdma >/dev/null; ip netns del j
+        ip netns add i; attach i rdma >/dev/null; ip netns del i
+    fi
     t=$(now); say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"; say exclusive-died-ms $(($(now) - t))
 fi
 

@@ -103,8 +103,9 @@ class GuestNode:
 
     # ---- the kubelet ----
 
-    def pod(self, name, selectors=(), config=None, count=1):
-        """A Pod with a claim of its own name; awaited until the scheduler has allocated and bound it. A Pod."""
+    def pod(self, name, selectors=(), config=None, count=1, **spec):
+        """A Pod with a claim of its own name, and fields of its spec; awaited until the scheduler has allocated and bound it. A
+        Pod."""
         exactly = {"deviceClassName": "nic.drarun.dev", "count": count,
                    **({"selectors": [{"cel": {"expression": each}} for each in selectors]} if selectors else {})}
         devices = {"requests": [{"name": "nic", "exactly": exactly}]}
@@ -112,7 +113,7 @@ class GuestNode:
             devices["config"] = [{"requests": ["nic"], "opaque": {"driver": NIC, "parameters": config}}]
         claim = self.api.make({"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default"},
                                "spec": {"devices": devices}})
-        made = self.cluster.pod(name, ["true"], resourceClaims=[{"name": "nic", "resourceClaimName": name}],
+        made = self.cluster.pod(name, ["true"], resourceClaims=[{"name": "nic", "resourceClaimName": name}], **spec,
                                 container={"resources": {"claims": [{"name": "nic"}]}}).make()
         wait(lambda: f"not scheduled:\n{made.describe()}", lambda: made.get()["spec"].get("nodeName"), 30)
         self.pods.append(PodHere(self, made, name, claim["metadata"]["uid"]))
@@ -183,12 +184,13 @@ class PodHere:
         self.node.sh("ip netns del $1", self.name)
 
     def edits(self):
-        """Of the claim's CDI devices, as a runtime finds them."""
-        found = {}
+        """Of the claim's CDI devices, as a runtime finds them: the specification's own first, once."""
+        found, own = {}, {}
         for path in self.node.ok("sh", "-c", "ls /run/cdi/*.json /var/run/cdi/*.json 2>/dev/null || true").split():
             spec = json.loads(self.node.ok("cat", path))
             found |= {f"{spec['kind']}={each['name']}": each["containerEdits"] for each in spec["devices"]}
-        return [found[name] for name in self.devices]
+            own |= {f"{spec['kind']}={each['name']}": (path, spec.get("containerEdits", {})) for each in spec["devices"]}
+        return [*dict(own[name] for name in self.devices).values(), *(found[name] for name in self.devices)]
 
     def config(self, script, env, binds):
         """The container's OCI configuration: this machine's files, the sandbox' network, the claim's edits."""
@@ -217,7 +219,9 @@ class PodHere:
 
     def _apply(self, edit, made):
         for node in edit.get("deviceNodes", ()):
-            major, minor = (int(word, 16) for word in self.node.ok("stat", "-c", "%t %T", node["path"]).split())
+            major, minor = node.get("major", 0), node.get("minor", 0)
+            if not major:
+                major, minor = (int(word, 16) for word in self.node.ok("stat", "-c", "%t %T", node["path"]).split())
             made["linux"]["devices"].append({"path": node["path"], "type": "c", "major": major, "minor": minor, "fileMode": 0o666})
             made["linux"]["resources"]["devices"].append(
                 {"allow": True, "type": "c", "major": major, "minor": minor, "access": "rwm"})

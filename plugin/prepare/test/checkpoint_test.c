@@ -215,17 +215,38 @@ static void a_specification_has_nodes_and_hook(void **state)
     device.rdma.chardevs[0] = (struct node_chardev){"/dev/infiniband/uverbs0", 231, 192, false};
     device.rdma.chardev_count = 1;
     json_t *spec = cdi_spec_new("nic.drarun.dev");
-    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", "/order", NULL));
+    assert_true(cdi_spec_add(spec, "u-1", &device, NULL));
+    assert_true(cdi_spec_add_order(spec, "/hook", "/order-a"));
+    assert_true(cdi_spec_add_order(spec, "/hook", "/order-b"));
     char *text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
     assert_string_equal(
         text,
-        "{\"cdiVersion\":\"0.6.0\",\"devices\":[{\"containerEdits\":{\"deviceNodes\":[{\"major\":"
-        "231,"
-        "\"minor\":192,\"path\":\"/dev/infiniband/uverbs0\",\"type\":\"c\"}],\"hooks\":[{\"args\":["
-        "\"drarun-attach\",\"attach\",\"/order\"],\"hookName\":\"createRuntime\",\"path\":\"/"
-        "hook\","
-        "\"timeout\":15}]},\"name\":\"u-1-a\"}],\"kind\":\"nic.drarun.dev/claim\"}");
+        "{\"cdiVersion\":\"0.6.0\",\"containerEdits\":{\"hooks\":[{\"args\":[\"drarun-attach\","
+        "\"attach\",\"/order-a\",\"/order-b\"],\"hookName\":\"createRuntime\",\"path\":\"/hook\","
+        "\"timeout\":25}]},\"devices\":[{\"containerEdits\":{\"deviceNodes\":[{\"major\":231,"
+        "\"minor\":192,\"path\":\"/dev/infiniband/uverbs0\",\"type\":\"c\"}],\"env\":["
+        "\"DRARUN_NIC_u_1_a=1\"]},\"name\":\"u-1-a\"}],\"kind\":\"nic.drarun.dev/claim\"}");
     free(text);
+    json_decref(spec);
+}
+
+static void spare_nodes_are_of_every_number(void **state)
+{
+    (void)state;
+    const json_t *nodes, *node = NULL;
+    const char *path = NULL;
+    int major = 0, minor = 0;
+    json_t *spec = cdi_spec_new("nic.drarun.dev");
+    assert_true(cdi_spec_add_spares(spec, "u-1"));
+    nodes = json_object_get(json_object_get(spec, "containerEdits"), "deviceNodes");
+    assert_int_equal(json_array_size(nodes), 32);
+    node = json_array_get(nodes, 31);
+    assert_int_equal(json_unpack((json_t *)node, "{s:s, s:i, s:i}", "path", &path, "major", &major,
+                                 "minor", &minor),
+                     0);
+    assert_string_equal(path, "/dev/infiniband/.drarun-u-1/uverbs31");
+    assert_int_equal(major, 231);
+    assert_int_equal(minor, 223);
     json_decref(spec);
 }
 
@@ -234,7 +255,7 @@ static void a_device_without_anything_has_edits_all_the_same(void **state)
     (void)state;
     const struct node_device device = {.kind = NODE_DEVICE_GPU, .name = "a"};
     json_t *spec = cdi_spec_new("gpu.drarun.dev");
-    assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", NULL, NULL));
+    assert_true(cdi_spec_add_take(spec, "u-1", device.name, json_object()));
     const json_t *edits =
         json_object_get(json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
     assert_int_equal(json_object_size(edits), 1);
@@ -273,6 +294,7 @@ int main(void)
         cmocka_unit_test(links_are_not_followed),
         cmocka_unit_test(directories_of_others_are_refused),
         cmocka_unit_test(a_specification_has_nodes_and_hook),
+        cmocka_unit_test(spare_nodes_are_of_every_number),
         cmocka_unit_test(a_device_without_anything_has_edits_all_the_same),
         cmocka_unit_test(a_specification_is_written_on_change_alone),
     };

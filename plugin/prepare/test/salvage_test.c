@@ -62,7 +62,7 @@ static char *prepared(void)
     for (const char *const *name = (const char *const[]){"a", "b", NULL}; *name; name++) {
         struct node_device device = {.kind = NODE_DEVICE_NIC};
         snprintf(device.name, sizeof device.name, "%s", *name);
-        assert_true(cdi_spec_add(spec, "u-1", &device, "/hook", "/order", NULL));
+        assert_true(cdi_spec_add(spec, "u-1", &device, NULL));
         assert_true(checkpoint_add_take(document, "nic", "n0", *name, false, NULL, NULL));
     }
     assert_true(cdi_spec_add_metadata(spec, "u-1", "nic", "/file", "/in/container"));
