@@ -7,6 +7,7 @@
 #include "jobs/rankmap.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
+#include "launcher/verb_bench_judge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -73,13 +74,13 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
-/* What else there is after the word bench, by name. */
-static const struct verb *const parts[] = {NULL};
+/* What else there is after the word bench, by the name's last word. */
+static const struct verb *const parts[] = {&verb_bench_judge, NULL};
 
 static const struct verb *find_part(const char *name)
 {
     for (size_t i = 0; parts[i]; i++)
-        if (strcmp(parts[i]->name, name) == 0)
+        if (strcmp(strrchr(parts[i]->name, ' ') + 1, name) == 0)
             return parts[i];
     return NULL;
 }

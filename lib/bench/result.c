@@ -88,6 +88,30 @@ void result_name_nccl(struct result *r, unsigned code)
              code % 100);
 }
 
+static void clean(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+void result_clean(struct result *r)
+{
+    char *const texts[] = {r->program, r->library, r->start, r->end};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        clean(texts[i]);
+    for (size_t i = 0; i < r->rank_count; i++) {
+        char *const of_rank[] = {r->ranks[i].host, r->ranks[i].node, r->ranks[i].model,
+                                 r->ranks[i].address, r->ranks[i].nic};
+        for (size_t k = 0; k < ARRAY_LEN(of_rank); k++)
+            clean(of_rank[k]);
+    }
+    for (size_t i = 0; i < r->row_count; i++) {
+        clean(r->rows[i].type);
+        clean(r->rows[i].op);
+    }
+}
+
 /* ---- sums ---- */
 
 static const struct result_half *half_at(const struct result *r, size_t i)

@@ -84,6 +84,9 @@ void result_name_collective(struct result *r, const char *word);
 /* The library from NCCL's version code: 22703 is 2.27.3, 2804 is 2.8.4 (nccl.h). */
 void result_name_nccl(struct result *r, unsigned code);
 
+/* What came from somebody's text has no bytes but printable ASCII afterwards. */
+void result_clean(struct result *r);
+
 /* Over all measured halves, as nccl-tests averages them; below 0: nothing was measured. */
 double result_average(const struct result *r);
 /* Elements that were wrong; below 0: nothing was checked. */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/bench/results.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/doc/load.h"
+
+static const struct doc_limits limits = {.size = (size_t)256 << 20}; /* NCCL's logs are long */
+
+static int read_text(const char *path, struct buf *text, struct drarun_error *err)
+{
+    int rc = doc_read(path, &limits, text, err);
+    if (rc == 0 && text->len > limits.size)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EFBIG, "%s: larger than %zu MiB", path,
+                        limits.size >> 20);
+    return rc;
+}
+
+int results_read(const char *path, struct runs *runs, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = read_text(path, &text, err);
+    if (rc == 0)
+        rc = runs_read(text.data ? text.data : "", text.len,
+                       strcmp(path, "-") == 0 ? "<stdin>" : path, runs, err);
+    buf_done(&text);
+    return rc;
+}
+
+int results_read_log(const char *path, struct nccl_log *log, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    size_t before = log->lines;
+    int rc = read_text(path, &text, err);
+    for (char *at = text.data, *next; rc == 0 && at && *at; at = next) {
+        size_t length = strcspn(at, "\n");
+        next = at + length + (at[length] == '\n');
+        nccl_log_line(log, at, length);
+    }
+    buf_done(&text);
+    if (rc == 0 && log->lines == before)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                        "%s: expected lines with NCCL INFO, as NCCL_DEBUG=INFO writes them", path);
+    return rc;
+}
+
+int results_known(const char *path, struct known *known, struct drarun_error *err)
+{
+    struct doc *doc = NULL;
+    int rc = path ? doc_load_one(path, &doc, err) : 0;
+    if (rc == 0 && path)
+        rc = known_read(known, doc, err);
+    doc_free(doc);
+    return rc < 0 ? rc : known_builtin(known, err);
+}

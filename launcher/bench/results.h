@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files with results of benchmarks, and with machines that are known. */
+#ifndef DRARUN_LAUNCHER_BENCH_RESULTS_H
+#define DRARUN_LAUNCHER_BENCH_RESULTS_H
+
+#include "lib/bench/known.h"
+#include "lib/bench/runs.h"
+
+/* path "-": standard input. */
+int results_read(const char *path, struct runs *runs, struct drarun_error *err);
+
+/* Lines of NCCL_DEBUG_FILE, added to the log. */
+int results_read_log(const char *path, struct nccl_log *log, struct drarun_error *err);
+
+/* The file's machines (NULL: none) before those that are built in. */
+int results_known(const char *path, struct known *known, struct drarun_error *err);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/runs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/bench/nccl_tests_text.h"
+#include "lib/bench/result_json.h"
+#include "lib/doc/value.h"
+
+void runs_done(struct runs *runs)
+{
+    for (size_t i = 0; i < runs->count; i++) {
+        result_done(&runs->list[i]->result);
+        strlist_done(&runs->list[i]->notes);
+        free(runs->list[i]);
+    }
+    free(runs->list);
+    *runs = (struct runs){0};
+}
+
+struct run *runs_add(struct runs *runs)
+{
+    if (runs->count == runs->cap) {
+        size_t cap = runs->cap ? 2 * runs->cap : 4;
+        struct run **list = reallocarray(runs->list, cap, sizeof(struct run *));
+        if (!list)
+            return NULL;
+        runs->list = list;
+        runs->cap = cap;
+    }
+    struct run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    result_init(&run->result);
+    return runs->list[runs->count++] = run;
+}
+
+static int no_memory(const char *name, struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "%s: out of memory", name);
+}
+
+/* One document, as -J writes it. */
+static int read_document(const json_t *value, const char *name, struct runs *runs,
+                         struct drarun_error *err)
+{
+    struct run *run = runs_add(runs);
+    if (!run)
+        return no_memory(name, err);
+    int rc = result_json_read(value, name, 0, &run->result, err);
+    if (rc == 0 && !run->result.ended)
+        strlist_add(&run->notes, "its end_time is missing: the run did not end");
+    return rc;
+}
+
+static int read_line(const char *line, size_t length, const char *name, unsigned number, bool last,
+                     struct runs *runs, struct run **run, struct drarun_error *err)
+{
+    json_error_t where;
+    json_t *value = json_loadb(line, length, 0, &where);
+    if (!value && last && *run) {
+        strlist_add(&(*run)->notes, "its last line is cut off: the run did not end");
+        return 0;
+    }
+    if (!value)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u:%d: %s", name, number, where.column,
+                          where.text);
+    const char *kind = value_text(value, "kind");
+    int rc = 0;
+    if (kind && strcmp(kind, "begin") == 0) {
+        rc = (*run = runs_add(runs)) ? 0 : no_memory(name, err);
+    } else if (!*run) {
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                        "%s:%u: expected a line with \"kind\": \"begin\" first", name, number);
+    }
+    rc = rc < 0 ? rc : result_json_read(value, name, number, &(*run)->result, err);
+    json_decref(value);
+    return rc;
+}
+
+static int read_lines(const char *text, size_t length, const char *name, struct runs *runs,
+                      struct drarun_error *err)
+{
+    const char *end = text + length;
+    struct run *run = NULL;
+    unsigned number = 0;
+    int rc = 0;
+    for (const char *at = text, *next; rc == 0 && at < end; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        next = newline ? newline + 1 : end;
+        number++;
+        if (next - at > 1)
+            rc = read_line(at, (size_t)((newline ? newline : end) - at), name, number, !newline,
+                           runs, &run, err);
+    }
+    for (size_t i = 0; rc == 0 && i < runs->count; i++)
+        if (!runs->list[i]->result.ended && runs->list[i]->notes.count == 0)
+            strlist_add(&runs->list[i]->notes, "its end is missing: the run did not end");
+    return rc;
+}
+
+static int read_json(const char *text, size_t length, const char *name, struct runs *runs,
+                     struct drarun_error *err)
+{
+    json_error_t where;
+    json_t *value = json_loadb(text, length, 0, &where);
+    if (!value || value_text(value, "kind")) { /* a line alone is a document too */
+        const char *newline = memchr(text, '\n', length);
+        json_t *first = json_loadb(text, newline ? (size_t)(newline - text) : length, 0, NULL);
+        bool lines = value_text(first, "kind") != NULL;
+        json_decref(first);
+        json_decref(value);
+        return lines ? read_lines(text, length, name, runs, err)
+                     : error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%d:%d: %s", name, where.line,
+                                  where.column, where.text);
+    }
+    int rc = read_document(value, name, runs, err);
+    json_decref(value);
+    return rc;
+}
+
+static int read_any(const char *text, size_t length, const char *name, struct runs *runs,
+                    struct drarun_error *err)
+{
+    size_t at = 0;
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        at = 3;
+    while (at < length && isspace((unsigned char)text[at]))
+        at++;
+    if (at == length)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: it is empty", name);
+    if (text[at] == '{')
+        return read_json(text + at, length - at, name, runs, err);
+    return nccl_tests_text_read(text, length, name, runs, err);
+}
+
+int runs_read(const char *text, size_t length, const char *name, struct runs *runs,
+              struct drarun_error *err)
+{
+    int rc = read_any(text, length, name, runs, err);
+    for (size_t i = 0; i < runs->count; i++)
+        result_clean(&runs->list[i]->result);
+    return rc;
+}

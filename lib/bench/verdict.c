@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/verdict.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/bench/result_json.h"
+
+static void __attribute__((format(printf, 2, 3))) say(struct strlist *to, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    strlist_add(to, text);
+}
+
+void verdict_size_text(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
+        value /= 1024;
+    snprintf(text, size, "%.4g %s", value, units[unit]);
+}
+
+/* ---- data ---- */
+
+static void look_at_data(struct verdict *v)
+{
+    const struct result *r = &v->run->result;
+    char size[24];
+    v->wrong = result_wrong(r);
+    v->data = v->wrong > 0   ? VERDICT_DATA_WRONG
+              : v->wrong < 0 ? VERDICT_DATA_UNKNOWN
+                             : VERDICT_DATA_RIGHT;
+    for (size_t i = 0; v->wrong > 0 && i < r->row_count; i++) {
+        const struct result_row *row = &r->rows[i];
+        if (row->out_of_place.wrong <= 0 && row->in_place.wrong <= 0)
+            continue;
+        verdict_size_text(row->bytes, size, sizeof size);
+        say(&v->failures, "data is wrong, first at %s%s: no bandwidth of this run counts", size,
+            row->out_of_place.wrong > 0 ? "" : " in place");
+        return;
+    }
+    if (r->wrong_rows > 0) { /* what its end says, where rows have only a difference */
+        v->data = VERDICT_DATA_WRONG;
+        v->wrong = r->wrong_rows;
+        say(&v->failures, "data is wrong (%g out of bounds): no bandwidth of this run counts",
+            r->wrong_rows);
+    } else if (v->data == VERDICT_DATA_UNKNOWN && r->wrong_rows == 0 && r->config.validation > 0) {
+        v->data = VERDICT_DATA_RIGHT;
+    }
+}
+
+/* ---- RDMA ---- */
+
+static void look_at_rdma(struct verdict *v, const struct verdict_demands *demands)
+{
+    const struct nccl_log *log = &v->run->log;
+    size_t hosts = result_hosts(&v->run->result);
+    v->rdma = log->sockets        ? VERDICT_RDMA_NONE
+              : log->nvlink_hosts ? VERDICT_RDMA_NVLINK
+              : log->rdma == 0    ? hosts == 1 ? VERDICT_RDMA_ONE_HOST : VERDICT_RDMA_UNKNOWN
+              : log->rdma_gpu < log->rdma ? VERDICT_RDMA_HOST
+                                          : VERDICT_RDMA_GPU;
+    if (v->rdma == VERDICT_RDMA_NONE)
+        say(&v->findings,
+            "%zu connections go over TCP sockets, not RDMA: NCCL found no network of its plugin or "
+            "no HCA (NCCL_IB_HCA, NCCL_NET, /dev/infiniband in the container)",
+            log->sockets);
+    if (v->rdma == VERDICT_RDMA_HOST)
+        say(&v->findings,
+            "%zu of %zu RDMA connections go without GPUDirect, first %s: GPU and NIC far from each "
+            "other, or no nvidia-peermem or DMA-BUF (NCCL_NET_GDR_LEVEL)",
+            log->rdma - log->rdma_gpu, log->rdma, log->host_gpu_off);
+    if (demands->require_rdma && hosts != 1 &&
+        (v->rdma == VERDICT_RDMA_UNKNOWN || v->rdma == VERDICT_RDMA_NONE))
+        say(&v->failures, "RDMA is %s",
+            v->rdma == VERDICT_RDMA_NONE ? "not used" : "not proven: run with NCCL_DEBUG=INFO");
+}
+
+/* ---- figures ---- */
+
+static double at_size(const struct result *r, uint64_t bytes)
+{
+    double best = -1;
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_half *halves[] = {&r->rows[i].out_of_place, &r->rows[i].in_place};
+        for (size_t k = 0; r->rows[i].bytes == bytes && k < 2; k++)
+            if (halves[k]->measured && halves[k]->busbw > best)
+                best = halves[k]->busbw;
+    }
+    return best;
+}
+
+static void compare_with_limit(struct verdict *v)
+{
+    const char *name = v->run->result.collective;
+    if (!(v->limit.gbs > 0))
+        return;
+    v->percent = 100 * v->best->busbw / v->limit.gbs;
+    if (v->percent <= 105)
+        return;
+    if (strcmp(name, "all_reduce") == 0 || strstr(name, "reduce") || strstr(name, "broadcast"))
+        say(&v->findings,
+            "above the limit: switches that reduce (NVLS, SHARP), or a tree over two hosts, carry "
+            "less than bus bandwidth counts; NCCL_ALGO=Ring measures the wire");
+    else
+        say(&v->findings, "above the limit: %s is not what this ran on", v->limit.why);
+}
+
+static void look_at_figures(struct verdict *v, const struct verdict_demands *demands)
+{
+    const struct result *r = &v->run->result;
+    v->best = v->data == VERDICT_DATA_WRONG ? NULL : result_peak(r, &v->row);
+    v->average = v->data == VERDICT_DATA_WRONG ? -1
+                 : r->average >= 0             ? r->average
+                                               : result_average(r);
+    if (v->best) {
+        compare_with_limit(v);
+        if (v->seen)
+            v->seen_busbw = at_size(r, v->seen->bytes);
+    } else {
+        v->row = NULL;
+    }
+    if (demands->min_busbw >= 0 && (!v->best || v->best->busbw < demands->min_busbw))
+        say(&v->failures, "--min-busbw %g: %s", demands->min_busbw,
+            v->best ? "the best size has less" : "no bandwidth counts");
+    if (demands->min_percent >= 0 && v->percent < demands->min_percent)
+        say(&v->failures, "--min-percent %g: %s", demands->min_percent,
+            v->percent < 0 ? "there is no per cent of a limit" : "it is less");
+}
+
+void verdict_make(const struct run *run, const struct known_machine *machine,
+                  const struct limit_given *given, const struct verdict_demands *demands,
+                  struct verdict *ret_verdict)
+{
+    struct verdict v = {.run = run,
+                        .machine = machine,
+                        .average = -1,
+                        .percent = -1,
+                        .seen_busbw = -1,
+                        .seen = known_seen_find(machine, &run->result)};
+    limit_of(run, machine, given, &v.limit);
+    if (run->result.stand_in)
+        say(&v.failures, "measured with a stand-in that moves nothing over real links: its figures "
+                         "say nothing of a machine");
+    else {
+        look_at_data(&v);
+        look_at_rdma(&v, demands);
+        look_at_figures(&v, demands);
+    }
+    strlist_add_all(&v.findings, run->notes.items);
+    *ret_verdict = v;
+}
+
+void verdict_done(struct verdict *v)
+{
+    strlist_done(&v->findings);
+    strlist_done(&v->failures);
+}
+
+/* ---- for people ---- */
+
+static void subject(const struct verdict *v, struct buf *out)
+{
+    const struct result *r = &v->run->result;
+    size_t hosts = result_hosts(r), of_host = known_ranks_of_host(r);
+    buf_add_str(out, r->collective[0] ? r->collective : "a collective that it does not name");
+    if (r->rank_count)
+        buf_printf(out, " over %zu rank%s", r->rank_count, r->rank_count == 1 ? "" : "s");
+    if (hosts)
+        buf_printf(out, " on %zu host%s", hosts, hosts == 1 ? "" : "s");
+    if (r->rank_count && r->ranks[0].model[0])
+        buf_printf(out, " (%zu x %s%s)", of_host, r->ranks[0].model, hosts > 1 ? " each" : "");
+    if (r->library[0])
+        buf_printf(out, ", %s", r->library);
+    buf_printf(out, ", %s\n", r->program[0] ? r->program : "nccl-tests");
+}
+
+static void figures(const struct verdict *v, struct buf *out)
+{
+    char size[24];
+    if (!v->best) {
+        buf_add_str(out, "  best      no figure counts\n");
+    } else {
+        verdict_size_text(v->row->bytes, size, sizeof size);
+        buf_printf(out, "  best      %.2f GB/s bus bandwidth at %s%s", v->best->busbw, size,
+                   v->best == &v->row->in_place ? " in place" : "");
+        if (v->average >= 0)
+            buf_printf(out, "; %.2f on average over %zu sizes", v->average,
+                       v->run->result.row_count);
+        buf_add_str(out, "\n");
+    }
+    if (!v->best && v->average >= 0)
+        buf_printf(out, "  average   %.2f GB/s over sizes that it does not show\n", v->average);
+    if (v->limit.gbs > 0)
+        buf_printf(out, "  limit     %.1f GB/s: %s%s\n", v->limit.gbs, v->limit.why,
+                   v->limit.assumed ? "; this is assumed" : "");
+    else
+        buf_printf(out, "  limit     not known: %s\n", v->limit.why);
+}
+
+static void data(const struct verdict *v, struct buf *out)
+{
+    static const char *const words[] = {"not checked", "right", "WRONG"};
+    buf_printf(out, "  data      %s\n", words[v->data]);
+}
+
+static void rdma(const struct verdict *v, struct buf *out)
+{
+    const struct nccl_log *log = &v->run->log;
+    switch (v->rdma) {
+    case VERDICT_RDMA_ONE_HOST:
+        return;
+    case VERDICT_RDMA_UNKNOWN:
+        buf_add_str(out, "  rdma      not proven: there are no lines of NCCL_DEBUG=INFO that say "
+                         "how hosts are connected\n");
+        return;
+    case VERDICT_RDMA_GPU:
+    case VERDICT_RDMA_HOST:
+        buf_printf(out,
+                   "  rdma      proven by NCCL's log: %zu connections%s%s, %zu with GPUDirect\n",
+                   log->rdma, log->network[0] ? " over " : "", log->network, log->rdma_gpu);
+        return;
+    case VERDICT_RDMA_NVLINK:
+        buf_add_str(out, "  rdma      not needed: hosts are connected by NVLink (NCCL's log)\n");
+        return;
+    case VERDICT_RDMA_NONE:
+        buf_add_str(out, "  rdma      NOT USED: TCP (NCCL's log)\n");
+        return;
+    }
+}
+
+static void seen(const struct verdict *v, struct buf *out)
+{
+    char size[24];
+    if (!v->seen)
+        return;
+    verdict_size_text(v->seen->bytes, size, sizeof size);
+    buf_printf(out, "  others    %.2f GB/s at %s (%s)", v->seen->busbw, size, v->seen->source);
+    if (v->seen_busbw >= 0)
+        buf_printf(out, "; this run has %.0f %% of that", 100 * v->seen_busbw / v->seen->busbw);
+    buf_add_str(out, "\n");
+}
+
+void verdict_text(const struct verdict *v, struct buf *out)
+{
+    subject(v, out);
+    if (!v->run->result.stand_in) {
+        figures(v, out);
+        data(v, out);
+        rdma(v, out);
+        seen(v, out);
+    }
+    for (size_t i = 0; i < v->findings.count; i++)
+        buf_printf(out, "  note      %s\n", v->findings.items[i]);
+    if (v->failures.count)
+        for (size_t i = 0; i < v->failures.count; i++)
+            buf_printf(out, "%s %s\n",
+                       i ? "         " : "  verdict   FAILED:", v->failures.items[i]);
+    else if (v->percent >= 0)
+        buf_printf(out, "  verdict   %.1f %% of the limit\n", v->percent);
+    else if (v->best)
+        buf_add_str(out, "  verdict   none: there is no limit to compare it with\n");
+    else
+        buf_add_str(out, "  verdict   none: no row was measured\n");
+}
+
+/* ---- for programs ---- */
+
+json_t *verdict_json(const struct verdict *v)
+{
+    static const char *const data_words[] = {"not checked", "right", "wrong"};
+    static const char *const rdma_words[] = {"one host", "not proven", "proven",
+                                             "proven",   "not needed", "not used"};
+    const struct result *r = &v->run->result;
+    json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:b}", "collective", r->collective, "ranks",
+                          (json_int_t)r->rank_count, "hosts", (json_int_t)result_hosts(r), "data",
+                          data_words[v->data], "rdma", rdma_words[v->rdma], "failed",
+                          v->failures.count > 0);
+    if (!o)
+        return NULL;
+    int rc = 0;
+    if (v->best)
+        rc |= json_object_set_new(o, "best",
+                                  json_pack("{s:f, s:I, s:b}", "busbw", v->best->busbw, "size",
+                                            (json_int_t)v->row->bytes, "in_place",
+                                            v->best == &v->row->in_place));
+    if (v->average >= 0)
+        rc |= json_object_set_new(o, "average", json_real(v->average));
+    rc |= json_object_set_new(o, "limit",
+                              v->limit.gbs > 0
+                                  ? json_pack("{s:f, s:b, s:s}", "busbw", v->limit.gbs, "assumed",
+                                              v->limit.assumed, "why", v->limit.why)
+                                  : json_pack("{s:s}", "why", v->limit.why));
+    if (v->percent >= 0)
+        rc |= json_object_set_new(o, "percent", json_real(v->percent));
+    if (v->rdma == VERDICT_RDMA_GPU || v->rdma == VERDICT_RDMA_HOST)
+        rc |= json_object_set_new(o, "connections",
+                                  json_pack("{s:I, s:I}", "rdma", (json_int_t)v->run->log.rdma,
+                                            "gpudirect", (json_int_t)v->run->log.rdma_gpu));
+    if (v->seen)
+        rc |= json_object_set_new(o, "others",
+                                  json_pack("{s:f, s:I, s:s}", "busbw", v->seen->busbw, "size",
+                                            (json_int_t)v->seen->bytes, "source", v->seen->source));
+    rc |= json_object_set_new(o, "result", result_json(r));
+    const struct strlist *lists[] = {&v->findings, &v->failures};
+    for (size_t k = 0; k < 2; k++) {
+        json_t *array = json_array();
+        for (size_t i = 0; i < lists[k]->count; i++)
+            rc |= json_array_append_new(array, json_string(lists[k]->items[i]));
+        rc |= json_object_set_new(o, k ? "failures" : "notes", array);
+    }
+    if (rc == 0)
+        return o;
+    json_decref(o);
+    return NULL;
+}

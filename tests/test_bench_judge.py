@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun bench judge: the output of anyone's nccl-tests, and what it is worth."""
+import json
+import random
+
+import pytest
+
+from support.nccl_tests import Row, Run, connections
+
+VERSIONS = ["2.9", "2.10", "2.13", "2.16", "2.19"]
+COLLECTIVES = ["all_reduce", "all_gather", "broadcast", "reduce", "alltoall"]
+
+
+@pytest.fixture
+def judge(drarun, tmp_path):
+    def run(text, *words):
+        (tmp_path / "out.txt").write_text(text)
+        return drarun("bench", "judge", *words, tmp_path / "out.txt")
+    return run
+
+
+@pytest.fixture
+def verdicts(judge):
+    return lambda text, *words: json.loads(judge(text, "-o", "json", *words).ok().out)
+
+
+def rows_of(verdict):
+    return [(row["size"], row["out_of_place"] and row["out_of_place"]["bus_bw"], row["in_place"] and row["in_place"]["bus_bw"])
+            for row in verdict["result"]["results"]]
+
+
+def expected(run):
+    return [(row.size, pytest.approx(row.busbw, abs=.006), pytest.approx((row.in_place or (0, 0, row.busbw))[2], abs=.006))
+            for row in run.rows]
+
+
+# ---- anyone's text ----
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_all_versions(verdicts, version, collective):
+    run = Run(version=version, collective=collective)
+    run.rows[2].in_place = (12452.0, 86.23, 64.67, "N/A")
+    [verdict] = verdicts(f"$ mpirun -np 16 ./build/{collective}_perf -b 8 -e 64\n" + run.text())
+    assert verdict["collective"] == collective and verdict["ranks"] == 16 and verdict["hosts"] == 2
+    assert rows_of(verdict) == expected(run) and verdict["best"] == {"busbw": 64.67, "size": 32, "in_place": True}
+    row, result = verdict["result"]["results"][2], verdict["result"]
+    assert row["in_place"]["nwrong"] is None and row["out_of_place"]["nwrong"] == (None if run.old() else 0)
+    assert verdict["data"] == "right" and result["library"] == "NCCL 2.27.3" and not verdict["notes"]
+    assert result["config"]["warmup_iters"] == 5 and result["config"]["iterations"] == 20
+    device = result["config"]["devices"][9]
+    assert (device["hostname"], device["device"], device["device_info"], device["pid"]) == ("node-1", 1, "NVIDIA H200", 1009)
+    assert device["device_hex"] == ("0000:90:00" if version == "2.19" else "0x90")
+
+
+def labelled(label):
+    return lambda run: "".join(f"{label}{line}\n" for line in run.lines())
+
+
+def within_rows(run):
+    """mpiexec -l and NCCL's lines between the two halves of a row, which are flushed on their own."""
+    for line in run.lines():
+        if line.startswith("#") or len(line.split()) < 13:
+            yield line + "\n"
+            continue
+        cut = 12 + 2 + 12 + 2 + 8 + 2 + 6 + 2 + 6
+        yield f"[0]{line[:cut]}[0]{line[cut:cut + 32]}[0]{line[cut + 32:]}\n"
+
+
+def interrupted(run):
+    for line in run.lines():
+        if line.startswith("#") or len(line.split()) < 13:
+            yield line + "\n"
+            continue
+        cut = 12 + 2 + 12 + 2 + 8 + 2 + 6 + 2 + 6
+        yield line[:cut] + "node-0:1000:1050 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+        yield "node-1:1008:1051 [0] NCCL INFO Connected all rings\n" + line[cut:] + "\n"
+
+
+@pytest.mark.parametrize("dress", [
+    labelled("[1,0]<stdout>:"), labelled("[0] "), labelled("0: "), labelled("2026-07-22T10:00:00.123456789Z "), labelled("    "),
+    lambda run: "".join(within_rows(run)), lambda run: "".join(interrupted(run)),
+    lambda run: run.text().replace("\n", "\r\n"), lambda run: run.text().replace("#", ""),
+    lambda run: "\n".join(line for each in run.lines() for line in (each, *connections(count=3))),
+    lambda run: run.text() + "\n" + "x" * 100000 + "\n\0\xff\n",
+], ids=["mpirun", "hydra", "srun", "kubectl", "indented", "labels-in-rows", "nccl-in-rows", "crlf", "no-hash", "nccl-between", "junk"])
+def test_as_it_is_kept(verdicts, dress):
+    run = Run(rows=[Row(1 << i, time=1.5 * i, algbw=.5 * i, busbw=.75 * i) for i in range(10, 20)])
+    [verdict] = verdicts(dress(run))
+    assert rows_of(verdict) == expected(run) and verdict["ranks"] == 16 and verdict["collective"] == "all_reduce"
+    assert verdict["data"] == "right" and not verdict["notes"]
+
+
+def test_several_runs(verdicts):
+    first, second, third = Run(), Run(version="2.10", collective="broadcast", hosts=1), Run(collective="alltoall", ended=False)
+    found = verdicts("".join(run.text() for run in (first, second, third)) + Run().text())
+    assert [verdict["ranks"] for verdict in found] == [16, 8, 16, 16]
+    assert [verdict["result"]["results"][0]["root"].strip() for verdict in found] == ["-1", "0", "-1", "-1"]
+    assert [bool(verdict["notes"]) for verdict in found] == [False, False, True, False]
+    assert "the end of this run is missing" in found[2]["notes"][0]
+
+
+def test_times_of_single_calls(verdicts):
+    run = Run(each=True)
+    [verdict] = verdicts(run.text())
+    assert rows_of(verdict) == expected(run)
+
+
+def test_cut_off_anywhere(judge):
+    """What is there counts, and no figure that is not: each prefix of a text."""
+    run = Run(rows=[Row(1024, time=123.45, algbw=777.77, busbw=888.88), Row(2048, time=234.56, algbw=555.55, busbw=666.66)])
+    text = run.text()
+    begin = text.index("        1024")
+    for end in range(begin, len(text), 7):
+        result = judge(text[:end], "-o", "json")
+        [verdict] = json.loads(result.ok().out)
+        for _, out, inside in rows_of(verdict):
+            assert out in (None, 888.88, 666.66) and inside in (None, 888.88, 666.66), text[begin:end]
+        assert verdict["notes"] or end > text.index("# Avg"), text[begin:end]
+
+
+def test_built_without_mpi(verdicts):
+    lines = Run(hosts=1, gpus=1, rows=[Row(8, busbw=0.0)]).lines()
+    device = next(i for i, line in enumerate(lines) if "Rank" in line)
+    [verdict] = verdicts("\n".join(lines[:device] + 4 * [lines[device]] + lines[device + 1:]))
+    assert any("rank 0 stands 4 times" in note and "MPI=1" in note for note in verdict["notes"])
+
+
+# ---- JSON ----
+
+def test_json_of_nccl_tests(verdicts):
+    """Its own shape: environment with secrets, texts for booleans and roots, nan."""
+    half = {"time": 269368.0, "alg_bw": 31.89, "bus_bw": 31.89, "nwrong": 0.0}
+    document = {"version": 3, "start_time": "2026-07-09 10:00:00", "args": ["./build/all_reduce_perf", "-b", "8G"],
+                "env": ["NCCL_DEBUG=INFO", "AWS_SECRET_ACCESS_KEY=hidden"], "nccl_version": 22703,
+                "config": {"nthreads": 1, "iterations": 20, "blocking_collectives": "false", "devices": [
+                    {"rank": i, "group": 0, "pid": 7, "hostname": f"w-{i}", "device": 0, "device_hex": "0000:cc:00",
+                     "device_info": "NVIDIA H200"} for i in range(2)]},
+                "results": [{"size": 8 << 30, "count": 2 << 30, "type": "float", "redop": "sum", "root": "    -1",
+                             "out_of_place": half, "in_place": {**half, "time": "nan", "bus_bw": "nan", "nwrong": None}}],
+                "out_of_bounds": {"count": 0, "okay": "true"},
+                "average_bus_bandwidth": {"bandwidth": 31.89, "okay": "unchecked"}, "end_time": "2026-07-09 10:01:00"}
+    [verdict] = verdicts(json.dumps(document))
+    assert verdict["collective"] == "all_reduce" and verdict["percent"] == pytest.approx(63.78)
+    assert verdict["result"]["library"] == "NCCL 2.27.3" and verdict["result"]["env"] == ["NCCL_DEBUG=INFO"]
+    assert verdict["result"]["results"][0]["in_place"] is None
+
+
+def test_json_that_is_none(judge):
+    """Truncated, of another kind: the place and what was expected; nothing on stdout."""
+    document = json.dumps({"results": [{"size": 8, "out_of_place": {"bus_bw": 1.5}}], "config": {"devices": []}})
+    for end in range(1, len(document), 5):
+        result = judge(document[:end])
+        assert result.rc == 65 and result.out == "" and "out.txt:" in result.err, document[:end]
+    for text, says in [('{"a": 1}', "out.txt: results: expected it"), ("", "it is empty"), ("hello\n", "no row of nccl-tests in its 1 lines"),
+                       ('{"kind": "row", "size": 8}\n', 'expected a line with "kind": "begin" first'),
+                       ('{"results": [{"size": -8}]}', "results[0].size: expected a whole number")]:
+        result = judge(text)
+        assert result.rc == 65 and result.out == "" and says in result.err, (text, result.err)
+
+
+def test_lines_of_a_run_that_was_killed(drarun, build, tmp_path):
+    """Every prefix of drarun-bench's lines is read; the last line, cut off, does not count."""
+    lines = tmp_path / "run.jsonl"
+    drarun("-n", "2", build / "bin" / "drarun-bench", "all_reduce", "-b", "1K", "-e", "4K", "-f", "2", "-n", "2", "-w", "0",
+           "--json-lines", lines).ok()
+    text = lines.read_text()
+    begin = text.index("\n") + 1
+    for end in [begin, begin + 1, begin + 30, text.index("\n", begin), text.index("\n", begin) + 1, len(text) - 2, len(text)]:
+        (tmp_path / "cut.jsonl").write_text(text[:end])
+        [verdict] = json.loads(drarun("bench", "judge", "-o", "json", tmp_path / "cut.jsonl").ok().out)
+        assert len(verdict["result"]["results"]) == sum(line.startswith('{"kind":"row"') and line.endswith("}")
+                                                        for line in text[:end].split("\n"))
+        assert bool(verdict["notes"]) == (end < len(text)) and verdict["data"] in ("right", "not checked")
+
+
+# ---- the verdict ----
+
+def test_per_cent_of_which_limit(judge, verdicts):
+    run = Run(rows=[Row(8 << 30, busbw=340.0)])
+    result = judge(run.text()).ok()
+    assert "340.00 GB/s bus bandwidth at 8 GiB; 340.00 on average over 1 sizes" in result.out
+    assert "limit     400.0 GB/s: 8 NICs of 400 Gb/s a host (a NIC for each GPU), as h200-8 has them; this is assumed" in result.out
+    assert "verdict   85.0 % of the limit" in result.out
+    [verdict] = verdicts(run.text(), "--nics", "4", "--nic-gbit", "200")
+    assert verdict["limit"] == {"busbw": 100.0, "assumed": False, "why": "4 NICs of 200 Gb/s a host (--nics, --nic-gbit)"}
+    assert "above the limit: switches that reduce" in verdict["notes"][0]
+    unknown = Run(rows=run.rows, model="NVIDIA A10G")
+    assert "limit     not known: nothing is known of the NICs: say --nics N --nic-gbit GBIT, or --machine" in judge(unknown.text()).ok().out
+    assert "verdict   none: there is no limit to compare it with" in judge(unknown.text()).ok().out
+    [verdict] = verdicts(unknown.text(), "--machine", "h200-8")
+    assert verdict["percent"] == pytest.approx(85.0)
+    one = Run(rows=run.rows, hosts=1)
+    assert "limit     450.0 GB/s: NVLink of 450 GB/s each direction, as h200-8 has it" in judge(one.text()).ok().out
+    assert "479.98 GB/s at 8 GiB" in judge(one.text()).ok().out
+    [verdict] = verdicts(Run(rows=run.rows, hosts=1, gpus=1).text())
+    assert "one rank" in verdict["limit"]["why"]
+
+
+@pytest.mark.parametrize("collective,limit", [
+    ("all_reduce", 400), ("broadcast", 400), ("sendrecv", 50), ("alltoall", 50 * 15 / 8)])
+def test_limit_of_collectives(verdicts, collective, limit):
+    """alltoall: 8 of 15 others are on the other host, so what NICs carry is 8/15 of what bus bandwidth counts."""
+    [verdict] = verdicts(Run(collective=collective, rows=[Row(8 << 30)]).text())
+    assert verdict["limit"]["busbw"] == pytest.approx(limit)
+
+
+def test_demands(judge):
+    text = Run(rows=[Row(8 << 30, busbw=340.0)]).text()
+    for words, rc in [(["--min-busbw", "340"], 0), (["--min-busbw", "340.1"], 1), (["--min-percent", "85"], 0),
+                      (["--min-percent", "86"], 1), (["--require-rdma"], 1)]:
+        result = judge(text, *words)
+        assert result.rc == rc and ("FAILED" in result.out) == bool(rc), words
+    result = judge(Run(model="some GPU").text(), "--min-percent", "1")
+    assert result.rc == 1 and "FAILED: --min-percent 1: there is no per cent of a limit" in result.out
+
+
+def test_wrong_data_has_no_figure(judge, verdicts):
+    run = Run(rows=[Row(1024, busbw=111.11), Row(2048, busbw=222.22, wrong=3), Row(4096, busbw=333.33)])
+    result = judge(run.text())
+    assert result.rc == 1 and "data is wrong, first at 2 KiB: no bandwidth of this run counts" in result.out
+    assert not any(figure in result.out for figure in ("111", "222.2", "333"))
+    old = judge(Run(version="2.10", rows=[Row(1024, busbw=111.11, wrong=2.0)]).text())  # has differences, counts only at its end
+    assert old.rc == 1 and "data      WRONG" in old.out and "111" not in old.out
+    assert "data      not checked" in judge(Run(rows=[Row(8, wrong="N/A")], ended=False).text()).out
+
+
+def test_rdma(judge, verdicts):
+    run = Run(rows=[Row(8 << 30, busbw=90.0)])
+    proven = judge("\n".join([*run.head(), *connections(), *run.lines()[len(list(run.head())):]]), "--require-rdma").ok()
+    assert "proven by NCCL's log: 8 connections over IB, 8 with GPUDirect" in proven.out
+    assert "2 NICs of 400 Gb/s a host (their number from NCCL's log), as h200-8 has them; this is assumed" in proven.out
+    host = judge(run.text() + "\n".join(connections(gpudirect=False)))
+    assert "8 of 8 RDMA connections go without GPUDirect, first node-0 rank 0" in host.out
+    tcp = judge(run.text() + "\n".join(connections(network="Socket")), "--require-rdma")
+    assert tcp.rc == 1 and "NOT USED: TCP" in tcp.out and "RDMA is not used" in tcp.out
+    named = judge(run.text() + "\n".join(connections(network="AWS Libfabric")))
+    assert "8 connections over AWS Libfabric, 8 with GPUDirect" in named.out
+    nothing = judge(run.text(), "--require-rdma")
+    assert nothing.rc == 1 and "RDMA is not proven: run with NCCL_DEBUG=INFO" in nothing.out
+
+
+def test_log_of_its_own(drarun, judge, tmp_path):
+    (tmp_path / "nccl.log").write_text("\n".join(connections()))
+    assert "8 with GPUDirect" in judge(Run().text(), "--nccl-log", tmp_path / "nccl.log").ok().out
+    (tmp_path / "nccl.log").write_text("nothing of NCCL\n")
+    result = judge(Run().text(), "--nccl-log", tmp_path / "nccl.log")
+    assert result.rc == 65 and "expected lines with NCCL INFO" in result.err
+
+
+def test_machines_of_a_site(judge, tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("machines:\n- {name: mine, gpu: NVIDIA H200, gpus: 8, nics: 4, nicGbit: 200, nvlinkGBs: 450, seen: [\n"
+                    "  {collective: all_reduce, nodes: 2, gpus: 8, bytes: 64, busbw: 80, source: last week}]}\n")
+    result = judge(Run(rows=[Row(64, busbw=60.0)]).text(), "--known", site).ok()
+    assert "limit     100.0 GB/s: 4 NICs of 200 Gb/s a host (a NIC for each GPU), as mine has them" in result.out
+    assert "80.00 GB/s at 64 B (last week); this run has 75 % of that" in result.out
+    for text, says in [("machines: 5\n", "site.yaml:1:11: machines: expected a list"), ("machines: []\n", "expected a list"),
+                       ("machines:\n- {name: x}\n", "machines[0]: expected name, gpu and gpus"),
+                       ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbit: fast}\n", "machines[0].nicGbit: expected a number above 0"),
+                       ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbits: 5}\n", "nicGbits"),
+                       ("machines:\n- {name: x, gpu: g1, gpus: 8, seen: [{collective: z}]}\n", "seen[0]: expected collective, nodes")]:
+        site.write_text(text)
+        result = judge(Run().text(), "--known", site)
+        assert result.rc == 65 and result.out == "" and says in result.err, (text, result.err)
+    assert judge(Run().text(), "--machine", "none-such").rc == 64
+
+
+@pytest.mark.parametrize("words,says", [
+    ([], "expected one file"), (["--min-percent", "x", "f"], '--min-percent: expected per cent above 0, at most 1000, got "x"'),
+    (["--nic-gbit", "-1", "f"], "--nic-gbit: expected Gb/s above 0"), (["--collective", "all", "f"], "no such collective"),
+    (["/no/such/file"], "/no/such/file: cannot be opened: No such file or directory"),
+])
+def test_refused(drarun, words, says):
+    result = drarun("bench", "judge", *words)
+    assert result.rc in (64, 65) and says in result.err and result.out == ""
+
+
+def test_from_stdin_and_to_a_full_disk(drarun, tmp_path):
+    (tmp_path / "out.txt").write_text(Run().text())
+    with open(tmp_path / "out.txt", encoding="utf-8") as text:
+        assert "all_reduce over 16 ranks" in drarun("bench", "judge", "-", stdin=text).ok().out
+    result = drarun("bench", "judge", tmp_path / "out.txt", under=["bash", "-c", 'exec "$@" > /dev/full', "bash"])
+    assert result.rc not in (0, 1) and "No space left on device" in result.err
+
+
+def test_what_cannot_be_read_is_never_a_crash(drarun, tmp_path):
+    """Random damage with fixed seeds: a verdict or a sentence."""
+    source = Run().text() + "\n".join(connections(count=4)) + "\n" + Run(version="2.10").text()
+    for seed in range(40):
+        dice = random.Random(seed)
+        text = bytearray(source.encode())
+        for _ in range(dice.randrange(1, 60)):
+            at = dice.randrange(len(text))
+            text[at:at + dice.randrange(4)] = bytes(dice.randrange(256) for _ in range(dice.randrange(4)))
+        (tmp_path / "out.txt").write_bytes(bytes(text))
+        result = drarun("bench", "judge", "-o", "json", tmp_path / "out.txt")
+        assert result.rc in (0, 1, 65), (seed, result)
+        assert result.rc == 65 or json.loads(result.out)
