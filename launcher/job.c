@@ -280,7 +280,7 @@ static int64_t ping_every_ms(const struct job *job)
 }
 
 /* The cluster takes most of a minute to say that a node does not answer. */
-static void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
+void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
 {
     const struct request_pods *pods = agent->job->request->pods;
     if (!pods) {
@@ -588,6 +588,7 @@ void job_free(struct job *job)
     if (!job)
         return;
     log_divert(NULL, NULL);
+    job_watch_free(job->watch);
     agents_free(job);
     status_line_free(job->status);
     input_free(job->input);

@@ -51,6 +51,9 @@ static void do_start(struct job *job)
         agents_send(job, &envelope);
     if (job->input)
         input_start(job->input);
+    if (job->request->hang_after_ms > 0 &&
+        !(job->watch = job_watch_new(job, job->request->hang_after_ms)))
+        log_error("the ranks are not watched: out of memory");
     if (job->request->pods && job->request->pods->started)
         job->request->pods->started(job->request->pods->arg);
 }

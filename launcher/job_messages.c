@@ -119,6 +119,8 @@ void job_ask_vitals(struct job *job, bool ranks)
 static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vitals)
 {
     const struct request_pods *pods = agent->job->request->pods;
+    if (agent->job->watch)
+        job_watch_take(agent->job->watch, agent->index, vitals);
     if (pods && pods->vitals)
         pods->vitals(pods->arg, agent->index, vitals);
 }

@@ -17,6 +17,7 @@
 #include "launcher/input.h"
 #include "launcher/job.h"
 #include "launcher/job_state.h"
+#include "launcher/job_watch.h"
 #include "launcher/launch_message.h"
 #include "launcher/local_agent.h"
 #include "launcher/output.h"
@@ -96,6 +97,7 @@ struct job {
     bool leaving;       /* the cluster takes a worker away: the signal is ours */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
+    struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
 
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
 
@@ -128,6 +130,8 @@ void job_fail_worker(struct agent *agent, const struct drarun_error *err);
 /* The cluster takes a worker away: the others are of no use, but may save what they have. */
 void job_leave(struct job *job);
 int job_start_clock(struct event *clock, int64_t ms);
+/* The agent says nothing any more, for the reason given. */
+void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 /* What an agent says of another: counts only when that one does not show within a moment what
  * really happened to it. */
 void job_hear(struct job *job, const struct drarun_error *err);

@@ -83,6 +83,7 @@ struct job_request {
 
     int64_t timeout_ms; /* 0: none */
     int64_t kill_after_ms;
+    int64_t hang_after_ms;    /* 0: nobody looks */
     int64_t start_timeout_ms; /* 0: not said */
     int64_t orphan_wait_ms;   /* how long agents keep ranks without a launcher */
 

@@ -288,6 +288,14 @@ static const struct option_spec specs[] = {
      .kind = OPTION_DURATION,
      .offset = FIELD(kill_after_ms),
      .help = "between asking ranks to end and SIGKILL (default 1s)"},
+    {.name = "hang-after",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(hang_after_ms),
+     .help = "end the job, and name the rank, when one is stopped or\nits agent is silent for that "
+             "long "
+             "(default: never)"},
     {.name = "start-timeout",
      .value = "TIME",
      .group = limits,

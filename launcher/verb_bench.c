@@ -70,6 +70,12 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(env),
      .help = "set a variable for the ranks; may be repeated"},
+    {.name = "hang-after",
+     .value = "TIME",
+     .group = ranks,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(hang_after),
+     .help = "end when others wait for a rank that long, and name it\n(default 4s; 0: never)"},
     VERB_HELP_OPTION(struct bench_choice),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -95,7 +101,7 @@ static int show_help(void)
 
 static int run(int argc, char *const argv[])
 {
-    CLEANUP(bench_choice_done) struct bench_choice choice = {0};
+    CLEANUP(bench_choice_done) struct bench_choice choice = {.hang_after = "4s"};
     struct drarun_error err = {0};
     const struct verb *part = argc > 0 ? find_part(argv[0]) : NULL;
     if (part)

@@ -3,7 +3,12 @@
 import csv
 import json
 import pathlib
+import contextlib
+import os
 import re
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -212,4 +217,61 @@ def test_no_module(drarun):
     result = drarun("bench", "all_reduce", "-n", "3", env={"DRARUN_BENCH_MODULE": "/nowhere.so"})
     assert result.rc == 70 and result.out == ""
     assert result.err.splitlines()[0].startswith("drarun-bench: backend mpi: there is no /nowhere.so: build drarun where ")
-    assert result.err.count("build drarun where") == 2  # and in the report
+    assert "rank 0 on worker 0" in result.err.splitlines()[1]
+
+
+# ---- who is missing ----
+
+@pytest.fixture
+def running(drarun):
+    """Starts a measurement that does not end by itself, and waits for its table: (job, {rank: pid})."""
+    def start(*words):
+        job = drarun.start("bench", "all_reduce", "-b", "1K", "-e", "1K", "--iters", "100000000", *words)
+        pids, deadline = {}, time.monotonic() + 30
+        while not (pids and line.startswith("#        (B)")):
+            assert time.monotonic() < deadline, "no table after 30 s"
+            line = job.process.stdout.readline()
+            if found := re.match(r"#  Rank +(\d+) Group +0 Pid +(\d+)", line):
+                pids[int(found[1])] = int(found[2])
+        return job, pids
+    return start
+
+
+def test_stopped_rank_is_named(running):
+    """With its node, while all others wait in a call that has no end."""
+    job, pids = running("--workers", "2", "-n", "4")
+    time.sleep(1)  # it is in the middle of it
+    os.kill(pids[2], signal.SIGSTOP)
+    began = time.monotonic()
+    result = job.finish(timeout=30)
+    assert time.monotonic() - began < 5 and result.rc == 124
+    assert re.match(r"drarun: rank 2 on worker 1 \(\S+\) has been stopped for [2-4]\.\d s .*in all_reduce of 1024 bytes \(--hang-after\)$",
+                    result.err.strip()), result
+
+
+def test_silent_agent_is_named(running):
+    """As when its node is gone without a word."""
+    job, pids = running("--workers", "2", "-n", "4")
+    agent = int(Path(f"/proc/{pids[3]}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(agent, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        result = job.finish(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent, signal.SIGCONT)
+    assert time.monotonic() - began < 8 and result.rc == 70
+    assert re.search(r"worker 1 \(\S+\) was lost: nothing was heard from it for [4-6]\.\d s \(--hang-after\)", result.err), result
+
+
+def test_rank_that_never_comes_is_named(drarun, tmp_path):
+    """It has not even opened the backend; MPI alone would wait for ever."""
+    late = tmp_path / "late"
+    late.write_text(f'#!/bin/sh\n[ "$RANK" != 1 ] || exec sleep 100\nexec {BENCH} "$@"\n')
+    late.chmod(0o755)
+    began = time.monotonic()
+    result = drarun("bench", "all_reduce", "-n", "3", "-b", "8", "-e", "8", env={"DRARUN_BENCH": str(late)})
+    assert 4 <= time.monotonic() - began < 8 and result.rc == 124
+    assert re.search(r"drarun: rank 1 on worker 0 \(\S+\) has not begun after [4-6]\.\d s, and the others wait", result.err), result
+    result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--hang-after", "1h")
+    assert result.rc == 0 and "hang" not in result.err

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/rankenv.h"
+#include "lib/base/progress.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -152,6 +153,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
                              struct strlist *env)
 {
     const struct agent_job *job = &agent->job;
+    char path[sizeof agent->shm_dir + 32];
     struct rank_place place = rankmap_place(&job->map, rank);
     struct rankenv_job known = {
         .uid = job->wire->uid,
@@ -171,6 +173,8 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         env_default(env, "OMPI_MCA_btl_vader_backing_directory", agent->shm_dir);
         env_default(env, "OMPI_MCA_btl_sm_backing_directory", agent->shm_dir);
     }
+    if (agent_progress_path(agent, rank, path, sizeof path))
+        env_set(env, PROGRESS_VARIABLE, path);
     if (agent->remote)
         remote_environment(agent->remote, env);
     rank_setting_add(job->wire, place.local_rank, env);

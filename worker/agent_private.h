@@ -120,6 +120,8 @@ bool agent_mpirun_serves(const struct agent *agent); /* its rank is the server *
 void agent_mpirun_ended(struct agent *agent);        /* rank 0 has */
 
 /* agent_vitals.c */
+/* Where a rank tells how far it is; false: nowhere. */
+bool agent_progress_path(const struct agent *agent, uint32_t rank, char *path, size_t size);
 void agent_send_vitals(struct agent *agent, bool ranks);
 
 /* agent_report.c */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers what the launcher asks to tell a job that works from one that hangs. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/progress.h"
 #include "lib/inspect/traffic.h"
 #include "worker/agent_private.h"
 #include "worker/vitals.h"
@@ -10,11 +12,19 @@
 struct entry {
     Drarun__Wire__RankVitals wire;
     struct vitals vitals;
+    struct progress_page page;
     char state[2];
 };
 
-static void fill(struct entry *entry, uint32_t rank)
+bool agent_progress_path(const struct agent *agent, uint32_t rank, char *path, size_t size)
 {
+    return agent->shm_dir[0] &&
+           snprintf(path, size, "%s/progress.%u", agent->shm_dir, rank) < (int)size;
+}
+
+static void fill(const struct agent *agent, struct entry *entry, uint32_t rank)
+{
+    char path[sizeof agent->shm_dir + 32];
     drarun__wire__rank_vitals__init(&entry->wire);
     entry->state[0] = entry->vitals.state;
     entry->wire.rank = rank;
@@ -24,6 +34,11 @@ static void fill(struct entry *entry, uint32_t rank)
     entry->wire.wchan = entry->vitals.wchan;
     entry->wire.stack = entry->vitals.stack;
     entry->wire.cpu_us = entry->vitals.cpu_us;
+    if (!agent_progress_path(agent, rank, path, sizeof path) || !progress_read(path, &entry->page))
+        return;
+    entry->wire.step = entry->page.step;
+    entry->wire.alone = entry->page.alone;
+    entry->wire.what = entry->page.what;
 }
 
 static size_t look_at_ranks(const struct agent *agent, struct entry *entries,
@@ -39,7 +54,7 @@ static size_t look_at_ranks(const struct agent *agent, struct entry *entries,
             continue;
         }
         vitals_read(pid, &entries[count].vitals);
-        fill(&entries[count], agent->job.local[i]);
+        fill(agent, &entries[count], agent->job.local[i]);
         *cpu_us += entries[count].vitals.cpu_us;
         pointers[count] = &entries[count].wire;
         count++;

@@ -22,6 +22,7 @@ struct bench {
     struct measure_memory memory;
     struct record record; /* of rank 0 */
     char **argv;
+    struct progress_page *progress;
     double busbw, wrong;
     unsigned rows; /* halves of rows: out of place and in place */
 };
@@ -165,7 +166,8 @@ static int roots(struct bench *b, struct measure_case *m, struct drarun_error *e
 static int types_and_ops(struct bench *b, struct drarun_error *err)
 {
     const struct bench_options *o = &b->options;
-    struct measure_case m = {b->backend, &b->world, o->collective, 0, REDUCE_SUM, 0, 0};
+    struct measure_case m = {b->backend, &b->world, o->collective, 0, REDUCE_SUM,
+                             0,          0,         b->progress};
     unsigned ops = 0, types = 0;
     int rc = 0;
     for (unsigned op = 0; op < REDUCTIONS; op++)
@@ -262,7 +264,9 @@ static int run(struct bench *b, struct drarun_error *err)
     if (why)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s with %u ranks: %s", c->name,
                           b->world.ranks, why);
+    progress_step(b->progress, true, "getting memory");
     int rc = make_memory(b, err);
+    progress_step(b->progress, false, "meeting the others");
     rc = rc < 0 ? rc : meet(b, &ranks, err);
     rc = rc < 0 ? rc : all_begin(b, ranks, err);
     if (rc == 0 && b->world.rank == 0)
@@ -303,10 +307,16 @@ int main(int argc, char **argv)
         options_print_help(stdout);
         return 0;
     }
+    if (rc == 0 && !(b.progress = progress_open(getenv(PROGRESS_VARIABLE))))
+        rc = error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0)
+        progress_step(b.progress, false, "joining the others");
     rc = rc < 0 ? rc : open_backend(&b, &err);
     rc = rc < 0 ? rc : run_opened(&b, &err);
     if (rc < 0 && (b.own_failure || is_first(&b)))
         log_error("%s", err.text);
+    else if (rc < 0 && !b.backend)
+        sleep(1); /* the first status ends the job: that of the rank which says why */
     if (b.backend && !b.own_failure) /* together */
         b.backend->close();
     if (rc < 0)

@@ -2,6 +2,7 @@
 #include "benchmarks/bench/measure.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -82,10 +83,26 @@ static struct transfer transfer_of(const struct measure_case *m,
     return t;
 }
 
+/* Every rank takes the same steps in the same order. */
+static void step(const struct measure_case *m, bool alone)
+{
+    if (m->progress)
+        progress_step(m->progress, alone, NULL);
+}
+
+static void step_into(const struct measure_case *m, const char *how)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s of %zu bytes%s", m->collective->name, m->bytes, how);
+    if (m->progress)
+        progress_step(m->progress, false, what);
+}
+
 static int call(const struct measure_case *m, const struct transfer *t, struct drarun_error *err)
 {
     if (t->count == 0 && !m->collective->bare)
         return 0; /* as nccl-tests: a size below 16 bytes a rank moves nothing */
+    step(m, false);
     return m->collective->run(m->backend, m->world, t, err);
 }
 
@@ -96,6 +113,7 @@ int measure_warm(const struct measure_case *m, const struct measure_memory *memo
     int rc = 0;
     layout_of(m, &l);
     const struct transfer t = transfer_of(m, memory, &l, shift, false);
+    step_into(m, ", warm-up");
     for (unsigned i = 0; rc == 0 && i < calls; i++)
         rc = call(m, &t, err);
     return rc < 0 ? rc : m->backend->finish(err);
@@ -167,6 +185,7 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
     struct clocking c = {0};
     if (plan->each && !(c.each = calloc(plan->iters, sizeof *c.each)))
         return error_set(err, ENOMEM, "out of memory");
+    step_into(m, "");
     int rc = call(m, t, err); /* one before, and all begin together */
     rc = rc < 0 ? rc : m->backend->finish(err);
     rc = rc < 0 ? rc : m->backend->barrier(err);
@@ -195,6 +214,7 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
         .layout = *l,
     };
     struct transfer t = transfer_of(m, memory, l, shift, in_place);
+    step(m, true);
     memset(memory->made, 0, all);
     m->backend->put(memory->recv + shift, memory->made, all);
     m->collective->fill(&c, memory->made);
@@ -203,10 +223,12 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
     rc = rc < 0 ? rc : m->backend->finish(err);
     if (rc < 0)
         return rc;
+    step(m, true);
     size_t looked_at = m->collective->expected(&c, memory->wanted);
     m->backend->get(memory->made, t.recv, l->recv * size);
     *ret_wrong = (double)pattern_wrong(m->type, pattern_tolerance(&c.pattern), memory->made,
                                        memory->wanted, looked_at);
+    step(m, false);
     return m->backend->agree(ret_wrong, 1, AGREE_SUM, err);
 }
 

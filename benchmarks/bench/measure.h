@@ -5,6 +5,7 @@
 #define DRARUN_BENCH_MEASURE_H
 
 #include "benchmarks/bench/collective.h"
+#include "lib/base/progress.h"
 
 enum average { AVERAGE_RANK0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX };
 
@@ -32,7 +33,8 @@ struct measure_case {
     enum element type;
     enum reduction op;
     unsigned root;
-    size_t bytes; /* as -b and -e count: of the larger buffer */
+    size_t bytes;                   /* as -b and -e count: of the larger buffer */
+    struct progress_page *progress; /* where every call is told; NULL: nowhere */
 };
 
 struct measured {

@@ -59,6 +59,7 @@ void table_begin(FILE *out, const struct bench_options *o, const struct backend_
                 ranks[i].device);
     fputs("#\n", out);
     head(out, o->plan.each);
+    fflush(out); /* the first row may take long */
 }
 
 static void calls(FILE *out, double *times, size_t count)

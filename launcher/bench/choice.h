@@ -10,8 +10,8 @@
 #include "lib/base/strlist.h"
 
 struct bench_choice {
-    uint32_t ranks, workers, per_worker;  /* 0: not said */
-    const char *agents, *key_file, *bind; /* borrowed, and checked by `drarun run` */
+    uint32_t ranks, workers, per_worker;               /* 0: not said */
+    const char *agents, *key_file, *bind, *hang_after; /* borrowed, and checked by `drarun run` */
     struct strlist env;
     struct strlist words; /* for drarun-bench, without its name */
     bool help;

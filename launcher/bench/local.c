@@ -32,6 +32,7 @@ static void write_line(const struct bench_choice *choice, const char *program, s
     add(line, "--agents", choice->agents);
     add(line, "--key-file", choice->key_file);
     add(line, "--bind", choice->bind);
+    add(line, "--hang-after", choice->hang_after);
     for (size_t i = 0; i < choice->env.count; i++)
         add(line, "--env", choice->env.items[i]);
     add(line, "--", program);

@@ -85,7 +85,8 @@ class Mpi:
         command = [self.compiler(), "-O1", "-g", "-Wall", "-Wextra", f"-I{SOURCE}", *flags]
         made_of = hashlib.sha256(repr(command).encode())
         for path in paths:
-            made_of.update(path.read_bytes())
+            for part in (path, *sorted(path.parent.glob("*.h"))):
+                made_of.update(part.read_bytes())
         folder = BUILD / "tests" / "programs" / self.name
         program = folder / f"{paths[0].stem}-{made_of.hexdigest()[:12]}"
         if not program.exists():
