@@ -7,6 +7,7 @@
 #include "jobs/rankmap.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
+#include "launcher/verb_bench_compare.h"
 #include "launcher/verb_bench_judge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -81,7 +82,7 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* What else there is after the word bench, by the name's last word. */
-static const struct verb *const parts[] = {&verb_bench_judge, NULL};
+static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_judge, NULL};
 
 static const struct verb *find_part(const char *name)
 {

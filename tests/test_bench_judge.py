@@ -297,3 +297,62 @@ def test_what_cannot_be_read_is_never_a_crash(drarun, tmp_path):
         result = drarun("bench", "judge", "-o", "json", tmp_path / "out.txt")
         assert result.rc in (0, 1, 65), (seed, result)
         assert result.rc == 65 or json.loads(result.out)
+
+
+# ---- compare ----
+
+def document(tmp_path, name, factor=1.0, noise=0.01, seed=1, calls=True, collective="all_reduce", sizes=(1024, 1 << 20), **more):
+    dice = random.Random(seed)
+    rows = []
+    for size in sizes:
+        times = [factor * size / 1000 * (1 + dice.gauss(0, noise)) for _ in range(40)]
+        half = {"time": sum(times) / 40, "alg_bw": 1.0, "bus_bw": 1.0, "nwrong": 0}
+        row = {"size": size, "count": size // 4, "type": "float", "redop": "sum", "root": "    -1", "out_of_place": half, "in_place": None}
+        if calls:
+            row["out_of_place_per_iter"] = {"skipped_iterations": 0, "times_us": times}
+        rows.append(row)
+    file = tmp_path / f"{name}.json"
+    file.write_text(json.dumps({"args": [f"{collective}_perf"], "results": rows, "end_time": "x", **more}))
+    return file
+
+
+def test_compare(drarun, tmp_path):
+    """What is 3 % slower is found through 1 % of noise; the same is not; and what else differs is said."""
+    first = document(tmp_path, "first", env=["NCCL_ALGO=Ring"], nccl_version=22703)
+    for seed in range(2, 12):
+        same = drarun("bench", "compare", "--max-slower", "1", first, document(tmp_path, "same", seed=seed))
+        assert same.rc == 0 and "0 of 2 measurements are more than 1 % slower" in same.out, same
+        slower = drarun("bench", "compare", "--max-slower", "1", first, document(tmp_path, "slow", factor=1.03, seed=seed))
+        assert slower.rc == 1 and slower.out.count("SLOWER") == 2, slower
+    other = document(tmp_path, "other", nccl_version=22800, calls=False, sizes=(1024, 4096))
+    result = drarun("bench", "compare", first, other).ok()
+    for says in ["library: NCCL 2.27.3, then NCCL 2.28.0", "only the first: NCCL_ALGO=Ring",
+                 "1 measurements stand only in the first, 1 only in the second",
+                 "nobody knows whether 1 of 1 changes are more than chance"]:
+        assert says in result.out
+    [compared] = json.loads(drarun("bench", "compare", "-o", "json", first, document(tmp_path, "slow", factor=1.2, seed=3)).ok().out)
+    assert compared["slower"] == 2 and compared["measurements"][0]["interval_percent"][0] > 18
+    assert compared["measurements"][0]["change_percent"] == pytest.approx(20, abs=1)
+
+
+@pytest.mark.parametrize("how,says", [
+    (dict(collective="all_gather"), "is of all_reduce and"), (dict(sizes=(3,)), "have no size, type, operation and root in common"),
+    (dict(out_of_bounds={"count": 2}), "second.json: its data was wrong"), (dict(stand_in=True), "second.json: measured with a stand-in"),
+])
+def test_nothing_to_compare(drarun, tmp_path, how, says):
+    result = drarun("bench", "compare", document(tmp_path, "first"), document(tmp_path, "second", **how))
+    assert result.rc == 65 and says in result.err and result.out == ""
+
+
+def test_compare_is_refused(drarun, tmp_path):
+    first = document(tmp_path, "first")
+    for words, says in [([first], "expected two files"), ([first, first, "--max-slowe", "2"], "did you mean --max-slower"),
+                        ([first, first, "--max-slower", "-3"], "expected per cent")]:
+        result = drarun("bench", "compare", *words)
+        assert result.rc == 64 and says in result.err and result.out == ""
+
+
+def test_stand_in_is_refused(drarun, tmp_path):
+    """What moved no data over real links has no figure."""
+    result = drarun("bench", "judge", document(tmp_path, "first", stand_in=True))
+    assert result.rc == 1 and "measured with a stand-in" in result.out and "GB/s" not in result.out

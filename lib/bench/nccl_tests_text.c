@@ -53,8 +53,11 @@ static bool whole(const char *word, uint64_t *ret)
     if (!isdigit((unsigned char)word[0]))
         return false;
     errno = 0;
-    *ret = strtoull(word, &end, 10);
-    return !*end && errno == 0;
+    unsigned long long number = strtoull(word, &end, 10);
+    if (*end || errno || number > INT64_MAX)
+        return false;
+    *ret = number;
+    return true;
 }
 
 static bool real(const char *word, double *ret)
@@ -450,7 +453,7 @@ static bool end_line(struct parse *p, const char *line, const char *end)
     if (!r || !real(word, &value))
         return true;
     if (bounds)
-        r->wrong_rows = value;
+        r->wrong_rows = value < (double)RESULT_MANY ? value : (double)RESULT_MANY;
     else
         r->average = value;
     r->ended = r->ended || average;

@@ -12,6 +12,8 @@
 #include "lib/base/strlist.h"
 #include "lib/bench/spread.h"
 
+#define RESULT_MANY ((uint64_t)1 << 50) /* what is counted further is no more than wrong */
+
 struct result_rank {
     unsigned rank, group;
     int pid;

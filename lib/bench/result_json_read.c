@@ -226,12 +226,13 @@ static int begin(struct reading *r, const json_t *object)
 
 static int spread(struct reading *r, const json_t *object, struct result_half *to)
 {
-    double skipped = 0, *const fields[] = {&to->spread.least,    &to->spread.most, &to->spread.mean,
-                                           &to->spread.p50,      &to->spread.p95,  &to->spread.p99,
-                                           &to->spread.deviation};
+    uint64_t skipped = 0;
+    double *const fields[] = {&to->spread.least,    &to->spread.most, &to->spread.mean,
+                              &to->spread.p50,      &to->spread.p95,  &to->spread.p99,
+                              &to->spread.deviation};
     static const char *const keys[] = {"min_us", "max_us", "avg_us",  "p50_us",
                                        "p95_us", "p99_us", "stdev_us"};
-    int rc = number(r, object, "skipped_iterations", &skipped);
+    int rc = whole(r, object, "skipped_iterations", &skipped);
     for (size_t i = 0; rc == 0 && i < sizeof keys / sizeof *keys; i++) {
         rc = number(r, object, keys[i], fields[i]);
         *fields[i] /= 1e6;
@@ -317,7 +318,10 @@ static int end(struct reading *r, const json_t *object)
 {
     const json_t *bounds = json_object_get(object, "out_of_bounds");
     const json_t *average = json_object_get(object, "average_bus_bandwidth");
-    int rc = number(r, bounds, "count", &r->to->wrong_rows);
+    uint64_t wrong_rows = 0;
+    int rc = whole(r, bounds, "count", &wrong_rows);
+    if (rc == 0 && json_object_get(bounds, "count"))
+        r->to->wrong_rows = (double)(wrong_rows < RESULT_MANY ? wrong_rows : RESULT_MANY);
     if (rc == 0 && !not_a_number(average, "bandwidth"))
         rc = number(r, average, "bandwidth", &r->to->average);
     rc = rc < 0 ? rc : words(r, object, "end_time", r->to->end, sizeof r->to->end);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_bench_compare.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "launcher/bench/results.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/strlist.h"
+#include "lib/bench/compare.h"
+
+struct options {
+    const char *output;
+    double percent;
+    bool demanded, help;
+};
+
+static int set_percent(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct options *o = target;
+    char *end;
+    double percent = strtod(value, &end);
+    if (end == value || *end || !(percent >= 0) || percent > 1e6)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected per cent, as 5, got \"%s\"",
+                          shown, value);
+    o->percent = percent;
+    o->demanded = true;
+    return 0;
+}
+
+static const struct option_spec option_list[] = {
+    {.name = "max-slower",
+     .value = "P",
+     .group = "Options",
+     .kind = OPTION_CALL,
+     .set = set_percent,
+     .help = "end with 1 when a measurement takes surely more than P\nper cent longer (without it, "
+             "5 are marked)"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "text (the default) or json"},
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int pick(int argc, char *const argv[], struct options *o, struct strlist *files,
+                struct drarun_error *err)
+{
+    int rc = 0;
+    for (int at = 0; rc == 0 && at < argc; at++) {
+        int used = options_parse(&options_table, argc - at, argv + at, false, o, err);
+        at += used < 0 ? 0 : used;
+        rc = used < 0 ? used : 0;
+        if (rc == 0 && at < argc)
+            strlist_add(files, argv[at]);
+    }
+    if (rc == 0 && !o->help && files->count != 2)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "expected two files: drarun bench compare [options] FIRST SECOND");
+    return rc;
+}
+
+/* Files with several runs are compared run by run, in their order. */
+static int compare_files(const struct options *o, char *const files[2], struct buf *out,
+                         struct drarun_error *err)
+{
+    struct runs runs[2] = {{0}, {0}};
+    bool json = o->output && strcmp(o->output, "json") == 0, slower = false;
+    json_t *list = json ? json_array() : NULL;
+    int rc = results_read(files[0], &runs[0], err);
+    rc = rc < 0 ? rc : results_read(files[1], &runs[1], err);
+    if (rc == 0 && runs[0].count != runs[1].count)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s holds %zu runs, %s %zu", files[0],
+                        runs[0].count, files[1], runs[1].count);
+    for (size_t i = 0; rc == 0 && i < runs[0].count; i++) {
+        struct compare c;
+        rc = compare_runs(runs[0].list[i], files[0], runs[1].list[i], files[1], &c, err);
+        if (rc < 0)
+            break;
+        for (size_t k = 0; k < c.count; k++)
+            slower = slower || compared_slower(&c.list[k], o->percent);
+        if (json && json_array_append_new(list, compare_json(&c, o->percent)) < 0)
+            out->failed = true;
+        else if (!json)
+            compare_text(&c, o->percent, out);
+        compare_done(&c);
+    }
+    if (json && rc == 0)
+        verb_add_json_take(list, out);
+    else
+        json_decref(list);
+    runs_done(&runs[0]);
+    runs_done(&runs[1]);
+    return rc < 0 ? rc : o->demanded && slower;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {.percent = 5};
+    struct strlist files = STRLIST_INIT;
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    int rc = pick(argc, argv, &options, &files, &err);
+    if (rc == 0 && options.help)
+        verb_help(&verb_bench_compare, &out);
+    else if (rc == 0)
+        rc = compare_files(&options, files.items, &out, &err);
+    strlist_done(&files);
+    if (rc < 0) {
+        buf_done(&out);
+        log_error("bench compare: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    int status = verb_write("bench compare", &out);
+    return status ? status : rc;
+}
+
+const struct verb verb_bench_compare = {
+    "bench compare", "FIRST SECOND",
+    "Says what takes longer in the second of two results, and how sure that is.", &options_table,
+    run};

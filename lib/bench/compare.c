@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/compare.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/bench/verdict.h"
+
+#define RESAMPLES 1000u
+#define CALLS_MAX 2000u /* of a half that are looked at */
+
+/* ---- how sure ---- */
+
+/* xorshift64*: the same numbers each time. */
+static uint64_t next(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 2685821657736338717u;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double resampled_median(const struct result_half *half, double *room, uint64_t *state)
+{
+    size_t count = half->call_count - half->skipped;
+    count = count < CALLS_MAX ? count : CALLS_MAX;
+    for (size_t i = 0; i < count; i++)
+        room[i] = half->calls[half->skipped + next(state) % count];
+    return median(room, count);
+}
+
+static bool has_calls(const struct result_half *half)
+{
+    return half->calls && half->call_count >= half->skipped + 5;
+}
+
+static int interval(const struct result_half *a, const struct result_half *b, struct compared *c)
+{
+    uint64_t state = 88172645463325252u;
+    cleanup_free double *room = calloc(CALLS_MAX, sizeof *room);
+    cleanup_free double *changes = calloc(RESAMPLES, sizeof *changes);
+    if (!has_calls(a) || !has_calls(b))
+        return 0;
+    if (!room || !changes)
+        return -ENOMEM;
+    for (size_t i = 0; i < RESAMPLES; i++) {
+        double first = resampled_median(a, room, &state);
+        double second = resampled_median(b, room, &state);
+        if (!(first > 0))
+            return 0;
+        changes[i] = 100 * (second / first - 1);
+    }
+    qsort(changes, RESAMPLES, sizeof *changes, compare_doubles);
+    c->has_interval = true;
+    c->least = changes[RESAMPLES * 25 / 1000];
+    c->most = changes[RESAMPLES * 975 / 1000];
+    c->change = changes[RESAMPLES / 2];
+    return 0;
+}
+
+/* ---- pairs ---- */
+
+static bool same_row(const struct result_row *a, const struct result_row *b)
+{
+    return a->bytes == b->bytes && a->root == b->root && strcmp(a->type, b->type) == 0 &&
+           strcmp(a->op, b->op) == 0;
+}
+
+static const struct result_row *partner(const struct result *r, const struct result_row *row)
+{
+    for (size_t i = 0; i < r->row_count; i++)
+        if (same_row(&r->rows[i], row))
+            return &r->rows[i];
+    return NULL;
+}
+
+static bool usable(const struct result_half *half)
+{
+    return half->measured && half->seconds > 0;
+}
+
+static int add_half(struct compare *c, const struct result_row *row, const struct result_row *other,
+                    bool in_place)
+{
+    static const struct result_half nothing;
+    const struct result_half *a = in_place ? &row->in_place : &row->out_of_place;
+    const struct result_half *b = !other     ? &nothing
+                                  : in_place ? &other->in_place
+                                             : &other->out_of_place;
+    if (!usable(a) || !usable(b)) {
+        c->only_first += usable(a);
+        c->only_second += usable(b);
+        return 0;
+    }
+    struct compared *to = &c->list[c->count++];
+    *to = (struct compared){.row = row,
+                            .in_place = in_place,
+                            .first = a->seconds,
+                            .second = b->seconds,
+                            .change = 100 * (b->seconds / a->seconds - 1)};
+    return interval(a, b, to);
+}
+
+static int pair_rows(const struct result *a, const struct result *b, struct compare *c)
+{
+    int rc = 0;
+    if (!(c->list = calloc(2 * a->row_count + 1, sizeof *c->list)))
+        return -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < a->row_count; i++) {
+        const struct result_row *other = partner(b, &a->rows[i]);
+        rc = add_half(c, &a->rows[i], other, false);
+        rc = rc < 0 ? rc : add_half(c, &a->rows[i], other, true);
+    }
+    for (size_t i = 0; i < b->row_count; i++)
+        if (!partner(a, &b->rows[i]))
+            c->only_second += usable(&b->rows[i].out_of_place) + usable(&b->rows[i].in_place);
+    return rc;
+}
+
+/* ---- what else differs ---- */
+
+static void differ(struct compare *c, const char *what, const char *first, const char *second)
+{
+    if (strcmp(first, second) != 0)
+        strlist_addf(&c->differences, "%s: %s, then %s", what, first[0] ? first : "not known",
+                     second[0] ? second : "not known");
+}
+
+static void differ_count(struct compare *c, const char *what, uint64_t first, uint64_t second)
+{
+    if (first != second)
+        strlist_addf(&c->differences, "%s: %" PRIu64 ", then %" PRIu64, what, first, second);
+}
+
+static void differ_environment(struct compare *c, const struct strlist *first,
+                               const struct strlist *second)
+{
+    for (size_t i = 0; i < first->count; i++)
+        if (!strlist_has(second, first->items[i]))
+            strlist_addf(&c->differences, "only the first: %s", first->items[i]);
+    for (size_t i = 0; i < second->count; i++)
+        if (!strlist_has(first, second->items[i]))
+            strlist_addf(&c->differences, "only the second: %s", second->items[i]);
+}
+
+static void look_at_differences(struct compare *c, const struct result *a, const struct result *b)
+{
+    differ(c, "library", a->library, b->library);
+    differ(c, "program", a->program, b->program);
+    differ_count(c, "ranks", a->rank_count, b->rank_count);
+    differ_count(c, "hosts", result_hosts(a), result_hosts(b));
+    if (a->rank_count && b->rank_count)
+        differ(c, "device of rank 0", a->ranks[0].model, b->ranks[0].model);
+    if (a->config.known && b->config.known)
+        differ_count(c, "calls of a measurement", a->config.iterations, b->config.iterations);
+    differ_environment(c, &a->env, &b->env);
+}
+
+int compare_runs(const struct run *first, const char *first_name, const struct run *second,
+                 const char *second_name, struct compare *ret, struct drarun_error *err)
+{
+    const struct result *a = &first->result, *b = &second->result;
+    const char *wrong_one = result_wrong(a) > 0 || a->wrong_rows > 0   ? first_name
+                            : result_wrong(b) > 0 || b->wrong_rows > 0 ? second_name
+                                                                       : NULL;
+    struct compare c = {0};
+    if (wrong_one)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: its data was wrong: there is nothing to compare", wrong_one);
+    if (a->stand_in || b->stand_in)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: measured with a stand-in: there is nothing to compare",
+                          a->stand_in ? first_name : second_name);
+    if (a->collective[0] && b->collective[0] && strcmp(a->collective, b->collective) != 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s is of %s and %s of %s", first_name,
+                          a->collective, second_name, b->collective);
+    int rc = pair_rows(a, b, &c);
+    if (rc == 0 && c.count == 0)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                        "%s and %s have no size, type, operation and root in common", first_name,
+                        second_name);
+    else if (rc < 0)
+        rc = error_set(err, -rc, "out of memory");
+    if (rc < 0) {
+        compare_done(&c);
+        return rc;
+    }
+    look_at_differences(&c, a, b);
+    *ret = c;
+    return 0;
+}
+
+void compare_done(struct compare *c)
+{
+    free(c->list);
+    strlist_done(&c->differences);
+}
+
+bool compared_slower(const struct compared *c, double percent)
+{
+    return (c->has_interval ? c->least : c->change) > percent;
+}
+
+static bool compared_faster(const struct compared *c, double percent)
+{
+    return (c->has_interval ? c->most : c->change) < -percent;
+}
+
+/* ---- for people, for programs ---- */
+
+static size_t count_slower(const struct compare *c, double percent)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++)
+        count += compared_slower(&c->list[i], percent);
+    return count;
+}
+
+static void line(const struct compared *c, double percent, struct buf *out)
+{
+    char size[24];
+    verdict_size_text(c->row->bytes, size, sizeof size);
+    buf_printf(out, "%10s  %8s  %-5s  %11.2f  %11.2f  %+7.1f %%", size, c->row->type,
+               c->in_place ? "in" : "out", c->first * 1e6, c->second * 1e6, c->change);
+    if (c->has_interval)
+        buf_printf(out, "  %+7.1f to %+.1f", c->least, c->most);
+    buf_printf(out, "%s\n",
+               compared_slower(c, percent)   ? "  SLOWER"
+               : compared_faster(c, percent) ? "  faster"
+                                             : "");
+}
+
+void compare_text(const struct compare *c, double percent, struct buf *out)
+{
+    size_t sure = 0;
+    buf_printf(out, "%10s  %8s  %-5s  %11s  %11s  %9s  %s\n", "size", "type", "place", "first (us)",
+               "second (us)", "change", "95 %");
+    for (size_t i = 0; i < c->count; i++) {
+        line(&c->list[i], percent, out);
+        sure += c->list[i].has_interval;
+    }
+    for (size_t i = 0; i < c->differences.count; i++)
+        buf_printf(out, "note: %s\n", c->differences.items[i]);
+    if (c->only_first || c->only_second)
+        buf_printf(out, "note: %zu measurements stand only in the first, %zu only in the second\n",
+                   c->only_first, c->only_second);
+    if (sure < c->count)
+        buf_printf(out,
+                   "note: without single calls (-I 1) nobody knows whether %zu of %zu changes are "
+                   "more than chance\n",
+                   c->count - sure, c->count);
+    buf_printf(out, "%zu of %zu measurements are more than %g %% slower\n",
+               count_slower(c, percent), c->count, percent);
+}
+
+json_t *compare_json(const struct compare *c, double percent)
+{
+    json_t *rows = json_array(), *notes = json_array();
+    bool failed = !rows || !notes;
+    for (size_t i = 0; !failed && i < c->count; i++) {
+        const struct compared *one = &c->list[i];
+        json_t *row =
+            json_pack("{s:I, s:s, s:b, s:f, s:f, s:f, s:b}", "size", (json_int_t)one->row->bytes,
+                      "type", one->row->type, "in_place", one->in_place, "first_us",
+                      one->first * 1e6, "second_us", one->second * 1e6, "change_percent",
+                      one->change, "slower", compared_slower(one, percent));
+        if (row && one->has_interval)
+            failed = json_object_set_new(row, "interval_percent",
+                                         json_pack("[f, f]", one->least, one->most)) < 0;
+        failed = json_array_append_new(rows, row) < 0 || failed;
+    }
+    for (size_t i = 0; !failed && i < c->differences.count; i++)
+        failed = json_array_append_new(notes, json_string(c->differences.items[i])) < 0;
+    json_t *all = json_pack("{s:o, s:o, s:I, s:I, s:I}", "measurements", rows, "differences", notes,
+                            "slower", (json_int_t)count_slower(c, percent), "only_first",
+                            (json_int_t)c->only_first, "only_second", (json_int_t)c->only_second);
+    if (!failed)
+        return all;
+    json_decref(all);
+    return NULL;
+}
