@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verb_bench.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/rankmap.h"
@@ -15,7 +17,21 @@
 
 #define FIELD(name) offsetof(struct bench_choice, name)
 
+static int set_min_percent(void *target, const char *shown, const char *value,
+                           struct drarun_error *err)
+{
+    struct bench_choice *choice = target;
+    char *end;
+    double percent = strtod(value, &end);
+    if (end == value || *end || !(percent > 0) || percent > 1000)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected per cent above 0, at most 1000, got \"%s\"", shown, value);
+    choice->wish.demands.min_percent = percent;
+    return 0;
+}
+
 static const char ranks[] = "The ranks";
+static const char verdict[] = "The verdict";
 
 static const struct option_spec option_list[] = {
     {.name = "ranks",
@@ -77,6 +93,30 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(hang_after),
      .help = "end when others wait for a rank that long, and name it\n(default 4s; 0: never)"},
+    {.name = "machine",
+     .value = "NAME",
+     .group = verdict,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(wish.machine),
+     .help = "a known machine, instead of what its GPUs look like"},
+    {.name = "known",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = verdict,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(wish.known),
+     .help = "machines of your own, before those that are built in"},
+    {.name = "min-percent",
+     .value = "P",
+     .group = verdict,
+     .kind = OPTION_CALL,
+     .set = set_min_percent,
+     .help = "status 1 when the best size is below that per cent\nof the limit"},
+    {.name = "no-verdict",
+     .group = verdict,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(no_verdict),
+     .help = "the table alone"},
     VERB_HELP_OPTION(struct bench_choice),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -102,11 +142,14 @@ static int show_help(void)
 
 static int run(int argc, char *const argv[])
 {
-    CLEANUP(bench_choice_done) struct bench_choice choice = {.hang_after = "4s"};
+    CLEANUP(bench_choice_done)
+    struct bench_choice choice = {.hang_after = "4s",
+                                  .wish.demands = {.min_busbw = -1, .min_percent = -1}};
     struct drarun_error err = {0};
     const struct verb *part = argc > 0 ? find_part(argv[0]) : NULL;
     if (part)
         return part->run(argc - 1, argv + 1);
+    strlist_add(&choice.words, "drarun-bench");
     int rc = options_pick(&options_table, argc, argv, &choice, &choice.words, &err);
     if (rc == 0 && choice.help)
         return show_help();

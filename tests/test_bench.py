@@ -195,6 +195,10 @@ def test_from_the_launcher(drarun):
     result = drarun("bench", "all_reduce", "-n", "4", "-b", "1K", "-e", "4K", "-f", "2", "--iters", "2")
     assert [int(row[0]) for row in rows(result)] == [1024, 2048, 4096] and " Rank  3 " in result.out
     assert "# Out of bounds values : 0 OK" in result.out
+    assert re.search(r"\n# all_reduce over 4 ranks on 1 host .*\n#   best .*\n(#   .*\n)*#   data +right\n#   verdict +none: ", result.out)
+    assert "verdict" not in drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--no-verdict").ok().out
+    result = drarun("bench", "all_reduce", "-n", "2", "--workers", "2", "-b", "8", "-e", "8", "--min-percent", "50")
+    assert result.rc == 1 and "FAILED: --min-percent 50" in result.out
     result = drarun("bench", "broadcast", "--workers", "2", "-n", "3", "-r", "all", "-b", "8", "-e", "8", "-n2")
     assert [int(row[4]) for row in rows(result)] == [0, 1]
 

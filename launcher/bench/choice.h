@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "launcher/bench/verdict_lines.h"
 #include "lib/base/buf.h"
 #include "lib/base/strlist.h"
 
@@ -13,14 +14,17 @@ struct bench_choice {
     uint32_t ranks, workers, per_worker;               /* 0: not said */
     const char *agents, *key_file, *bind, *hang_after; /* borrowed, and checked by `drarun run` */
     struct strlist env;
-    struct strlist words; /* for drarun-bench, without its name */
+    struct strlist words; /* for drarun-bench, with its name */
+    struct verdict_wish wish;
+    const char *lines_file; /* borrowed from words; set by bench_choice_check */
+    bool no_verdict;
     bool help;
 };
 
 void bench_choice_done(struct bench_choice *choice);
 
 /* Refuses what drarun-bench would refuse on every rank, before there is one. */
-int bench_choice_check(const struct bench_choice *choice, struct drarun_error *err);
+int bench_choice_check(struct bench_choice *choice, struct drarun_error *err);
 
 /* Appends drarun-bench's own options. */
 void bench_choice_help(struct buf *out);

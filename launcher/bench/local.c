@@ -2,6 +2,10 @@
 #include "launcher/bench/local.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "launcher/programs.h"
 #include "launcher/run.h"
@@ -24,7 +28,8 @@ static void add_count(struct strlist *line, const char *option, uint32_t value)
 }
 
 /* As one would type it after `drarun run`. */
-static void write_line(const struct bench_choice *choice, const char *program, struct strlist *line)
+static void write_line(const struct bench_choice *choice, const char *program, const char *results,
+                       struct strlist *line)
 {
     add_count(line, "--ranks", choice->ranks);
     add_count(line, "--workers", choice->workers);
@@ -36,22 +41,42 @@ static void write_line(const struct bench_choice *choice, const char *program, s
     for (size_t i = 0; i < choice->env.count; i++)
         add(line, "--env", choice->env.items[i]);
     add(line, "--", program);
-    strlist_add_all(line, choice->words.items);
+    strlist_add_all(line, choice->words.items + 1);
+    add(line, "--json-lines", results);
+}
+
+/* In memory, and gone with this process, also when drarun-remote takes its place. */
+static int results_file(int *ret_fd, char *path, size_t size, struct drarun_error *err)
+{
+    int fd = memfd_create("drarun-bench", MFD_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "memory for results: %s", strerror(errno));
+    snprintf(path, size, "/proc/%d/fd/%d", (int)getpid(), fd);
+    *ret_fd = fd;
+    return 0;
 }
 
 int bench_local(char *const all[], const struct bench_choice *choice)
 {
-    char program[PATH_MAX];
+    char program[PATH_MAX], results[64] = "";
+    cleanup_close int fd = -1;
     struct drarun_error err = {0};
     CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
     int rc = program_find("drarun-bench", "DRARUN_BENCH", program, &err);
+    if (rc == 0 && !choice->no_verdict && !choice->lines_file && !choice->agents)
+        rc = results_file(&fd, results, sizeof results, &err);
     if (rc == 0)
-        write_line(choice, program, &line);
+        write_line(choice, program, results[0] ? results : NULL, &line);
     if (rc == 0 && line.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc < 0) {
         log_error("bench: %s", err.text);
         return error_exit_status(err.kind);
     }
-    return run_verb(all, (int)line.count, line.items);
+    int status = run_verb(all, (int)line.count, line.items);
+    const char *file = results[0] ? results : choice->agents ? NULL : choice->lines_file;
+    if (status > 1 || choice->no_verdict || !file)
+        return status;
+    int judged = verdict_lines(file, &choice->wish);
+    return status ? status : judged;
 }

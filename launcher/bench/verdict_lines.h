@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict below a table that was just printed: lines that begin with "#", so that whoever reads
+ * the table reads on. */
+#ifndef DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
+#define DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
+
+#include "lib/bench/verdict.h"
+
+struct verdict_wish {
+    const char *machine, *known; /* as `drarun bench judge` has them; NULL */
+    struct limit_given given;
+    struct verdict_demands demands;
+};
+
+/* Of the runs in the file, to stdout. Returns the exit status, having said everything. */
+int verdict_lines(const char *file, const struct verdict_wish *wish);
+
+#endif
