@@ -16,6 +16,7 @@
 #include "plugin/discover/inventory.h"
 #include "plugin/discover/nvml.h"
 #include "plugin/discover/xids.h"
+#include "plugin/prepare/node_pods.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/plugin_metrics.h"
 #include "plugin/slices/publishing.h"
@@ -51,6 +52,8 @@ struct serve {
     struct inventory *inventory;
     struct publishing *publishing;
     struct plugin_metrics *metrics; /* NULL: they are not served */
+    struct node_pods *pods;
+    struct read_claim read;
     struct driver drivers[DRIVERS];
     size_t driver_count;
 };
@@ -123,6 +126,14 @@ static void on_health(dra_health_fn put, void *put_arg, void *arg)
 static const struct dra_handler handler = {on_prepare, on_unprepare, on_registered, on_health};
 
 /* ---- devices ---- */
+
+static void look(void *arg)
+{
+    const struct serve *s = arg;
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (s->drivers[i].preparer)
+            preparer_refresh(s->drivers[i].preparer);
+}
 
 static bool is_held(const char *devices_of, const char *name, void *arg)
 {
@@ -248,6 +259,7 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
                    .addresses = o->addresses[0] ? o->addresses : NULL,
                    .nvml = s->nvml},
         .repaired_dir = s->repaired_dir,
+        .look = look,
         .held = is_held,
         .changed = on_changed,
         .arg = s,
@@ -318,6 +330,8 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
         .driver_root = o->driver_root,
         .agent_dir = o->agent_dir,
         .hook = o->hook,
+        .pods = s->pods,
+        .read = &s->read,
         .devices = devices_now,
         .claims_version = version_now,
         .arg = s,
@@ -380,6 +394,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
     if (rc == 0)
         rc = open_host_root(s, err);
     bool served = !s->options->root; /* a captured machine's devices cannot be handed out */
+    if (rc == 0 && served)
+        rc = node_pods_new(s->client, s->options->node, &s->pods, err);
     if (rc == 0 && served && s->options->gpus)
         rc = open_preparer(s, NODE_DRIVER_GPU, NODE_DRIVER_GPU, err);
     if (rc == 0 && served && s->options->nics)
@@ -404,6 +420,8 @@ static void close_all(struct serve *s)
         dra_driver_free(s->drivers[i].dra);
         preparer_free(s->drivers[i].preparer);
     }
+    node_pods_free(s->pods);
+    read_claim_done(&s->read);
     if (s->draining)
         event_free(s->draining);
     publishing_free(s->publishing);

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import stat
 import subprocess
 import time
 import types
@@ -13,10 +12,10 @@ import yaml
 
 from support.build import SOURCE
 from support.cluster import seeds
-from support.cluster.plugin import NIC, Nics, Plugin, device_class
+from support.cluster.gpus import Gpus
+from support.cluster.plugin import GPU, NIC, Nics, Plugin, device_class
 from support.cluster.storm import Storm
 from support.cluster_jobs import Running
-from support.sysfs_tree import make_tree
 
 COUNT = 4
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
@@ -758,35 +757,16 @@ def test_rolling_update(cluster, plugins):
 
 # ---- GPUs ----
 
-GPU_DRIVER, GPU_COUNT, DRIVER_VERSION = "gpu.drarun.dev", 8, "570.133.20"
-# a captured machine is the host's, as far as that plugin sees
-AS_HOST = ["unshare", "-m", "sh", "-c",
-           'mount --rbind "$0/sys" /sys && mount --bind "$0/proc/driver" /proc/driver && exec "$@"']
-
-
 @pytest.fixture(scope="module")
 def gpus(cluster, plugins):
-    """root: the folder that is the driver's root of a machine with 8 GPUs, whose nodes are clones of /dev/null; plugin."""
+    """made: of a machine with 8 GPUs, whose plugin is plugin."""
     node = cluster.node(0)
-    root = make_tree(json.loads((SOURCE / "tests/data/fixtures/a4-highgpu-8g.json").read_text()), node.folder / "gpus")
-    for name in [f"nvidia{k}" for k in range(GPU_COUNT)] + ["nvidiactl", "nvidia-uvm"]:
-        (root / "dev" / name).unlink(missing_ok=True)
-        os.mknod(root / "dev" / name, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    libraries = root / "usr/lib64"
-    libraries.mkdir(parents=True)
-    for name in ("libcuda", "libnvidia-ml"):
-        (libraries / f"{name}.so.{DRIVER_VERSION}").write_text(f"{name} of the host\n")
-        (libraries / f"{name}.so.1").symlink_to(f"{name}.so.{DRIVER_VERSION}")
-    smi = root / "usr/bin/nvidia-smi"
-    smi.parent.mkdir(parents=True)
-    smi.write_text("#!/bin/sh\necho smi of the host\n")
-    smi.chmod(0o755)
-    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", GPU_DRIVER):
-        cluster.api.make(device_class(GPU_DRIVER, GPU_DRIVER))
-    plugin = Plugin(node, "--drivers", "gpu", "--driver-root", root, name="drarun-gpus", driver=GPU_DRIVER,
-                    under=[*AS_HOST, root])
-    plugin.start().wait(GPU_COUNT)
-    yield types.SimpleNamespace(root=root, plugin=plugin)
+    made = Gpus(node.folder / "gpus")
+    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", GPU):
+        cluster.api.make(device_class(GPU, GPU))
+    plugin = Plugin(node, "--drivers", "gpu", "--driver-root", made.root, name="drarun-gpus", driver=GPU, under=made.under())
+    plugin.start().wait(made.count)
+    yield types.SimpleNamespace(root=made.root, plugin=plugin, count=made.count)
     cluster.wait(plugin.log, lambda: not plugin.checkpoints(), 60)
     plugin.stop()
 
@@ -799,7 +779,7 @@ def with_gpus(cluster, gpus):
     def make(name, script, count, make=claiming):
         cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {
             "name": name, "namespace": "default"}, "spec": {"devices": {"requests": [
-                {"name": "gpu", "exactly": {"deviceClassName": GPU_DRIVER, "count": count}}]}}})
+                {"name": "gpu", "exactly": {"deviceClassName": GPU, "count": count}}]}}})
         made.append(name)
         return make(cluster, name, f"{{ {script}; }}; echo end; sleep 600", "n0").make()
     yield make
@@ -820,7 +800,7 @@ def given_gpus(cluster, name):
     found = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", name, "default")
     names = {each["device"] for each in found["status"]["allocation"]["devices"]["results"]}
     slices = cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
-    return {device["attributes"]["drarun.dev/minor"]["int"] for each in slices if each["spec"]["driver"] == GPU_DRIVER
+    return {device["attributes"]["drarun.dev/minor"]["int"] for each in slices if each["spec"]["driver"] == GPU
             for device in each["spec"]["devices"] if device["name"] in names}
 
 
@@ -840,7 +820,7 @@ def test_gpus_of_nvidias_specification(cluster, gpus, with_gpus):
     node, path = cluster.node(0), "/var/run/cdi/nvidia.yaml"
     spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": str(k), "containerEdits": {
         "deviceNodes": [{"path": f"/dev/nvidia{k}", "hostPath": "/dev/null"}], "env": [f"THEIRS_{k}=yes"]}}
-        for k in range(GPU_COUNT)]}
+        for k in range(gpus.count)]}
     node.ok(["sh", "-c", f"mkdir -p /var/run/cdi; cat > {path}"], input=yaml.safe_dump(spec))
     try:
         lines = lines_of(with_gpus("theirs", "ls -d /dev/nvidia*; env", 1))
@@ -885,8 +865,8 @@ def test_checkpoint_of_a_gpu_damaged(cluster, gpus, with_gpus):
     cluster.api.patch_status("resource.k8s.io/v1", "ResourceClaim", "thief", {"allocation": had, "reservedFor": [
         {"resource": "pods", "name": "thief", "uid": thief.get()["metadata"]["uid"]}]}, "default")
     cluster.wait(lambda: f"{thief.describe()}\n{plugin.log()}", lambda: [each for each in cluster.audit.requests(
-        since=mark, verb="get", resource="pods", agent="drarun/") if each.name == "thief"], 60)
-    time.sleep(1)  # it decides when it has the pod
+        since=mark, verb="get", resource="resourceclaims", agent="drarun/") if each.name == "thief"], 60)
+    time.sleep(1)  # it decides when it has the claim
     assert "prepared for pod thief" not in plugin.log() and len(plugin.checkpoints()) == 1
     assert not any(each.get("started") for each in thief.get()["status"].get("containerStatuses", ()))
     pod.delete(0)  # the kubelet has the first one taken back, and the other may have it

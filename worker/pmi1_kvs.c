@@ -8,6 +8,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/fnv.h"
 
 struct entry {
     char *key, *value;
@@ -61,11 +62,9 @@ const char *pmi1_kvs_name(const struct pmi1_kvs *kvs)
 
 /* ---- the table ---- */
 
-static uint64_t hash(const char *key) /* FNV-1a */
+static uint64_t hash(const char *key)
 {
-    uint64_t h = 14695981039346656037u;
-    for (; *key; key++)
-        h = (h ^ (unsigned char)*key) * 1099511628211u;
+    uint64_t h = fnv1a_64(key, strlen(key));
     return h ^ h >> 32;
 }
 

@@ -1,24 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NodePrepareResources for a claim of all NICs, durable, beside one synced write of as many bytes as its checkpoint has
-on the same disk. The calls come from the kubelet's client library while the kubelet itself is away."""
+"""NodePrepareResources for a claim of all GPUs and NICs, durable, beside one synced write of as many bytes as its
+checkpoints have on the same disk. The calls come from the kubelet's client library while the kubelet itself is away."""
 import json
 
+from benchmarks.harness.report import SPREAD_COLUMNS, number
 from benchmarks.harness.spread import quantile
 from benchmarks.plugin.node_bed import NICS
-from benchmarks.harness.report import SPREAD_COLUMNS, number
-from support.cluster.plugin import NIC
+from support.cluster.gpus import Gpus
+from support.cluster.plugin import GPU, NIC, Plugin, device_class
 
 NAME = "prepared"
+PAUSE = "300ms"  # the claims' status is written meanwhile, so that no call is measured that has spared it
 
 
-def allocate(bed):
+def with_gpus(bed):
+    """The bed's plugin makes way for one that has GPUs too."""
+    gpus = Gpus(bed.node.folder / "gpus")
+    if not bed.api.get("resource.k8s.io/v1", "DeviceClass", GPU):
+        bed.api.make(device_class(GPU, GPU))
+    bed.plugin.stop()
+    plugin = Plugin(bed.node, "--driver-root", gpus.root, gpus=True, under=gpus.under(nics=True))
+    plugin.start().wait(NICS)
+    return plugin, gpus
+
+
+def allocate(bed, plugin, gpus):
     """The claim's uid, which has devices and is reserved for a pod of the node, as scheduler and kubelet see to it."""
-    made = bed.api.make(bed.claim(NAME, NICS))
+    manifest = bed.claim(NAME, NICS)
+    manifest["spec"]["devices"]["requests"].append(
+        {"name": "gpu", "exactly": {"deviceClassName": GPU, "count": gpus.count}})
+    made = bed.api.make(manifest)
     pod = bed.pod(NAME, ["true"], NICS)
     pod.manifest["spec"]["nodeName"] = bed.node.name
     uid = pod.make().get()["metadata"]["uid"]
-    results = [{"request": f"nic{k}", "driver": NIC, "pool": bed.node.name, "device": name}
-               for k, name in enumerate(sorted(bed.plugin.published()))]
+    given = {GPU: sorted(plugin.published(GPU)), NIC: sorted(plugin.published())}
+    results = [{"request": f"nic{k}" if driver == NIC else "gpu", "driver": driver, "pool": bed.node.name, "device": name}
+               for driver, names in given.items() for k, name in enumerate(names)]
     config = [{"source": "FromClaim", **each} for each in made["spec"]["devices"]["config"]]
     made["status"] = {"allocation": {"devices": {"results": results, "config": config}},
                       "reservedFor": [{"resource": "pods", "name": NAME, "uid": uid}]}
@@ -28,11 +45,14 @@ def allocate(bed):
 
 def measure(bed, calls):
     """[{prepare, write, unprepare: microseconds}]"""
+    plugin, gpus = with_gpus(bed)
     bed.node.stop_kubelet()
-    uid = allocate(bed)
+    uid = allocate(bed, plugin, gpus)
+    sockets = ",".join(f"/var/lib/kubelet/plugins/{driver}/dra.sock" for driver in (GPU, NIC))
+    checkpoints = ",".join(str(plugin.state / driver / f"{uid}.json") for driver in (GPU, NIC))
     out = bed.node.ok([
-        bed.cluster.programs / "prepare-times", "-socket", f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "-name", NAME,
-        "-checkpoint", bed.plugin.state / NIC / f"{uid}.json", "-uid", uid, f"-rounds={calls}", f"-devices={NICS}"], timeout=600)
+        bed.cluster.programs / "prepare-times", "-socket", sockets, "-name", NAME, "-checkpoint", checkpoints, "-uid", uid,
+        f"-rounds={calls}", f"-pause={PAUSE}", f"-devices={NICS + gpus.count}"], timeout=600)
     bed.api.delete("v1", "Pod", NAME, "default", grace=0)
     bed.api.delete("resource.k8s.io/v1", "ResourceClaim", NAME, "default")
     return [json.loads(line) for line in out.splitlines()]
@@ -40,7 +60,7 @@ def measure(bed, calls):
 
 def run(bed, report, scale):
     rounds = measure(bed, scale.calls)
-    report.heading(f"NodePrepareResources of {NICS} NICs, {len(rounds)} times, ms")
+    report.heading(f"NodePrepareResources of {Gpus.count} GPUs and {NICS} NICs, {len(rounds)} times, ms")
     report.table(["what", *SPREAD_COLUMNS, "p99", "goal", "verdict"])
     times = {what: [each[what] / 1000 for each in rounds] for what in rounds[0]}
     p99 = {what: quantile(sorted(values), 0.99) for what, values in times.items()}

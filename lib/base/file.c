@@ -69,8 +69,8 @@ static int sync_directory_of(const char *path)
     return 0;
 }
 
-int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
-                      struct drarun_error *err)
+int file_replace(const char *path, const void *data, size_t len, unsigned mode,
+                 enum file_after after, struct drarun_error *err)
 {
     char temp[PATH_MAX];
     if (snprintf(temp, sizeof temp, "%s" TEMPORARY, path) >= (int)sizeof temp)
@@ -79,15 +79,22 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
     if (fd < 0)
         return error_set(err, errno, "write %s: %s", path, strerror(errno));
     int rc = fd_write_all(fd, data, len);
-    if (rc == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temp, path) < 0))
+    if (rc == 0 && (fchmod(fd, mode) < 0 || (after != FILE_AFTER_ANYTHING && fsync(fd) < 0) ||
+                    rename(temp, path) < 0))
         rc = -errno;
-    if (rc == 0)
+    if (rc == 0 && after == FILE_AFTER_NEW)
         rc = sync_directory_of(path);
     if (rc < 0) {
         unlink(temp);
         return error_set(err, -rc, "write %s: %s", path, strerror(-rc));
     }
     return 0;
+}
+
+int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
+                      struct drarun_error *err)
+{
+    return file_replace(path, data, len, mode, FILE_AFTER_NEW, err);
 }
 
 int file_remove_atomic(const char *path, struct drarun_error *err)

@@ -14,7 +14,17 @@ int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct
 /* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
 int fd_write_all(int fd, const void *data, size_t len);
 
-/* Writes a temporary file beside path, fsyncs it, renames it over path and fsyncs the directory. */
+enum file_after {                          /* a power cut, path has .. */
+                  FILE_AFTER_ANYTHING = 1, /* nothing is synced: on a tmpfs, which is empty then */
+                  FILE_AFTER_WHOLE, /* the old content or the new: the file is synced, not its
+                                       directory */
+                  FILE_AFTER_NEW,
+};
+/* Writes a temporary file beside path and renames it over path, so that whoever opens path finds
+ * the old content or the new, also after a kill. */
+int file_replace(const char *path, const void *data, size_t len, unsigned mode,
+                 enum file_after after, struct drarun_error *err);
+/* As file_replace, FILE_AFTER_NEW. */
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err);
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/fnv.h"
 #include "lib/doc/fields.h"
 #include "plugin/attach/net_config_private.h"
 
@@ -121,13 +122,10 @@ static void read_arp_announce(const struct reader_node *node, void *field)
         *(int32_t *)field = (int32_t)value;
 }
 
-/* DraNet's: interfaces that join a VRF of one name share its table. FNV-1a, 32 bits. */
+/* DraNet's: interfaces that join a VRF of one name share its table. */
 static uint32_t vrf_table_of(const char *name)
 {
-    uint32_t hash = 2166136261u;
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
-    return hash % 1000 + VRF_TABLE_OFFSET;
+    return fnv1a_32(name, strlen(name)) % 1000 + VRF_TABLE_OFFSET;
 }
 
 static void read_vrf_table(const struct reader_node *node, void *field)

@@ -69,6 +69,9 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
     const struct remember_rules rules = {config, inv->options.held, inv->options.arg, is_there,
                                          inv};
     int rc = discover(&inv->options.source, ret_memory, err);
+    if (rc == 0 && inv->options.look)
+        inv->options.look(
+            inv->options.arg); /* what has left since the reading began is held, too */
     if (rc == 0)
         rc = devices_remember(&rules, &inv->memory, ret_memory, err);
     if (rc == 0)

@@ -23,9 +23,10 @@ struct inventory_options { /* borrowed as long as the inventory */
     struct event_base *base;
     struct discover_source source;
     const char *repaired_dir; /* of xids_forget_repaired; NULL: none */
+    void (*look)(void *arg);  /* before held is asked of one reading's devices; may be NULL */
     device_held_fn held;      /* NULL: no pod holds anything */
     inventory_changed_fn changed;
-    void *arg;
+    void *arg; /* of the three */
 };
 
 /* Reads once; fails where that fails. `changed` is not called before this returns. */

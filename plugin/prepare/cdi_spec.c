@@ -215,7 +215,8 @@ int cdi_spec_write(const json_t *spec, const char *dir, const char *driver, cons
                 strcmp(old.data, text) == 0;
     buf_done(&old);
     int rc = same ? 0 : make_dir(dir, err);
-    return same || rc < 0 ? rc : file_write_atomic(path, text, strlen(text), 0644, err);
+    return same || rc < 0 ? rc
+                          : file_replace(path, text, strlen(text), 0644, FILE_AFTER_ANYTHING, err);
 }
 
 int cdi_spec_remove(const char *dir, const char *driver, const char *uid, struct drarun_error *err)

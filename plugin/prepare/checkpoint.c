@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/fnv.h"
 #include "lib/doc/reader.h"
 
 #define SIZE_MAX_BYTES ((size_t)4 << 20)
@@ -89,15 +91,42 @@ bool checkpoint_set_metadata(json_t *document, json_t *list)
     return json_object_set(document, "metadata", list) == 0;
 }
 
+/* A bit that flips inside a value leaves good JSON: {"sum":"0123456789abcdef",..} says what all
+ * bytes behind that comma give. Older plugins pass over the key; newer ones that reckon otherwise
+ * take another. */
+#define SUM_HEAD "{\"sum\":\""
+#define SUM_DIGITS 16u
+#define SUM_LENGTH (sizeof SUM_HEAD - 1 + SUM_DIGITS + 2)
+
+static int check_sum(const char *text, size_t length, struct drarun_error *err)
+{
+    char found[SUM_DIGITS + 1];
+    const char *said = text + sizeof SUM_HEAD - 1;
+    if (length < SUM_LENGTH || memcmp(text, SUM_HEAD, sizeof SUM_HEAD - 1) != 0)
+        return 0; /* of a plugin that wrote none */
+    snprintf(found, sizeof found, "%016" PRIx64, fnv1a_64(text + SUM_LENGTH, length - SUM_LENGTH));
+    return memcmp(said, found, SUM_DIGITS) == 0
+               ? 0
+               : error_set(err, EINVAL,
+                           "it is not as it was written: expected the sum %.16s, found %s", said,
+                           found);
+}
+
 int checkpoint_save(const json_t *document, const char *dir, const char *uid,
                     struct drarun_error *err)
 {
     char path[512];
+    struct buf file = BUF_INIT;
     checkpoint_path(dir, uid, path, sizeof path);
     cleanup_free char *text = json_dumps(document, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ENOMEM, "out of memory");
-    return file_write_atomic(path, text, strlen(text), 0600, err);
+    if (text)
+        buf_printf(&file, SUM_HEAD "%016" PRIx64 "\",%s", fnv1a_64(text + 1, strlen(text + 1)),
+                   text + 1);
+    int rc = text && !file.failed
+                 ? file_replace(path, file.data, file.len, 0600, FILE_AFTER_WHOLE, err)
+                 : error_set(err, ENOMEM, "out of memory");
+    buf_done(&file);
+    return rc;
 }
 
 static void read_device(const struct reader_node *node, struct checkpoint_device *device)
@@ -157,8 +186,8 @@ static void read_version(const struct reader_node *root)
         reader_integer(&member, 1, INT32_MAX, &readable);
 }
 
-/* Whether we can undo what its writer did. First of all: of what a newer one wrote nothing else
- * that could be said would be true. */
+/* Whether we can undo what its writer did. Before it is read: of what a newer one wrote nothing
+ * else that could be said would be true. */
 static int check_version(const json_t *document, struct drarun_error *err)
 {
     const json_t *readable = json_object_get(document, "readable");
@@ -205,27 +234,36 @@ static int read_document(struct reader *reader, struct checkpoint *checkpoint)
     return 0;
 }
 
-int checkpoint_parse(const char *name, const char *text, size_t length,
-                     struct checkpoint **ret_checkpoint, struct drarun_error *err)
+int checkpoint_of(json_t *document, struct checkpoint **ret_checkpoint, struct drarun_error *err)
 {
     CLEANUP(checkpoint_freep) struct checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
-    json_error_t where;
     struct reader reader;
     if (!checkpoint)
         return error_set(err, ENOMEM, "out of memory");
-    checkpoint->document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-    if (!checkpoint->document)
-        return error_set(err, EINVAL, "%s:%d:%d: %s", name, where.line, where.column, where.text);
-    if (check_version(checkpoint->document, err) < 0)
-        return error_prefix(err, "%s", name);
+    checkpoint->document = json_incref(document);
     reader_init(&reader, NULL, true);
     int rc = read_document(&reader, checkpoint);
     rc = rc < 0 ? error_set(err, -rc, "out of memory") : reader_result(&reader, err);
     reader_done(&reader);
-    if (rc < 0)
-        return error_prefix(err, "%s", name);
-    *ret_checkpoint = TAKE_PTR(checkpoint);
-    return 0;
+    if (rc == 0)
+        *ret_checkpoint = TAKE_PTR(checkpoint);
+    return rc;
+}
+
+int checkpoint_parse(const char *name, const char *text, size_t length,
+                     struct checkpoint **ret_checkpoint, struct drarun_error *err)
+{
+    json_error_t where;
+    CLEANUP(json_decrefp)
+    json_t *document = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    if (!document)
+        return error_set(err, EINVAL, "%s:%d:%d: %s", name, where.line, where.column, where.text);
+    int rc = check_sum(text, length, err); /* its version may be what has changed */
+    if (rc == 0)
+        rc = check_version(document, err);
+    if (rc == 0)
+        rc = checkpoint_of(document, ret_checkpoint, err);
+    return rc < 0 ? error_prefix(err, "%s", name) : 0;
 }
 
 int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver has promised for a claim, as a file that outlives plugin and node: written whole
- * and fsynced before the kubelet is answered, gone when all has been taken back. It holds all that
+/* What a driver has promised for a claim, as a file that outlives the plugin: whole and fsynced
+ * before the kubelet is answered, gone when all has been taken back. It holds all that
  * Unprepare needs, which must not ask the API: the claim may be gone. One file per claim,
  * DIR/UID.json.
  *
@@ -53,7 +53,8 @@ bool checkpoint_set_cdi(json_t *document, json_t *spec);
 /* list is borrowed. False: out of memory. */
 bool checkpoint_set_metadata(json_t *document, json_t *list);
 
-/* Writes DIR/UID.json, durably. */
+/* Writes DIR/UID.json with a sum of what is in it. A power cut leaves the file whole or none; it
+ * ends what was promised, too (checkpoint_of_boot). */
 int checkpoint_save(const json_t *document, const char *dir, const char *uid,
                     struct drarun_error *err);
 /* -ENOENT: there is none. -EINVAL: it is damaged. -EPROTO: it is of a newer plugin that says we
@@ -63,6 +64,8 @@ int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_ch
 /* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller
  * frees it. NULL: it cannot be read at all. */
 char *checkpoint_text(const char *dir, const char *uid);
+/* Of the document, which it keeps a reference to. -EINVAL: it is none. */
+int checkpoint_of(json_t *document, struct checkpoint **ret_checkpoint, struct drarun_error *err);
 /* From text, named in messages; takes nothing. */
 int checkpoint_parse(const char *name, const char *text, size_t length,
                      struct checkpoint **ret_checkpoint, struct drarun_error *err);

@@ -7,7 +7,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
 json_t *claim_status_network(const json_t *order)
@@ -61,20 +60,12 @@ json_t *claim_status_object(const struct checkpoint *checkpoint, const char *ver
                      checkpoint->name, "uid", checkpoint->uid, "status", "devices", devices);
 }
 
-static void on_written(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
-{
-    (void)answer;
-    (void)arg;
-    if (err)
-        log_note("status of a claim: %s", err->text);
-}
-
-void claim_status_write(struct kube_client *client, const struct kube_resource *claims,
-                        const struct checkpoint *checkpoint)
+int claim_status_write(struct kube_client *client, const struct kube_resource *claims,
+                       const struct checkpoint *checkpoint, kube_call_fn fn, void *arg,
+                       struct kube_call **ret_call, struct drarun_error *err)
 {
     char now[TIMESTAMP_SIZE];
     struct timespec ts;
-    struct drarun_error err = {0};
     clock_gettime(CLOCK_REALTIME, &ts);
     timestamp_format((int64_t)ts.tv_sec * 1000, now, sizeof now);
     CLEANUP(json_decrefp) json_t *object = claim_status_object(checkpoint, claims->version, now);
@@ -83,10 +74,6 @@ void claim_status_write(struct kube_client *client, const struct kube_resource *
                                        .name = checkpoint->name,
                                        .subresource = "status"};
     const struct kube_write options = {.manager = checkpoint->driver, .force = true};
-    if (!object)
-        error_set(&err, ENOMEM, "out of memory");
-    else
-        kube_apply(client, &target, object, &options, on_written, NULL, NULL, &err);
-    if (err.code)
-        log_note("status of claim %s/%s: %s", checkpoint->namespace_, checkpoint->name, err.text);
+    return object ? kube_apply(client, &target, object, &options, fn, arg, ret_call, err)
+                  : error_set(err, ENOMEM, "out of memory");
 }

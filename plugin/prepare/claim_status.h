@@ -15,10 +15,11 @@ json_t *claim_status_object(const struct checkpoint *checkpoint, const char *ver
 /* networkData of a NIC as its order has it; NULL for one without an interface. A new reference. */
 json_t *claim_status_network(const json_t *order);
 
-/* Begins to write it, as the driver. Nobody waits for it; what goes wrong is logged. The API server
+/* Begins to write it, as the driver: kube_call_start for fn, arg, ret_call and err. The API server
  * refuses it (422, "field is immutable") for a claim whose opaque parameters were not written as
  * kubectl does, compact and with sorted keys: docs/design/010-claims.md. */
-void claim_status_write(struct kube_client *client, const struct kube_resource *claims,
-                        const struct checkpoint *checkpoint);
+int claim_status_write(struct kube_client *client, const struct kube_resource *claims,
+                       const struct checkpoint *checkpoint, kube_call_fn fn, void *arg,
+                       struct kube_call **ret_call, struct drarun_error *err);
 
 #endif

@@ -19,7 +19,6 @@
 #include "plugin/discover/config_edits.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/claim_metadata.h"
-#include "plugin/prepare/claim_status.h"
 #include "plugin/prepare/device_record.h"
 #include "plugin/prepare/gpu_files.h"
 #include "plugin/prepare/nvidia_cdi.h"
@@ -45,7 +44,7 @@ static int write_text(const char *path, const char *text, unsigned mode, struct 
     bool same = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &old, NULL) == 0 && old.data &&
                 strcmp(old.data, text) == 0;
     buf_done(&old);
-    return same ? 0 : file_write_atomic(path, text, strlen(text), mode, err);
+    return same ? 0 : file_replace(path, text, strlen(text), mode, FILE_AFTER_ANYTHING, err);
 }
 
 static int write_order(const char *path, const json_t *order, struct drarun_error *err)
@@ -224,6 +223,8 @@ static int find_device(const struct task *task, const struct claimed_device *wan
 struct drafts {
     json_t *document, *cdi, *metadata;
     struct nvidia_cdi *nvidia; /* read for the first GPU */
+    struct gpu_host host;
+    struct gpu_driver *driver; /* looked for where one is needed */
 };
 
 static void drafts_drop(struct drafts *d)
@@ -232,6 +233,7 @@ static void drafts_drop(struct drafts *d)
     json_decref(d->cdi);
     json_decref(d->metadata);
     nvidia_cdi_free(d->nvidia);
+    gpu_driver_free(d->driver);
 }
 
 /* NVIDIA's own specification where there is one that gives it; else files and nodes as the host has
@@ -239,18 +241,18 @@ static void drafts_drop(struct drafts *d)
 static int add_gpu(const struct task *task, const struct node_device *device, struct drafts *d,
                    char *ret_id, size_t size, struct drarun_error *err)
 {
-    const struct gpu_host host = {task->preparer->config->host_root,
-                                  task->preparer->config->driver_root};
     struct buf why = BUF_INIT;
     json_t *edits = NULL;
     int rc = 0;
-    if (!d->nvidia && !(d->nvidia = nvidia_cdi_read(host.root)))
+    if (!d->nvidia && !(d->nvidia = nvidia_cdi_read(d->host.root)))
         return error_set(err, ENOMEM, "out of memory");
     if (nvidia_cdi_find(d->nvidia, device, ret_id, size, &why)) {
         edits = json_object();
     } else {
         *ret_id = '\0';
-        rc = gpu_files_edits(&host, device, &edits, err);
+        rc = d->driver ? 0 : gpu_driver_find(&d->host, &d->driver, err);
+        if (rc == 0)
+            rc = gpu_files_edits(d->driver, device, &edits, err);
         if (rc < 0 && why.len > 0)
             error_prefix(err, "NVIDIA's CDI specification %s, and without it", why.data);
     }
@@ -326,7 +328,7 @@ static int commit(struct task *task, json_t *document, struct drarun_error *err)
             !preparer_hold(preparer, task->claimed.devices[i].device, task))
             return error_set(err, ENOMEM, "out of memory");
     int rc = checkpoint_save(document, preparer->dir, task->uid, err);
-    return rc < 0 ? rc : checkpoint_load(preparer->dir, task->uid, &task->checkpoint, err);
+    return rc < 0 ? rc : checkpoint_of(document, &task->checkpoint, err);
 }
 
 /* The metadata's files as devices of the CDI specification. */
@@ -405,7 +407,11 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
     CLEANUP(drafts_drop)
     struct drafts d = {
         checkpoint_document(driver, task->namespace_, task->name, task->uid, task->claimed.pod_uid),
-        cdi_spec_new(driver), json_array(), NULL};
+        cdi_spec_new(driver),
+        json_array(),
+        NULL,
+        {task->preparer->config->host_root, task->preparer->config->driver_root},
+        NULL};
     int rc =
         d.cdi && d.document && d.metadata && checkpoint_set_boot(d.document, task->preparer->boot)
             ? 0
@@ -474,10 +480,12 @@ static int find_free(struct task *task, int *ret_lock, struct drarun_error *err)
         return rc;
     const struct holding *holder = find_holder(task);
     if (holder) {
+        char claim[HOLDING_TEXT_MAX];
         reclaim_ask(task, holder);
+        holding_describe(holder, claim, sizeof claim);
         return error_set(err, EBUSY,
                          "device %s is still with claim %s, which has not given it back in %d s",
-                         holder->device, holder->claim, PATIENCE_MS / 1000);
+                         holder->device, claim, PATIENCE_MS / 1000);
     }
     *ret_lock = take_fd(&lock);
     return 0;
@@ -507,8 +515,15 @@ static void go_on(struct task *task)
     close_fd(&lock);
     log_note("%s: claim %s/%s: prepared for pod %s", task->preparer->config->driver,
              task->namespace_, task->name, task->claimed.pod);
-    claim_status_write(task->preparer->client, &task->preparer->claims, task->checkpoint);
+    status_later_put(task->preparer->statuses, task->uid);
     answer(task);
+}
+
+/* 0: the pod may have what it claims. */
+static int read_pod(struct task *task, const json_t *pod, struct drarun_error *err)
+{
+    int rc = claimed_check_pod(&task->claimed, pod, task->preparer->config->node, err);
+    return rc < 0 ? rc : read_agent(task, pod, err);
 }
 
 static void on_pod(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)
@@ -518,13 +533,36 @@ static void on_pod(const struct kube_answer *reply, const struct drarun_error *f
     task->call = NULL;
     if (failure)
         err = *failure;
-    else if (claimed_check_pod(&task->claimed, reply->body, task->preparer->config->node, &err) ==
-             0)
-        read_agent(task, reply->body, &err);
+    else
+        read_pod(task, reply->body, &err);
     if (err.code)
         fail(task, &err);
     else
         go_on(task);
+}
+
+/* What says no is asked for again: it may be told of late. */
+static void find_pod(struct task *task)
+{
+    const struct preparer_config *config = task->preparer->config;
+    struct drarun_error err = {0};
+    const json_t *known =
+        node_pods_find(config->pods, task->namespace_, task->claimed.pod, task->claimed.pod_uid);
+    const struct kube_target target = {
+        .resource = &kube_pods, .namespace_ = task->namespace_, .name = task->claimed.pod};
+    if (known && read_pod(task, known, NULL) == 0)
+        go_on(task);
+    else if (kube_get(task->preparer->client, &target, on_pod, task, &task->call, &err) < 0)
+        fail(task, &err);
+}
+
+/* 0: the claim may have what it says. */
+static int read_claim(struct task *task, json_t *claim, struct drarun_error *err)
+{
+    const struct preparer_config *config = task->preparer->config;
+    json_decref(task->claim);
+    task->claim = json_incref(claim);
+    return claimed_read(claim, task->uid, config->driver, config->node, &task->claimed, err);
 }
 
 static void on_claim(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)
@@ -533,20 +571,17 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
     const struct preparer_config *config = task->preparer->config;
     struct drarun_error err = {0};
     task->call = NULL;
-    if (failure) {
+    if (failure)
         err = *failure;
+    else
+        read_claim(task, (json_t *)reply->body, &err);
+    if (err.code) {
         fail(task, &err);
         return;
     }
-    task->claim = json_incref((json_t *)reply->body);
-    int rc =
-        claimed_read(task->claim, task->uid, config->driver, config->node, &task->claimed, &err);
-    const struct kube_target target = {
-        .resource = &kube_pods, .namespace_ = task->namespace_, .name = task->claimed.pod};
-    if (rc == 0)
-        rc = kube_get(task->preparer->client, &target, on_pod, task, &task->call, &err);
-    if (rc < 0)
-        fail(task, &err);
+    if (config->read)
+        read_claim_put(config->read, task->claim, config->driver, clock_ms());
+    find_pod(task);
 }
 
 static void ask(struct task *task)
@@ -556,7 +591,13 @@ static void ask(struct task *task)
     const struct kube_target target = {
         .resource = &task->preparer->claims, .namespace_ = task->namespace_, .name = task->name};
     struct drarun_error err = {0};
-    if (kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err) < 0)
+    CLEANUP(json_decrefp)
+    json_t *known = config->read ? read_claim_take(config->read, task->namespace_, task->name,
+                                                   task->uid, config->driver, clock_ms())
+                                 : NULL;
+    if (known && read_claim(task, known, NULL) == 0)
+        find_pod(task);
+    else if (kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err) < 0)
         fail(task, &err);
 }
 

@@ -50,6 +50,15 @@ const struct holding *preparer_holding(const struct preparer *preparer, const ch
     return NULL;
 }
 
+void holding_describe(const struct holding *holding, char *ret_text, size_t size)
+{
+    if (holding->known)
+        snprintf(ret_text, size, "%s/%s", holding->namespace_, holding->name);
+    else
+        snprintf(ret_text, size, "of UID %s", holding->uid);
+}
+
+/* namespace_ and name: NULL where they are not known. */
 static bool hold(struct preparer *preparer, const char *device, const char *uid,
                  const char *namespace_, const char *name)
 {
@@ -58,7 +67,11 @@ static bool hold(struct preparer *preparer, const char *device, const char *uid,
         return false;
     snprintf(h->device, sizeof h->device, "%s", device);
     snprintf(h->uid, sizeof h->uid, "%s", uid);
-    snprintf(h->claim, sizeof h->claim, "%s/%s", namespace_, name);
+    h->known = name;
+    if (name) {
+        snprintf(h->namespace_, sizeof h->namespace_, "%s", namespace_);
+        snprintf(h->name, sizeof h->name, "%s", name);
+    }
     h->next = preparer->held;
     preparer->held = h;
     return true;
@@ -286,11 +299,7 @@ bool preparer_is_given_back(const struct preparer *preparer, const char *uid)
 
 void preparer_take_back(struct preparer *preparer, const struct holding *holding)
 {
-    char namespace_[sizeof holding->claim], *name = NULL;
-    snprintf(namespace_, sizeof namespace_, "%s", holding->claim);
-    name = strchr(namespace_, '/');
-    *name++ = '\0';
-    const struct dra_claim claim = {namespace_, name, holding->uid};
+    const struct dra_claim claim = {holding->namespace_, holding->name, holding->uid};
     struct task *task = task_new(preparer, &claim, unprepare_run);
     if (!task)
         return; /* the kubelet will ask for it */
@@ -298,11 +307,15 @@ void preparer_take_back(struct preparer *preparer, const struct holding *holding
     run_ready(preparer);
 }
 
-bool preparer_holds(struct preparer *preparer, const char *device)
+void preparer_refresh(struct preparer *preparer)
 {
     struct drarun_error err = {0};
     if (preparer_look(preparer, &err) < 0)
         log_error("%s: %s", preparer->config->driver, err.text);
+}
+
+bool preparer_holds(const struct preparer *preparer, const char *device)
+{
     return preparer_holder(preparer, device, NULL);
 }
 
@@ -366,9 +379,9 @@ static int hold_damaged(struct preparer *preparer, const char *uid,
     struct buf names = BUF_INIT;
     int rc = salvage_devices(&place, &devices, NULL);
     bool ok = rc != -ENOMEM && !devices.failed &&
-              (rc == 0 || hold(preparer, ANY_DEVICE, uid, "UID", uid));
+              (rc == 0 || hold(preparer, ANY_DEVICE, uid, NULL, NULL));
     for (size_t i = 0; ok && i < devices.count; i++) {
-        ok = hold(preparer, devices.items[i], uid, "UID", uid);
+        ok = hold(preparer, devices.items[i], uid, NULL, NULL);
         buf_printf(&names, "%s%s", i > 0 ? ", " : "", devices.items[i]);
     }
     say_damaged(preparer, uid, rc < 0 ? NULL : names.data ? names.data : "", damage->text);
@@ -439,7 +452,10 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->config = config;
     preparer->claims = kube_resource_claims;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
-    int rc = boot_id_read(preparer->boot, err);
+    const struct status_later_place place = {base, client, &preparer->claims, preparer->dir};
+    int rc = status_later_new(&place, &preparer->statuses, err);
+    if (rc == 0)
+        rc = boot_id_read(preparer->boot, err);
     if (rc == 0)
         rc = make_own_dir(preparer->dir, err);
     if (rc == 0)
@@ -455,7 +471,7 @@ int preparer_new(struct event_base *base, struct kube_client *client,
 
 bool preparer_is_busy(const struct preparer *preparer)
 {
-    return preparer->tasks;
+    return preparer->tasks || status_later_is_busy(preparer->statuses);
 }
 
 void preparer_free(struct preparer *preparer)
@@ -472,5 +488,6 @@ void preparer_free(struct preparer *preparer)
         free(h);
     }
     seen_done(&preparer->seen);
+    status_later_free(preparer->statuses);
     free(preparer);
 }

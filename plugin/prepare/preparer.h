@@ -14,6 +14,8 @@
 #include "lib/kube/client.h"
 #include "plugin/discover/node_devices.h"
 #include "plugin/kubelet/dra_driver.h"
+#include "plugin/prepare/node_pods.h"
+#include "plugin/prepare/read_claim.h"
 
 #define PREPARE_STATE_DIR "/var/lib/drarun" /* checkpoints: DRIVER/UID.json */
 #define PREPARE_ORDERS_DIR                                                                         \
@@ -29,7 +31,9 @@ struct preparer_config { /* borrowed for the preparer's life */
     int host_root;           /* the host's "/": where GPUs' files are looked for */
     const char *driver_root; /* of NVIDIA's driver below it; NULL: looked for */
     const char *agent_dir;   /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
-    const char *hook;    /* the hook on the host; this plugin runs it too, to take devices back */
+    const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
+    const struct node_pods *pods; /* NULL: each is asked for */
+    struct read_claim *read;      /* of all drivers; NULL: none is handed on */
     const json_t *edits; /* for each of its devices (plugin/discover/config_edits.h); NULL: none */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);
@@ -46,14 +50,16 @@ struct preparer;
 int preparer_new(struct event_base *base, struct kube_client *client,
                  const struct preparer_config *config, struct preparer **ret_preparer,
                  struct drarun_error *err);
-/* Whether calls are under way. */
+/* Whether calls are under way, or the status of a claim is still to be written. */
 bool preparer_is_busy(const struct preparer *preparer);
 /* Calls under way are answered with an error. */
 void preparer_free(struct preparer *preparer);
 DEFINE_CLEANUP(struct preparer, preparer_free)
 
-/* Whether a claim has the device of this name, by whichever instance of the plugin. */
-bool preparer_holds(struct preparer *preparer, const char *device);
+/* Looks what checkpoints there are by now, another instance's too. */
+void preparer_refresh(struct preparer *preparer);
+/* Whether a claim has the device of this name, as of the last look. */
+bool preparer_holds(const struct preparer *preparer, const char *device);
 
 /* Calls fn with each NIC that is in a pod, as it was on the host. */
 void preparer_each(const struct preparer *preparer,

@@ -12,6 +12,7 @@
 #include "plugin/prepare/claimed.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/prepare/seen.h"
+#include "plugin/prepare/status_later.h"
 
 struct preparer {
     struct event_base *base;
@@ -23,6 +24,7 @@ struct preparer {
     struct task *tasks;   /* in order of their calls */
     struct holding *held; /* which claim has which device, as of the last look */
     struct seen seen;     /* the checkpoints that this is from */
+    struct status_later *statuses;
     struct preparer_counts counts;
     bool ending;
     bool starting; /* tasks, in a loop: what ends at once goes back to it */
@@ -32,7 +34,8 @@ struct holding {
     struct holding *next;
     char device[NODE_DEVICE_NAME_MAX];
     char uid[64];
-    char claim[256]; /* "namespace/name", for messages */
+    bool known; /* the claim's name; else it was salvaged, and only its UID is */
+    char namespace_[64], name[256];
 };
 
 /* One call of the kubelet for one claim. */
@@ -82,6 +85,9 @@ int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_er
 
 /* One of a claim's, or NULL. */
 const struct holding *preparer_holding(const struct preparer *preparer, const char *uid);
+/* "default/pair", or "of UID .." where that is all; for messages. */
+void holding_describe(const struct holding *holding, char *ret_text, size_t size);
+#define HOLDING_TEXT_MAX 384
 /* As Unprepare, unasked. */
 void preparer_take_back(struct preparer *preparer, const struct holding *holding);
 /* Whether an Unprepare of the claim is under way, or waits for its turn. */
@@ -90,7 +96,7 @@ bool preparer_is_given_back(const struct preparer *preparer, const char *uid);
 /* reclaim.c: the device that a task waits for may be in a pod that was deleted by force, which the
  * kubelet ends when it gets to it: seconds, in which the scheduler has given the device to the next
  * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once. A
- * claim whose name is not known ("UID/...") keeps it. */
+ * claim whose name is not known keeps it. */
 void reclaim_ask(struct task *task, const struct holding *holder);
 
 /* "ORDERS/UID.DEVICE.json" */

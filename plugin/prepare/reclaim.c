@@ -37,32 +37,31 @@ static void on_holders_claim(const struct kube_answer *reply, const struct draru
     struct task *task = arg;
     struct preparer *preparer = task->preparer;
     const struct preparer_config *config = preparer->config;
+    char claim[HOLDING_TEXT_MAX];
     task->call = NULL;
     const struct holding *holder = preparer_holding(preparer, task->holder_uid);
     if (!holder || (failure && failure->code != ENOENT) ||
         (!failure && has_device(reply->body, holder, config->driver, config->node)))
         return;
+    holding_describe(holder, claim, sizeof claim);
     log_note("%s: device %s is taken back from claim %s, which has lost it to claim %s/%s: its pod "
              "was deleted by force",
-             config->driver, holder->device, holder->claim, task->namespace_, task->name);
+             config->driver, holder->device, claim, task->namespace_, task->name);
     preparer_take_back(preparer, holder);
 }
 
 void reclaim_ask(struct task *task, const struct holding *holder)
 {
     struct preparer *preparer = task->preparer;
-    const char *slash = strchr(holder->claim, '/');
-    char namespace_[256];
     struct drarun_error err = {0};
-    /* "UID/...": salvaged, of a claim whose name is not known; no namespace has capital letters */
-    if (task->call || clock_ms() < task->ask_ms || !slash ||
-        strncmp(holder->claim, "UID/", 4) == 0 || preparer_is_given_back(preparer, holder->uid))
+    if (task->call || clock_ms() < task->ask_ms || !holder->known ||
+        preparer_is_given_back(preparer, holder->uid))
         return;
-    snprintf(namespace_, sizeof namespace_, "%.*s", (int)(slash - holder->claim), holder->claim);
     task->ask_ms = clock_ms() + ASK_AGAIN_MS;
     snprintf(task->holder_uid, sizeof task->holder_uid, "%s", holder->uid);
     const struct kube_target target = {
-        .resource = &preparer->claims, .namespace_ = namespace_, .name = slash + 1};
+        .resource = &preparer->claims, .namespace_ = holder->namespace_, .name = holder->name};
     if (kube_get(preparer->client, &target, on_holders_claim, task, &task->call, &err) < 0)
-        log_error("%s: claim %s: %s", preparer->config->driver, holder->claim, err.text);
+        log_error("%s: claim %s/%s: %s", preparer->config->driver, holder->namespace_, holder->name,
+                  err.text);
 }

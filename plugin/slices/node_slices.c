@@ -6,6 +6,7 @@
 
 #include "lib/base/agent_offer.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/fnv.h"
 #include "plugin/discover/device_json.h"
 
 #define NAME_MAX_DNS 253u
@@ -62,14 +63,6 @@ bool slices_offer_agent(json_t *parts, const char *agent)
 
 /* ---- one slice ---- */
 
-static uint32_t fnv1a(const char *text)
-{
-    uint32_t hash = 2166136261u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619u;
-    return hash;
-}
-
 void slice_name(const struct slices_owner *owner, size_t index, char *ret_name, size_t size)
 {
     char end[96];
@@ -78,8 +71,8 @@ void slice_name(const struct slices_owner *owner, size_t index, char *ret_name, 
     if (strlen(owner->node) <= room)
         snprintf(ret_name, size, "%s%s", owner->node, end);
     else
-        snprintf(ret_name, size, "%.*s-%08x%s", (int)room - 9, owner->node, fnv1a(owner->node),
-                 end);
+        snprintf(ret_name, size, "%.*s-%08x%s", (int)room - 9, owner->node,
+                 fnv1a_32(owner->node, strlen(owner->node)), end);
 }
 
 /* v1beta1 has all but the name of a device below "basic", and a quantity as a text. */

@@ -85,6 +85,74 @@ static void no_part_of_one_is_taken_for_one(void **state)
     json_decref(d);
 }
 
+/* What the file has, for the caller to free. */
+static char *saved(size_t *ret_length)
+{
+    json_t *d = document();
+    char *text;
+    assert_int_equal(checkpoint_save(d, dir, "u-1", NULL), 0);
+    assert_non_null(text = checkpoint_text(dir, "u-1"));
+    assert_int_equal(checkpoint_remove(dir, "u-1", NULL), 0);
+    json_decref(d);
+    *ret_length = strlen(text);
+    return text;
+}
+
+/* In a key's name of its own at most: {"sun":"..",..} says what {"sum":"..",..} says. */
+static void a_flipped_bit_is_seen(void **state)
+{
+    (void)state;
+    size_t length, taken = 0;
+    char *text = saved(&length);
+    json_t *before = json_loadb(text, length, 0, NULL);
+    json_object_del(before, "sum");
+    for (size_t bit = 0; bit < 8 * length; bit++) {
+        struct checkpoint *c = NULL;
+        struct drarun_error err = {0};
+        text[bit / 8] ^= (char)(1 << bit % 8);
+        int rc = checkpoint_parse("u-1.json", text, length, &c, &err);
+        if (rc == 0) {
+            taken++;
+            json_object_del(c->document, json_object_iter_key(json_object_iter(c->document)));
+            assert_true(json_equal(c->document, before));
+        } else {
+            assert_int_equal(rc, -EINVAL);
+        }
+        checkpoint_free(c);
+        text[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    assert_in_range(taken, 1, 8 * strlen("sum"));
+    json_decref(before);
+    free(text);
+}
+
+static void a_changed_value_is_named(void **state)
+{
+    (void)state;
+    size_t length;
+    char *text = saved(&length);
+    struct checkpoint *c = NULL;
+    struct drarun_error err = {0};
+    char *device = strstr(text, "\"device\":\"a\"");
+    assert_non_null(device);
+    device[strlen("\"device\":\"")] = 'c';
+    assert_int_equal(checkpoint_parse("u-1.json", text, length, &c, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "u-1.json: it is not as it was written: expected the sum "));
+    free(text);
+}
+
+static void one_without_a_sum_is_read(void **state)
+{
+    (void)state;
+    struct checkpoint *c = NULL;
+    json_t *d = document();
+    char *text = json_dumps(d, JSON_COMPACT);
+    assert_int_equal(checkpoint_parse("x", text, strlen(text), &c, NULL), 0);
+    checkpoint_free(c);
+    free(text);
+    json_decref(d);
+}
+
 static void newer_ones_are_undone_if_they_say_so(void **state)
 {
     (void)state;
@@ -287,6 +355,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_saved_is_loaded),
         cmocka_unit_test(no_part_of_one_is_taken_for_one),
+        cmocka_unit_test(a_flipped_bit_is_seen),
+        cmocka_unit_test(a_changed_value_is_named),
+        cmocka_unit_test(one_without_a_sum_is_read),
         cmocka_unit_test(newer_ones_are_undone_if_they_say_so),
         cmocka_unit_test(what_is_being_written_is_left_alone),
         cmocka_unit_test(one_of_an_earlier_boot_is_told),

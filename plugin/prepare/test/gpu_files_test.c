@@ -109,12 +109,20 @@ static void mig(struct node_device *device)
     device->chardev_count = 2;
 }
 
+static int edits_of(const struct gpu_host *host, const struct node_device *device,
+                    json_t **ret_edits, struct drarun_error *err)
+{
+    CLEANUP(gpu_driver_freep) struct gpu_driver *driver = NULL;
+    int rc = gpu_driver_find(host, &driver, err);
+    return rc < 0 ? rc : gpu_files_edits(driver, device, ret_edits, err);
+}
+
 static char *edits(const struct tree *t, const char *driver, const struct node_device *device)
 {
     const struct gpu_host host = {t->fd, driver};
     json_t *value = NULL;
     struct drarun_error err = {0};
-    if (gpu_files_edits(&host, device, &value, &err) < 0)
+    if (edits_of(&host, device, &value, &err) < 0)
         fail_msg("%s", err.text);
     char *text = json_dumps(value, JSON_COMPACT);
     json_decref(value);
@@ -214,7 +222,7 @@ static void what_is_missing_is_named(void **state)
         node(&t, "dev/nvidia-caps/nvidia-cap21");
         node(&t, "dev/nvidia-caps/nvidia-cap22");
         gone(&t, cases[i].without);
-        assert_int_equal(gpu_files_edits(&host, &device, &value, &err), -ENOENT);
+        assert_int_equal(edits_of(&host, &device, &value, &err), -ENOENT);
         has(err.text, cases[i].says);
         done(&t);
     }
@@ -229,9 +237,9 @@ static void a_file_is_no_device(void **state)
     struct drarun_error err = {0};
     json_t *value = NULL;
     put(&t, "dev/nvidia3", "");
-    assert_int_equal(gpu_files_edits(&host, &device, &value, &err), -ENOENT);
+    assert_int_equal(edits_of(&host, &device, &value, &err), -ENOENT);
     device.gpu.minor = -1;
-    assert_int_equal(gpu_files_edits(&host, &device, &value, &err), -ENOENT);
+    assert_int_equal(edits_of(&host, &device, &value, &err), -ENOENT);
     has(err.text, "is not known");
     done(&t);
 }
