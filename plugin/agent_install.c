@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/trusted.h"
 #include "lib/child/child.h"
 
 #define PROGRAM_SIZE_MAX ((size_t)256 << 20) /* a build with its debug information */
@@ -17,7 +19,12 @@
 int program_install(const char *from, const char *to, struct drarun_error *err)
 {
     struct buf wanted = BUF_INIT, there = BUF_INIT;
-    int rc = file_read(AT_FDCWD, from, PROGRAM_SIZE_MAX, &wanted, err);
+    char parent[PATH_MAX];
+    const char *slash = strrchr(to, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - to + 1) : 0, to);
+    int rc = dir_check_trusted(parent, err);
+    if (rc == 0)
+        rc = file_read(AT_FDCWD, from, PROGRAM_SIZE_MAX, &wanted, err);
     bool same = rc == 0 && file_read(AT_FDCWD, to, PROGRAM_SIZE_MAX, &there, NULL) == 0 &&
                 there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
     if (rc == 0 && !same)

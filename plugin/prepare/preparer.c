@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/trusted.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/claim_metadata.h"
 #include "plugin/prepare/device_record.h"
@@ -436,7 +437,9 @@ int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_er
 /* Whoever else could write there would tell root what to do. */
 static int make_own_dir(const char *path, struct drarun_error *err)
 {
-    int rc = dirs_make(path, 0700, err);
+    int rc = dir_check_trusted(path, err);
+    if (rc == 0)
+        rc = dirs_make(path, 0700, err);
     return rc < 0 ? rc : dir_check_own(path, err);
 }
 
@@ -460,6 +463,8 @@ int preparer_new(struct event_base *base, struct kube_client *client,
         rc = make_own_dir(preparer->dir, err);
     if (rc == 0)
         rc = make_own_dir(config->orders_dir, err);
+    if (rc == 0) /* the container runtime's */
+        rc = dir_check_trusted(config->cdi_dir, err);
     if (rc == 0)
         checkpoint_clean(preparer->dir);
     if (rc == 0)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -157,6 +158,49 @@ static void where_both_are_damaged_all_devices_are_kept(void **unused)
     free(text);
 }
 
+/* Good JSON all the same: {"device":"a" is {"device":"c" with one bit more. */
+static void a_flipped_bit_in_a_name_keeps_them(void **unused)
+{
+    (void)unused;
+    char *text = prepared(), *name = strstr(text, "\"device\":\"a\"");
+    assert_non_null(name);
+    name[strlen("\"device\":\"")] ^= 2;
+    write_file(checkpoint, text, strlen(text));
+    assert_string_equal(held(), "abc");
+    assert_non_null(strstr(said, "it is not as it was written"));
+    free(text);
+}
+
+/* What is written there must not become another's. */
+static void places_that_others_can_change_are_refused(void **unused)
+{
+    (void)unused;
+    char open_dir[128], link[128];
+    struct event_base *base = event_base_new();
+    snprintf(open_dir, sizeof open_dir, "%s/open", dir);
+    snprintf(link, sizeof link, "%s/link", dir);
+    assert_int_equal(mkdir(open_dir, 0700), 0);
+    assert_int_equal(chmod(open_dir, 0777), 0);
+    assert_int_equal(symlink(open_dir, link), 0);
+    for (size_t i = 0; i < 6; i++) {
+        const char *bad = i % 2 ? link : open_dir;
+        char deeper[160];
+        struct drarun_error err = {0};
+        struct preparer *preparer = NULL;
+        snprintf(deeper, sizeof deeper, "%s/deeper", bad);
+        const struct preparer_config config = {.driver = DRIVER,
+                                               .node = "n0",
+                                               .state_dir = i / 2 == 0 ? deeper : state,
+                                               .orders_dir = i / 2 == 1 ? deeper : orders,
+                                               .cdi_dir = i / 2 == 2 ? deeper : cdi};
+        assert_int_equal(preparer_new(base, NULL, &config, &preparer, &err), -EPERM);
+        assert_non_null(strstr(err.text, "/open (mode 777): chmod go-w"));
+        snprintf(deeper, sizeof deeper, "%s/deeper", open_dir);
+        assert_int_not_equal(access(deeper, F_OK), 0);
+    }
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +208,8 @@ int main(void)
         cmocka_unit_test(a_byte_of_nothing_keeps_them_too),
         cmocka_unit_test(without_its_specification_the_text_tells),
         cmocka_unit_test(where_both_are_damaged_all_devices_are_kept),
+        cmocka_unit_test(a_flipped_bit_in_a_name_keeps_them),
+        cmocka_unit_test(places_that_others_can_change_are_refused),
     };
     return cmocka_run_group_tests(tests, make_dirs, remove_dirs);
 }
