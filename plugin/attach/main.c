@@ -27,7 +27,7 @@
 
 static const char usage[] =
     "usage: drarun-attach attach ORDER...    as OCI createRuntime hook: container state on stdin\n"
-    "       drarun-attach restore ORDER      back on the host; 3: the device is gone\n"
+    "       drarun-attach restore ORDER...   back on the host; 3: a device is gone\n"
     "       drarun-attach --help | --version\n";
 
 static void order_donep(struct attach_order *order)
@@ -152,7 +152,18 @@ static int attach(int count, char **paths)
 
 /* ---- restore ---- */
 
-static int restore(const char *path)
+/* What there is nothing to take back of is no failure: it is told on standard output. */
+static int tell_gone(const struct attach_order *order)
+{
+    if (order->pci[0])
+        printf("%s: %s (%s) is gone from this machine, or has no driver\n", order->device,
+               order->host.name, order->pci);
+    else
+        printf("%s: %s ended with its pod's network\n", order->device, order->host.name);
+    return RESTORE_EXIT_GONE;
+}
+
+static int restore_one(const char *path, int64_t until_ms)
 {
     CLEANUP(order_donep) struct attach_order order = {0};
     cleanup_close int locked = -1;
@@ -160,17 +171,23 @@ static int restore(const char *path)
     enum restore_outcome outcome = RESTORE_DONE;
     if (lock(path, &locked, &err) < 0 || attach_order_load(AT_FDCWD, path, &order, &err) < 0)
         return fail("order", &err);
-    if (attach_restore(&order, clock_ms() + RESTORE_MS, &outcome, &err) < 0)
+    if (attach_restore(&order, until_ms, &outcome, &err) < 0)
         return fail(order.device, &err);
-    if (outcome == RESTORE_DONE)
-        return 0;
-    if (order.pci[0])
-        fprintf(stderr, "drarun-attach: %s: %s (%s) is gone from this machine, or has no driver\n",
-                order.device, order.host.name, order.pci);
-    else
-        fprintf(stderr, "drarun-attach: %s: %s ended with its pod's network\n", order.device,
-                order.host.name);
-    return RESTORE_EXIT_GONE;
+    return outcome == RESTORE_DONE ? 0 : tell_gone(&order);
+}
+
+/* One that fails keeps no other from coming back; they wait for the same time, in which the devices
+ * of a namespace that has died return together. */
+static int restore(int count, char **paths)
+{
+    int64_t until_ms = clock_ms() + RESTORE_MS;
+    int status = 0;
+    for (int i = 0; i < count; i++) {
+        int one = restore_one(paths[i], until_ms);
+        if (one == 1 || status == 0)
+            status = one;
+    }
+    return fflush(stdout) == 0 ? status : 1;
 }
 
 int main(int argc, char **argv)
@@ -179,8 +196,8 @@ int main(int argc, char **argv)
         return 1;
     if (argc >= 3 && strcmp(argv[1], "attach") == 0)
         return attach(argc - 2, argv + 2);
-    if (argc == 3 && strcmp(argv[1], "restore") == 0)
-        return restore(argv[2]);
+    if (argc >= 3 && strcmp(argv[1], "restore") == 0)
+        return restore(argc - 2, argv + 2);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return puts("drarun-attach " DRARUN_VERSION) < 0;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)

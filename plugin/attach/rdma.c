@@ -104,7 +104,7 @@ int rdma_move(int from, int to, const char *name, const char *order_path, struct
 {
     struct answer answer = {.name = name};
     cleanup_close int own = -1, locked = -1;
-    int back = -1, rc = rdma_lock(order_path, &locked, err);
+    int back = -1, rc = rdma_lock(order_path, RDMA_LOCK_MS, &locked, err);
     rc = rc < 0 ? rc : ask(from, RDMA_NLDEV_CMD_GET, NLM_F_DUMP, &answer, err);
     if (rc == 0 && !answer.found)
         rc = error_set(err, ENODEV, "no RDMA device %s", name);

@@ -37,10 +37,11 @@ static void on_time(int signal)
 }
 
 /* Again and again: the first may come just before the wait that it is to end. */
-static int timer_start(timer_t *ret_timer, struct drarun_error *err)
+static int timer_start(int64_t wait_ms, timer_t *ret_timer, struct drarun_error *err)
 {
     const struct sigaction action = {.sa_handler = on_time};
-    const struct itimerspec when = {{.tv_nsec = 100000000L}, {.tv_sec = RDMA_LOCK_MS / 1000}};
+    const struct itimerspec when = {
+        {.tv_nsec = 100000000L}, {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L}};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
     timer_t timer;
     if (sigaction(SIGUSR1, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
@@ -54,11 +55,11 @@ static int timer_start(timer_t *ret_timer, struct drarun_error *err)
     return 0;
 }
 
-static int wait_for(int fd, const char *path, struct drarun_error *err)
+static int wait_for(int fd, const char *path, int64_t wait_ms, struct drarun_error *err)
 {
-    int64_t until = clock_ms() + RDMA_LOCK_MS;
+    int64_t until = clock_ms() + wait_ms;
     timer_t timer = NULL;
-    int rc = timer_start(&timer, err), got = -1;
+    int rc = timer_start(wait_ms, &timer, err), got = -1;
     if (rc < 0)
         return rc;
     do {
@@ -67,14 +68,15 @@ static int wait_for(int fd, const char *path, struct drarun_error *err)
     int code = errno;
     timer_delete(timer);
     if (got < 0 && code == EINTR)
-        return error_set(err, ETIMEDOUT,
-                         "other RDMA devices have been moving between network namespaces for %d s "
-                         "(lock %s)",
-                         RDMA_LOCK_MS / 1000, path);
+        return error_set(
+            err, ETIMEDOUT,
+            "other RDMA devices have been moving between network namespaces for %.1f s "
+            "(lock %s)",
+            (double)wait_ms / 1e3, path);
     return got < 0 ? error_set(err, code, "%s: lock: %s", path, strerror(code)) : 0;
 }
 
-int rdma_lock(const char *order_path, int *ret_fd, struct drarun_error *err)
+int rdma_lock(const char *order_path, int64_t wait_ms, int *ret_fd, struct drarun_error *err)
 {
     char path[PATH_MAX];
     const char *end = strrchr(order_path, '/');
@@ -85,7 +87,7 @@ int rdma_lock(const char *order_path, int *ret_fd, struct drarun_error *err)
         return error_set(err, ENAMETOOLONG, "%.64s...: too long a path", order_path);
     int rc = lock_open(path, &fd, err);
     if (rc == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-        rc = errno == EWOULDBLOCK ? wait_for(fd, path, err)
+        rc = errno == EWOULDBLOCK ? wait_for(fd, path, wait_ms, err)
                                   : error_set(err, errno, "%s: lock: %s", path, strerror(errno));
     if (rc == 0)
         *ret_fd = take_fd(&fd);

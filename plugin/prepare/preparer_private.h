@@ -57,9 +57,8 @@ struct task {
     char holder_uid[64]; /* reclaim_ask: of the claim that is asked about, */
     int64_t ask_ms;      /* and not again before */
     struct checkpoint *checkpoint;
-    struct restore *restores; /* unprepare: one for each device that is attached */
-    size_t restores_left;
-    struct drarun_error first; /* the first error of several */
+    struct restore *restores; /* unprepare: one for each device that may be attached */
+    struct child *restoring;  /* the program that takes them back */
 };
 
 void prepare_run(struct task *task);

@@ -18,20 +18,20 @@
 
 #define ORDER ".json"
 #define RETURNING ".json.returning"
-#define RESTORE_MS 10000 /* the program's own deadline is shorter, and says more */
+#define RESTORES_MAX 64  /* a claim has at most 32 devices */
+#define RESTORE_MS 25000 /* the program's own deadlines are shorter, and say more */
 
 struct restore {
     struct task *task;
-    struct child *child;
     char device[ATTACH_NAME_MAX];
     char path[512]; /* of its order, while it is taken back */
 };
 
 void restores_free(struct task *task)
 {
-    for (size_t i = 0; task->restores && task->restores[i].task; i++)
-        child_free(task->restores[i].child);
+    child_free(task->restoring);
     free(task->restores);
+    task->restoring = NULL;
     task->restores = NULL;
 }
 
@@ -71,9 +71,8 @@ static int forget(struct task *task, struct drarun_error *err)
 
 static void finish(struct task *task)
 {
-    struct drarun_error err = task->first;
-    int rc = err.code ? -err.code : forget(task, &err);
-    if (rc < 0) {
+    struct drarun_error err = {0};
+    if (forget(task, &err) < 0) {
         fail(task, &err);
         return;
     }
@@ -83,37 +82,51 @@ static void finish(struct task *task)
     task_unprepared(task);
 }
 
+/* A line for each device that is gone. */
+static void note_gone(const struct task *task, const struct buf *out)
+{
+    for (const char *line = out->data; line && *line; line += strcspn(line, "\n") + 1) {
+        log_note("%s: not to be taken back: %.*s", task->preparer->config->driver,
+                 (int)strcspn(line, "\n"), line);
+        if (!strchr(line, '\n'))
+            break;
+    }
+}
+
 static void on_restored(const struct child_end *end, const struct drarun_error *failure, void *arg)
 {
-    struct restore *restore = arg;
-    struct task *task = restore->task;
+    struct task *task = arg;
     struct drarun_error err = {0};
-    restore->child = NULL;
+    task->restoring = NULL;
+    note_gone(task, end->out);
     if (failure)
-        error_set(&err, failure->code, "device %s: take it back: %s", restore->device,
-                  failure->text);
-    else if (end->known && end->status == RESTORE_EXIT_GONE)
-        log_note("%s: device %s is not to be taken back: %s", task->preparer->config->driver,
-                 restore->device, end->said);
-    else if (!end->known || end->status != 0)
-        error_set(&err, EIO, "device %s: %s", restore->device,
-                  *end->said ? end->said : "drarun-attach failed without a word");
-    if (err.code && !task->first.code)
-        task->first = err;
-    if (--task->restores_left == 0)
+        error_set(&err, failure->code, "take its devices back: %s", failure->text);
+    else if (!end->known || (end->status != 0 && end->status != RESTORE_EXIT_GONE))
+        error_set(&err, EIO, "%s", *end->said ? end->said : "drarun-attach failed without a word");
+    if (err.code)
+        fail(task, &err);
+    else
         finish(task);
 }
 
-static void start_restore(struct task *task, struct restore *restore)
+static void start_restore(struct task *task, char *paths[], size_t count)
 {
-    char *argv[] = {(char *)task->preparer->config->hook, (char *)"restore", restore->path, NULL};
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
+    struct drarun_error err = {0};
     char *env[] = {NULL};
-    const struct child_program program = {.argv = argv, .env = env, .deadline_ms = RESTORE_MS};
-    int rc = child_start(task->preparer->base, &program, on_restored, restore, &restore->child);
-    if (rc == 0)
-        task->restores_left++;
-    else if (!task->first.code)
-        error_set(&task->first, -rc, "run %s: %s", argv[0], strerror(-rc));
+    strlist_add(&argv, task->preparer->config->hook);
+    strlist_add(&argv, "restore");
+    for (size_t i = 0; i < count; i++)
+        strlist_add(&argv, paths[i]);
+    const struct child_program program = {
+        .argv = argv.items, .env = env, .deadline_ms = RESTORE_MS};
+    int rc = argv.failed
+                 ? -ENOMEM
+                 : child_start(task->preparer->base, &program, on_restored, task, &task->restoring);
+    if (rc < 0) {
+        error_set(&err, -rc, "run %s: %s", task->preparer->config->hook, strerror(-rc));
+        fail(task, &err);
+    }
 }
 
 /* From here on no hook finds the order; one that has it now is waited for by its lock, which a file
@@ -172,10 +185,10 @@ static int list_from_orders(struct task *task, struct drarun_error *err)
     size_t n = 0, uid = strlen(task->uid);
     cleanup_dir DIR *open_dir = opendir(dir);
     struct dirent *entry;
-    task->restores = calloc(33, sizeof *task->restores); /* a claim has at most 32 devices */
+    task->restores = calloc(RESTORES_MAX + 1, sizeof *task->restores);
     if (!open_dir || !task->restores)
         return error_set(err, errno, "%s: %s", dir, strerror(errno));
-    while (n < 32 && (entry = readdir(open_dir))) {
+    while (n < RESTORES_MAX && (entry = readdir(open_dir))) {
         char device[ATTACH_NAME_MAX];
         const char *rest = entry->d_name + uid + 1;
         if (strncmp(entry->d_name, task->uid, uid) != 0 || rest[-1] != '.')
@@ -204,11 +217,14 @@ static void forget_unwritten(struct task *task)
 
 static void restore_all(struct task *task)
 {
-    task->restores_left = 1; /* ours, while they are started */
-    for (size_t i = 0; task->restores[i].task; i++)
+    char *paths[RESTORES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; task->restores[i].task && count < RESTORES_MAX; i++)
         if (take_order(&task->restores[i]))
-            start_restore(task, &task->restores[i]);
-    if (--task->restores_left == 0)
+            paths[count++] = task->restores[i].path;
+    if (count > 0)
+        start_restore(task, paths, count);
+    else
         finish(task);
 }
 
