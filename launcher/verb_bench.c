@@ -11,6 +11,7 @@
 #include "launcher/bench/local.h"
 #include "launcher/verb_bench_compare.h"
 #include "launcher/verb_bench_judge.h"
+#include "launcher/verb_bench_report.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -122,7 +123,8 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* What else there is after the word bench, by the name's last word. */
-static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_judge, NULL};
+static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_judge,
+                                           &verb_bench_report, NULL};
 
 static const struct verb *find_part(const char *name)
 {

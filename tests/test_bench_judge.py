@@ -2,6 +2,10 @@
 """drarun bench judge: the output of anyone's nccl-tests, and what it is worth."""
 import json
 import random
+import re
+import shutil
+import subprocess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -159,6 +163,7 @@ def test_json_that_is_none(judge):
         assert result.rc == 65 and result.out == "" and says in result.err, (text, result.err)
 
 
+@pytest.mark.plain("MPI libraries leak; every reader of lines has unit tests and a fuzzer on that build")
 def test_lines_of_a_run_that_was_killed(drarun, build, tmp_path):
     """Every prefix of drarun-bench's lines is read; the last line, cut off, does not count."""
     lines = tmp_path / "run.jsonl"
@@ -356,3 +361,85 @@ def test_stand_in_is_refused(drarun, tmp_path):
     """What moved no data over real links has no figure."""
     result = drarun("bench", "judge", document(tmp_path, "first", stand_in=True))
     assert result.rc == 1 and "measured with a stand-in" in result.out and "GB/s" not in result.out
+
+
+# ---- report ----
+
+def seen_by_readers(page):
+    """The page's text, and what it would load."""
+    page = re.sub("<meta [^>]*>", "", page)
+    loads = [value for value in re.findall(r"""(?:src|href|url|@import)\s*[=(]?\s*["']?([^"')>\s]+)""", page) if value != "none"]
+    return re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.S), loads
+
+
+def test_report(drarun, tmp_path):
+    """One file that loads nothing, with the verdict, pictures and rows; names from a file stay text."""
+    source, page = tmp_path / "out.txt", tmp_path / "report.html"
+    source.write_text(Run(rows=[Row(1 << i, busbw=i * 10.0) for i in range(10, 34)], model="NVIDIA H200").text()
+                      .replace("node-1", "<script>alert(1)</script>"))
+    assert drarun("bench", "report", source, "-o", page, "--title", "May & June").ok().out == ""
+    text, loads = seen_by_readers(page.read_text())
+    assert not loads and "<script" not in page.read_text() and "May &amp; June" in text
+    for says in ["82.5 % of the limit", "limit 400.0 GB/s (assumed)", "330.00 GB/s bus bandwidth at 8 GiB", "out of place", "rank 15"]:
+        assert says in " ".join(text.split()), says
+    assert page.read_text().count("<svg") == 2 and page.read_text().count("prefers-color-scheme:dark") == 3
+    both = drarun("bench", "report", source, source).ok().out
+    assert both.count("<h2>") == 2 and both.startswith("<!doctype html>") and both.endswith("</body></html>\n")
+
+
+@pytest.mark.parametrize("theme,paper", [("light", "#ffffff"), ("dark", "#15181d")])
+@pytest.mark.parametrize("kind", ["svg", "svg-ranks", "svg-hosts"])
+def test_pictures(drarun, tmp_path, kind, theme, paper):
+    """Documents of their own, which a renderer draws; slow ranks are told apart."""
+    devices = [{"rank": i, "hostname": f"w-{i // 2}", "device_info": "NVIDIA H200", "nic": f"mlx5_{i}"} for i in range(4)]
+    file = document(tmp_path, "ranks", config={"iterations": 1, "devices": devices})
+    result = json.loads(file.read_text())
+    for row in result["results"]:
+        row["out_of_place"]["per_rank_times_us"] = [100, 101, 120, 99]
+    file.write_text(json.dumps(result))
+    picture = drarun("bench", "report", "--format", kind, "--theme", theme, file).ok().out
+    texts = [node.text for node in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert paper in picture and "prefers" not in picture
+    if kind == "svg-ranks":
+        assert "rank 2  w-1 mlx5_2" in texts and "+18.8 %" in texts
+    if kind == "svg-hosts":
+        assert {"w-0", "w-1", "rank 2", "mlx5_2"} <= set(texts) and picture.count("f-paper s-limit") == 1
+    if shutil.which("rsvg-convert"):
+        (tmp_path / "x.svg").write_text(picture)
+        png = subprocess.run(["rsvg-convert", tmp_path / "x.svg"], capture_output=True, check=True).stdout
+        assert png.startswith(b"\x89PNG") and len(png) > 1000
+
+
+def test_report_as_csv(drarun, tmp_path):
+    source = tmp_path / "out.txt"
+    source.write_text(Run().text())
+    lines = drarun("bench", "report", "--format", "csv", source).ok().out.splitlines()
+    assert len(lines) == 9 and lines[0].startswith("size,count,type,") and lines[1] == "8,2,float,sum,-1,out,50,0.5,0.75,0,,,,,,,"
+
+
+def test_report_of_what_has_no_figure(drarun, tmp_path):
+    """Wrong data, a stand-in: no bandwidth, no time; files that cannot be written; nothing to draw."""
+    source = tmp_path / "out.txt"
+    source.write_text(Run(rows=[Row(8, time=44.44, busbw=111.11), Row(16, time=55.55, busbw=222.22, wrong=1)]).text())
+    page = drarun("bench", "report", source).ok().out
+    assert "FAILED" in page and "data is wrong" in page and not any(figure in page for figure in ("111.1", "222.2", "44.44", "166."))
+    for kind in ("svg", "csv"):
+        result = drarun("bench", "report", "--format", kind, source)
+        assert result.rc == 65 and result.out == "" and "data is wrong" in result.err
+    stand_in = document(tmp_path, "stand-in", stand_in=True)
+    assert "GB/s" not in drarun("bench", "report", stand_in).ok().out
+    assert drarun("bench", "report", "--format", "svg", stand_in).rc == 65
+    result = drarun("bench", "report", "--format", "svg-ranks", document(tmp_path, "good"))
+    assert result.rc == 65 and "there is nothing to draw" in result.err
+    good = document(tmp_path, "good")
+    assert drarun("bench", "report", good, "-o", tmp_path / "no" / "x.html").rc not in (0, 1)
+    result = drarun("bench", "report", good, under=["bash", "-c", 'exec "$@" > /dev/full', "bash"])
+    assert result.rc not in (0, 1) and "No space left on device" in result.err
+    assert drarun("bench", "report").rc == 64 and drarun("bench", "report", "--format", "svg", good, good).rc == 64
+
+
+def test_sample_report(drarun, source):
+    """The page in docs is what the program makes of the text beside it."""
+    sample = source / "docs" / "bench"
+    made = drarun("bench", "report", "--title", "all_gather on two nodes with 8 B200 and 8 NICs each", sample / "nccl-tests.txt").ok().out
+    assert made == (sample / "report.html").read_text()

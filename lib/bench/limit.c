@@ -135,6 +135,10 @@ void limit_of(const struct run *run, const struct known_machine *machine,
         unknown(&limit, "the hosts are not known");
     else if (is(&s, "barrier alltoallv"))
         unknown(&limit, "%s has no bus bandwidth that a link bounds", s.collective);
+    else if (s.hosts == 1 && !(given->link_gbs > 0) &&
+             strcmp(run->result.ranks[0].model, "memory") == 0)
+        unknown(&limit,
+                "ranks of one host share its memory, which was not measured: say --link GB/S");
     else if (s.hosts == 1 || run->log.nvlink_hosts > 0)
         of_links(machine, given, s.hosts > 1, &limit);
     else

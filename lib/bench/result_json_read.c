@@ -270,7 +270,7 @@ static int half(struct reading *r, const json_t *row, const char *key, const cha
     to->seconds = time < 0 ? -1 : time / 1e6;
     to->algbw = algbw;
     to->busbw = busbw;
-    to->measured = busbw >= 0;
+    to->measured = busbw >= 0 && algbw >= 0;
     if (rc == 0 && json_is_object(calls)) {
         r->half = spread_key;
         rc = spread(r, calls, to);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/bench/machine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/base/error.h"
+
+int bench_number(const char *shown, const char *value, double most, const char *unit, double *ret,
+                 struct drarun_error *err)
+{
+    char *end;
+    double number = strtod(value, &end);
+    if (end == value || *end || !(number > 0) || number > most)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected %s above 0, at most %g, got \"%s\"", shown, unit, most,
+                          value);
+    *ret = number;
+    return 0;
+}
+
+int bench_machine_nic_gbit(void *target, const char *shown, const char *value,
+                           struct drarun_error *err)
+{
+    struct bench_machine *m = target;
+    return bench_number(shown, value, 1e5, "Gb/s", &m->given.nic_gbit, err);
+}
+
+int bench_machine_link(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct bench_machine *m = target;
+    return bench_number(shown, value, 1e6, "GB/s", &m->given.link_gbs, err);
+}
+
+int bench_machine_ready(struct bench_machine *m, struct drarun_error *err)
+{
+    struct result name = {0};
+    if (m->collective)
+        result_name_collective(&name, m->collective);
+    if (m->collective && !name.collective[0])
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--collective %s: no such collective",
+                          m->collective);
+    return results_known(m->known_file, &m->known, err);
+}
+
+void bench_machine_done(struct bench_machine *m)
+{
+    strlist_done(&m->logs);
+    known_done(&m->known);
+}
+
+static int pick(const struct bench_machine *m, const struct result *r,
+                const struct known_machine **ret, struct drarun_error *err)
+{
+    struct buf names = BUF_INIT;
+    *ret = known_find(&m->known, m->machine, r);
+    if (*ret || !m->machine)
+        return 0;
+    for (size_t i = 0; i < m->known.count; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", m->known.list[i].name);
+    int rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--machine %s: expected one of %s",
+                        m->machine, names.data ? names.data : "none");
+    buf_done(&names);
+    return rc;
+}
+
+int bench_machine_judge(const struct bench_machine *m, struct run *run,
+                        const struct verdict_demands *demands, struct verdict *ret_verdict,
+                        struct drarun_error *err)
+{
+    const struct known_machine *machine = NULL;
+    int rc = pick(m, &run->result, &machine, err);
+    for (size_t i = 0; rc == 0 && i < m->logs.count; i++)
+        rc = results_read_log(m->logs.items[i], &run->log, err);
+    if (rc < 0)
+        return rc;
+    if (m->collective)
+        result_name_collective(&run->result, m->collective);
+    verdict_make(run, machine, &m->given, demands, ret_verdict);
+    return 0;
+}

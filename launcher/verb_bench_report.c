@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_bench_report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "launcher/bench/machine.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/bench/report_html.h"
+#include "lib/bench/result_csv.h"
+
+struct options {
+    struct bench_machine machine; /* first: BENCH_MACHINE_OPTIONS */
+    const char *format, *theme, *output, *title;
+    bool help;
+};
+
+#define OF_REPORT "The report"
+
+static const struct option_spec option_list[] = {
+    {.name = "format",
+     .value = "FORMAT",
+     .choices = "html svg svg-ranks svg-hosts csv",
+     .group = OF_REPORT,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, format),
+     .help = "html (the default): a page that loads nothing else; of\none run: svg (bandwidth over "
+             "size), svg-ranks, svg-hosts,\ncsv"},
+    {.name = "theme",
+     .value = "THEME",
+     .choices = "both light dark",
+     .group = OF_REPORT,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, theme),
+     .help = "both (the default): as the reader's system prefers"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .choices = "FILE",
+     .group = OF_REPORT,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "write FILE (default: to stdout)"},
+    {.name = "title",
+     .value = "TEXT",
+     .group = OF_REPORT,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, title),
+     .help = "the page's heading"},
+    BENCH_MACHINE_OPTIONS,
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static enum plot_theme theme_of(const struct options *o)
+{
+    return !o->theme                        ? PLOT_BOTH
+           : strcmp(o->theme, "light") == 0 ? PLOT_LIGHT
+           : strcmp(o->theme, "dark") == 0  ? PLOT_DARK
+                                            : PLOT_BOTH;
+}
+
+static int add_csv(const struct result *r, struct buf *out, struct drarun_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = result_csv_begin(file, "csv", err);
+    for (size_t i = 0; rc == 0 && i < r->row_count; i++)
+        rc = result_csv_row(file, "csv", &r->rows[i], err);
+    fclose(file);
+    buf_add(out, text, size);
+    free(text);
+    return rc;
+}
+
+/* What stands alone: a picture, a table. */
+static int add_part(const struct options *o, const struct verdict *v, struct buf *out,
+                    struct drarun_error *err)
+{
+    enum plot_theme theme = theme_of(o);
+    const struct result *r = &v->run->result;
+    if (r->stand_in || v->data == VERDICT_DATA_WRONG)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s",
+                          v->failures.count ? v->failures.items[0] : "no figure counts");
+    if (strcmp(o->format, "csv") == 0)
+        return add_csv(r, out, err);
+    bool drawn = strcmp(o->format, "svg") == 0         ? plot_bandwidth(v, theme, out)
+                 : strcmp(o->format, "svg-ranks") == 0 ? plot_ranks(r, theme, out)
+                                                       : plot_hosts(r, theme, out);
+    return drawn ? 0
+                 : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "--format %s: there is nothing to draw: no row was measured, or "
+                              "times of ranks or their hosts are not known",
+                              o->format);
+}
+
+static int add_runs(const struct options *o, const struct runs *runs, bool page, struct buf *out,
+                    struct drarun_error *err)
+{
+    static const struct verdict_demands none = {.min_busbw = -1, .min_percent = -1};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < runs->count; i++) {
+        struct verdict verdict;
+        rc = bench_machine_judge(&o->machine, runs->list[i], &none, &verdict, err);
+        if (rc < 0)
+            break;
+        if (page)
+            report_run(&verdict, theme_of(o), out);
+        else
+            rc = add_part(o, &verdict, out, err);
+        verdict_done(&verdict);
+    }
+    return rc;
+}
+
+static int report(struct options *o, const struct strlist *files, struct buf *out,
+                  struct drarun_error *err)
+{
+    bool page = !o->format || strcmp(o->format, "html") == 0;
+    int rc = bench_machine_ready(&o->machine, err);
+    if (page)
+        report_begin(o->title ? o->title : "Collectives", theme_of(o), out);
+    for (size_t i = 0; rc == 0 && i < files->count; i++) {
+        struct runs runs = {0};
+        rc = results_read(files->items[i], &runs, err);
+        if (rc == 0 && !page && (files->count > 1 || runs.count > 1))
+            rc =
+                error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--format %s is of one run; %s holds %zu",
+                           o->format, files->items[i], runs.count);
+        rc = rc < 0 ? rc : add_runs(o, &runs, page, out, err);
+        runs_done(&runs);
+    }
+    if (page)
+        report_end(out);
+    return rc;
+}
+
+static int pick(int argc, char *const argv[], struct options *o, struct strlist *files,
+                struct drarun_error *err)
+{
+    for (int at = 0; at < argc; at++) {
+        int used = options_parse(&options_table, argc - at, argv + at, false, o, err);
+        if (used < 0)
+            return used;
+        at += used;
+        if (at < argc)
+            strlist_add(files, argv[at]);
+    }
+    return o->help || files->count
+               ? 0
+               : error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "expected a file: drarun bench report [options] FILE...");
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct strlist files = STRLIST_INIT;
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    int rc = pick(argc, argv, &options, &files, &err);
+    if (rc == 0 && options.help)
+        verb_help(&verb_bench_report, &out);
+    else if (rc == 0)
+        rc = report(&options, &files, &out, &err);
+    if (rc == 0 && out.failed)
+        rc = error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0 && options.output && !options.help) {
+        rc = file_write_atomic(options.output, out.data, out.len, 0644, &err);
+        buf_reset(&out);
+    }
+    strlist_done(&files);
+    bench_machine_done(&options.machine);
+    if (rc < 0) {
+        buf_done(&out);
+        log_error("bench report: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    return verb_write("bench report", &out);
+}
+
+const struct verb verb_bench_report = {
+    "bench report", "FILE...",
+    "Makes a page, a picture or a table of what nccl-tests or drarun-bench measured.",
+    &options_table, run};

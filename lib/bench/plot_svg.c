@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/plot_svg.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+#define WIDTH 860
+#define LEFT 64 /* of the plot's area */
+#define RIGHT 24
+#define TOP 40
+#define AREA_H 300
+#define BOTTOM 46
+
+/* ---- style ---- */
+
+/* name, light, dark */
+static const char *const colours[][3] = {
+    {"paper", "#ffffff", "#15181d"}, {"ink", "#1c2330", "#e4e8ee"},
+    {"faint", "#667085", "#97a1b0"}, {"grid", "#e3e6eb", "#2b3139"},
+    {"one", "#1f6feb", "#6cb0ff"},   {"two", "#c2570c", "#ffa657"},
+    {"limit", "#b42318", "#ff7b72"}, {"seen", "#2f7d4f", "#7ee2a8"},
+    {"box", "#f4f6f9", "#1e242c"},
+};
+
+static void rules(size_t theme, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(colours); i++)
+        buf_printf(out, ".f-%s{fill:%s}.s-%s{stroke:%s}", colours[i][0], colours[i][theme],
+                   colours[i][0], colours[i][theme]);
+}
+
+/* In each picture: not every reader of pages takes rules from outside of it. */
+static void style(enum plot_theme theme, struct buf *out)
+{
+    buf_add_str(out, "svg text{font-family:system-ui,'DejaVu Sans',sans-serif}");
+    rules(theme == PLOT_DARK ? 2 : 1, out);
+    if (theme != PLOT_BOTH)
+        return;
+    buf_add_str(out, "@media (prefers-color-scheme:dark){");
+    rules(2, out);
+    buf_add_str(out, "}");
+}
+
+void plot_text(const char *text, struct buf *out)
+{
+    for (const char *p = text; *p; p++) {
+        const char *entity = *p == '&'    ? "&amp;"
+                             : *p == '<'  ? "&lt;"
+                             : *p == '>'  ? "&gt;"
+                             : *p == '"'  ? "&quot;"
+                             : *p == '\'' ? "&#39;"
+                                          : NULL;
+        if (entity)
+            buf_add_str(out, entity);
+        else
+            buf_printf(out, "%c", *p >= ' ' && *p <= '~' ? *p : '?');
+    }
+}
+
+static void begin(int width, int height, const char *what, enum plot_theme theme, struct buf *out)
+{
+    buf_printf(out,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+               "height=\"%d\" role=\"img\" aria-label=\"",
+               width, height, width, height);
+    plot_text(what, out);
+    buf_add_str(out, "\">\n");
+    buf_add_str(out, "<style>");
+    style(theme, out);
+    buf_add_str(out, "</style>\n");
+    buf_printf(out, "<rect class=\"f-paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
+}
+
+static void label(struct buf *out, const char *colour, double x, double y, const char *anchor,
+                  int size, const char *text)
+{
+    buf_printf(out,
+               "<text class=\"f-%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\">",
+               colour, x, y, anchor, size);
+    plot_text(text, out);
+    buf_add_str(out, "</text>\n");
+}
+
+static void stroke(struct buf *out, const char *colour, double x1, double y1, double x2, double y2,
+                   const char *more)
+{
+    buf_printf(out, "<line class=\"s-%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n",
+               colour, x1, y1, x2, y2, more);
+}
+
+/* ---- bandwidth over size ---- */
+
+struct axes {
+    double x0, x1; /* log2 of bytes */
+    double top;    /* GB/s */
+    double width;
+};
+
+static double x_of(const struct axes *a, uint64_t bytes)
+{
+    double at = log2(bytes ? (double)bytes : 1);
+    return LEFT + (a->x1 > a->x0 ? (at - a->x0) / (a->x1 - a->x0) : .5) * a->width;
+}
+
+static double y_of(const struct axes *a, double gbs)
+{
+    return TOP + AREA_H - gbs / a->top * AREA_H;
+}
+
+/* 1, 2 or 5 times a power of ten: at most six lines. */
+static double step_of(double top)
+{
+    double power = pow(10, floor(log10(top / 6)));
+    double units = top / 6 / power;
+    return power * (units <= 1 ? 1 : units <= 2 ? 2 : units <= 5 ? 5 : 10);
+}
+
+static bool axes_of(const struct verdict *v, struct axes *ret)
+{
+    const struct result *r = &v->run->result;
+    struct axes a = {.x0 = INFINITY, .x1 = -INFINITY, .width = WIDTH - LEFT - RIGHT};
+    if (!v->best)
+        return false;
+    for (size_t i = 0; i < r->row_count; i++) {
+        double at = log2(r->rows[i].bytes ? (double)r->rows[i].bytes : 1);
+        a.x0 = at < a.x0 ? at : a.x0;
+        a.x1 = at > a.x1 ? at : a.x1;
+    }
+    a.top = v->best->busbw > v->limit.gbs ? v->best->busbw : v->limit.gbs;
+    a.top = v->seen && v->seen->busbw > a.top ? v->seen->busbw : a.top;
+    a.top = a.top > 0 ? a.top * 1.08 : 1;
+    *ret = a;
+    return true;
+}
+
+static void draw_grid(const struct axes *a, struct buf *out)
+{
+    char text[32];
+    double step = step_of(a->top);
+    for (double at = 0; at <= a->top; at += step) {
+        stroke(out, "grid", LEFT, y_of(a, at), LEFT + a->width, y_of(a, at), "");
+        snprintf(text, sizeof text, "%g", at);
+        label(out, "faint", LEFT - 8, y_of(a, at) + 4, "end", 12, text);
+    }
+    unsigned every = (unsigned)ceil((a->x1 - a->x0) / 9);
+    every = every ? every : 1;
+    for (double at = ceil(a->x0); at <= a->x1; at += every) {
+        uint64_t bytes = (uint64_t)exp2(at);
+        verdict_size_text(bytes, text, sizeof text);
+        label(out, "faint", x_of(a, bytes), TOP + AREA_H + 20, "middle", 12, text);
+        stroke(out, "grid", x_of(a, bytes), TOP + AREA_H, x_of(a, bytes), TOP + AREA_H + 5, "");
+    }
+    label(out, "faint", LEFT + a->width, TOP + AREA_H + 38, "end", 12, "size");
+    label(out, "faint", LEFT - 8, TOP - 10, "end", 12, "GB/s");
+}
+
+static void draw_series(const struct result *r, const struct axes *a, bool in_place,
+                        struct buf *out)
+{
+    const char *colour = in_place ? "two" : "one";
+    struct buf points = BUF_INIT;
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_row *row = &r->rows[i];
+        const struct result_half *half = in_place ? &row->in_place : &row->out_of_place;
+        if (half->measured)
+            buf_printf(&points, "%.1f,%.1f ", x_of(a, row->bytes), y_of(a, half->busbw));
+    }
+    if (points.len)
+        buf_printf(out,
+                   "<polyline class=\"s-%s\" fill=\"none\" stroke-width=\"2\" points=\"%s\"/>\n",
+                   colour, points.data);
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_row *row = &r->rows[i];
+        const struct result_half *half = in_place ? &row->in_place : &row->out_of_place;
+        char size[24];
+        verdict_size_text(row->bytes, size, sizeof size);
+        if (half->measured)
+            buf_printf(out,
+                       "<circle class=\"f-%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s%s: %.2f "
+                       "GB/s, %.2f us</title></circle>\n",
+                       colour, x_of(a, row->bytes), y_of(a, half->busbw), size,
+                       in_place ? " in place" : "", half->busbw, half->seconds * 1e6);
+    }
+    buf_done(&points);
+}
+
+static void draw_legend(const struct result *r, struct buf *out)
+{
+    bool in_place = false;
+    for (size_t i = 0; i < r->row_count; i++)
+        in_place = in_place || r->rows[i].in_place.measured;
+    buf_printf(out, "<circle class=\"f-one\" cx=\"%d\" cy=\"16\" r=\"4\"/>\n", LEFT + 6);
+    label(out, "ink", LEFT + 16, 20, "start", 13, "out of place");
+    if (in_place) {
+        buf_printf(out, "<circle class=\"f-two\" cx=\"%d\" cy=\"16\" r=\"4\"/>\n", LEFT + 126);
+        label(out, "ink", LEFT + 136, 20, "start", 13, "in place");
+    }
+}
+
+bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *out)
+{
+    struct axes a;
+    char text[160];
+    if (!axes_of(v, &a))
+        return false;
+    begin(WIDTH, TOP + AREA_H + BOTTOM, "bus bandwidth over size", theme, out);
+    draw_grid(&a, out);
+    draw_legend(&v->run->result, out);
+    if (v->limit.gbs > 0) {
+        double y = y_of(&a, v->limit.gbs);
+        stroke(out, "limit", LEFT, y, LEFT + a.width, y,
+               "stroke-width=\"1.5\" stroke-dasharray=\"7 4\"");
+        snprintf(text, sizeof text, "limit %.1f GB/s%s", v->limit.gbs,
+                 v->limit.assumed ? " (assumed)" : "");
+        label(out, "limit", LEFT + 6, y - 5, "start", 12, text);
+    }
+    draw_series(&v->run->result, &a, false, out);
+    draw_series(&v->run->result, &a, true, out);
+    if (v->seen && log2((double)v->seen->bytes) <= a.x1 && log2((double)v->seen->bytes) >= a.x0) {
+        double x = x_of(&a, v->seen->bytes), y = y_of(&a, v->seen->busbw);
+        buf_printf(out, "<path class=\"f-seen\" d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\"/>\n", x, y - 5);
+        label(out, "seen", x - 9, y + 16, "end", 12, "others");
+    }
+    buf_add_str(out, "</svg>\n");
+    return true;
+}
+
+/* ---- ranks ---- */
+
+#define RANKS_MAX 128u /* drawn; of more, the slowest */
+#define CELL_H 14
+
+static const struct result_half *with_ranks(const struct result_row *row, size_t ranks)
+{
+    const struct result_half *halves[] = {&row->out_of_place, &row->in_place};
+    for (size_t i = 0; i < 2; i++)
+        if (halves[i]->measured && halves[i]->ranks && halves[i]->rank_count == ranks)
+            return halves[i];
+    return NULL;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median_of(const struct result_half *half, double *room)
+{
+    memcpy(room, half->ranks, half->rank_count * sizeof *room);
+    qsort(room, half->rank_count, sizeof *room, compare_doubles);
+    return room[half->rank_count / 2];
+}
+
+/* Above the median of its size, per cent, over all sizes. */
+struct slowness {
+    size_t rank;
+    double percent;
+};
+
+static int by_slowness(const void *a, const void *b)
+{
+    const struct slowness *x = a, *y = b;
+    return x->percent > y->percent ? -1 : x->percent < y->percent;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct slowness *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static size_t rank_slowness(const struct result *r, struct slowness *list, double *room)
+{
+    size_t rows = 0;
+    for (size_t k = 0; k < r->rank_count; k++)
+        list[k] = (struct slowness){k, 0};
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_half *half = with_ranks(&r->rows[i], r->rank_count);
+        double median = half ? median_of(half, room) : 0;
+        rows += median > 0;
+        for (size_t k = 0; median > 0 && k < r->rank_count; k++)
+            list[k].percent += 100 * (half->ranks[k] / median - 1);
+    }
+    for (size_t k = 0; rows && k < r->rank_count; k++)
+        list[k].percent /= (double)rows;
+    return rows;
+}
+
+static void rank_name(const struct result *r, size_t rank, char *text, size_t size)
+{
+    const struct result_rank *known = &r->ranks[rank];
+    snprintf(text, size, "rank %u  %.28s%s%.24s", known->rank,
+             known->node[0] ? known->node : known->host, known->nic[0] ? " " : "", known->nic);
+}
+
+/* Faster to slower than the median of its size: transparent at it. */
+static void heat_cell(struct buf *out, double x, double y, double width, double percent,
+                      const char *what)
+{
+    double strength = fabs(percent) / 20;
+    buf_printf(out,
+               "<rect class=\"f-%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" "
+               "fill-opacity=\"%.2f\"><title>",
+               percent > 0 ? "limit" : "one", x, y, width - 1, CELL_H - 1,
+               strength > 1 ? 1 : strength);
+    plot_text(what, out);
+    buf_add_str(out, "</title></rect>\n");
+}
+
+static void heat_row(const struct result *r, const struct slowness *of, double y, double width,
+                     double *room, struct buf *out)
+{
+    char name[96], what[192], size[24];
+    size_t column = 0;
+    rank_name(r, of->rank, name, sizeof name);
+    label(out, "ink", 210, y + CELL_H - 4, "end", 11, name);
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_half *half = with_ranks(&r->rows[i], r->rank_count);
+        double median = half ? median_of(half, room) : 0;
+        if (!(median > 0))
+            continue;
+        double percent = 100 * (half->ranks[of->rank] / median - 1);
+        verdict_size_text(r->rows[i].bytes, size, sizeof size);
+        snprintf(what, sizeof what, "%s, %s: %.2f us, %+.1f %%", name, size,
+                 half->ranks[of->rank] * 1e6, percent);
+        heat_cell(out, 220 + (double)column * width, y, width, percent, what);
+        column++;
+    }
+    snprintf(what, sizeof what, "%+.1f %%", of->percent);
+    label(out, "faint", WIDTH - RIGHT, y + CELL_H - 4, "end", 11, what);
+}
+
+bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out)
+{
+    cleanup_free struct slowness *list = calloc(r->rank_count + 1, sizeof *list);
+    cleanup_free double *room = calloc(r->rank_count + 1, sizeof *room);
+    if (!list || !room || r->rank_count < 2)
+        return false;
+    size_t rows = rank_slowness(r, list, room), shown = r->rank_count;
+    if (rows == 0)
+        return false;
+    if (shown > RANKS_MAX) {
+        qsort(list, shown, sizeof *list, by_slowness);
+        shown = RANKS_MAX;
+        qsort(list, shown, sizeof *list, by_rank);
+    }
+    begin(WIDTH, TOP + (int)shown * CELL_H + 12, "time of each rank at each size", theme, out);
+    label(
+        out, "ink", 220, 20, "start", 13,
+        "time of each rank against the median of its size: red slower, blue faster (20 % is full)");
+    label(out, "faint", WIDTH - RIGHT, 34, "end", 11, "all sizes");
+    for (size_t i = 0; i < shown; i++)
+        heat_row(r, &list[i], TOP + (double)i * CELL_H, (WIDTH - 220 - RIGHT - 56) / (double)rows,
+                 room, out);
+    buf_add_str(out, "</svg>\n");
+    return true;
+}
+
+/* ---- hosts ---- */
+
+#define HOSTS_MAX 32u
+#define CHIP_W 98
+#define CHIP_H 46
+#define PER_LINE 8u
+
+static void chip(const struct result *r, size_t rank, double percent, double x, double y,
+                 struct buf *out)
+{
+    const struct result_rank *of = &r->ranks[rank];
+    char text[96];
+    bool slow = percent > 5;
+    buf_printf(out,
+               "<rect class=\"f-paper s-%s\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
+               "rx=\"4\" stroke-width=\"%d\"><title>",
+               slow ? "limit" : "grid", x, y, CHIP_W - 6, CHIP_H - 6, slow ? 2 : 1);
+    snprintf(text, sizeof text, "%s %s", of->model, of->address);
+    plot_text(text, out);
+    buf_add_str(out, "</title></rect>\n");
+    snprintf(text, sizeof text, "rank %u", of->rank);
+    label(out, slow ? "limit" : "ink", x + 6, y + 15, "start", 11, text);
+    snprintf(text, sizeof text, "%.13s", of->nic[0] ? of->nic : of->address);
+    label(out, "faint", x + 6, y + 31, "start", 11, text);
+}
+
+bool plot_hosts(const struct result *r, enum plot_theme theme, struct buf *out)
+{
+    cleanup_free struct slowness *list = calloc(r->rank_count + 1, sizeof *list);
+    cleanup_free double *room = calloc(r->rank_count + 1, sizeof *room);
+    size_t hosts = result_hosts(r), of_host = known_ranks_of_host(r);
+    if (!list || !room || hosts == 0 || hosts > HOSTS_MAX || of_host > 64)
+        return false;
+    rank_slowness(r, list, room);
+    size_t lines = (of_host + PER_LINE - 1) / PER_LINE;
+    int height = 34 + (int)lines * CHIP_H;
+    begin(WIDTH, (int)hosts * (height + 10) + 10, "hosts, ranks and their devices", theme, out);
+    size_t host = 0;
+    for (size_t i = 0; i < r->rank_count; i++) {
+        size_t slot = 0;
+        bool begun = false;
+        for (size_t k = 0; k < i; k++)
+            begun = begun || strcmp(r->ranks[k].host, r->ranks[i].host) == 0;
+        if (begun || !r->ranks[i].host[0])
+            continue;
+        double y = 10 + (double)host++ * (height + 10);
+        buf_printf(out,
+                   "<rect class=\"f-box s-grid\" x=\"10\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
+                   "rx=\"6\"/>\n",
+                   y, WIDTH - 20, height);
+        label(out, "ink", 22, y + 18, "start", 13,
+              r->ranks[i].node[0] ? r->ranks[i].node : r->ranks[i].host);
+        label(out, "faint", WIDTH - 22, y + 18, "end", 12, r->ranks[i].model);
+        for (size_t k = i; k < r->rank_count; k++)
+            if (strcmp(r->ranks[k].host, r->ranks[i].host) == 0) {
+                chip(r, k, list[k].percent, 22 + (double)(slot % PER_LINE) * (CHIP_W + 4),
+                     y + 28 + (double)(slot / PER_LINE) * CHIP_H, out);
+                slot++;
+            }
+    }
+    buf_add_str(out, "</svg>\n");
+    return true;
+}

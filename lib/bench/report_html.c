@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/report_html.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+static const char layout[] =
+    "body{margin:0 auto;max-width:900px;padding:24px 16px;font:15px/1.5 system-ui,'DejaVu "
+    "Sans',sans-serif;background:var(--paper);color:var(--ink)}"
+    "h1{font-size:22px}h2{font-size:18px;margin-top:32px;border-top:1px solid "
+    "var(--grid);padding-top:16px}h3{font-size:15px}"
+    "svg{max-width:100%;height:auto;border:1px solid var(--grid);border-radius:6px}"
+    ".big{font-size:30px;font-weight:600}.faint{color:var(--faint)}.failed{color:var(--limit)}"
+    "dl{display:grid;grid-template-columns:6em 1fr;gap:2px 12px;margin:12px 0}"
+    "dt{color:var(--faint)}dd{margin:0}"
+    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:13px}"
+    "th,td{text-align:right;white-space:nowrap;padding:2px 6px;border-bottom:1px solid "
+    "var(--grid)}th{font-weight:500;color:var(--faint)}"
+    "pre{white-space:pre-wrap;font-size:12px;background:var(--box);padding:8px;border-radius:6px}";
+
+static const char light[] = "--paper:#ffffff;--ink:#1c2330;--faint:#667085;--grid:#e3e6eb;"
+                            "--limit:#b42318;--box:#f4f6f9;color-scheme:light";
+static const char dark[] = "--paper:#15181d;--ink:#e4e8ee;--faint:#97a1b0;--grid:#2b3139;"
+                           "--limit:#ff7b72;--box:#1e242c;color-scheme:dark";
+
+void report_begin(const char *title, enum plot_theme theme, struct buf *out)
+{
+    buf_add_str(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                     "style-src 'unsafe-inline'\">\n<title>");
+    plot_text(title, out);
+    buf_printf(out, "</title>\n<style>:root{%s}", theme == PLOT_DARK ? dark : light);
+    if (theme == PLOT_BOTH)
+        buf_printf(out, "@media (prefers-color-scheme:dark){:root{%s}}", dark);
+    buf_add_str(out, layout);
+    buf_add_str(out, "</style></head><body>\n<h1>");
+    plot_text(title, out);
+    buf_add_str(out, "</h1>\n");
+}
+
+void report_end(struct buf *out)
+{
+    buf_add_str(out, "</body></html>\n");
+}
+
+/* ---- a run ---- */
+
+/* The lines of the verdict: "  word      text". */
+static void verdict_list(const struct verdict *v, struct buf *out)
+{
+    struct buf text = BUF_INIT;
+    char *rest = NULL;
+    verdict_text(v, &text);
+    char *line = text.data ? strtok_r(text.data, "\n", &rest) : NULL;
+    buf_add_str(out, "<h2>");
+    plot_text(line ? line : "", out);
+    buf_add_str(out, "</h2>\n");
+    if (v->percent >= 0 && !v->failures.count)
+        buf_printf(out, "<p class=\"big\">%.1f %% <span class=\"faint\">of the limit</span></p>\n",
+                   v->percent);
+    if (v->failures.count)
+        buf_add_str(out, "<p class=\"big failed\">FAILED</p>\n");
+    buf_add_str(out, "<dl>\n");
+    while ((line = strtok_r(NULL, "\n", &rest))) {
+        size_t indent = strspn(line, " "), word = strcspn(line + indent, " ");
+        const char *what = line + indent + word;
+        buf_add_str(out, "<dt>");
+        if (indent == 2)
+            buf_add(out, line + indent, word);
+        buf_add_str(out, "</dt><dd>");
+        plot_text(indent == 2 ? what + strspn(what, " ") : line + indent, out);
+        buf_add_str(out, "</dd>\n");
+    }
+    buf_add_str(out, "</dl>\n");
+    buf_done(&text);
+}
+
+static void half_cells(const struct result_half *h, bool spread, struct buf *out)
+{
+    if (!h->measured)
+        buf_add_str(out, "<td></td><td></td><td></td><td></td>");
+    else
+        buf_printf(out, "<td>%.2f</td><td>%.2f</td><td>%.2f</td>", h->seconds * 1e6, h->algbw,
+                   h->busbw);
+    if (h->measured && h->wrong < 0)
+        buf_add_str(out, "<td class=\"faint\">not checked</td>");
+    else if (h->measured)
+        buf_printf(out, "<td>%g</td>", h->wrong);
+    if (spread && h->has_spread)
+        buf_printf(out, "<td>%.2f</td><td>%.2f</td>", h->spread.p50 * 1e6, h->spread.p99 * 1e6);
+    else if (spread)
+        buf_add_str(out, "<td></td><td></td>");
+}
+
+static void row_table(const struct result *r, struct buf *out)
+{
+    bool spread = false;
+    char size[24];
+    for (size_t i = 0; i < r->row_count; i++)
+        spread = spread || r->rows[i].out_of_place.has_spread || r->rows[i].in_place.has_spread;
+    const char *more = spread ? "<th>p50</th><th>p99</th>" : "";
+    buf_printf(out,
+               "<h3>All sizes</h3>\n<p class=\"faint\">Times in us, bandwidths in GB/s; out of "
+               "place, then in place.</p>\n<table><tr><th>size</th><th>type</th><th>op</th>"
+               "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s"
+               "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s</tr>\n",
+               more, more);
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_row *row = &r->rows[i];
+        verdict_size_text(row->bytes, size, sizeof size);
+        buf_printf(out, "<tr><td>%s</td><td>", size);
+        plot_text(row->type, out);
+        buf_add_str(out, "</td><td>");
+        plot_text(row->op, out);
+        buf_add_str(out, "</td>");
+        half_cells(&row->out_of_place, spread, out);
+        half_cells(&row->in_place, spread, out);
+        buf_add_str(out, "</tr>\n");
+    }
+    buf_add_str(out, "</table>\n");
+}
+
+static void words(const char *title, const struct strlist *list, const char *between,
+                  struct buf *out)
+{
+    if (list->count == 0)
+        return;
+    buf_printf(out, "<h3>%s</h3>\n<pre>", title);
+    for (size_t i = 0; i < list->count; i++) {
+        buf_add_str(out, i ? between : "");
+        plot_text(list->items[i], out);
+    }
+    buf_add_str(out, "</pre>\n");
+}
+
+void report_run(const struct verdict *v, enum plot_theme theme, struct buf *out)
+{
+    const struct result *r = &v->run->result;
+    verdict_list(v, out);
+    if (r->stand_in)
+        return;
+    plot_bandwidth(v, theme, out);
+    if (v->best)
+        plot_ranks(r, theme, out);
+    plot_hosts(r, theme, out);
+    if (v->best)
+        row_table(r, out);
+    words("Command", &r->args, " ", out);
+    words("Environment", &r->env, "\n", out);
+}
