@@ -32,11 +32,20 @@ def start(bed, way):
                                 "spec": SPEC}))
     env = {**DRARUN.environment(), "KUBECONFIG": str(bed.cluster.kubeconfig(namespace="default")),
            "DRARUN_IMAGE": "localhost/drarun:1", **({"DRARUN_AGENT": WAYS[way]} if WAYS[way] else {})}
+    words = [*bed.cluster.under, DRARUN.program()]
     mark = bed.audit.mark()
-    done = subprocess.run([*bed.cluster.under, DRARUN.program(), "run", "--here", path], env=env, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE)
-    assert done.returncode == 0, f"{way}: {done.stderr}"
-    spoke = realtime_of(float(done.stdout) * 1e9)
+    run = subprocess.Popen([*words, "run", "--here", path], env=env, text=True, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = run.communicate(timeout=DEADLINE)
+    except subprocess.TimeoutExpired:
+        status = subprocess.run([*words, "status", "agent"], env=env, capture_output=True, text=True, timeout=DEADLINE)
+        pods = bed.cluster.kubectl("describe", "pods", "-n", "default")
+        run.kill()
+        raise AssertionError(f"{way}: no end after {DEADLINE} s\n{run.communicate()[1]}\n{status.stdout}{status.stderr}\n{pods}\n"
+                             f"{bed.plugin.log()}") from None
+    assert run.returncode == 0, f"{way}: {err}"
+    spoke = realtime_of(float(out) * 1e9)
     made = created(bed, mark, "agent-w-0", "pods")
     began = bed.cluster.wait("containerd does not say when it began",
                              lambda: started(bed.node.folder / "containerd.log", "default").get("agent-w-0"), 10)

@@ -53,13 +53,19 @@ class NodeBed:
         self.cluster.wait(lambda: f"{self.plugin.checkpoints()} left:\n{self.plugin.log()}",
                           lambda: not self.plugin.checkpoints(), 60)
         self.nics.plug()
-        self.cluster.wait(lambda: f"what is plugged is not published:\n{self.plugin.log()}", self.is_published, 30)
+        self.cluster.wait(lambda: f"plugged, and published: {self.macs()}\n{self.plugin.log()}", self.is_published, 60)
+
+    def macs(self):
+        """({NIC: MAC} of the host, of the slices)"""
+        here = {each["ifname"]: each["address"] for each in json.loads(self.node.ok(["ip", "-j", "link"]))
+                if each["ifname"] in self.nics.names}
+        there = {each["attributes"]["dra.net/ifName"]["string"]: each["attributes"]["dra.net/mac"]["string"]
+                 for each in self.plugin.published().values()}
+        return here, there
 
     def is_published(self):
         """The NICs of now, not their predecessors of the same names."""
-        here = {each["address"] for each in json.loads(self.node.ok(["ip", "-j", "link"]))
-                if each["ifname"] in self.nics.names}
-        there = {each["attributes"]["dra.net/mac"]["string"] for each in self.plugin.published().values()}
+        here, there = self.macs()
         return len(here) == NICS and here == there
 
     def began(self, name):

@@ -18,6 +18,7 @@ bool pool_want_take(struct pool *pool, json_t *parts)
     json_decref(TAKE_PTR(pool->stored));
     pool->parts = parts;
     pool->changed = true;
+    pool->wish++;
     return true;
 }
 
@@ -197,8 +198,10 @@ static int make_write(struct pool *pool, size_t index, const json_t *before, con
         return error_set(err, ENOMEM, "slices: out of memory");
     }
     keep_all_times(object, held);
-    *ret_step = (struct pool_step){
-        .kind = before ? POOL_REPLACE : POOL_CREATE, .index = index, .object = object};
+    *ret_step = (struct pool_step){.kind = before ? POOL_REPLACE : POOL_CREATE,
+                                   .index = index,
+                                   .wish = pool->wish,
+                                   .object = object};
     slice_name(&pool->owner, index, ret_step->name, sizeof ret_step->name);
     return 0;
 }
@@ -252,10 +255,12 @@ int pool_next(struct pool *pool, const json_t *held, int64_t now, struct pool_st
     return 0;
 }
 
-void pool_written(struct pool *pool, size_t index, const json_t *object)
+void pool_written(struct pool *pool, const struct pool_step *step, const json_t *object)
 {
     char key[24];
-    index_key(index, key);
+    if (step->wish != pool->wish) /* it is not what the server makes of the parts of now */
+        return;
+    index_key(step->index, key);
     if (!pool->stored)
         pool->stored = json_object();
     json_object_set(pool->stored, key, json_object_get(object, "spec"));

@@ -10,6 +10,7 @@
 #define DRARUN_PLUGIN_SLICES_POOL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "plugin/slices/node_slices.h"
 #include "drarun/error.h"
 
@@ -21,6 +22,7 @@ struct pool {
                        not */
     int64_t generation; /* of parts; 0: not known */
     bool changed;       /* parts need a generation of their own */
+    uint64_t wish;      /* how many there were: parts is the last of them */
 };
 
 /* Takes parts, on failure too. True: they are not what was wanted before. */
@@ -32,6 +34,7 @@ enum pool_step_kind { POOL_SETTLED = 1, POOL_CREATE, POOL_REPLACE, POOL_DELETE }
 struct pool_step {
     enum pool_step_kind kind;
     size_t index;   /* of the slice; not for POOL_DELETE */
+    uint64_t wish;  /* of the pool that it came from; likewise */
     json_t *object; /* to write; owned. POOL_DELETE: NULL */
     char name[254];
     char uid[64]; /* POOL_DELETE */
@@ -40,8 +43,8 @@ struct pool_step {
 /* held: an array of all slices of this driver and node. now: milliseconds since 1970. -ENOMEM. */
 int pool_next(struct pool *pool, const json_t *held, int64_t now, struct pool_step *ret_step,
               struct drarun_error *err);
-/* The server's answer to a create or replace. */
-void pool_written(struct pool *pool, size_t index, const json_t *object);
+/* The server's answer to a create or replace, also where something else is wanted meanwhile. */
+void pool_written(struct pool *pool, const struct pool_step *step, const json_t *object);
 void pool_step_done(struct pool_step *step);
 
 #endif

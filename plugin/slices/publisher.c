@@ -119,7 +119,7 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
     struct publisher *p = arg;
     enum pool_step_kind kind = p->step.kind;
     p->call = NULL;
-    pool_step_done(&p->step);
+    pool_step_done(&p->step); /* its object alone */
     if (err && kind == POOL_DELETE && err->code == ENOENT)
         err = NULL;
     if (err && !is_race(err)) {
@@ -135,7 +135,7 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
     p->counts.writes++;
     p->awaited[0] = '\0';
     if (kind != POOL_DELETE) {
-        pool_written(&p->pool, p->step.index, answer->body);
+        pool_written(&p->pool, &p->step, answer->body);
         snprintf(p->awaited, sizeof p->awaited, "%s", kube_resource_version(answer->body));
     }
     wait_for(p, WAIT_ECHO, ECHO_MS);

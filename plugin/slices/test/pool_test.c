@@ -98,7 +98,7 @@ static void write_step(struct server *s, struct pool_step *step)
         json_array_set_new(s->held, at, object);
     else
         json_array_append_new(s->held, object);
-    pool_written(&s->pool, step->index, object);
+    pool_written(&s->pool, step, object);
 }
 
 /* Writes until all is settled: how many that took. */
@@ -129,6 +129,27 @@ static void test_first_and_again(void **state)
     assert_false(pool_want_take(&s.pool, parts(3, "a", false)));
     assert_int_equal(settle(&s, NOW + 50), 0);
     assert_int_equal(s.pool.generation, NOW);
+    server_done(&s);
+}
+
+/* The answer to a write of what is not wanted any more does not pass for what is. */
+static void test_change_during_a_write(void **state)
+{
+    (void)state;
+    struct server s = server();
+    struct pool_step step;
+    size_t at;
+    pool_want_take(&s.pool, parts(1, "a", true));
+    assert_int_equal(pool_next(&s.pool, s.held, NOW, &step, NULL), 0);
+    assert_int_equal(step.kind, POOL_CREATE);
+    assert_true(pool_want_take(&s.pool, parts(1, "b", true)));
+    write_step(&s, &step);
+    assert_int_equal(settle(&s, NOW), 1);
+    json_t *held = held_named(&s, step.name, &at);
+    json_t *devices = json_object_get(json_object_get(held, "spec"), "devices");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(devices, 0), "name")),
+                        "b-0");
+    pool_step_done(&step);
     server_done(&s);
 }
 
@@ -222,9 +243,13 @@ static void test_times_of_taints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_and_again), cmocka_unit_test(test_change),
-        cmocka_unit_test(test_deleted),         cmocka_unit_test(test_changed_by_another),
-        cmocka_unit_test(test_started_again),   cmocka_unit_test(test_dropped_fields),
+        cmocka_unit_test(test_first_and_again),
+        cmocka_unit_test(test_change_during_a_write),
+        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_deleted),
+        cmocka_unit_test(test_changed_by_another),
+        cmocka_unit_test(test_started_again),
+        cmocka_unit_test(test_dropped_fields),
         cmocka_unit_test(test_times_of_taints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
