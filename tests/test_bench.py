@@ -5,6 +5,7 @@ import json
 import pathlib
 import contextlib
 import os
+import random
 import re
 import signal
 import time
@@ -279,3 +280,40 @@ def test_rank_that_never_comes_is_named(drarun, tmp_path):
     assert re.search(r"drarun: rank 1 on worker 0 \(\S+\) has not begun after [4-6]\.\d s, and the others wait", result.err), result
     result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--hang-after", "1h")
     assert result.rc == 0 and "hang" not in result.err
+
+
+# ---- who is slow ----
+
+SLOW_RUNS = int(os.environ.get("DRARUN_SLOW_RUNS", 1))
+SLEEP = BUILD / "tests" / "standin" / "sleep" / "sleep_backend.so"
+
+
+def named_slow(drarun, file, slow=None):
+    """The ranks that 64 sleeping ones are told apart by; slow: (rank, per cent)."""
+    file.unlink(missing_ok=True)
+    env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(file), "SLEEP_US": "10000"}
+    if slow:
+        env["SLEEP_SLOW"] = f"{slow[0]}:{slow[1]}"
+    result = drarun("bench", "all_reduce", "-n", "64", "-b", "8", "-e", "8", "--iters", "1", "-c", "0", "-w", "0", "--pairs", "--no-verdict",
+                    env=env, timeout=120).ok()
+    assert "# All pairs of ranks   : 2016 measured" in result.out, result
+    return [int(rank) for rank in re.findall(r"^# Slow rank            : (\d+) on \S+ \(none\): its pairs take ", result.out, re.M)]
+
+
+def test_slow_rank_is_named(drarun, tmp_path):
+    """10 % of 10 ms, on as few cores as there are: that rank alone, and none when none is slow. scripts/soak: 200 of each."""
+    drawn = random.Random(7)
+    for _ in range(SLOW_RUNS):
+        rank = drawn.randrange(64)
+        assert named_slow(drarun, tmp_path / "ranks", (rank, 10)) == [rank]
+        assert named_slow(drarun, tmp_path / "ranks") == []
+
+
+def test_pairs_of_ranks(drarun):
+    """Two have one pair, which is slower than nobody's; ranks that share CPUs are not told apart."""
+    cpus = len(os.sched_getaffinity(0))
+    result = drarun("bench", "all_reduce", "-n", cpus + 1, "-b", "8", "-e", "8", "--min-busbw", "1000000")
+    assert result.rc == 1 and "# All pairs of ranks   : not measured: ranks share CPUs" in result.out
+    if cpus > 1:
+        result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--pairs")
+        assert "# All pairs of ranks   : 1 measured; none is slower than the rest\n" in result.ok().out

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "benchmarks/bench/probe.h"
 #include "benchmarks/bench/record.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -256,6 +257,33 @@ static int all_begin(struct bench *b, const struct table_rank *ranks, struct dra
                       b->world.rank == 0 ? of_rank_0.text : "rank 0 could not begin");
 }
 
+#define PAIR_BYTES ((size_t)4 << 20)
+#define PAIR_CALLS 3u
+#define PAIR_PASSES 3u
+#define PAIR_ROUNDS 63u /* of more than 64 ranks each meets so many */
+
+static bool is_slow(const struct bench *b)
+{
+    return b->options.min_busbw >= 0 && b->busbw / (b->rows ? b->rows : 1) < b->options.min_busbw;
+}
+
+/* After a slow result, or where it was asked for: the same on all ranks. */
+static int look_at_pairs(struct bench *b, const struct table_rank *ranks, struct drarun_error *err)
+{
+    const struct bench_options *o = &b->options;
+    const struct measure_case m = {b->backend, &b->world, o->collective, ELEMENT_INT8,
+                                   REDUCE_SUM, 0,         o->max_bytes,  b->progress};
+    const struct probe_plan plan = {o->max_bytes < PAIR_BYTES ? o->max_bytes : PAIR_BYTES,
+                                    PAIR_CALLS, PAIR_PASSES, PAIR_ROUNDS};
+    double wanted = o->pairs || is_slow(b);
+    if (!b->backend->sendrecv)
+        return 0;
+    int rc = b->backend->agree(&wanted, 1, AGREE_MAX, err);
+    if (rc < 0 || wanted <= 0)
+        return rc;
+    return probe_pairs(&m, &b->memory, &plan, ranks, stdout, err);
+}
+
 static int run(struct bench *b, struct drarun_error *err)
 {
     struct table_rank *ranks = NULL;
@@ -271,8 +299,9 @@ static int run(struct bench *b, struct drarun_error *err)
     rc = rc < 0 ? rc : all_begin(b, ranks, err);
     if (rc == 0 && b->world.rank == 0)
         table_begin(stdout, &b->options, &b->world, ranks);
-    free(ranks);
     rc = rc < 0 ? rc : types_and_ops(b, err);
+    rc = rc < 0 ? rc : look_at_pairs(b, ranks, err);
+    free(ranks);
     if (rc == 0 && b->world.rank == 0) {
         table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);
         rc = record_end(&b->record, b->wrong, b->rows ? b->busbw / b->rows : 0, err);
@@ -321,6 +350,5 @@ int main(int argc, char **argv)
         b.backend->close();
     if (rc < 0)
         return error_exit_status(err.kind);
-    bool slow = b.options.min_busbw >= 0 && b.busbw / (b.rows ? b.rows : 1) < b.options.min_busbw;
-    return b.wrong > 0 || slow;
+    return b.wrong > 0 || is_slow(&b);
 }

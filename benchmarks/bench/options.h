@@ -20,6 +20,7 @@ struct bench_options {
     unsigned skip;                                 /* calls that -I leaves out of its columns */
     double min_busbw;                              /* below 0: none */
     const char *json_file, *lines_file, *csv_file; /* NULL */
+    bool pairs;                                    /* all pairs of ranks are measured, too */
     bool help;
 };
 
