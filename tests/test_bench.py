@@ -174,6 +174,8 @@ def test_full_disk(drarun, option, tmp_path):
 
 @pytest.mark.parametrize("words,says", [
     (["all_reduce", "-o", "avg"], "MPI has no average"),
+    (["all_reduce", "-y", "1"], "MPI has no CUDA stream"),
+    (["all_reduce", "-R", "1"], "MPI has nothing to be registered"),
     (["broadcast", "-r", "2"], "there are 2 ranks, from 0"),
     (["all_reduce", "-e", "512G"], "GiB of memory a rank"),
     (["all_reduces"], "no such collective"),

@@ -75,12 +75,33 @@ def test_all_types_and_operations(bench):
     assert {(row[6], row[8]) for row in found} == {("0", "0")}
 
 
+@pytest.mark.parametrize("words", [["-y", "1"], ["-R", "1"], ["-R", "2", "-u", "1"], ["-m", "3"], ["-m", "3", "-z", "1"], ["-z", "2"],
+                                   ["-z", "3"]], ids=" ".join)
+def test_ways_to_measure(bench, words):
+    """With each the data is right; aggregated calls are one group, registered buffers are given back."""
+    for name in ("all_reduce", "alltoall", "sendrecv"):
+        result = bench(3, name, "-b", "100K", "-e", "100K", "-n", "3", *words)
+        assert {row[6] for row in rows(result)} == {"0"} and "stand-in:" not in result.err
+
+
+def test_times_of_single_calls(bench):
+    """By events on the stream: their sum is the time of all, and no call waits for the one before to be known."""
+    result = bench(2, "all_reduce", "-b", "256K", "-e", "256K", "-n", "20", "-I", "1", "-a", "3")
+    row = result.ok().out.splitlines()[11].split()
+    for half in (row[5:13], row[13:21]):
+        time, least, most, p99 = (float(half[i]) for i in (0, 4, 5, 6))
+        assert 0 < least <= time * 1.01 and least <= p99 <= most, half
+
+
 def test_what_old_nccl_has_not(bench):
     old = libraries(STANDIN / "nccl_old", STANDIN / "cudart")
     result = bench(2, "all_reduce", "-b", "1000", "-e", "1000", "-o", "mulsum", env=old)
     assert result.rc == 64 and "since 2.11" in result.err and not ROW.search(result.out)
     result = bench(2, "all_gather", "-b", "1000", "-e", "1000", "-d", "f8e5m2", env=old)
     assert result.rc == 64 and "since 2.24" in result.err and not ROW.search(result.out)
+    for registers in "1", "2":
+        result = bench(2, "all_gather", "-b", "1000", "-e", "1000", "-R", registers, env=old)
+        assert result.rc == 64 and "NCCL has it since 2.19" in result.err and result.err.count("drarun-bench: ") <= 2, result
 
 
 def test_wrong_data_is_seen(bench):
@@ -201,7 +222,7 @@ def test_numbers(tmp_path):
     same |= {"NCCL_SUCCESS": "ncclSuccess", "NCCL_IN_PROGRESS": "ncclInProgress", "NCCL_HOST_IMMEDIATE": "ncclScalarHostImmediate",
              "CUDA_SUCCESS": "cudaSuccess", "CUDA_OLD_DRIVER": "cudaErrorInsufficientDriver", "CUDA_NO_DEVICE": "cudaErrorNoDevice",
              "CUDA_NOT_READY": "cudaErrorNotReady", "CUDA_COPY_ANY": "cudaMemcpyDefault",
-             "CUDA_STREAM_NON_BLOCKING": "cudaStreamNonBlocking"}
+             "CUDA_STREAM_NON_BLOCKING": "cudaStreamNonBlocking", "NCCL_SYMMETRIC": "NCCL_WIN_COLL_SYMMETRIC"}
     asserts = "".join(f'_Static_assert((int){ours} == (int){theirs}, "{ours}");\n' for ours, theirs in same.items())
     program = tmp_path / "numbers.c"
     program.write_text(f'#include "benchmarks/bench/element.h"\n{enums}\n#include <stddef.h>\n#include <nccl.h>\n{asserts}'

@@ -7,7 +7,7 @@
 #include "benchmarks/bench/element.h"
 #include "drarun/error.h"
 
-#define BACKEND_VERSION 3u
+#define BACKEND_VERSION 4u
 #define BACKEND_SYMBOL "bench_backend"
 
 enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
@@ -38,6 +38,12 @@ struct backend_world {
     bool met;         /* after a failed open: all ranks have the same, so that one speaks for all */
 };
 
+/* What is asked of NCCL and CUDA alone, as nccl-tests' options of these letters. */
+struct backend_options {
+    bool null_stream;   /* -y */
+    unsigned registers; /* -R: buffers are registered with the communicator, 2: symmetrically */
+};
+
 /* Calls return 0 or -errno with err filled. Transfers may return before they are done: `finish`
  * waits for all that were started, and reports copies that failed. A NULL call is one that the
  * backend has not; `lacks` says why in words. After a failed open only with world.met may be
@@ -45,7 +51,8 @@ struct backend_world {
 struct backend {
     unsigned version; /* BACKEND_VERSION */
     const char *name;
-    int (*open)(struct backend_world *ret_world, struct drarun_error *err);
+    int (*open)(const struct backend_options *options, struct backend_world *ret_world,
+                struct drarun_error *err);
     void (*close)(void);
 
     size_t (*room)(void);         /* bytes that alloc has; NULL: it takes the machine's memory */
@@ -67,7 +74,13 @@ struct backend {
     int (*scatter)(const struct transfer *t, struct drarun_error *err);
     /* Both at once, with these partners; t->count elements each way. */
     int (*sendrecv)(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err);
+    /* Transfers between begin and end start together; NULL: there is nothing to gain. */
+    int (*group)(bool begins, struct drarun_error *err);
     int (*finish)(struct drarun_error *err);
+    /* Marks among the transfers, and the time from mark i to i + 1 once both are passed, so that
+     * single calls are timed without waiting for each. NULL: a call that returned is done. */
+    int (*mark)(size_t i, struct drarun_error *err);
+    int (*between)(size_t i, double *ret_seconds, struct drarun_error *err);
     int (*barrier)(struct drarun_error *err);
 
     /* Of the program itself, through any channel: in place, the same on all ranks afterwards. */

@@ -15,6 +15,8 @@ enum {
     CUDA_STREAM_NON_BLOCKING = 1,
 };
 
+typedef struct CUevent_st *cudaEvent_t;
+
 #define CUDA_CALLS(CALL)                                                                           \
     CALL(int, cudaGetDeviceCount, (int *count))                                                    \
     CALL(int, cudaSetDevice, (int device))                                                         \
@@ -30,7 +32,11 @@ enum {
     CALL(int, cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags))                  \
     CALL(int, cudaStreamDestroy, (cudaStream_t stream))                                            \
     CALL(int, cudaStreamQuery, (cudaStream_t stream))                                              \
-    CALL(int, cudaStreamSynchronize, (cudaStream_t stream))
+    CALL(int, cudaStreamSynchronize, (cudaStream_t stream))                                        \
+    CALL(int, cudaEventCreate, (cudaEvent_t * event))                                              \
+    CALL(int, cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                           \
+    CALL(int, cudaEventElapsedTime, (float *milliseconds, cudaEvent_t from, cudaEvent_t to))       \
+    CALL(int, cudaEventDestroy, (cudaEvent_t event))
 
 struct cuda_api {
     int version; /* 12090 */

@@ -65,10 +65,10 @@ static int open_backend(struct bench *b, struct drarun_error *err)
     if (backend->version != BACKEND_VERSION)
         return error_set(err, EPROTO, "backend %s has version %u, this program %u", path,
                          backend->version, BACKEND_VERSION);
-    rc = backend->open(&b->world, err);
+    rc = backend->open(&b->options.of_backend, &b->world, err);
     if (rc == 0 || b->world.met)
         b->backend = backend;
-    b->own_failure = rc < 0 && !b->world.met;
+    b->own_failure = rc < 0 && !b->world.met && err->kind != DRARUN_ERR_USAGE;
     return rc;
 }
 

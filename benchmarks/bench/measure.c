@@ -125,10 +125,37 @@ struct clocking {
     double all, *each;
 };
 
+/* Single calls are timed where they run: elsewhere each would have to be waited for. */
+static bool has_marks(const struct measure_case *m, const struct measure_plan *plan)
+{
+    return plan->each && m->backend->mark && plan->blocking != 3;
+}
+
+static int set_marks(const struct measure_case *m, const struct measure_plan *plan, unsigned from,
+                     unsigned to, struct drarun_error *err)
+{
+    int rc = 0;
+    for (unsigned i = from; rc == 0 && has_marks(m, plan) && i <= to; i++)
+        rc = m->backend->mark(i, err);
+    return rc;
+}
+
+static int read_marks(const struct measure_case *m, const struct measure_plan *plan, double *each,
+                      struct drarun_error *err)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && has_marks(m, plan) && i < plan->iters; i++) {
+        rc = m->backend->between(i, &each[i], err);
+        each[i] /= plan->agg;
+    }
+    return rc;
+}
+
 static int one_iteration(const struct measure_case *m, const struct measure_plan *plan,
                          const struct transfer *t, struct drarun_error *err)
 {
-    int rc = 0;
+    bool groups = m->backend->group && plan->agg > 1 && plan->blocking != 1 && plan->blocking != 2;
+    int rc = groups ? m->backend->group(true, err) : 0;
     for (unsigned a = 0; rc == 0 && a < plan->agg; a++) {
         rc = call(m, t, err);
         if (rc == 0 && (plan->blocking == 1 || plan->blocking == 2))
@@ -136,7 +163,9 @@ static int one_iteration(const struct measure_case *m, const struct measure_plan
         if (rc == 0 && plan->blocking == 1)
             rc = m->backend->barrier(err);
     }
-    if (rc == 0 && (plan->blocking == 3 || plan->each))
+    if (rc == 0 && groups)
+        rc = m->backend->group(false, err);
+    if (rc == 0 && (plan->blocking == 3 || (plan->each && !has_marks(m, plan))))
         rc = m->backend->finish(err);
     return rc;
 }
@@ -149,7 +178,8 @@ static int iterate(const struct measure_case *m, const struct measure_plan *plan
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < plan->iters; i++) {
         double before = plan->each || plan->blocking == 3 ? now() : 0;
-        rc = one_iteration(m, plan, t, err);
+        rc = set_marks(m, plan, i, i, err);
+        rc = rc < 0 ? rc : one_iteration(m, plan, t, err);
         if (rc == 0 && (plan->each || plan->blocking == 3)) {
             double took = now() - before;
             inside += took;
@@ -159,10 +189,11 @@ static int iterate(const struct measure_case *m, const struct measure_plan *plan
         if (rc == 0 && plan->blocking == 3)
             rc = m->backend->barrier(err);
     }
+    rc = rc < 0 ? rc : set_marks(m, plan, plan->iters, plan->iters, err);
     if (rc == 0)
         rc = m->backend->finish(err);
     c->all = plan->blocking == 3 ? inside : now() - begin;
-    return rc;
+    return rc < 0 ? rc : read_marks(m, plan, c->each, err);
 }
 
 static int average(const struct measure_case *m, enum average how, double *seconds,
@@ -186,7 +217,8 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
     if (plan->each && !(c.each = calloc(plan->iters, sizeof *c.each)))
         return error_set(err, ENOMEM, "out of memory");
     step_into(m, "");
-    int rc = call(m, t, err); /* one before, and all begin together */
+    int rc = set_marks(m, plan, 0, plan->iters, err); /* they are made here, and not in the time */
+    rc = rc < 0 ? rc : call(m, t, err);               /* one before, and all begin together */
     rc = rc < 0 ? rc : m->backend->finish(err);
     rc = rc < 0 ? rc : m->backend->barrier(err);
     rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);

@@ -103,9 +103,15 @@ static const char *lacks(enum element type, enum reduction op)
 
 /* ---- life ---- */
 
-static int open_world(struct backend_world *ret_world, struct drarun_error *err)
+static int open_world(const struct backend_options *options, struct backend_world *ret_world,
+                      struct drarun_error *err)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    if (options->null_stream || options->registers)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          options->null_stream
+                              ? "--stream_null 1: MPI has no CUDA stream"
+                              : "--local_register: MPI has nothing to be registered");
     int length = 0, code = MPI_Init(NULL, NULL);
     if (code != MPI_SUCCESS)
         return error_set(err, EIO, "MPI_Init failed with %d", code);
@@ -132,10 +138,18 @@ static void close_world(void)
     MPI_Finalize();
 }
 
+/* MPI's own memory, as other benchmarks of MPI have it: some libraries copy once from it and twice
+ * from any other. */
 static void *alloc(size_t bytes)
 {
     void *memory = NULL;
-    return posix_memalign(&memory, 4096, bytes ? bytes : 1) == 0 ? memory : NULL;
+    int code = MPI_Alloc_mem((MPI_Aint)(bytes ? bytes : 1), MPI_INFO_NULL, &memory);
+    return code == MPI_SUCCESS ? memory : NULL;
+}
+
+static void release(void *memory)
+{
+    MPI_Free_mem(memory);
 }
 
 static void copy(void *to, const void *from, size_t bytes)
@@ -337,7 +351,7 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .open = open_world,
     .close = close_world,
     .alloc = alloc,
-    .release = free,
+    .release = release,
     .put = copy,
     .get = copy,
     .copy = copy,

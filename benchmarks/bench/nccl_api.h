@@ -15,12 +15,18 @@
 #define NCCL_STAND_IN "drarun_stand_in"
 
 typedef struct ncclComm *ncclComm_t;
+typedef struct ncclWindow_vidmem *ncclWindow_t;
 typedef struct CUstream_st *cudaStream_t;
 typedef struct {
     char internal[NCCL_ID_BYTES];
 } ncclUniqueId;
 
-enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_HOST_IMMEDIATE = 1 };
+enum {
+    NCCL_SUCCESS = 0,
+    NCCL_IN_PROGRESS = 7,
+    NCCL_HOST_IMMEDIATE = 1,
+    NCCL_SYMMETRIC = 1, /* NCCL_WIN_COLL_SYMMETRIC */
+};
 
 /* CALL(result, name, parameters): types and operations are enums of C, thus ints. */
 #define NCCL_CALLS(CALL)                                                                           \
@@ -67,7 +73,15 @@ enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_HOST_IMMEDIATE = 1 };
     CALL(const char *, ncclGetLastError, (ncclComm_t comm))                                        \
     CALL(int, ncclRedOpCreatePreMulSum,                                                            \
          (int *op, void *scalar, int type, int residence, ncclComm_t comm))                        \
-    CALL(int, ncclRedOpDestroy, (int op, ncclComm_t comm))
+    CALL(int, ncclRedOpDestroy, (int op, ncclComm_t comm))                                         \
+    CALL(int, ncclMemAlloc, (void **memory, size_t bytes))                                         \
+    CALL(int, ncclMemFree, (void *memory))                                                         \
+    CALL(int, ncclCommRegister,                                                                    \
+         (const ncclComm_t comm, void *memory, size_t bytes, void **handle))                       \
+    CALL(int, ncclCommDeregister, (const ncclComm_t comm, void *handle))                           \
+    CALL(int, ncclCommWindowRegister,                                                              \
+         (ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window, int flags))           \
+    CALL(int, ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t window))
 
 #define NCCL_MEMBER(result, name, parameters) result(*name) parameters;
 struct nccl_api {

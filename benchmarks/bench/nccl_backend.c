@@ -26,6 +26,15 @@ static ncclComm_t comm;
 static cudaStream_t stream;
 static void *beat;    /* one element, which barriers reduce */
 static int copy_code; /* of the first copy that failed */
+static struct backend_options asked;
+static cudaEvent_t *events; /* of marks */
+static size_t event_count;
+
+/* Of a buffer that is registered: a handle, or a window. */
+static struct registered {
+    void *memory, *handle;
+    ncclWindow_t window;
+} registered[4];
 
 static int nccl_failed(int code, const char *what, struct drarun_error *err)
 {
@@ -80,7 +89,9 @@ static int say_hello(struct nccl_hello *mine, ncclUniqueId *ret_id, struct draru
 
 static int start(const ncclUniqueId *id, struct drarun_error *err)
 {
-    int code = cuda.cudaStreamCreateWithFlags(&stream, CUDA_STREAM_NON_BLOCKING);
+    int code = asked.null_stream
+                   ? CUDA_SUCCESS
+                   : cuda.cudaStreamCreateWithFlags(&stream, CUDA_STREAM_NON_BLOCKING);
     if (code != CUDA_SUCCESS)
         return cuda_failed(code, "cudaStreamCreateWithFlags", err);
     code = cuda.cudaMalloc(&beat, sizeof(double));
@@ -90,7 +101,19 @@ static int start(const ncclUniqueId *id, struct drarun_error *err)
     return code == NCCL_SUCCESS ? 0 : nccl_failed(code, "ncclCommInitRank", err);
 }
 
-static int open_world(struct backend_world *ret_world, struct drarun_error *err)
+static int check_asked(struct drarun_error *err)
+{
+    if (asked.registers >= 1 && (!nccl.ncclCommRegister || !nccl.ncclMemAlloc))
+        return error_kind(err, DRARUN_ERR_USAGE, ENOTSUP,
+                          "--local_register %u: NCCL has it since 2.19", asked.registers);
+    if (asked.registers == 2 && !nccl.ncclCommWindowRegister)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOTSUP,
+                          "--local_register 2: NCCL has it since 2.27");
+    return 0;
+}
+
+static int open_world(const struct backend_options *options, struct backend_world *ret_world,
+                      struct drarun_error *err)
 {
     struct nccl_hello mine = {0};
     struct backend_world world = {0};
@@ -102,7 +125,9 @@ static int open_world(struct backend_world *ret_world, struct drarun_error *err)
     ret_world->rank = meet.rank;
     ret_world->ranks = meet.ranks;
     ret_world->met = true;
+    asked = *options;
     rc = say_hello(&mine, &id, err);
+    rc = rc < 0 ? rc : check_asked(err);
     if (rc < 0)
         return rc;
     ret_world->met = false; /* from here on each rank has its own failure */
@@ -123,6 +148,10 @@ static int open_world(struct backend_world *ret_world, struct drarun_error *err)
 
 static void close_world(void)
 {
+    for (size_t i = 0; i < event_count; i++)
+        cuda.cudaEventDestroy(events[i]);
+    free(TAKE_PTR(events));
+    event_count = 0;
     if (comm)
         nccl.ncclCommDestroy(comm);
     if (beat)
@@ -140,14 +169,53 @@ static size_t room(void)
     return cuda.cudaMemGetInfo(&unused, &total) == CUDA_SUCCESS ? unused : 0;
 }
 
+/* Windows are registered by all ranks together, which come here for the same buffers. */
+static bool register_it(struct registered *r, size_t bytes)
+{
+    return (asked.registers == 2
+                ? nccl.ncclCommWindowRegister(comm, r->memory, bytes, &r->window, NCCL_SYMMETRIC)
+                : nccl.ncclCommRegister(comm, r->memory, bytes, &r->handle)) == NCCL_SUCCESS;
+}
+
+static void *alloc_registered(size_t bytes)
+{
+    for (size_t i = 0; i < ARRAY_LEN(registered); i++) {
+        struct registered *r = &registered[i];
+        if (r->memory)
+            continue;
+        if (nccl.ncclMemAlloc(&r->memory, bytes) != NCCL_SUCCESS)
+            return r->memory = NULL;
+        if (register_it(r, bytes))
+            return r->memory;
+        nccl.ncclMemFree(TAKE_PTR(r->memory));
+        return NULL;
+    }
+    return NULL;
+}
+
 static void *alloc(size_t bytes)
 {
     void *memory = NULL;
-    return cuda.cudaMalloc(&memory, bytes ? bytes : 1) == CUDA_SUCCESS ? memory : NULL;
+    bytes = bytes ? bytes : 1;
+    if (asked.registers)
+        return alloc_registered(bytes);
+    return cuda.cudaMalloc(&memory, bytes) == CUDA_SUCCESS ? memory : NULL;
 }
 
 static void release(void *memory)
 {
+    for (size_t i = 0; i < ARRAY_LEN(registered); i++) {
+        struct registered *r = &registered[i];
+        if (r->memory != memory)
+            continue;
+        if (r->window)
+            nccl.ncclCommWindowDeregister(comm, r->window);
+        if (r->handle)
+            nccl.ncclCommDeregister(comm, r->handle);
+        nccl.ncclMemFree(memory);
+        *r = (struct registered){0};
+        return;
+    }
     cuda.cudaFree(memory);
 }
 
@@ -347,6 +415,41 @@ static int sendrecv(const struct transfer *t, unsigned to, unsigned from, struct
     return rc < 0 ? rc : done(code, "ncclGroupEnd", err);
 }
 
+static int group(bool begins, struct drarun_error *err)
+{
+    return begins ? done(nccl.ncclGroupStart(), "ncclGroupStart", err)
+                  : done(nccl.ncclGroupEnd(), "ncclGroupEnd", err);
+}
+
+/* ---- waiting and time ---- */
+
+static int mark(size_t i, struct drarun_error *err)
+{
+    if (i >= event_count) {
+        cudaEvent_t *more = reallocarray(events, i + 1, sizeof *more);
+        if (!more)
+            return error_set(err, ENOMEM, "out of memory");
+        events = more;
+        for (; event_count <= i; event_count++) {
+            int code = cuda.cudaEventCreate(&events[event_count]);
+            if (code != CUDA_SUCCESS)
+                return cuda_failed(code, "cudaEventCreate", err);
+        }
+    }
+    int code = cuda.cudaEventRecord(events[i], stream);
+    return code == CUDA_SUCCESS ? 0 : cuda_failed(code, "cudaEventRecord", err);
+}
+
+static int between(size_t i, double *ret_seconds, struct drarun_error *err)
+{
+    float milliseconds = 0;
+    int code = cuda.cudaEventElapsedTime(&milliseconds, events[i], events[i + 1]);
+    if (code != CUDA_SUCCESS)
+        return cuda_failed(code, "cudaEventElapsedTime", err);
+    *ret_seconds = milliseconds / 1e3;
+    return 0;
+}
+
 /* Polls, so that what NCCL finds out meanwhile (a rank that is gone) ends the wait. */
 static int finish(struct drarun_error *err)
 {
@@ -423,7 +526,10 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .gather = gather,
     .scatter = scatter,
     .sendrecv = sendrecv,
+    .group = group,
     .finish = finish,
+    .mark = mark,
+    .between = between,
     .barrier = barrier,
     .agree = agree,
     .share = pmix_meet_share,

@@ -23,15 +23,13 @@ static const struct {
     {'t', "nthreads", "1", "every rank is a process of its own: start more ranks"},
     {'g', "ngpus", "1", "every rank has one device: start more ranks"},
     {'p', "parallel_init", "0", "ranks are processes and start side by side anyway"},
-    {'y', "stream_null", "0", "there is no CUDA stream"},
-    {'G', "cudagraph", "0", "there is no CUDA graph"},
-    {'C', "report_cputime", "0", "a call of this backend ends when it is done: both times are one"},
+    {'G', "cudagraph", "0", "calls are not captured into CUDA graphs"},
+    {'C', "report_cputime", "0", "the time is that until the data is there"},
     {'S', "report_timestamps", "0", "rows have no time of day in this table"},
-    {'R', "local_register", "0", "there is nothing to be registered"},
-    {'x', "cta_policy", NULL, "there are no CTAs"},
+    {'x', "cta_policy", NULL, "set NCCL_CTA_POLICY instead"},
     {'D', "device_implementation", "0", "there is no device code"},
-    {'V', "device_cta_count", "16", "there are no CTAs"},
-    {'M', "memory", "0", "the memory of GPUs is not used"},
+    {'V', "device_cta_count", "16", "there is no device code"},
+    {'M', "memory", "0", "the use of memory is not reported"},
 };
 
 int size_parse(const char *text, size_t *ret_bytes)
@@ -181,6 +179,14 @@ CALL(each)
     return rc;
 }
 
+CALL(null_stream)
+{
+    int64_t which;
+    int rc = number_parse(shown, value, 0, 1, &which, err);
+    OPTIONS->of_backend.null_stream = rc < 0 ? OPTIONS->of_backend.null_stream : which;
+    return rc;
+}
+
 CALL(min_busbw)
 {
     return read_busbw(shown, value, &OPTIONS->min_busbw, err);
@@ -252,6 +258,9 @@ static const struct option_spec list[] = {
     BY("per_iter_timing", 'I', "N", HOW,
        "1: also the least, most, 99th percentile and variation of single calls", set_each),
     COUNT("per_iter_skip", 'K', HOW, "without the first N of them", skip, 0, 100000000),
+    BY("stream_null", 'y', "N", HOW, "1: NCCL on CUDA's stream 0", set_null_stream),
+    COUNT("local_register", 'R', HOW, "1: buffers are registered with NCCL, 2: symmetrically",
+          of_backend.registers, 0, 2),
     COUNT("timeout", 'T', HOW, "seconds: end when a measurement takes longer", timeout_s, 0, 86400),
     FILE_TO("output_file", 'J', "as JSON, nccl-tests' keys and more; FILE.0, ... when it is there",
             json_file),
@@ -267,11 +276,9 @@ static const struct option_spec list[] = {
     OF_NCCL("nthreads", 't'),
     OF_NCCL("ngpus", 'g'),
     OF_NCCL("parallel_init", 'p'),
-    OF_NCCL("stream_null", 'y'),
     OF_NCCL("cudagraph", 'G'),
     OF_NCCL("report_cputime", 'C'),
     OF_NCCL("report_timestamps", 'S'),
-    OF_NCCL("local_register", 'R'),
     OF_NCCL("cta_policy", 'x'),
     OF_NCCL("device_implementation", 'D'),
     OF_NCCL("device_cta_count", 'V'),
@@ -307,6 +314,16 @@ static int check(const struct bench_options *o, struct drarun_error *err)
     if (o->min_bytes == 0 && o->max_bytes > 0 && o->step_factor > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-b 0 with -f never grows: give -i");
     return 0;
+}
+
+/* Several collectives side by side in one run: the figures would be of something else. */
+static int check_environment(struct drarun_error *err)
+{
+    if (!getenv("NCCL_TESTS_SPLIT") && !getenv("NCCL_TESTS_SPLIT_MASK"))
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "NCCL_TESTS_SPLIT and NCCL_TESTS_SPLIT_MASK are not known here: unset them, "
+                      "and start a job for each part");
 }
 
 static int no_collective(struct drarun_error *err)
@@ -349,6 +366,7 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
                         "%s: no such collective; see drarun-bench --help", name);
     if (o.collective && o.collective->bare)
         o.min_bytes = o.max_bytes = 0;
+    rc = rc == 0 && !o.help ? check_environment(err) : rc;
     rc = rc == 0 ? check(&o, err) : rc;
     if (rc == 0)
         *ret = o;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/standin/standin.h"
 
@@ -88,9 +89,18 @@ EXPORT int cudaStreamCreateWithFlags(struct stream **ret_stream, unsigned flags)
     return SUCCESS;
 }
 
+/* Stream 0 is made when it is first used. */
+static struct stream *stream_of(struct stream *s)
+{
+    static struct stream *zero;
+    if (!s && !zero && cudaStreamCreateWithFlags(&zero, 0) != SUCCESS)
+        abort();
+    return s ? s : zero;
+}
+
 EXPORT void standin_enqueue(void *stream, standin_work_fn call, void *context)
 {
-    struct stream *s = stream;
+    struct stream *s = stream_of(stream);
     struct work *work = calloc(1, sizeof *work);
     if (!work)
         abort();
@@ -105,6 +115,7 @@ EXPORT void standin_enqueue(void *stream, standin_work_fn call, void *context)
 
 EXPORT int cudaStreamQuery(struct stream *s)
 {
+    s = stream_of(s);
     pthread_mutex_lock(&s->lock);
     int code = s->error ? s->error : s->first || s->busy ? NOT_READY : SUCCESS;
     pthread_mutex_unlock(&s->lock);
@@ -113,6 +124,7 @@ EXPORT int cudaStreamQuery(struct stream *s)
 
 EXPORT int cudaStreamSynchronize(struct stream *s)
 {
+    s = stream_of(s);
     pthread_mutex_lock(&s->lock);
     while ((s->first || s->busy) && !s->error)
         pthread_cond_wait(&s->changed, &s->lock);
@@ -131,6 +143,46 @@ EXPORT int cudaStreamDestroy(struct stream *s)
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
     free(s);
+    return SUCCESS;
+}
+
+/* ---- events ---- */
+
+struct event {
+    double at; /* seconds; 0: not passed */
+};
+
+static int pass(void *context)
+{
+    struct event *e = context;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    e->at = (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return SUCCESS;
+}
+
+EXPORT int cudaEventCreate(struct event **ret_event)
+{
+    *ret_event = calloc(1, sizeof **ret_event);
+    return *ret_event ? SUCCESS : NO_MEMORY;
+}
+
+EXPORT int cudaEventRecord(struct event *e, struct stream *s)
+{
+    e->at = 0;
+    standin_enqueue(s, pass, e);
+    return SUCCESS;
+}
+
+EXPORT int cudaEventElapsedTime(float *milliseconds, struct event *from, struct event *to)
+{
+    *milliseconds = (float)((to->at - from->at) * 1e3);
+    return from->at > 0 && to->at > 0 ? SUCCESS : NOT_READY;
+}
+
+EXPORT int cudaEventDestroy(struct event *e)
+{
+    free(e);
     return SUCCESS;
 }
 

@@ -418,6 +418,49 @@ EXPORT int ncclRedOpDestroy(int op, ncclComm_t comm)
     return op >= OPS_FIRST ? SUCCESS : INVALID_ARGUMENT;
 }
 
+/* ---- memory: what is registered is counted, and must be given back ---- */
+
+static int registrations;
+
+EXPORT int ncclMemAlloc(void **memory, size_t bytes)
+{
+    *memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+    return *memory ? SUCCESS : SYSTEM;
+}
+
+EXPORT int ncclMemFree(void *memory)
+{
+    free(memory);
+    return SUCCESS;
+}
+
+EXPORT int ncclCommRegister(const ncclComm_t comm, void *memory, size_t bytes, void **handle)
+{
+    (void)comm;
+    *handle = memory;
+    registrations++;
+    return memory && bytes ? SUCCESS : INVALID_ARGUMENT;
+}
+
+EXPORT int ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    (void)comm;
+    registrations--;
+    return handle ? SUCCESS : INVALID_ARGUMENT;
+}
+
+EXPORT int ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t bytes, ncclWindow_t *window,
+                                  int flags)
+{
+    return flags == NCCL_SYMMETRIC ? ncclCommRegister(comm, memory, bytes, (void **)window)
+                                   : INVALID_ARGUMENT;
+}
+
+EXPORT int ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
+{
+    return ncclCommDeregister(comm, window);
+}
+
 EXPORT const char *ncclGetLastError(ncclComm_t comm)
 {
     return comm && atomic_load(&comm->error) == INVALID_USAGE ? "the two sides of a transfer differ"
@@ -506,6 +549,10 @@ EXPORT int ncclCommGetAsyncError(ncclComm_t comm, int *result)
 
 EXPORT int ncclCommDestroy(ncclComm_t comm)
 {
+#ifndef STANDIN_OLD
+    if (registrations)
+        fprintf(stderr, "stand-in: %d buffers are still registered\n", registrations);
+#endif
     munmap(comm->shared, comm->size);
     free(comm);
     return SUCCESS;

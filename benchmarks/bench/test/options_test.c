@@ -84,7 +84,7 @@ static void test_refused(void **state)
         {"all_reduce -n 0", "-n: expected 1 to"},
         {"all_reduce -a 4", "-a: expected 0 to 3"},
         {"all_reduce -t 2", "start more ranks"},
-        {"all_reduce -G 1", "no CUDA graph"},
+        {"all_reduce -G 1", "not captured into CUDA graphs"},
         {"all_reduce -D 1", "no device code"},
         {"all_reduce -Q", "unknown option -Q"},
         {"all_reduce -b", "-b needs a value"},
@@ -106,6 +106,18 @@ static void test_refused(void **state)
     }
 }
 
+static void test_environment_that_is_not_known(void **state)
+{
+    struct bench_options o;
+    struct drarun_error err = {0};
+    (void)state;
+    setenv("NCCL_TESTS_SPLIT", "MOD 2", 1);
+    assert_true(read_words(&o, &err, "all_reduce") < 0);
+    assert_non_null(strstr(err.text, "NCCL_TESTS_SPLIT"));
+    unsetenv("NCCL_TESTS_SPLIT");
+    assert_int_equal(read_words(&o, &err, "all_reduce"), 0);
+}
+
 static void test_least_bandwidth_by_environment(void **state)
 {
     struct bench_options o;
@@ -125,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_all_together),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_environment_that_is_not_known),
         cmocka_unit_test(test_least_bandwidth_by_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
