@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# drarun_python_test(FILE LABEL SECONDS [LABEL...]): tests/FILE.py under pytest as the ctest test
-# LABEL.FILE. What the single cases did goes to tests/report/FILE.xml in the build tree, where
+# drarun_python_test(FILE LABEL SECONDS [LABEL...] [ALSO FILE...]): tests/FILE.py under pytest as the ctest test
+# LABEL.FILE, and in the same process those behind ALSO, which share its cluster. What the single cases did goes to tests/report/FILE.xml in the build tree, where
 # scripts/test reads it. Of the labels `node` and `bed` two run at a time, as they mostly wait; others alone.
 include_guard(GLOBAL)
 
@@ -23,14 +23,16 @@ function(drarun_python_test file label seconds)
   if(NOT DRARUN_PYTHON)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ALSO")
+  list(TRANSFORM arg_ALSO APPEND .py)
   set(name ${label}.${file})
   math(EXPR timeout "${seconds} * ${drarun_slower}")
   add_test(NAME ${name}
     COMMAND ${DRARUN_PYTHON} -B -m pytest -p no:cacheprovider -q -ra --tb=short
-            --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py
+            --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py ${arg_ALSO}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES
-    LABELS "${label};${ARGN}" TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
+    LABELS "${label};${arg_UNPARSED_ARGUMENTS}" TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
   if(NOT label MATCHES "^(bed|node)$")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)

@@ -2,11 +2,10 @@
 """Jobs that claim devices, on two real nodes that show a captured machine: the scheduler allocates, our node plugin
 prepares, and the agents look at what came."""
 import json
-import re
 
 import pytest
 
-from support.api_proxy import Exchange, NodesProxy, kubeconfig
+from support.api_proxy import NodesProxy, kubeconfig
 from support.cluster.machines import GPU, RDMA, TOLD, claimed, shown, told, value_of, without_pairs, without_rdma
 
 GPUS = 8
@@ -120,29 +119,13 @@ DEVICES_API = "resource.k8s.io"
 @pytest.fixture
 def serving(jobs, tmp_path):
     """serving("v1beta1"): an API server that has no other versions of resource.k8s.io; .env leads there. It stands before
-    the real one, hides them in what it says that it serves, and has nothing at their paths."""
+    the real one."""
     made = []
 
     def start(*versions):
-        def discovery(exchange):
-            answer = exchange.ask()
-            found = json.loads(answer.read())
-            for group in found["items"]:
-                if group["metadata"].get("name") == DEVICES_API:
-                    group["versions"] = [each for each in group["versions"] if each["version"] in versions]
-            found["items"] = [each for each in found["items"] if each["versions"]]
-            body = json.dumps(found).encode()
-            exchange.send(exchange.head(answer, length=len(body)) + body)
-
-        def there(exchange):
-            version = re.match(f"/apis/{DEVICES_API}/([^/]+)", exchange.path)
-            if version and version[1] not in versions:
-                return exchange.answer(404, "404 page not found\n".encode())
-            return Exchange.forward(exchange)
         proxy = NodesProxy(jobs.cluster)
         made.append(proxy)
-        proxy.fault(discovery, lambda _, path: path == "/apis", 10 ** 6)
-        proxy.fault(there, times=10 ** 6)
+        proxy.serve_only(DEVICES_API, versions)
         jobs.namespace.rbac_user(ALL)
         config = kubeconfig(tmp_path / "served", proxy.url, {"token": jobs.namespace.token("all")},
                             {"certificate-authority": str(jobs.cluster.keys.folder / "ca.crt")}, jobs.namespace.name)
@@ -157,8 +140,7 @@ def serving(jobs, tmp_path):
 def test_cluster_with_an_older_api_of_devices(jobs, serving, version):
     server = serving(version)
     jobs.run("--here", env=server.env, workers=2, devices=claimed(2, 2), command=["true"]).ok()
-    asked = {path.split("/")[3] for _, _, path, _ in server.requests if path.startswith(f"/apis/{DEVICES_API}/")}
-    assert asked == {version}
+    assert server.versions_asked(DEVICES_API) == {version}
     assert any(method == "POST" and "/resourceclaims" in path for _, method, path, _ in server.requests)
 
 

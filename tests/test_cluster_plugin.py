@@ -5,89 +5,18 @@ import os
 import re
 import subprocess
 import time
-import types
 
 import pytest
 import yaml
 
+from support.api_proxy import NodesProxy, kubeconfig
 from support.build import SOURCE
 from support.cluster import seeds
-from support.cluster.gpus import Gpus
-from support.cluster.plugin import GPU, NIC, Nics, Plugin, device_class
+from support.cluster.claiming import COUNT, Claimed, claim, claimed, claiming, plugged, plugins  # noqa: F401
+from support.cluster.plugin import NIC, Nics, Plugin
 from support.cluster.storm import Storm
-from support.cluster_jobs import Running
 
-COUNT = 4
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
-
-
-@pytest.fixture(scope="module")
-def plugins(cluster):
-    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", "nic.drarun.dev"):
-        cluster.api.make(device_class())
-    made = []
-    for node in cluster.nodes:
-        Nics(node, COUNT).plug()
-        made.append(Plugin(node).start())
-    for plugin in made:
-        plugin.wait(COUNT)
-    yield made
-    for plugin in made:
-        plugin.stop()
-
-
-@pytest.fixture(autouse=True)
-def plugged(plugins):
-    """All NICs are there again, and nothing is held, after each test."""
-    yield
-    for plugin in plugins:
-        node = plugin.node
-        node.cluster.wait(lambda: f"{plugin.checkpoints()} left:\n{plugin.log()}", lambda: not plugin.checkpoints(), 60)
-        Nics(node, COUNT).plug()
-        plugin.wait(COUNT)
-
-
-def claim(name, count=1, config=None, namespace="default"):
-    devices = {"requests": [{"name": f"nic{k}", "exactly": {"deviceClassName": "nic.drarun.dev"}}
-                            for k in range(count)]}
-    if config:
-        devices["config"] = [{"requests": [f"nic{k}"], "opaque": {"driver": NIC, "parameters": each}}
-                             for k, each in enumerate(config)]
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": namespace}, "spec": {"devices": devices}}
-
-
-def claiming(cluster, name, script, node, container=None, **spec):
-    """A pod with the claim of its name, in its container main."""
-    return cluster.pod(name, ["sh", "-c", script], nodeSelector={"kubernetes.io/hostname": node},
-                       container={"resources": {"claims": [{"name": "nics"}]}, **(container or {})},
-                       resourceClaims=[{"name": "nics", "resourceClaimName": name}], **spec)
-
-
-class Claimed:
-    """Claims and pods of a test, deleted at its end."""
-
-    def __init__(self, cluster):
-        self.cluster, self.names = cluster, []
-
-    def __call__(self, name, script, node, count=1, config=None, make=claiming, **how):
-        self.cluster.api.make(claim(name, count, config))
-        self.names.append(name)
-        return make(self.cluster, name, script, node, **how).make()
-
-    def end(self):
-        for name in self.names:
-            self.cluster.api.delete("v1", "Pod", name, "default")
-        for name in self.names:
-            self.cluster.wait(f"pod {name} does not end", lambda: not self.cluster.api.get("v1", "Pod", name, "default"), 60)
-            self.cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", name, "default")
-
-
-@pytest.fixture
-def claimed(cluster, plugins):
-    made = Claimed(cluster)
-    yield made
-    made.end()
 
 
 def status_of(cluster, name):
@@ -338,6 +267,48 @@ def test_checkpoints_of_other_versions(cluster, claimed, plugins):
     cluster.wait(lambda: first.log(), lambda: not first.checkpoints(), 30)
 
 
+@pytest.fixture
+def older(cluster, plugins, tmp_path):
+    """older("v1beta2"): the first plugin, started before an API server that has no other versions of resource.k8s.io."""
+    made, first = [], plugins[0]
+
+    def start(*versions):
+        cluster.kubectl("create", "clusterrolebinding", "older", "--clusterrole=cluster-admin", "--serviceaccount=default:default")
+        proxy = NodesProxy(cluster, for_nodes=True)
+        made.append(proxy)
+        proxy.serve_only("resource.k8s.io", versions)
+        first.stop()
+        first.kubeconfig = kubeconfig(tmp_path / "older", proxy.url, {"token": cluster.kubectl("create", "token", "default").strip()},
+                                      {"certificate-authority": str(cluster.keys.folder / "ca.crt")})
+        first.start().wait(COUNT)
+        return proxy
+    yield start
+    first.stop()
+    first.kubeconfig = None
+    first.start().wait()
+    for each in made:
+        each.close()
+    cluster.kubectl("delete", "clusterrolebinding", "older")
+
+
+@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+def test_cluster_with_an_older_api_of_devices(cluster, claimed, plugins, older, version):
+    """Slices, claims and their status are in that version; the kubelet's own is another thing."""
+    server = older(version)
+    slices = [each["metadata"]["name"] for each in cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
+              if each["spec"].get("nodeName") == "n0"]
+    cluster.api.delete("resource.k8s.io/v1", "ResourceSlice", slices[0])
+    plugins[0].wait(COUNT)
+    pod = claimed("older", "ip -o -4 addr show dev net1; sleep 600", "n0",
+                  config=[{"interface": {"addresses": ["10.94.9.9/16"], "name": "net1"}}])
+    pod.wait_phase("Running")
+    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 10)
+    told = cluster.wait(plugins[0].log, lambda: status_of(cluster, "older"), 20)
+    assert told[0]["networkData"]["ips"] == ["10.94.9.9/16"], told
+    assert server.versions_asked("resource.k8s.io") == {version}
+    assert any(method == "POST" and path.split("?")[0].endswith("/resourceslices") for _, method, path, _ in server.requests)
+
+
 def test_unplugged(cluster, claimed, plugins):
     """Between Prepare and the hook: the pod's event says so. While it runs: it runs on. Both are taken back all the same."""
     node, first = cluster.node(0), plugins[0]
@@ -550,155 +521,6 @@ def test_manifests_written_for_dranet(cluster, taken, policy, name):
         taken.wait(RAILS)
 
 
-# ---- the agent through the claim ----
-
-ONE_NIC = {"nics": {"count": 1, "class": "nic.drarun.dev"}}
-LIMIT = 96 << 20
-LIMITED = {"template": {"spec": {"containers": [{
-    "name": "main", "image": "localhost/busybox:1", "imagePullPolicy": "Never",
-    "resources": {"limits": {"memory": str(LIMIT)}}}]}}}
-
-
-def limited(script, **spec):
-    made = json.loads(json.dumps(LIMITED))
-    made["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", script]
-    return {"workers": 2, "ranksPerWorker": 1, "network": "any", "devices": ONE_NIC, **made, **spec}
-
-
-def worker_pods(jobs):
-    found = [each for each in jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)
-             if any("drarun-worker" in word for word in each["spec"]["containers"][0].get("command", ()))]
-    return sorted(found, key=lambda each: each["metadata"]["name"])
-
-
-def volumes_of(pod):
-    return {each["name"] for each in pod["spec"].get("volumes", ())}
-
-
-def offers(plugin):
-    return {each["attributes"].get("drarun.dev/agent", {}).get("string") for each in plugin.published().values()}
-
-
-@pytest.mark.parametrize("claims,mode", [("direct", ["--here"]), ("direct", []), ("template", [])],
-                         ids=["here", "pod", "template"])
-def test_agent_comes_by_the_claim(cluster, jobs, plugins, claims, mode):
-    """No init container and no volume; /dev/shm is as large as the container's memory, and programs in it run. The
-    plugin is away meanwhile."""
-    offered, = offers(plugins[0])
-    assert re.fullmatch(r"v\d+-pmix-[0-9.]+", offered), offered
-    script = ('grep " /dev/shm " /proc/mounts; printf "#!/bin/sh\\necho up\\n" > /dev/shm/x; chmod +x /dev/shm/x; /dev/shm/x; '
-              'exec sleep 1000')
-    job = Running(jobs, *mode, **limited(script, devices={**ONE_NIC, "claims": claims}))
-    job.wait_lines(4, text="")
-    for line in job.lines:
-        assert line == "up\n" or re.fullmatch(rf"tmpfs /dev/shm tmpfs \S*\bsize={LIMIT // 1024}k\b.*\n", line), job.lines
-    assert job.lines.count("up\n") == 2 and not any("noexec" in line for line in job.lines)
-    made = worker_pods(jobs)
-    assert len(made) == 2
-    for pod in made:
-        assert not pod["spec"].get("initContainers") and not pod["spec"].get("volumes"), pod["spec"]
-        assert not pod["spec"]["containers"][0].get("volumeMounts")
-        key, = [each for each in pod["spec"]["containers"][0]["env"] if each["name"] == "DRARUN_KEY"]
-        assert set(key["valueFrom"]) == {"secretKeyRef"}
-    for plugin in plugins:
-        plugin.kill()
-    assert jobs.verb("exec", "job", "1", "--", "echo", "beside").ok().out == "beside\n"
-    if not mode:
-        assert jobs.verb("logs", "job").ok().out.count("up\n") == 2
-    for plugin in plugins:
-        plugin.start()
-    for plugin in plugins:
-        plugin.wait()
-    jobs.verb("cancel", "job").ok()
-    assert job.ended().rc == 130
-
-
-def test_agent_by_the_claim_in_the_next_attempt(cluster, jobs, plugins):
-    """Made by the launcher, which may read no slices, with the claims of the first; plugins were upgraded between, and
-    what runs keeps the agent that it has."""
-    script = '[ $DRARUN_ATTEMPT = 1 ] && { until [ -e /tmp/go ]; do sleep 0.1; done; exit 3; }; echo up; exec sleep 1000'
-    job = Running(jobs, **limited(script, workers=1, restarts=1)).wait_running()
-    for plugin in plugins:
-        plugin.stop()
-        agent, = (plugin.state / "agent").glob("*/drarun-worker")
-        agent.write_bytes(b"") if not agent.unlink() else None  # another file of that name, as an upgrade makes
-        plugin.start()
-    for plugin in plugins:
-        plugin.wait()
-        assert agent.stat().st_size > 1 << 20
-    jobs.verb("exec", "job", "0", "--", "touch", "/tmp/go").ok()
-
-    def second():
-        for node in cluster.nodes:
-            Nics(node, COUNT).replug()
-        return (jobs.status() or {}).get("attempt") == 2 and jobs.status()["phase"] == "running"
-    cluster.wait(lambda: str(jobs.status()), second, 90)
-    pod, = worker_pods(jobs)
-    assert pod["metadata"]["labels"]["drarun.dev/attempt"] == "2"
-    assert not pod["spec"].get("initContainers") and not pod["spec"].get("volumes")
-    jobs.verb("cancel", "job").ok()
-    assert job.ended().rc == 130
-
-
-@pytest.fixture
-def other_agent(plugins, tmp_path):
-    """other_agent(text): the second node's plugin brings an agent that says this of its version; None: none."""
-    plugin, own = plugins[1], plugins[1].agent
-
-    def become(agent):
-        plugin.stop()
-        plugin.agent = agent
-        plugin.start().wait()
-
-    def make(version):
-        path = tmp_path / "agent"
-        path.write_text(f"#!/bin/sh\necho '{version}'\n")
-        path.chmod(0o755)
-        become(path if version else None)
-        plugin.node.cluster.wait(lambda: str(offers(plugin)), lambda: offers(plugin) != offers(plugins[0]), 30)
-    yield make
-    become(own)
-    plugin.node.cluster.wait(lambda: str(offers(plugin)), lambda: offers(plugin) == offers(plugins[0]), 30)
-
-
-@pytest.mark.parametrize("version,says", [
-    ("drarun-worker 0.0.1, protocol 0.9, libpmix 4.2.2", "nic.drarun.dev of node n1 v0-pmix-4.2.2"), (None, "of node n1 none")])
-def test_a_node_with_another_agent(jobs, other_agent, version, says):
-    """All come by volumes, and the sentence says why: a pod is written before its node is known."""
-    other_agent(version)
-    job = Running(jobs, "--here", **limited("echo up; exec sleep 1000")).wait_lines(2)
-    for pod in worker_pods(jobs):
-        assert volumes_of(pod) == {"drarun", "drarun-shm"}
-    jobs.verb("cancel", "job").ok()
-    result = job.ended()
-    assert "the agent comes by a volume: nic.drarun.dev of node n0 brings v" in result.err and says in result.err, result
-
-
-def test_who_may_not_read_slices(jobs):
-    """As people with the user's role: the pod's volume brings it, as ever."""
-    there = jobs.namespace.name
-    jobs.cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "-n", there).ok().out)
-    role, = json.loads(jobs.verb("install", "-n", there, "--user-role", "--format", "json").ok().out)["items"]
-    env = {"KUBECONFIG": str(jobs.namespace.rbac_user(role))}
-    job = Running(jobs, env=env, **limited("echo up; exec sleep 1000", workers=1)).wait_lines(1)
-    pod, = worker_pods(jobs)
-    assert volumes_of(pod) == {"drarun", "drarun-shm"}
-    jobs.verb("cancel", "job").ok()
-    assert job.ended().rc == 130
-
-
-@pytest.mark.parametrize("parameters,says", [
-    ({"agent": "v1-nobody-has-it"}, "v1-nobody-has-it/drarun-worker: No such file or directory: this node has not the agent"),
-    ({"agent": "../../../bin"}, "agent: expected what nodes publish as drarun.dev/agent"),
-    ({"agent": "v1", "sharedMemory": {"size": "much"}}, "sharedMemory.size: expected a quantity of bytes"),
-])
-def test_a_wish_for_an_agent_that_cannot_be_met(cluster, claimed, parameters, says):
-    pod = claimed("agentless", "true", "n0", config=[
-        {"apiVersion": "drarun.dev/v1alpha1", "kind": "WorkerAgent", **parameters}])
-    cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
-    assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
-
-
 def test_calls_under_way_are_answered_before_the_end(cluster, plugins):
     """SIGTERM while the API server hangs below a Prepare: it is done first, then the plugin ends."""
     first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
@@ -753,121 +575,3 @@ def test_rolling_update(cluster, plugins):
               and each["reason"] == "FailedPrepareDynamicResources"]
     # a veth that died with the pod before is made again by the test; one that went since the last look is not on the host
     assert all(re.search("is not on this (node|host)", message) for message in failed), failed
-
-
-# ---- GPUs ----
-
-@pytest.fixture(scope="module")
-def gpus(cluster, plugins):
-    """made: of a machine with 8 GPUs, whose plugin is plugin."""
-    node = cluster.node(0)
-    made = Gpus(node.folder / "gpus")
-    if not cluster.api.get("resource.k8s.io/v1", "DeviceClass", GPU):
-        cluster.api.make(device_class(GPU, GPU))
-    plugin = Plugin(node, "--drivers", "gpu", "--driver-root", made.root, name="drarun-gpus", driver=GPU, under=made.under())
-    plugin.start().wait(made.count)
-    yield types.SimpleNamespace(root=made.root, plugin=plugin, count=made.count)
-    cluster.wait(plugin.log, lambda: not plugin.checkpoints(), 60)
-    plugin.stop()
-
-
-@pytest.fixture
-def with_gpus(cluster, gpus):
-    """with_gpus(name, script, count): a pod with so many GPUs."""
-    made = []
-
-    def make(name, script, count, make=claiming):
-        cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {
-            "name": name, "namespace": "default"}, "spec": {"devices": {"requests": [
-                {"name": "gpu", "exactly": {"deviceClassName": GPU, "count": count}}]}}})
-        made.append(name)
-        return make(cluster, name, f"{{ {script}; }}; echo end; sleep 600", "n0").make()
-    yield make
-    for name in made:
-        cluster.api.delete("v1", "Pod", name, "default")
-        cluster.wait(f"pod {name} does not end", lambda: not cluster.api.get("v1", "Pod", name, "default"), 60)
-        cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", name, "default")
-
-
-def lines_of(pod):
-    """What its script has said, while the pod has its claim."""
-    pod.wait_phase("Running")
-    return pod.node.cluster.wait(pod.describe, lambda: "end\n" in pod.log() and pod.log(), 20).splitlines()[:-1]
-
-
-def given_gpus(cluster, name):
-    """Numbers of the GPUs that the claim got."""
-    found = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", name, "default")
-    names = {each["device"] for each in found["status"]["allocation"]["devices"]["results"]}
-    slices = cluster.api.get("resource.k8s.io/v1", "ResourceSlice")
-    return {device["attributes"]["drarun.dev/minor"]["int"] for each in slices if each["spec"]["driver"] == GPU
-            for device in each["spec"]["devices"] if device["name"] in names}
-
-
-def test_gpus_with_the_drivers_files(cluster, gpus, with_gpus):
-    """Without NVIDIA's CDI specifications: their nodes and no others, libraries where loaders look, programs."""
-    pod = with_gpus("gpus", "ls -d /dev/nvidia*; cat /usr/lib64/libcuda.so.1 /usr/lib/*-linux-gnu/libnvidia-ml.so.1; "
-                    "nvidia-smi; echo > /dev/nvidiactl; env | grep NVIDIA", 2)
-    lines = lines_of(pod)
-    nodes = {f"/dev/nvidia{k}" for k in given_gpus(cluster, "gpus")}
-    assert len(nodes) == 2 and {line for line in lines if line.startswith("/dev")} == nodes | {
-        "/dev/nvidiactl", "/dev/nvidia-uvm"}, lines
-    assert lines[-4:] == ["libcuda of the host", "libnvidia-ml of the host", "smi of the host", "NVIDIA_VISIBLE_DEVICES=void"]
-
-
-def test_gpus_of_nvidias_specification(cluster, gpus, with_gpus):
-    """Where it names the GPU and gives its nodes, it is what the container gets."""
-    node, path = cluster.node(0), "/var/run/cdi/nvidia.yaml"
-    spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [{"name": str(k), "containerEdits": {
-        "deviceNodes": [{"path": f"/dev/nvidia{k}", "hostPath": "/dev/null"}], "env": [f"THEIRS_{k}=yes"]}}
-        for k in range(gpus.count)]}
-    node.ok(["sh", "-c", f"mkdir -p /var/run/cdi; cat > {path}"], input=yaml.safe_dump(spec))
-    try:
-        lines = lines_of(with_gpus("theirs", "ls -d /dev/nvidia*; env", 1))
-        number, = given_gpus(cluster, "theirs")
-        assert f"THEIRS_{number}=yes" in lines and "NVIDIA_VISIBLE_DEVICES=void" not in lines
-        assert [line for line in lines if line.startswith("/dev/")] == [f"/dev/nvidia{number}"]
-    finally:
-        node.ok(["rm", path])
-
-
-def test_a_gpu_without_its_node(cluster, gpus, with_gpus):
-    (gpus.root / "dev/nvidia-uvm").rename(gpus.root / "dev/away")
-    try:
-        pod = with_gpus("nodeless", "true", 1)
-        cluster.wait(lambda: pod.describe(), lambda: "the host has no device node /dev/nvidia-uvm: load" in pod.describe(), 30)
-        assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
-    finally:
-        (gpus.root / "dev/away").rename(gpus.root / "dev/nvidia-uvm")
-
-
-def past_the_scheduler(cluster, name, script, node):
-    pod = claiming(cluster, name, script, node)
-    del pod.manifest["spec"]["nodeSelector"]
-    pod.manifest["spec"]["nodeName"] = node
-    return pod
-
-
-def test_checkpoint_of_a_gpu_damaged(cluster, gpus, with_gpus):
-    """Nothing else than the checkpoint keeps a GPU from a second claim: a node of /dev is as good for two."""
-    plugin = gpus.plugin
-    pod = with_gpus("damaged", "true", 1)
-    pod.wait_phase("Running")
-    had = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "damaged", "default")["status"]["allocation"]
-    device = had["devices"]["results"][0]["device"]
-    plugin.kill()
-    path = plugin.folder / f"{plugin.checkpoints()[0]}.json"
-    path.write_bytes(path.read_bytes()[:-1])
-    plugin.start().wait()
-    assert f"given to no other: {device} until" in plugin.log(), plugin.log()
-    mark = cluster.audit.mark()
-    thief = with_gpus("thief", "true", 1, make=past_the_scheduler)
-    cluster.api.patch_status("resource.k8s.io/v1", "ResourceClaim", "thief", {"allocation": had, "reservedFor": [
-        {"resource": "pods", "name": "thief", "uid": thief.get()["metadata"]["uid"]}]}, "default")
-    cluster.wait(lambda: f"{thief.describe()}\n{plugin.log()}", lambda: [each for each in cluster.audit.requests(
-        since=mark, verb="get", resource="resourceclaims", agent="drarun/") if each.name == "thief"], 60)
-    time.sleep(1)  # it decides when it has the claim
-    assert "prepared for pod thief" not in plugin.log() and len(plugin.checkpoints()) == 1
-    assert not any(each.get("started") for each in thief.get()["status"].get("containerStatuses", ()))
-    pod.delete(0)  # the kubelet has the first one taken back, and the other may have it
-    thief.wait_phase("Running")

@@ -2,6 +2,7 @@
 """A TLS proxy before a real API server that makes faults: HTTP/1.1 on both sides, a certificate of its own."""
 import http.client
 import json
+import re
 import socket
 import ssl
 import struct
@@ -105,6 +106,8 @@ class Exchange:
 class ApiProxy:
     """upstream: the real server's port. keys: an Authority (support.cluster.keys) with a pair "proxy"."""
 
+    host = "127.0.0.1"
+
     def __init__(self, upstream, keys):
         self.upstream = upstream
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -121,7 +124,7 @@ class ApiProxy:
 
     @property
     def url(self):
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://{self.host}:{self.port}"
 
     def connect(self):
         """To the real server; not connected yet."""
@@ -133,7 +136,7 @@ class ApiProxy:
     def up(self):
         self.listener = self.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.bind((self.host, self.port))
         self.port = self.listener.getsockname()[1]
         self.listener.listen(64)
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
@@ -225,17 +228,44 @@ class ApiProxy:
                     return each.action
         return Exchange.forward
 
+    def serve_only(self, group, versions):
+        """From now on the server has no other versions of the group: they are hidden in what it says that it serves, and
+        nothing is at their paths."""
+        def discovery(exchange):
+            answer = exchange.ask()
+            found = json.loads(answer.read())
+            for each in found["items"]:
+                if each["metadata"].get("name") == group:
+                    each["versions"] = [served for served in each["versions"] if served["version"] in versions]
+            found["items"] = [each for each in found["items"] if each["versions"]]
+            body = json.dumps(found).encode()
+            exchange.send(exchange.head(answer, length=len(body)) + body)
+
+        def there(exchange):
+            version = re.match(f"/apis/{group}/([^/]+)", exchange.path)
+            if version and version[1] not in versions:
+                return exchange.answer(404, "404 page not found\n".encode())
+            return Exchange.forward(exchange)
+        self.fault(discovery, lambda _, path: path == "/apis", 10 ** 6)
+        self.fault(there, times=10 ** 6)
+
+    def versions_asked(self, group):
+        return {path.split("/")[3] for _, _, path, _ in self.requests if path.startswith(f"/apis/{group}/")}
+
     def close(self):
         self.down()
 
 
 class NodesProxy(ApiProxy):
-    """Before the API server of a cluster with nodes, in the network namespace from which the pods are reached, too."""
+    """Before the API server of a cluster with nodes, in the network namespace from which the pods are reached, too;
+    for_nodes: at the address at which nodes reach the server."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, for_nodes=False):
         self.network = cluster.network
+        if for_nodes:
+            self.host = cluster.network.api
         if not (cluster.keys.folder / "proxy.crt").exists():
-            cluster.keys.sign("proxy", "/CN=proxy", ["IP:127.0.0.1"])
+            cluster.keys.sign("proxy", "/CN=proxy", ["IP:127.0.0.1", f"IP:{cluster.network.api}"])
         super().__init__(cluster.network.api_port, cluster.keys.folder)
 
     def connect(self):

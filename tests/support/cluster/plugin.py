@@ -61,6 +61,7 @@ class Plugin:
         self.drivers, self.hook, self.under = ((GPU, driver) if gpus else (driver,)), hook, under
         self.state = node.folder / "drarun"
         self.user = ("admin",)  # and its groups
+        self.kubeconfig = None  # or what leads elsewhere than to the API server
         self.api = "resource.k8s.io/v1"
         self.program = BUILD / "bin" / "drarun-plugin"
         if name != self.program.name:
@@ -80,7 +81,7 @@ class Plugin:
         cluster = self.node.cluster
         self.node.daemon(self.name, [
             *self.under, self.program, "run", "--node", self.node.name, "--node-ip", self.node.address, "--drivers",
-            "gpu,nic" if len(self.drivers) > 1 else "nic", "--config", self.config, "--kubeconfig", cluster.kubeconfig(*self.user),
+            "gpu,nic" if len(self.drivers) > 1 else "nic", "--config", self.config, "--kubeconfig", self.kubeconfig or cluster.kubeconfig(*self.user),
             "--hook", self.hook, "--state-dir", self.state, "--agent-dir", self.state / "agent",
             *(["--agent-from", self.agent] if self.agent else []), *self.options, *options])
         return self
