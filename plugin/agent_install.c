@@ -22,13 +22,11 @@ int program_install(const char *from, const char *to, struct drarun_error *err)
     char parent[PATH_MAX];
     const char *slash = strrchr(to, '/');
     snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - to + 1) : 0, to);
-    int rc = dir_check_trusted(parent, err);
+    int rc = dir_make_trusted(parent, 0755, err);
     if (rc == 0)
         rc = file_read(AT_FDCWD, from, PROGRAM_SIZE_MAX, &wanted, err);
     bool same = rc == 0 && file_read(AT_FDCWD, to, PROGRAM_SIZE_MAX, &there, NULL) == 0 &&
                 there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
-    if (rc == 0 && !same)
-        rc = dirs_make_parents(to, 0755, err);
     if (rc == 0 && !same)
         rc = file_write_atomic(to, wanted.data, wanted.len, 0755, err);
     buf_done(&wanted);

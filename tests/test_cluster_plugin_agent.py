@@ -57,6 +57,7 @@ def test_agent_comes_by_the_claim(cluster, jobs, plugins, claims, mode):
         assert not pod["spec"]["containers"][0].get("volumeMounts")
         key, = [each for each in pod["spec"]["containers"][0]["env"] if each["name"] == "DRARUN_KEY"]
         assert set(key["valueFrom"]) == {"secretKeyRef"}
+    assert "Agent: by its claim (workers 0-1)\n" in jobs.verb("describe", "job").ok().out
     for plugin in plugins:
         plugin.kill()
     assert jobs.verb("exec", "job", "1", "--", "echo", "beside").ok().out == "beside\n"

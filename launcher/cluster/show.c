@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/agent_way.h"
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
@@ -20,6 +22,7 @@
 #include "lib/kube/object.h"
 
 #define SYNC_MS 30000
+#define RANGES_MAX 16 /* of workers in a line */
 
 static int fail(const char *verb, const struct drarun_error *err)
 {
@@ -241,6 +244,66 @@ static bool is_about(const json_t *event, const char *job)
     return name && strncmp(name, job, length) == 0 && (!name[length] || name[length] == '-');
 }
 
+/* {how the agent came: [workers]}, as the pods that are there were made. */
+static json_t *agent_ways(const json_t *pods)
+{
+    json_t *ways = json_object();
+    const json_t *pod;
+    size_t i;
+    json_array_foreach(json_object_get(pods, "items"), i, pod)
+    {
+        struct buf way = BUF_INIT;
+        int64_t worker = board_worker_label(pod);
+        if (worker >= 0)
+            agent_way_text(pod, &way);
+        if (way.data && !json_object_get(ways, way.data))
+            json_object_set_new(ways, way.data, json_array());
+        if (way.data)
+            json_array_append_new(json_object_get(ways, way.data), json_integer(worker));
+        buf_done(&way);
+    }
+    return ways;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* "Agent: by its claim (workers 0-3)" */
+static void add_agent_way(const char *way, const json_t *list, struct buf *out)
+{
+    size_t count = json_array_size(list);
+    cleanup_free uint32_t *workers = calloc(count + 1, sizeof *workers);
+    for (size_t i = 0; workers && i < count; i++)
+        workers[i] = (uint32_t)json_integer_value(json_array_get(list, i));
+    if (!workers)
+        return;
+    qsort(workers, count, sizeof *workers, by_number);
+    buf_printf(out, "Agent: %s (worker%s ", way, count > 1 ? "s" : "");
+    worker_ranges(workers, (uint32_t)count, RANGES_MAX, out);
+    buf_add_str(out, ")\n");
+}
+
+static void add_agents(struct cluster *cluster, const char *job, struct buf *out)
+{
+    struct drarun_error err = {0};
+    char labels[128 + K8S_LABEL_MAX];
+    const char *way;
+    const json_t *workers;
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = cluster->namespace};
+    const struct kube_select select = {.labels = labels};
+    CLEANUP(json_decrefp) json_t *pods = NULL;
+    snprintf(labels, sizeof labels, "drarun.dev/job=%s", job);
+    if (cluster_list(cluster, &target, &select, &pods, &err) < 0) {
+        log_note("describe: %s", err.text);
+        return;
+    }
+    CLEANUP(json_decrefp) json_t *ways = agent_ways(pods);
+    json_object_foreach(ways, way, workers) add_agent_way(way, workers, out);
+}
+
 int show_describe(struct cluster *cluster, const struct cluster_job *job)
 {
     struct drarun_error err = {0};
@@ -252,6 +315,7 @@ int show_describe(struct cluster *cluster, const struct cluster_job *job)
     if (read_status(cluster, job->job, &doc, &err) < 0)
         return fail("describe", &err);
     status_doc_render(doc, lead_now(), &out);
+    add_agents(cluster, job->job, &out);
     if (cluster_list(cluster, &target, NULL, &events, &err) < 0)
         log_note("describe: %s", err.text);
     buf_add_str(&out, "Events:\n");

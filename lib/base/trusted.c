@@ -12,6 +12,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 
 #define LINKS_MAX 40 /* as the kernel's */
 
@@ -124,8 +125,17 @@ int dir_check_trusted(const char *path, struct drarun_error *err)
     int rc = begin(&w, err);
     while (rc == 0 && !end && next_name(&w, name))
         rc = step(&w, name, &end, err);
-    if (rc == 0)
+    bool may_make = end && w.st.st_mode & S_ISVTX;
+    if (rc == 0 && !may_make)
         rc = check_others(&w, NULL, err);
     close_fd(&w.fd);
     return rc;
+}
+
+int dir_make_trusted(const char *path, unsigned mode, struct drarun_error *err)
+{
+    int rc = dir_check_trusted(path, err);
+    if (rc == 0)
+        rc = dirs_make(path, mode, err);
+    return rc < 0 ? rc : dir_check_trusted(path, err);
 }

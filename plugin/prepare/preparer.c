@@ -437,9 +437,7 @@ int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_er
 /* Whoever else could write there would tell root what to do. */
 static int make_own_dir(const char *path, struct drarun_error *err)
 {
-    int rc = dir_check_trusted(path, err);
-    if (rc == 0)
-        rc = dirs_make(path, 0700, err);
+    int rc = dir_make_trusted(path, 0700, err);
     return rc < 0 ? rc : dir_check_own(path, err);
 }
 
@@ -464,7 +462,7 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     if (rc == 0)
         rc = make_own_dir(config->orders_dir, err);
     if (rc == 0) /* the container runtime's */
-        rc = dir_check_trusted(config->cdi_dir, err);
+        rc = dir_make_trusted(config->cdi_dir, 0755, err);
     if (rc == 0)
         checkpoint_clean(preparer->dir);
     if (rc == 0)
