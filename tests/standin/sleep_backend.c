@@ -110,12 +110,13 @@ static int agree(double *values, size_t count, enum backend_agree how, struct dr
     return 0;
 }
 
-static int open_it(struct backend_world *world, struct drarun_error *err)
+static int open_it(const struct backend_options *options, struct backend_world *world,
+                   struct drarun_error *err)
 {
     const char *file = getenv("SLEEP_FILE"), *slow = getenv("SLEEP_SLOW");
     unsigned rank = 0;
     double percent = 0;
-    (void)err;
+    (void)options, (void)err;
     own = (unsigned)atoi(getenv("DRARUN_RANK"));
     all = (unsigned)atoi(getenv("DRARUN_SIZE"));
     work_ns = 1000 * atol(getenv("SLEEP_US"));
