@@ -34,7 +34,10 @@ static void finding_done(struct preflight_finding *finding)
 void preflight_add(struct preflight_run *run, enum preflight_code code, bool refusal,
                    uint32_t worker, const char *cure, const char *format, ...)
 {
-    struct preflight_finding finding = {.code = code, .refusal = refusal, .worker = worker};
+    struct preflight_finding finding = {.code = code,
+                                        .refusal = refusal || run->in->spec->on_preflight_warning ==
+                                                                  SPEC_FALLBACK_FAIL,
+                                        .worker = worker};
     va_list args;
     va_start(args, format);
     int n = vasprintf(&finding.text, format, args);

@@ -55,7 +55,7 @@ struct job_spec {
     enum spec_claims claims;
     json_t *compute_domain; /* an object where wanted, else NULL */
     enum spec_network network;
-    enum spec_fallback on_tcp_fallback;
+    enum spec_fallback on_tcp_fallback, on_preflight_warning;
     enum spec_launch launch;
     enum spec_transport mpi_transport;
     const char *nccl_profile; /* "auto" or a profile's name */

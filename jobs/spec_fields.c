@@ -196,6 +196,8 @@ static const struct field spec_list[] = {
     {"network", FIELD_CHOICE, AT(s.network), .choices = "rdma any"}, /* see spec_check */
     {"onTcpFallback", FIELD_CHOICE, AT(s.on_tcp_fallback), .choices = "report fail",
      .fallback = "report"},
+    {"onPreflightWarning", FIELD_CHOICE, AT(s.on_preflight_warning), .choices = "report fail",
+     .fallback = "report"},
     {"launch", FIELD_CHOICE, AT(s.launch), .choices = "pmix env mpirun", .fallback = "pmix"},
     {"mpi", FIELD_GROUP, 0, .group = &mpi_fields},
     {"nccl", FIELD_GROUP, 0, .group = &nccl_fields},

@@ -68,6 +68,7 @@ struct cluster_exec {
     bool input, tty;
 };
 
+struct accept_order;
 struct cluster_kind;
 struct findings;
 
@@ -87,6 +88,7 @@ struct cluster_api {
     int (*wait)(const struct cluster_job *job);
     int (*cancel)(const struct cluster_job *job);
     int (*exec)(const struct cluster_exec *exec);
+    int (*accept)(const struct accept_order *order);
 };
 
 /* NULL in drarun and drarun-remote. */

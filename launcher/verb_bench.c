@@ -15,6 +15,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
 
 #define FIELD(name) offsetof(struct bench_choice, name)
 
@@ -22,13 +23,7 @@ static int set_min_percent(void *target, const char *shown, const char *value,
                            struct drarun_error *err)
 {
     struct bench_choice *choice = target;
-    char *end;
-    double percent = strtod(value, &end);
-    if (end == value || *end || !(percent > 0) || percent > 1000)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected per cent above 0, at most 1000, got \"%s\"", shown, value);
-    choice->wish.demands.min_percent = percent;
-    return 0;
+    return amount_parse(shown, value, 1000, "per cent", &choice->wish.demands.min_percent, err);
 }
 
 static const char ranks[] = "The ranks";

@@ -7,6 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
 
 struct options {
     struct bench_machine machine; /* first: BENCH_MACHINE_OPTIONS */
@@ -19,14 +20,14 @@ static int set_min_busbw(void *target, const char *shown, const char *value,
                          struct drarun_error *err)
 {
     struct options *o = target;
-    return bench_number(shown, value, 1e6, "GB/s", &o->demands.min_busbw, err);
+    return amount_parse(shown, value, 1e6, "GB/s", &o->demands.min_busbw, err);
 }
 
 static int set_min_percent(void *target, const char *shown, const char *value,
                            struct drarun_error *err)
 {
     struct options *o = target;
-    return bench_number(shown, value, 1000, "per cent", &o->demands.min_percent, err);
+    return amount_parse(shown, value, 1000, "per cent", &o->demands.min_percent, err);
 }
 
 #define DEMANDS "What is demanded: status 1 when it is not so"

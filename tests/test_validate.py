@@ -27,6 +27,7 @@ spec:
   computeDomain: {numNodes: 2, channel: {allocationMode: Single}}
   network: rdma
   onTcpFallback: report
+  onPreflightWarning: report
   launch: pmix
   mpi: {transport: auto}
   nccl: {profile: auto, hcaList: auto, version: "2.27.5", env: {NCCL_DEBUG: INFO, NCCL_IB_TC: 52}}

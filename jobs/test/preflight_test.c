@@ -165,6 +165,22 @@ static void one_thing_wrong(void **state)
     }
 }
 
+static void warning_refuses_where_the_spec_says_so(void **state)
+{
+    (void)state;
+    struct setting s;
+    struct drarun_error err = {0};
+    set_up(&s);
+    s.spec.on_preflight_warning = SPEC_FALLBACK_FAIL;
+    put(s.documents[1], "limits.shmInMemory", "false");
+    struct preflight result = check(&s, NULL);
+    assert_int_equal(result.refusals, 1);
+    assert_int_equal(preflight_result(&result, &err), -EPERM);
+    assert_non_null(strstr(err.text, "its /dev/shm is not in memory"));
+    preflight_done(&result);
+    tear_down(&s);
+}
+
 static void memlock_of_others_than_root(void **state)
 {
     (void)state;
@@ -335,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_well),
         cmocka_unit_test(one_thing_wrong),
+        cmocka_unit_test(warning_refuses_where_the_spec_says_so),
         cmocka_unit_test(memlock_of_others_than_root),
         cmocka_unit_test(unknown_is_fine),
         cmocka_unit_test(without_rdma_nics_do_not_matter),

@@ -5,31 +5,19 @@
 #include <stdlib.h>
 
 #include "lib/base/error.h"
-
-int bench_number(const char *shown, const char *value, double most, const char *unit, double *ret,
-                 struct drarun_error *err)
-{
-    char *end;
-    double number = strtod(value, &end);
-    if (end == value || *end || !(number > 0) || number > most)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected %s above 0, at most %g, got \"%s\"", shown, unit, most,
-                          value);
-    *ret = number;
-    return 0;
-}
+#include "lib/base/number.h"
 
 int bench_machine_nic_gbit(void *target, const char *shown, const char *value,
                            struct drarun_error *err)
 {
     struct bench_machine *m = target;
-    return bench_number(shown, value, 1e5, "Gb/s", &m->given.nic_gbit, err);
+    return amount_parse(shown, value, 1e5, "Gb/s", &m->given.nic_gbit, err);
 }
 
 int bench_machine_link(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     struct bench_machine *m = target;
-    return bench_number(shown, value, 1e6, "GB/s", &m->given.link_gbs, err);
+    return amount_parse(shown, value, 1e6, "GB/s", &m->given.link_gbs, err);
 }
 
 int bench_machine_ready(struct bench_machine *m, struct drarun_error *err)

@@ -19,10 +19,6 @@ int bench_machine_nic_gbit(void *target, const char *shown, const char *value,
 int bench_machine_link(void *target, const char *shown, const char *value,
                        struct drarun_error *err);
 
-/* A number above 0, at most `most`, with its unit for the message. */
-int bench_number(const char *shown, const char *value, double most, const char *unit, double *ret,
-                 struct drarun_error *err);
-
 /* Entries of an option table; the target begins with a struct bench_machine. */
 #define BENCH_MACHINE_GROUP "What it ran on"
 #define BENCH_MACHINE_OPTIONS                                                                      \

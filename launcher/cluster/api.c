@@ -13,6 +13,7 @@
 #include "jobs/claims.h"
 #include "jobs/install.h"
 #include "jobs/render.h"
+#include "launcher/accept/run.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/doctor.h"
@@ -387,6 +388,17 @@ static int exec(const struct cluster_exec *exec)
     return status;
 }
 
+static int test_nodes(const struct accept_order *order)
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    if (open_cluster(&order->cluster, &cluster, &err) < 0)
+        return fail(&err);
+    int status = accept_run(&cluster, order);
+    cluster_close(&cluster);
+    return status;
+}
+
 static int read_objects(const struct cluster_choice *choice, const struct cluster_kind *kinds,
                         size_t count, struct drarun_error *err)
 {
@@ -426,6 +438,7 @@ const struct cluster_api *cluster_api(void)
         .wait = wait_job,
         .cancel = cancel,
         .exec = exec,
+        .accept = test_nodes,
     };
     return &api;
 }

@@ -210,7 +210,7 @@ static void note_pair(struct accept *a, const struct accept_test *t)
     for (int k = 0; k < 2; k++) {
         struct accept_node *node = &a->nodes[both[k]];
         node->pairs++;
-        if (node->worst < 0 || t->answer.busbw < node->worst)
+        if (t->answer.busbw >= a->cut && (node->worst < 0 || t->answer.busbw < node->worst))
             node->worst = t->answer.busbw;
     }
 }
@@ -346,7 +346,7 @@ static void after_separation(struct accept *a)
         else if (!is_bad(a, t, reason))
             clear(a, s);
         else if (++s->strikes == STRIKES)
-            name(a, s->node, "with three partners", reason);
+            name(a, s->node, "in three pairs, with partners that are well", reason);
     }
 }
 
@@ -358,7 +358,7 @@ static void settle_rest(struct accept *a, const struct suspicion *s, const struc
         if (is_settled(&pair[k]) || node->state != ACCEPT_PASSED)
             continue;
         if (pair[k].strikes > 0 && pair[!k].cleared) {
-            name(a, pair[k].node, "with two partners", s->reason);
+            name(a, pair[k].node, "in two pairs, with partners that are well", s->reason);
         } else if (!is_settled(&pair[!k])) {
             a->doubted[pair[k].node] = true; /* a later round may tell */
             memcpy(node->reason, s->reason, ACCEPT_REASON);

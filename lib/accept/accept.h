@@ -53,7 +53,7 @@ enum accept_state {
 struct accept_node {
     enum accept_state state;
     char reason[ACCEPT_REASON];
-    double alone, worst; /* GB/s: alone, and in its slowest pair; below 0: not measured */
+    double alone, worst; /* GB/s: alone, and in the slowest pair that was well; below 0: none */
     unsigned pairs;      /* that it was measured in */
 };
 

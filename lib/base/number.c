@@ -47,3 +47,16 @@ int duration_parse(const char *what, const char *text, int64_t *ret_ms, struct d
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "%s: expected a duration such as 90s, 1.5m or 2h, got \"%s\"", what, text);
 }
+
+int amount_parse(const char *what, const char *text, double most, const char *unit,
+                 double *ret_value, struct drarun_error *err)
+{
+    char *end;
+    double read = strtod(text, &end);
+    if (end == text || *end || !(read > 0) || read > most)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected %s above 0, at most %g, got \"%s\"", what, unit, most,
+                          text);
+    *ret_value = read;
+    return 0;
+}

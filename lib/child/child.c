@@ -64,6 +64,12 @@ static void reap(struct child *p, int options)
     p->pid = 0;
 }
 
+void child_signal(struct child *child, int signo)
+{
+    if (child && child->pid)
+        kill(child->own_group ? -child->pid : child->pid, signo);
+}
+
 void child_free(struct child *child)
 {
     if (!child)

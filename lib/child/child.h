@@ -38,6 +38,8 @@ struct child;
  */
 int child_start(struct event_base *base, const struct child_program *program, child_fn fn,
                 void *arg, struct child **ret_child);
+/* To its process group, while it runs. NULL is fine. */
+void child_signal(struct child *child, int signo);
 /* Kills it; fn is not called. NULL is fine. */
 void child_free(struct child *child);
 DEFINE_CLEANUP(struct child, child_free)

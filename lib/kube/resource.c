@@ -35,6 +35,8 @@ RESOURCE(kube_resource_slices, "resource.k8s.io", "v1", "resourceslices", "Resou
 RESOURCE(kube_pod_groups, "scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true);
 RESOURCE(kube_compute_domains, "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain",
          true);
+RESOURCE(kube_priority_classes, "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
+         false);
 RESOURCE(kube_device_classes, "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false);
 
 const struct kube_resource *kube_resource_find(const char *api_version, const char *kind)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/accept/cluster.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/kube/list.h"
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* NULL: it can be tested. */
+static const char *why_not(const json_t *node)
+{
+    const json_t *status = json_object_get(node, "status");
+    size_t i;
+    json_t *condition;
+    if (json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable")))
+        return "it is cordoned";
+    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    {
+        if (strcmp(text_at(condition, "type"), "Ready") == 0)
+            return strcmp(text_at(condition, "status"), "True") == 0 ? NULL : "it is not ready";
+    }
+    return "it has never been ready";
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
+                      json_t *ret_left_out, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = &kube_nodes};
+    const struct kube_select select = {.labels = selector};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    size_t i;
+    json_t *node;
+    int rc = cluster_list(cluster, &target, &select, &list, err);
+    if (rc < 0)
+        return rc;
+    json_array_foreach(json_object_get(list, "items"), i, node)
+    {
+        const char *why = why_not(node);
+        if (why)
+            json_object_set_new(ret_left_out, kube_name(node), json_string(why));
+        else
+            strlist_add(ret_names, kube_name(node));
+    }
+    if (ret_names->failed)
+        return error_set(err, ENOMEM, "out of memory");
+    qsort(ret_names->items, ret_names->count, sizeof *ret_names->items, by_name);
+    return 0;
+}
+
+int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = &kube_priority_classes,
+                                       .name = ACCEPT_PRIORITY_CLASS};
+    CLEANUP(json_decrefp)
+    json_t *made = json_pack("{s:s, s:s, s:{s:s}, s:i, s:s, s:s}", "apiVersion",
+                             "scheduling.k8s.io/v1", "kind", "PriorityClass", "metadata", "name",
+                             ACCEPT_PRIORITY_CLASS, "value", -1000000, "preemptionPolicy", "Never",
+                             "description", "drarun accept: tests of nodes, which give way to all");
+    if (!made)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = cluster_create(cluster, &target, made, NULL, err);
+    if (rc == -EEXIST) {
+        *err = (struct drarun_error){0};
+        return 0;
+    }
+    return rc < 0 ? error_prefix(err,
+                                 "no priority class " ACCEPT_PRIORITY_CLASS
+                                 ": kubectl create priorityclass " ACCEPT_PRIORITY_CLASS
+                                 " --value=-1000000 --preemption-policy=Never, or name another one "
+                                 "with --priority-class")
+                  : rc;
+}
+
+static json_t *taints_but_ours(const json_t *node, bool *ret_ours)
+{
+    json_t *kept = json_array(), *taint;
+    size_t i;
+    *ret_ours = false;
+    json_array_foreach(json_object_get(json_object_get(node, "spec"), "taints"), i, taint)
+    {
+        if (strcmp(text_at(taint, "key"), ACCEPT_TAINT) == 0)
+            *ret_ours = true;
+        else
+            json_array_append(kept, taint);
+    }
+    return kept;
+}
+
+int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = &kube_nodes, .name = name};
+    CLEANUP(json_decrefp) json_t *node = NULL;
+    bool ours;
+    int rc = cluster_get(cluster, &target, &node, err);
+    if (rc < 0)
+        return rc;
+    json_t *taints = taints_but_ours(node, &ours);
+    if (ours == unfit) {
+        json_decref(taints);
+        return 0;
+    }
+    if (unfit)
+        json_array_append_new(taints, json_pack("{s:s, s:s, s:s}", "key", ACCEPT_TAINT, "value",
+                                                "accept", "effect", "NoSchedule"));
+    /* the version keeps what others change meanwhile */
+    CLEANUP(json_decrefp)
+    json_t *patch = json_pack("{s:{s:s}, s:{s:o}}", "metadata", "resourceVersion",
+                              kube_resource_version(node), "spec", "taints", taints);
+    if (!patch)
+        return error_set(err, ENOMEM, "out of memory");
+    rc = cluster_merge_patch(cluster, &target, patch, err);
+    return rc < 0 ? rc : 1;
+}

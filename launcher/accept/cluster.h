@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of the cluster itself. Runs the loop. */
+#ifndef DRARUN_LAUNCHER_ACCEPT_CLUSTER_H
+#define DRARUN_LAUNCHER_ACCEPT_CLUSTER_H
+
+#include "launcher/accept/job.h"
+#include "launcher/cluster/cluster.h"
+#include "lib/accept/accept.h"
+#include "lib/base/strlist.h"
+
+#define ACCEPT_PRIORITY_CLASS "drarun-accept"
+
+/* Nodes of this label selector (NULL: all) by name; the reason of each that cannot be tested now
+ * (not ready, cordoned) as JSON {name: text}. */
+int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
+                      json_t *ret_left_out, struct drarun_error *err);
+
+/* Makes the class where it is missing: below all others, preempting nobody. */
+int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);
+
+/* Puts the taint ACCEPT_TAINT:NoSchedule on a node, or takes it off. 1: something changed. */
+int accept_taint(struct cluster *cluster, const char *node, bool unfit, struct drarun_error *err);
+
+#endif

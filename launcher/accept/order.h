@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operator wants tested. Everything borrowed. */
+#ifndef DRARUN_LAUNCHER_ACCEPT_ORDER_H
+#define DRARUN_LAUNCHER_ACCEPT_ORDER_H
+
+#include "launcher/cluster_api.h"
+#include "lib/accept/accept.h"
+
+struct accept_order {
+    struct cluster_choice cluster;
+    const char *file;           /* the job of one test */
+    const char *selector;       /* of nodes, as kubectl's -l; NULL: all */
+    const char *image;          /* of drarun; NULL: $DRARUN_IMAGE */
+    const char *priority_class; /* "": none; NULL: ours, made where it is missing */
+    const char *records;        /* directory; NULL: of the user's state */
+    struct accept_options options;
+    uint32_t parallel;  /* tests at a time */
+    uint32_t tries;     /* of a test that is not run */
+    int64_t timeout_ms; /* of one */
+    bool here, json, again, taint;
+};
+
+#endif

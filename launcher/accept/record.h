@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run's answers in a file of JSON lines, one as soon as it is there: a run that ended in the
+ * middle goes on from them. What earlier runs said of a node stays beside it. One thread. */
+#ifndef DRARUN_LAUNCHER_ACCEPT_RECORD_H
+#define DRARUN_LAUNCHER_ACCEPT_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include "lib/accept/accept.h"
+#include "lib/base/strlist.h"
+
+struct record;
+
+/* $XDG_STATE_HOME/drarun/accept, else below $HOME. */
+int record_default_dir(char *path, size_t size, struct drarun_error *err);
+
+/* Opens the newest unfinished run in the directory that has the same nodes and the same order (any
+ * JSON), or begins a new one; always a new one with `again`. */
+int record_open(const char *dir, const struct strlist *nodes, const json_t *order, bool again,
+                struct record **ret, struct drarun_error *err);
+void record_free(struct record *record);
+static inline void record_freep(struct record **record)
+{
+    record_free(*record);
+}
+
+const char *record_path(const struct record *record);
+const char *record_run(const struct record *record); /* eight hex digits */
+size_t record_known(const struct record *record);    /* answers that were there at the opening */
+
+/* False: there is none. names: of the test's nodes, the second NULL for a node alone. */
+bool record_find(const struct record *record, unsigned wave, const char *const names[2],
+                 struct accept_answer *ret_answer);
+int record_add(struct record *record, unsigned wave, const char *const names[2],
+               const struct accept_answer *answer, struct drarun_error *err);
+/* verdict: what the run said, with {"nodes": [{"name", "state"}]}; no more can be added. */
+int record_end(struct record *record, const json_t *verdict, struct drarun_error *err);
+
+/* Of the other runs in the directory that have ended: {name: {"runs": n, "bad": n}}. */
+json_t *record_history(const struct record *record);
+
+#endif

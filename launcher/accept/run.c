@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/accept/run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/accept/cluster.h"
+#include "launcher/accept/drive.h"
+#include "launcher/accept/job.h"
+#include "launcher/accept/show.h"
+#include "launcher/spec_file.h"
+#include "launcher/verb.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct run {
+    struct cluster *cluster;
+    const struct accept_order *order;
+    struct strlist names;
+    json_t *left_out, *job;
+    struct accept *plan;
+    struct record *record;
+    const char *priority_class;
+};
+
+static void run_done(struct run *r)
+{
+    strlist_done(&r->names);
+    json_decref(r->left_out);
+    json_decref(r->job);
+    accept_free(r->plan);
+    record_free(r->record);
+}
+
+static int choose_nodes(struct run *r, struct drarun_error *err)
+{
+    int rc = accept_list_nodes(r->cluster, r->order->selector, &r->names, r->left_out, err);
+    if (rc < 0)
+        return rc;
+    if (r->names.count == 0)
+        return error_kind(err, DRARUN_ERR_CLUSTER, ENOENT,
+                          "%s%s: %zu nodes are there, and none is ready to be tested",
+                          r->order->selector ? "nodes with " : "nodes",
+                          r->order->selector ? r->order->selector : "",
+                          json_object_size(r->left_out));
+    return accept_new(r->names.count, &r->order->options, &r->plan, err);
+}
+
+static int choose_priority(struct run *r, struct drarun_error *err)
+{
+    const char *given = r->order->priority_class;
+    r->priority_class = given ? (given[0] ? given : NULL) : ACCEPT_PRIORITY_CLASS;
+    return given ? 0 : accept_ensure_priority(r->cluster, err);
+}
+
+/* What must be the same for a run to be gone on with. */
+static json_t *order_json(const struct run *r)
+{
+    const struct accept_options *o = &r->order->options;
+    return json_pack("{s:O, s:f, s:f, s:f, s:b}", "job", r->job, "slower", o->slower, "floorAlone",
+                     o->floor_alone, "floorPair", o->floor_pair, "aloneOnly", o->alone_only);
+}
+
+static int open_record(struct run *r, struct drarun_error *err)
+{
+    char dir[PATH_MAX];
+    CLEANUP(json_decrefp) json_t *what = order_json(r);
+    int rc = 0;
+    if (r->order->records)
+        snprintf(dir, sizeof dir, "%s", r->order->records);
+    else
+        rc = record_default_dir(dir, sizeof dir, err);
+    if (rc == 0)
+        rc = record_open(dir, &r->names, what, r->order->again, &r->record, err);
+    if (rc == 0 && record_known(r->record))
+        log_note("going on with %s, which has %zu answers", record_path(r->record),
+                 record_known(r->record));
+    else if (rc == 0)
+        log_note("%zu nodes; the record is %s", r->names.count, record_path(r->record));
+    return rc;
+}
+
+static void taint_all(struct run *r, const json_t *verdict)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach(json_object_get(verdict, "nodes"), i, node)
+    {
+        const char *name = json_string_value(json_object_get(node, "name"));
+        const char *state = json_string_value(json_object_get(node, "state"));
+        bool bad = strcmp(state, "bad") == 0;
+        struct drarun_error err = {0};
+        if (!bad && strcmp(state, "passed") != 0)
+            continue;
+        int rc = accept_taint(r->cluster, name, bad, &err);
+        if (rc > 0)
+            log_note("node %s: the taint " ACCEPT_TAINT ":NoSchedule is %s", name,
+                     bad ? "set" : "taken off");
+        else if (rc < 0)
+            log_error("%s", err.text);
+    }
+}
+
+static int tell(struct run *r, struct drarun_error *err)
+{
+    struct buf out = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *history = record_history(r->record);
+    CLEANUP(json_decrefp)
+    json_t *verdict = accept_verdict(r->plan, &r->names, r->left_out, history);
+    if (!verdict)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = record_end(r->record, verdict, err);
+    if (rc < 0)
+        return rc;
+    if (r->order->json)
+        verb_add_json_take(json_incref(verdict), &out);
+    else
+        accept_verdict_text(verdict, &out);
+    if (r->order->taint)
+        taint_all(r, verdict);
+    int written = verb_write("accept", &out);
+    return written ? written : accept_verdict_status(verdict);
+}
+
+int accept_run(struct cluster *cluster, const struct accept_order *order)
+{
+    CLEANUP(run_done)
+    struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    int status = spec_file_load(order->file, &spec);
+    if (status)
+        return status;
+    job_spec_done(&spec);
+    int rc = accept_job_read(order->file, &r.job, &err);
+    if (rc == 0)
+        rc = choose_nodes(&r, &err);
+    if (rc == 0)
+        rc = choose_priority(&r, &err);
+    if (rc == 0)
+        rc = open_record(&r, &err);
+    if (rc == 0)
+        rc = drive(cluster->base, order, r.job, r.priority_class, &r.names, r.plan, r.record, &err);
+    if (rc == -ECANCELED)
+        return 130;
+    if (rc == 0)
+        rc = tell(&r, &err);
+    if (rc < 0) {
+        log_error("accept: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    return rc;
+}

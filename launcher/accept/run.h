@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole run of `drarun accept`. */
+#ifndef DRARUN_LAUNCHER_ACCEPT_RUN_H
+#define DRARUN_LAUNCHER_ACCEPT_RUN_H
+
+#include "launcher/accept/order.h"
+#include "launcher/cluster/cluster.h"
+
+/* Prints the verdicts to stdout; returns the exit status, having said everything. */
+int accept_run(struct cluster *cluster, const struct accept_order *order);
+
+#endif

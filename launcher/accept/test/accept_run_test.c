@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs of tests, what their ends say, records, verdicts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "launcher/accept/job.h"
+#include "launcher/accept/record.h"
+#include "launcher/accept/show.h"
+#include "launcher/accept/trial.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+
+#define TABLE(wrong)                                                                               \
+    "# nThread 1 nGpus 1 minBytes 1024 maxBytes 2048 step: 2(factor) warmup iters: 1 iters: 5 "    \
+    "agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n"                                    \
+    "#  Rank  0 Group  0 Pid     10 on          a device  0 [0000:8f:00] NVIDIA B200\n"            \
+    "#  Rank  1 Group  0 Pid     11 on          b device  0 [0000:8f:00] NVIDIA B200\n#\n"         \
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     "    \
+    "time   algbw   busbw #wrong\n"                                                                \
+    "        1024           256     float     sum      -1    10.00    0.10    0.10      0    "     \
+    "10.00    0.10    0.10      0\n"                                                               \
+    "        2048           512     float     sum      -1    10.00    0.20    0.20      " wrong    \
+    "    10.00    0.20    0.30      0\n"                                                           \
+    "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.17\n"
+
+static struct accept_answer judge(int status, const char *out, const char *said)
+{
+    struct accept_answer answer = {0};
+    struct drarun_error fatal = {0};
+    assert_int_equal(trial_judge(status, out, strlen(out), said, &answer, &fatal), 0);
+    return answer;
+}
+
+static void test_best_row_counts(void **state)
+{
+    (void)state;
+    struct accept_answer answer = judge(0, TABLE("0"), "");
+    assert_int_equal(answer.outcome, ACCEPT_MEASURED);
+    assert_true(answer.busbw > 0.299 && answer.busbw < 0.301);
+}
+
+static void test_wrong_data_fails(void **state)
+{
+    (void)state;
+    struct accept_answer answer = judge(0, TABLE("7"), "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(answer.reason, "its data was wrong");
+    answer = judge(0, "hello\n", "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_non_null(strstr(answer.reason, "no figure"));
+}
+
+static void test_end_of_a_job(void **state)
+{
+    (void)state;
+    static const char said[] =
+        "drarun: waiting for 2 pods\nsome words\ndrarun: rank 3 on worker 1 (x) exited "
+        "with status 9 after 5 ms\n  its last lines on stderr:\n    first\n    NCCL WARN "
+        "cuda failure\n";
+    struct accept_answer answer = judge(9, "", said);
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(
+        answer.reason,
+        "rank 3 on worker 1 (x) exited with status 9 after 5 ms: NCCL WARN cuda failure");
+    assert_int_equal(judge(69, "", "drarun: quota\n").outcome, ACCEPT_NOT_RUN);
+    assert_int_equal(judge(-9, "", "").outcome, ACCEPT_NOT_RUN);
+    assert_int_equal(judge(76, "", "drarun: worker 0: its NIC is down\n").outcome, ACCEPT_FAILED);
+    assert_string_equal(judge(1, "", "no mark").reason, "the job ended without a word");
+    struct drarun_error fatal = {0};
+    assert_int_equal(trial_judge(65, "", 0, "drarun: a.json:1: no\n", &answer, &fatal), -EINVAL);
+    assert_string_equal(fatal.text, "the job of a test is refused: a.json:1: no");
+}
+
+/* ---- jobs ---- */
+
+static json_t *base_of(const char *text)
+{
+    struct drarun_error err = {0};
+    json_t *given = json_loads(text, 0, NULL), *base = NULL;
+    assert_non_null(given);
+    if (accept_job_base(given, &base, &err) < 0)
+        fail_msg("%s", err.text);
+    json_decref(given);
+    return base;
+}
+
+static void test_job_is_put_on_its_nodes(void **state)
+{
+    (void)state;
+    json_t *base = base_of(
+        "{\"image\": \"i\", \"command\": [\"c\"], \"devices\": {\"gpus\": {\"count\": 8}}}");
+    const struct accept_place place = {
+        .name = "accept-1", .run = "r", .nodes = {"a", "b"}, .count = 2, .priority_class = "low"};
+    json_t *job = accept_job_make(base, &place),
+           *wanted = json_loads(
+               "{\"apiVersion\": \"drarun.dev/v1alpha1\", \"kind\": \"DraJob\", "
+               "\"metadata\": {\"name\": \"accept-1\", "
+               "\"labels\": {\"drarun-accept\": \"r\"}}, \"spec\": {\"workers\": 2, "
+               "\"devices\": {\"gpus\": "
+               "{\"count\": 8}}, \"onPreflightWarning\": \"fail\", "
+               "\"ttlSecondsAfterFinished\": 0, \"timeouts\": "
+               "{\"queue\": \"5m\", \"nodes\": \"5m\", \"allocation\": \"5m\"}, \"template\": "
+               "{\"spec\": {\"containers\": "
+               "[{\"name\": \"main\", \"image\": "
+               "\"i\", \"command\": [\"c\"]}], \"priorityClassName\": \"low\", \"tolerations\": "
+               "[{\"key\": \"drarun.dev/unfit\", \"operator\": \"Exists\"}], "
+               "\"affinity\": {\"nodeAffinity\": "
+               "{\"requiredDuringSchedulingIgnoredDuringExecution\": "
+               "{\"nodeSelectorTerms\": [{\"matchFields\": "
+               "[{\"key\": \"metadata.name\", \"operator\": \"In\", \"values\": "
+               "[\"a\"]}]}, {\"matchFields\": "
+               "[{\"key\": \"metadata.name\", \"operator\": \"In\", \"values\": "
+               "[\"b\"]}]}]}}, \"podAntiAffinity\": "
+               "{\"requiredDuringSchedulingIgnoredDuringExecution\": [{\"topologyKey\": "
+               "\"kubernetes.io/hostname\", "
+               "\"labelSelector\": {\"matchLabels\": {\"drarun.dev/job\": "
+               "\"accept-1\"}, \"matchExpressions\": "
+               "[{\"key\": \"drarun.dev/worker\", \"operator\": \"Exists\"}]}}]}}}}}}",
+               0, NULL);
+    assert_non_null(wanted);
+    if (!json_equal(job, wanted))
+        fail_msg("%s", json_dumps(job, 0));
+    json_decref(wanted);
+    json_decref(job);
+    json_decref(base);
+}
+
+static void test_what_the_operator_says_stays(void **state)
+{
+    (void)state;
+    json_t *base = base_of("{\"apiVersion\": \"drarun.dev/v1alpha1\", \"kind\": \"DraJob\", "
+                           "\"spec\": {\"timeouts\": {\"queue\": \"1h\"}, "
+                           "\"onPreflightWarning\": \"report\", \"template\": {\"spec\": "
+                           "{\"tolerations\": [{\"key\": \"k\"}], "
+                           "\"containers\": [{\"image\": \"x\", \"command\": [\"y\"]}]}}}}");
+    const struct accept_place place = {.name = "n", .run = "r", .nodes = {"a"}, .count = 1};
+    json_t *job = accept_job_make(base, &place), *spec = json_object_get(job, "spec");
+    json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
+    assert_string_equal(json_string_value(json_object_get(spec, "onPreflightWarning")), "report");
+    assert_null(json_object_get(json_object_get(spec, "timeouts"), "allocation"));
+    assert_int_equal(json_array_size(json_object_get(pod, "tolerations")), 2);
+    assert_null(json_object_get(pod, "priorityClassName"));
+    assert_null(json_object_get(json_object_get(pod, "affinity"), "podAntiAffinity"));
+    json_decref(job);
+    json_decref(base);
+}
+
+/* ---- records ---- */
+
+struct bed {
+    char dir[64];
+    struct strlist names;
+    json_t *order;
+};
+
+static struct bed bed_new(void)
+{
+    struct bed bed = {.dir = "/tmp/accept-test-XXXXXX", .order = json_pack("{s:i}", "a", 1)};
+    assert_non_null(mkdtemp(bed.dir));
+    strlist_add(&bed.names, "n0");
+    strlist_add(&bed.names, "n1");
+    return bed;
+}
+
+static void bed_done(struct bed *bed)
+{
+    tree_remove(AT_FDCWD, bed->dir);
+    strlist_done(&bed->names);
+    json_decref(bed->order);
+}
+
+static struct record *open_again(const struct bed *bed, bool again)
+{
+    struct drarun_error err = {0};
+    struct record *record = NULL;
+    if (record_open(bed->dir, &bed->names, bed->order, again, &record, &err) < 0)
+        fail_msg("%s", err.text);
+    return record;
+}
+
+static void add(struct record *record, unsigned wave, const char *a, const char *b, double busbw)
+{
+    struct drarun_error err = {0};
+    const char *names[2] = {a, b};
+    struct accept_answer answer = {.outcome = ACCEPT_MEASURED, .busbw = busbw};
+    assert_int_equal(record_add(record, wave, names, &answer, &err), 0);
+}
+
+static double found(const struct record *record, unsigned wave, const char *a, const char *b)
+{
+    const char *names[2] = {a, b};
+    struct accept_answer answer;
+    return record_find(record, wave, names, &answer) ? answer.busbw : -1;
+}
+
+static void test_record_goes_on(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct record *record = open_again(&bed, false);
+    char path[600], run[16];
+    snprintf(path, sizeof path, "%s", record_path(record));
+    snprintf(run, sizeof run, "%s", record_run(record));
+    add(record, 1, "n0", NULL, 5);
+    add(record, 1, "n1", NULL, 6);
+    record_free(record);
+    FILE *file = fopen(path, "a"); /* killed in the middle of a line */
+    fputs("{\"kind\":\"test\",\"wave\":2,\"no", file);
+    fclose(file);
+    record = open_again(&bed, false);
+    assert_string_equal(record_path(record), path);
+    assert_string_equal(record_run(record), run);
+    assert_int_equal(record_known(record), 2);
+    assert_true(found(record, 1, "n1", NULL) == 6 && found(record, 2, "n0", "n1") < 0);
+    add(record, 2, "n0", "n1", 7);
+    record_free(record);
+    record = open_again(&bed, false);
+    assert_true(found(record, 2, "n0", "n1") == 7);
+    record_free(record);
+    record = open_again(&bed, true);
+    assert_int_equal(record_known(record), 0);
+    record_free(record);
+    bed_done(&bed);
+}
+
+static void test_other_order_begins_anew(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct record *record = open_again(&bed, false);
+    add(record, 1, "n0", NULL, 5);
+    record_free(record);
+    json_object_set_new(bed.order, "a", json_integer(2));
+    record = open_again(&bed, false);
+    assert_int_equal(record_known(record), 0);
+    record_free(record);
+    bed_done(&bed);
+}
+
+static void test_history(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct drarun_error err = {0};
+    json_t *verdict = json_loads("{\"nodes\": [{\"name\": \"n0\", \"state\": \"bad\"}, {\"name\": "
+                                 "\"n1\", \"state\": \"passed\"}]}",
+                                 0, NULL);
+    for (int i = 0; i < 3; i++) {
+        struct record *record = open_again(&bed, false);
+        assert_int_equal(record_known(record), 0); /* one that has ended is not gone on with */
+        assert_int_equal(record_end(record, verdict, &err), 0);
+        record_free(record);
+    }
+    struct record *record = open_again(&bed, false);
+    json_t *history = record_history(record),
+           *wanted = json_loads(
+               "{\"n0\": {\"runs\": 3, \"bad\": 3}, \"n1\": {\"runs\": 3, \"bad\": 0}}", 0, NULL);
+    assert_true(json_equal(history, wanted));
+    record_free(record);
+    json_decref(history);
+    json_decref(wanted);
+    json_decref(verdict);
+    bed_done(&bed);
+}
+
+static void test_record_that_cannot_be_written(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct drarun_error err = {0};
+    struct record *record = NULL;
+    assert_true(record_open("/proc/nowhere/x", &bed.names, bed.order, false, &record, &err) < 0);
+    assert_non_null(strstr(err.text, "/proc/nowhere"));
+    bed_done(&bed);
+}
+
+/* ---- verdicts ---- */
+
+static void test_verdict(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct accept *plan = NULL;
+    struct accept_options options = {.alone_only = true, .floor_alone = 10};
+    struct drarun_error err = {0};
+    assert_int_equal(accept_new(2, &options, &plan, &err), 0);
+    for (int wave = 0; wave < 2; wave++) {
+        size_t count;
+        accept_wave(plan, &count);
+        for (size_t i = 0; i < count; i++) {
+            struct accept_answer answer = {.busbw = wave == 0 && i == 0 ? 20 : 5};
+            accept_answer(plan, i, &answer);
+        }
+        assert_int_equal(accept_advance(plan, &err), 0);
+    }
+    json_t *left = json_pack("{s:s}", "n9", "it is cordoned");
+    json_t *history = json_pack("{s:{s:i, s:i}}", "n1", "runs", 4, "bad", 1);
+    json_t *verdict = accept_verdict(plan, &bed.names, left, history);
+    CLEANUP(buf_done) struct buf out = BUF_INIT;
+    accept_verdict_text(verdict, &out);
+    assert_string_equal(out.data,
+                        "NODE  VERDICT  ALONE GB/s  PAIR GB/s  PAIRS\n"
+                        "n1    bad            5.00          -      0  bad in 1 of 4 earlier runs  "
+                        "alone, twice: 5 GB/s, below 10\n"
+                        "n9    unknown           -          -      0  it is cordoned\n"
+                        "n0    passed        20.00          -      0\n"
+                        "1 passed, 1 bad, 0 suspect, 1 unknown\n");
+    assert_int_equal(accept_verdict_status(verdict), 1);
+    json_decref(verdict);
+    json_decref(left);
+    json_decref(history);
+    accept_free(plan);
+    bed_done(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_row_counts),
+        cmocka_unit_test(test_wrong_data_fails),
+        cmocka_unit_test(test_end_of_a_job),
+        cmocka_unit_test(test_job_is_put_on_its_nodes),
+        cmocka_unit_test(test_what_the_operator_says_stays),
+        cmocka_unit_test(test_record_goes_on),
+        cmocka_unit_test(test_other_order_begins_anew),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_record_that_cannot_be_written),
+        cmocka_unit_test(test_verdict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/accept/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/programs.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/timestamp.h"
+#include "lib/bench/runs.h"
+#include "lib/child/child.h"
+
+#define SAID_MAX ((size_t)4 << 20)
+#define STOP_MS 60000 /* from the first signal to the last */
+
+struct trial {
+    struct child *child;
+    struct event *late;
+    bool is_late;
+    int64_t limit_ms;
+    char path[512], said[520]; /* its files: the spec, its stderr */
+    trial_fn fn;
+    void *arg;
+};
+
+void trial_free(struct trial *t)
+{
+    if (!t)
+        return;
+    child_free(t->child);
+    if (t->late)
+        event_free(t->late);
+    if (t->path[0])
+        unlink(t->path);
+    if (t->said[0])
+        unlink(t->said);
+    free(t);
+}
+
+/* ---- what it says ---- */
+
+static void give(struct accept_answer *ret, enum accept_outcome outcome, const char *reason)
+{
+    *ret = (struct accept_answer){.outcome = outcome};
+    snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+}
+
+/* The best row's bus bandwidth of the last run that was printed. */
+static void judge_figures(const char *out, size_t length, struct accept_answer *ret)
+{
+    struct drarun_error err = {0};
+    CLEANUP(runs_done) struct runs runs = {0};
+    int rc = runs_read(out, length, "output", &runs, &err);
+    const struct result_row *row;
+    const struct result *result = runs.count ? &runs.list[runs.count - 1]->result : NULL;
+    const struct result_half *best = result ? result_peak(result, &row) : NULL;
+    if (rc < 0 || !best) {
+        give(ret, ACCEPT_FAILED, "the benchmark printed no figure that drarun bench judge reads");
+        return;
+    }
+    double wrong = result_wrong(result);
+    if (wrong > 0 || result->wrong_rows > 0) {
+        give(ret, ACCEPT_FAILED, "its data was wrong");
+        return;
+    }
+    if (result->stand_in) {
+        give(ret, ACCEPT_FAILED, "the figures are of a stand-in library and measure nothing");
+        return;
+    }
+    give(ret, ACCEPT_MEASURED, "");
+    ret->busbw = best->busbw;
+}
+
+static int least(size_t a, int b)
+{
+    return a < (size_t)b ? (int)a : b;
+}
+
+/* The last report of drarun's, "rank 3 on worker 0 (x) exited with status 1 after 5 ms", and the
+ * last line of the rank's that follows it. */
+static void take_reason(const char *said, char text[ACCEPT_REASON])
+{
+    static const char mark[] = "drarun: ", rank[] = "    ";
+    const char *report = NULL, *word = NULL;
+    for (const char *line = said; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, mark, strlen(mark)) == 0) {
+            report = line + strlen(mark);
+            word = NULL;
+        } else if (report && strncmp(line, rank, strlen(rank)) == 0) {
+            word = line + strlen(rank);
+        }
+    }
+    if (!report)
+        snprintf(text, ACCEPT_REASON, "the job ended without a word");
+    else
+        snprintf(text, ACCEPT_REASON, "%.*s%s%.*s", least(strcspn(report, "\n"), 160), report,
+                 word ? ": " : "", word ? least(strcspn(word, "\n"), 90) : 0, word ? word : "");
+}
+
+/* Exit statuses: drarun(1). */
+int trial_judge(int status, const char *out, size_t length, const char *said,
+                struct accept_answer *ret, struct drarun_error *fatal)
+{
+    char why[ACCEPT_REASON];
+    if (status == 0) {
+        judge_figures(out, length, ret);
+        return 0;
+    }
+    take_reason(said, why);
+    if (status == error_exit_status(DRARUN_ERR_USAGE) ||
+        status == error_exit_status(DRARUN_ERR_SPEC))
+        return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL, "the job of a test is refused: %s", why);
+    bool cluster = status == error_exit_status(DRARUN_ERR_CLUSTER) || status < 0 ||
+                   status == 128 + SIGINT || status == 128 + SIGTERM;
+    give(ret, cluster ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
+    return 0;
+}
+
+/* ---- the child ---- */
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    struct trial *t = arg;
+    (void)fd, (void)what;
+    t->is_late = true;
+    trial_stop(t);
+}
+
+static void on_end(const struct child_end *end, const struct drarun_error *err, void *arg)
+{
+    struct trial *t = arg;
+    struct accept_answer answer;
+    struct drarun_error fatal = {0};
+    char text[128], limit[32];
+    t->child = NULL;
+    if (t->is_late || err) {
+        duration_format(t->limit_ms, limit, sizeof limit);
+        snprintf(text, sizeof text,
+                 t->is_late || err->code == ETIMEDOUT ? "it had not ended after %s"
+                                                      : "it printed too much within %s",
+                 limit);
+        give(&answer, ACCEPT_FAILED, text);
+    } else {
+        struct drarun_error unread = {0};
+        CLEANUP(buf_done) struct buf said = BUF_INIT;
+        file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
+        trial_judge(end->known ? end->status : -SIGKILL, end->out->data ? end->out->data : "",
+                    end->out->len, said.data ? said.data : unread.text, &answer, &fatal);
+    }
+    t->fn(&answer, fatal.code ? &fatal : NULL, t->arg);
+    trial_free(t);
+}
+
+static void add(struct strlist *line, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    strlist_add(line, option);
+    strlist_add(line, value);
+}
+
+static int write_job(struct trial *t, const char *dir, const json_t *job, struct drarun_error *err)
+{
+    const char *name = json_string_value(json_object_get(json_object_get(job, "metadata"), "name"));
+    char *text = json_dumps(job, JSON_INDENT(1));
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    snprintf(t->path, sizeof t->path, "%s/%s.json", dir, name);
+    snprintf(t->said, sizeof t->said, "%s/%s.err", dir, name);
+    int rc = file_write_atomic(t->path, text, strlen(text), 0600, err);
+    free(text);
+    return rc;
+}
+
+static int start_child(struct trial *t, struct event_base *base, const struct accept_order *order,
+                       struct drarun_error *err)
+{
+    char program[PATH_MAX];
+    CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
+    int rc = program_find("drarun", NULL, program, err);
+    if (rc < 0)
+        return rc;
+    strlist_add(&line, "/bin/sh"); /* for a stderr that is kept whole */
+    strlist_add(&line, "-c");
+    strlist_add(&line, "exec \"$@\" 2>\"$0\"");
+    strlist_add(&line, t->said);
+    strlist_add(&line, program);
+    strlist_add(&line, "run");
+    strlist_add(&line, t->path);
+    if (order->here)
+        strlist_add(&line, "--here");
+    add(&line, "--namespace", order->cluster.namespace);
+    add(&line, "--context", order->cluster.context);
+    add(&line, "--kubeconfig", order->cluster.kubeconfig);
+    add(&line, "--image", order->image);
+    if (line.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    const struct child_program child = {
+        .argv = line.items, .env = environ, .deadline_ms = order->timeout_ms + STOP_MS};
+    rc = child_start(base, &child, on_end, t, &t->child);
+    return rc < 0 ? error_set(err, -rc, "%s: %s", program, strerror(-rc)) : 0;
+}
+
+int trial_start(struct event_base *base, const struct accept_order *order, const char *dir,
+                const json_t *job, trial_fn fn, void *arg, struct trial **ret,
+                struct drarun_error *err)
+{
+    CLEANUP(trial_freep) struct trial *t = calloc(1, sizeof *t);
+    if (!t)
+        return error_set(err, ENOMEM, "out of memory");
+    *t = (struct trial){.fn = fn, .arg = arg, .limit_ms = order->timeout_ms};
+    struct timeval limit = timeval_from_ms(order->timeout_ms);
+    t->late = evtimer_new(base, on_late, t);
+    if (!t->late || evtimer_add(t->late, &limit) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = write_job(t, dir, job, err);
+    if (rc == 0)
+        rc = start_child(t, base, order, err);
+    if (rc < 0)
+        return rc;
+    *ret = TAKE_PTR(t);
+    return 0;
+}
+
+void trial_stop(struct trial *t)
+{
+    child_signal(t->child, SIGTERM);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One test as a job: `drarun run` as a child, and what its output says. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_ACCEPT_TRIAL_H
+#define DRARUN_LAUNCHER_ACCEPT_TRIAL_H
+
+#include <event2/event.h>
+#include <jansson.h>
+#include "launcher/accept/order.h"
+
+struct trial;
+
+/* fatal: the job can never run (the spec is wrong, drarun is missing): `answer` has no meaning
+ * then. The trial is gone when fn returns. */
+typedef void (*trial_fn)(const struct accept_answer *answer, const struct drarun_error *fatal,
+                         void *arg);
+
+/* job: the whole document. dir: for its file, with nobody else's. */
+int trial_start(struct event_base *base, const struct accept_order *order, const char *dir,
+                const json_t *job, trial_fn fn, void *arg, struct trial **ret,
+                struct drarun_error *err);
+/* Asks the job to end; fn is still called. */
+void trial_stop(struct trial *trial);
+/* Kills it; fn is not called. NULL is fine. */
+void trial_free(struct trial *trial);
+static inline void trial_freep(struct trial **trial)
+{
+    trial_free(*trial);
+}
+
+/* What a job's end says: its exit status (negative: a signal), its output, its stderr. Returns
+ * -errno with fatal filled for what no other try would change. Pure. */
+int trial_judge(int status, const char *out, size_t length, const char *said,
+                struct accept_answer *ret, struct drarun_error *fatal);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_accept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/accept/order.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/number.h"
+
+struct options {
+    struct accept_order order;
+    struct cluster_choice cluster;
+    const char *output;
+    bool help;
+};
+
+static int set_slower(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct options *options = target;
+    double percent = 0;
+    int rc = amount_parse(shown, value, 99, "per cent", &percent, err);
+    if (rc == 0)
+        options->order.options.slower = percent / 100;
+    return rc;
+}
+
+static int set_alone(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct options *options = target;
+    return amount_parse(shown, value, 1e6, "GB/s", &options->order.options.floor_alone, err);
+}
+
+static int set_pair(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct options *options = target;
+    return amount_parse(shown, value, 1e6, "GB/s", &options->order.options.floor_pair, err);
+}
+
+#define ORDER(member) offsetof(struct options, order.member)
+
+static const char which[] = "Which nodes, and when they pass";
+static const char how[] = "How they are tested";
+
+static const struct option_spec option_list[] = {
+    {.name = "nodes",
+     .letter = 'l',
+     .value = "SELECTOR",
+     .group = which,
+     .kind = OPTION_TEXT,
+     .offset = ORDER(selector),
+     .help = "a label selector as kubectl's (default: all nodes)"},
+    {.name = "slower",
+     .value = "PERCENT",
+     .group = which,
+     .kind = OPTION_CALL,
+     .set = set_slower,
+     .help = "below the median of all, of at least five, is slow\n(default 10)"},
+    {.name = "min-alone",
+     .value = "GB/S",
+     .group = which,
+     .kind = OPTION_CALL,
+     .set = set_alone,
+     .help = "bus bandwidth that each must have alone"},
+    {.name = "min-pair",
+     .value = "GB/S",
+     .group = which,
+     .kind = OPTION_CALL,
+     .set = set_pair,
+     .help = "and each pair"},
+    {.name = "alone",
+     .group = which,
+     .kind = OPTION_FLAG,
+     .offset = ORDER(options.alone_only),
+     .help = "no pairs"},
+    {.name = "parallel",
+     .value = "N",
+     .group = how,
+     .kind = OPTION_COUNT,
+     .offset = ORDER(parallel),
+     .min = 1,
+     .max = 1024,
+     .help = "tests at a time (default 16)"},
+    {.name = "timeout",
+     .value = "TIME",
+     .group = how,
+     .kind = OPTION_DURATION,
+     .offset = ORDER(timeout_ms),
+     .help = "of one test, from its job's creation (default 15m)"},
+    {.name = "tries",
+     .value = "N",
+     .group = how,
+     .kind = OPTION_COUNT,
+     .offset = ORDER(tries),
+     .min = 1,
+     .max = 100,
+     .help = "of a test that finds no room or is preempted\n(default 3)"},
+    {.name = "priority-class",
+     .value = "NAME",
+     .group = how,
+     .kind = OPTION_TEXT,
+     .offset = ORDER(priority_class),
+     .help = "of the tests' pods; empty: the spec's (default:\ndrarun-accept, below all others, "
+             "made if missing)"},
+    {.name = "here",
+     .group = how,
+     .kind = OPTION_FLAG,
+     .offset = ORDER(here),
+     .help = "launch from this machine, which can reach the pods"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = how,
+     .kind = OPTION_TEXT,
+     .offset = ORDER(image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "records",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = "Results",
+     .kind = OPTION_TEXT,
+     .offset = ORDER(records),
+     .help = "where answers are kept (default:\n~/.local/state/drarun/accept)"},
+    {.name = "again",
+     .group = "Results",
+     .kind = OPTION_FLAG,
+     .offset = ORDER(again),
+     .help = "begin anew, where an earlier run was broken off"},
+    {.name = "taint",
+     .group = "Results",
+     .kind = OPTION_FLAG,
+     .offset = ORDER(taint),
+     .help =
+         "keep pods off bad nodes: drarun.dev/unfit:NoSchedule;\nand take it off nodes that pass"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = "Results",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "text (default) or json"},
+    CLUSTER_OPTIONS(struct options),
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {.order = {.image = getenv("DRARUN_IMAGE"),
+                                        .parallel = 16,
+                                        .tries = 3,
+                                        .timeout_ms = 15 * 60 * 1000}};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    if (verb_parse_file(&verb_accept, argc, argv, &options, &options.help, &options.order.file,
+                        &err) < 0) {
+        log_error("accept: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (options.help) {
+        verb_help(&verb_accept, &out);
+        return verb_write("accept", &out);
+    }
+    options.order.cluster = options.cluster;
+    options.order.json = options.output && strcmp(options.output, "json") == 0;
+    return cluster_api() ? cluster_api()->accept(&options.order) : cluster_become(argv - 2);
+}
+
+const struct verb verb_accept = {
+    "accept", "FILE", "Tests a cluster's nodes, alone and in pairs, and names the bad ones.",
+    &options_table, run};

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`drarun accept` on three real nodes, of which one has a slow network."""
+import json
+import signal
+
+import pytest
+
+from support.build import BUILD, SLOWER
+from support.cluster import Cluster
+from support.cluster_jobs import in_namespace
+
+pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
+BENCH = {"/usr/local/bin/drarun-bench": BUILD / "bin/drarun-bench",
+         "/usr/local/lib/drarun/bench-mpi.so": BUILD / "lib/drarun/bench-mpi.so"}
+# lines alone: they have the figure whole, the table two digits of it
+COMMAND = ["sh", "-c", "exec drarun-bench all_reduce -b 32K -e 32K -n 1 -w 1 -T 120 --json-lines /proc/self/fd/3 3>&1 >/dev/null"]
+SLOW, LEAST = "1mbit", "0.0005"  # 0.000125 and 0.0005 GB/s
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(nodes=3, images=("busybox", "mpi", "drarun")) as made:
+        made.image("bench", files=BENCH, base="mpi")
+        made.nodes[2].ok(["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", SLOW, "burst", "32kbit", "latency", "400ms"])
+        yield made
+
+
+@pytest.fixture
+def jobs(cluster, drarun, tmp_path, request):
+    with in_namespace(cluster, drarun, tmp_path, request.node.name) as made:
+        made.spec = made.file(image="localhost/bench:1", ranksPerWorker=2, command=COMMAND)
+        made.words = ["accept", made.spec, "--records", tmp_path / "records", "--here", "--min-pair", LEAST]
+        yield made
+
+
+def accept(jobs, *more):
+    return jobs.verb(*jobs.words, *more, timeout=300 * SLOWER)
+
+
+def states(result):
+    return {each["name"]: each["state"] for each in json.loads(result.out)["nodes"]}
+
+
+def taints(cluster, node):
+    return [each["key"] for each in cluster.api.get("v1", "Node", node)["spec"].get("taints", ())]
+
+
+def test_slow_node_is_named(cluster, jobs):
+    result = accept(jobs, "--taint", "-o", "json")
+    assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "passed", "n2": "bad"}, result
+    bad = json.loads(result.out)["nodes"][2]
+    assert "partners that are well" in bad["reason"] and bad["alone"] > 0.001, bad
+    assert "drarun.dev/unfit" in taints(cluster, "n2") and not taints(cluster, "n0")
+    low = cluster.api.get("scheduling.k8s.io/v1", "PriorityClass", "drarun-accept")
+    assert low["value"] < 0 and low["preemptionPolicy"] == "Never"
+
+
+def test_goes_on_where_it_was_broken_off(cluster, jobs):
+    process = jobs.drarun.start(*jobs.words, "--alone", "--parallel", "1", under=cluster.under, env=jobs.env)
+    record = lambda: "".join(each.read_text() for each in (jobs.folder / "records").glob("*.jsonl"))  # noqa: E731
+    cluster.wait(lambda: f"no answer: {record()}", lambda: '"kind":"test"' in record(), 60 * SLOWER)
+    process.process.send_signal(signal.SIGINT)
+    broken = process.finish(90)
+    assert broken.rc == 130 and "goes on from here" in broken.err, broken
+    known = record().count('"kind":"test"')
+    cluster.wait(lambda: f"left: {jobs.namespace.leftovers(0)}",
+                 lambda: not cluster.api.get("v1", "Pod", namespace=jobs.namespace.name), 60)
+    result = accept(jobs, "--alone", "--parallel", "1")
+    assert result.rc == 0 and f"which has {known} answers" in result.err, result
+    assert result.out.splitlines()[-1] == "3 passed, 0 bad, 0 suspect, 0 unknown"
+    assert record().count('"kind":"test"') == 3  # none was run twice
+
+
+def test_which_nodes(cluster, jobs):
+    cluster.nodes[1].ok(["true"])
+    cluster.kubectl("cordon", "n1")
+    cluster.kubectl("label", "node", "n0", "n1", "half=a")
+    try:
+        result = accept(jobs, "--alone", "--nodes", "half=a", "-o", "json")
+        assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "unknown"}, result
+        assert json.loads(result.out)["nodes"][1]["reason"] == "it is cordoned"
+        none = accept(jobs, "--nodes", "half=b")
+        assert none.rc == 69 and "nodes with half=b: 0 nodes are there" in none.err, none
+    finally:
+        cluster.kubectl("uncordon", "n1")
+
+
+@pytest.mark.parametrize("words,says", [
+    (["--slower", "0"], 'expected per cent above 0, at most 99, got "0"'),
+    (["--min-pair", "x"], 'expected GB/s above 0, at most 1e+06, got "x"'),
+    (["--parallel", "0"], "1 to 1024"),
+], ids=["slower", "min-pair", "parallel"])
+def test_wrong_words(jobs, words, says):
+    result = accept(jobs, *words)
+    assert result.rc == 64 and says in result.err, result
+
+
+def test_spec_that_is_wrong(jobs):
+    path = jobs.folder / "wrong.yaml"
+    path.write_text("spec: {image: x, command: [y], wrkers: 2}\n")
+    result = jobs.verb("accept", path)
+    assert result.rc == 65 and 'wrong.yaml:1:' in result.err and "wrkers" in result.err, result
+
+
+def on_one_node(jobs, command):
+    return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", "--here",
+                     "--alone", "-l", "kubernetes.io/hostname=n0", timeout=120 * SLOWER)
+
+
+def test_benchmark_that_fails(jobs):
+    result = on_one_node(jobs, ["sh", "-c", "echo no GPU >&2; exit 1"])
+    assert result.rc == 1 and "exited with status 1" in result.out and ": no GPU" in result.out, result
+
+
+def test_wrong_options_of_the_benchmark_are_no_nodes_fault(jobs):
+    result = on_one_node(jobs, ["drarun-bench", "all_reduce", "-b", "x"])
+    assert result.rc == 65 and "the job of a test is refused: rank 0" in result.err and "-b x: expected a size" in result.err, result
