@@ -202,6 +202,13 @@ def test_per_cent_of_which_limit(judge, verdicts):
     assert "one rank" in verdict["limit"]["why"]
 
 
+def test_limit_of_what_the_run_knows(drarun, tmp_path):
+    """drarun-bench writes each rank's share of its worker's NICs: no known machine is needed, and none is assumed."""
+    devices = [{"rank": i, "hostname": f"w-{i // 4}", "device_info": "NVIDIA H200", "nic": "mlx5_0,mlx5_1", "nic_gbit": 100.0} for i in range(8)]
+    [verdict] = json.loads(drarun("bench", "judge", "-o", "json", document(tmp_path, "a", config={"devices": devices})).ok().out)
+    assert verdict["limit"] == {"busbw": 50.0, "assumed": False, "why": "NICs of 400 Gb/s a host (NCCL_IB_HCA and the speed of their ports)"}
+
+
 @pytest.mark.parametrize("collective,limit", [
     ("all_reduce", 400), ("broadcast", 400), ("sendrecv", 50), ("alltoall", 50 * 15 / 8)])
 def test_limit_of_collectives(verdicts, collective, limit):

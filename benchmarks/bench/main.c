@@ -232,6 +232,7 @@ static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_er
     if (!all)
         return error_set(err, ENOMEM, "out of memory");
     gethostname(mine.host, sizeof mine.host - 1);
+    place_read("", &mine.place);
     mine.index = b->world.index;
     memcpy(mine.device, b->world.device, sizeof mine.device);
     memcpy(mine.address, b->world.address, sizeof mine.address);

@@ -95,6 +95,9 @@ static int take_ranks(struct result *to, const struct backend_world *world,
         rank->pid = ranks[i].pid;
         rank->device = ranks[i].index;
         snprintf(rank->host, sizeof rank->host, "%s", ranks[i].host);
+        snprintf(rank->node, sizeof rank->node, "%s", ranks[i].place.node);
+        snprintf(rank->nic, sizeof rank->nic, "%s", ranks[i].place.nics);
+        rank->nic_gbit = ranks[i].place.nic_gbit;
         snprintf(rank->model, sizeof rank->model, "%s", ranks[i].device);
         snprintf(rank->address, sizeof rank->address, "%s",
                  *ranks[i].address ? ranks[i].address : backend);

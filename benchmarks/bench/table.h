@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 #include "benchmarks/bench/options.h"
+#include "benchmarks/bench/place.h"
 
 struct table_rank { /* as every rank tells it */
+    struct place place;
     char host[64];
     char device[96];
     char address[16];

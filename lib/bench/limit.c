@@ -58,7 +58,8 @@ static double of_nics(const struct run *run, const struct shape *s,
         if (strcmp(run->result.ranks[i].host, run->result.ranks[0].host) == 0)
             own += run->result.ranks[i].nic_gbit;
     if (own > 0 && !nics && !gbit) {
-        snprintf(limit->why, sizeof limit->why, "NICs of %g Gb/s a host, as claimed", own);
+        snprintf(limit->why, sizeof limit->why,
+                 "NICs of %g Gb/s a host (NCCL_IB_HCA and the speed of their ports)", own);
         return own / 8;
     }
     if (!nics && run->log.nic_count) {
