@@ -50,6 +50,7 @@ struct cluster_run {
     bool detach;         /* submit: do not follow */
     bool label, quiet, json;
     const char *report_path;
+    int copy_fd; /* gets what goes to standard output, too; 0: none */
 };
 
 struct cluster_job { /* a verb on one job */

@@ -9,6 +9,7 @@
 #include "jobs/rankmap.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
+#include "launcher/bench/on_cluster.h"
 #include "launcher/verb_bench_compare.h"
 #include "launcher/verb_bench_judge.h"
 #include "launcher/verb_bench_report.h"
@@ -27,6 +28,8 @@ static int set_min_percent(void *target, const char *shown, const char *value,
 }
 
 static const char ranks[] = "The ranks";
+static const char on_cluster[] =
+    "A job of a cluster (--gpus, --nics, --image or one of the last three)";
 static const char verdict[] = "The verdict";
 
 static const struct option_spec option_list[] = {
@@ -89,6 +92,96 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(hang_after),
      .help = "end when others wait for a rank that long, and name it\n(default 4s; 0: never)"},
+    {.name = "gpus",
+     .value = "N",
+     .group = on_cluster,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(gpus),
+     .min = 1,
+     .max = 128,
+     .help = "GPUs of each worker, and a rank for each"},
+    {.name = "nics",
+     .value = "N",
+     .group = on_cluster,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(nics),
+     .min = 1,
+     .max = 128,
+     .help = "NICs of each worker"},
+    {.name = "gpu-class",
+     .value = "CLASS",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(gpu_class),
+     .help = "their DeviceClass (default gpu.nvidia.com)"},
+    {.name = "nic-class",
+     .value = "CLASS",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(nic_class),
+     .help = "their DeviceClass (default nic.drarun.dev)"},
+    {.name = "nic-selector",
+     .value = "CEL",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(nic_selector),
+     .help = "which of them, as in a job spec"},
+    {.name = "align",
+     .value = "HOW",
+     .choices = "required preferred none",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(align),
+     .help = "GPUs with NICs of their PCIe root, as in a job spec"},
+    {.name = "network",
+     .value = "KIND",
+     .choices = "rdma any",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(network),
+     .help = "rdma: refuse to measure TCP; any (the default)"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(image),
+     .help = "of the ranks, with drarun-bench and an MPI or NCCL\n(default: $DRARUN_BENCH_IMAGE)"},
+    {.name = "agent-image",
+     .value = "IMAGE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(agent_image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "name",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(name),
+     .help = "of the job (default: bench- and a number)"},
+    {.name = "here",
+     .group = on_cluster,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(here),
+     .help = "launch from this process, which must reach the pods"},
+    {.name = "namespace",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.namespace),
+     .help = "as with kubectl, like the next two"},
+    {.name = "context",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.context),
+     .help = "of the kubeconfig (default: the current one)"},
+    {.name = "kubeconfig",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(cluster.kubeconfig),
+     .help = "default: $KUBECONFIG, else ~/.kube/config"},
     {.name = "machine",
      .value = "NAME",
      .group = verdict,
@@ -140,8 +233,13 @@ static int show_help(void)
 static int run(int argc, char *const argv[])
 {
     CLEANUP(bench_choice_done)
-    struct bench_choice choice = {.hang_after = "4s",
-                                  .wish.demands = {.min_busbw = -1, .min_percent = -1}};
+    struct bench_choice choice = {
+        .hang_after = "4s",
+        .wish.demands = {.min_busbw = -1, .min_percent = -1},
+        .gpu_class = "gpu.nvidia.com",
+        .nic_class = "nic.drarun.dev",
+        .agent_image = getenv("DRARUN_IMAGE"),
+    };
     struct drarun_error err = {0};
     const struct verb *part = argc > 0 ? find_part(argv[0]) : NULL;
     if (part)
@@ -155,7 +253,9 @@ static int run(int argc, char *const argv[])
         log_error("bench: %s", err.text);
         return error_exit_status(err.kind);
     }
-    return bench_local(argv - 2, &choice);
+    if (!bench_on_cluster_wanted(&choice))
+        return bench_local(argv - 2, &choice);
+    return cluster_api() ? bench_on_cluster(&choice) : cluster_become(argv - 2);
 }
 
 const struct verb verb_bench = {"bench", "COLLECTIVE [drarun-bench's options]",

@@ -115,6 +115,22 @@ def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
         assert min(bytes_) > PAYLOAD if interface == "net1" else max(bytes_) < PAYLOAD / 10, (moved, result)
 
 
+def test_bench_over_claimed_nics(jobs, plugged):
+    """drarun bench makes the job, and its verdict is about the NICs that it claimed."""
+    result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
+                       "--image", MPI, timeout=120 * SLOWER).ok()
+    hosts = re.findall(r"^#  Rank +\d+ Group +0 Pid +\d+ on +(\S+) device", result.out, re.M)
+    assert len(hosts) == len(set(hosts)) == 2, result
+    rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
+    assert rows == ["1024", "32768", "1048576"] and "# Out of bounds values : 0 OK" in result.out, result
+    assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n#   limit .*\n", result.out, re.M), result
+
+
+def test_bench_needs_an_image(jobs):
+    result = jobs.verb("bench", "all_reduce", "--nics", 1)
+    assert result.rc == 64 and "--image, or $DRARUN_BENCH_IMAGE" in result.err
+
+
 # ---- PyTorch: Debian's, of the machine itself ----
 
 def torch(*command):

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "launcher/bench/verdict_lines.h"
+#include "launcher/cluster_api.h"
 #include "lib/base/buf.h"
 #include "lib/base/strlist.h"
 
@@ -15,6 +16,12 @@ struct bench_choice {
     const char *agents, *key_file, *bind, *hang_after; /* borrowed, and checked by `drarun run` */
     struct strlist env;
     struct strlist words; /* for drarun-bench, with its name */
+    /* on a cluster */
+    struct cluster_choice cluster;
+    uint32_t gpus, nics; /* of each worker */
+    const char *gpu_class, *nic_class, *nic_selector, *align, *network, *image, *agent_image, *name;
+    bool here;
+
     struct verdict_wish wish;
     const char *lines_file; /* borrowed from words; set by bench_choice_check */
     bool no_verdict;

@@ -25,6 +25,7 @@
 #include "launcher/cluster/reap.h"
 #include "launcher/cluster/show.h"
 #include "launcher/cluster/snapshot.h"
+#include "launcher/cluster/tee.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -276,6 +277,17 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
                                                : lead_here(cluster, run, spec, namespace);
 }
 
+static int run_teed(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
+{
+    struct drarun_error err = {0};
+    struct tee *tee = NULL;
+    if (run->copy_fd && tee_begin(run->copy_fd, &tee, &err) < 0)
+        return fail(&err);
+    int status = run_spec(cluster, run, spec);
+    tee_end(tee);
+    return status;
+}
+
 static int run(const struct cluster_run *run)
 {
     struct cluster cluster;
@@ -287,7 +299,7 @@ static int run(const struct cluster_run *run)
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
         status = fail(&err);
     } else {
-        status = run->job ? lead_in_pod(&cluster, run) : run_spec(&cluster, run, &spec);
+        status = run->job ? lead_in_pod(&cluster, run) : run_teed(&cluster, run, &spec);
         cluster_close(&cluster);
     }
     if (!run->job)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An image with MPI libraries and programs: what Debian has comes from the root "mpi", the libraries of
 scripts/fetch-mpi stand where they stand here, since their environments hold their own paths."""
-from ..build import SOURCE
+from ..build import BUILD, SOURCE
 from ..mpi import BY_NAME
 
 NAME, BASE = "mpi-programs", "mpi"
 PROGRAMS = {"allreduce": SOURCE / "examples" / "allreduce" / "allreduce.c", "mpi_check": "mpi_check.c"}
 MPIS = ("openmpi4", "openmpi5", "mpich5")  # mpich4 hangs: docs/design/002-mpi-libraries.md
+BENCH_MODULE = "/usr/local/lib/drarun/bench-mpi.so"  # Open MPI 4's, where drarun-bench looks for it
 PARTS = ("bin", "lib", "etc", "share")
 
 
@@ -31,7 +32,12 @@ def _of_library(home):
 
 def files():
     """{path in the image: file}."""
-    found = {f"/examples/{path.name}": path for path in (SOURCE / "examples/mpi4py/allreduce.py",
+    bench = SOURCE / "benchmarks" / "bench"
+    found = {"/usr/local/bin/drarun-bench": BUILD / "bin" / "drarun-bench",
+             BENCH_MODULE: BY_NAME["openmpi4"].compile(
+                 bench / "mpi_backend.c", bench / "element.c", SOURCE / "lib/base/error.c",
+                 flags=["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"])}
+    found |= {f"/examples/{path.name}": path for path in (SOURCE / "examples/mpi4py/allreduce.py",
                                                          SOURCE / "examples/torchrun/train.py")}
     for name in MPIS:
         mpi = BY_NAME[name]

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/bench/on_cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/spec.h"
+#include "launcher/cluster_api.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+#define PROGRAM "drarun-bench" /* found in the image's PATH */
+
+bool bench_on_cluster_wanted(const struct bench_choice *choice)
+{
+    const struct cluster_choice *c = &choice->cluster;
+    return choice->gpus || choice->nics || choice->image || choice->here || c->namespace ||
+           c->context || c->kubeconfig;
+}
+
+static const char *image_of(const struct bench_choice *choice)
+{
+    return choice->image ? choice->image : getenv("DRARUN_BENCH_IMAGE");
+}
+
+static int check(const struct bench_choice *choice, struct drarun_error *err)
+{
+    if (!image_of(choice))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "on a cluster the image of the ranks is needed, which holds drarun-bench "
+                          "and an MPI or NCCL: --image, or $DRARUN_BENCH_IMAGE");
+    if (choice->ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-n %u: on a cluster --workers and --ranks-per-worker say how many ranks "
+                          "there are",
+                          choice->ranks);
+    if (choice->agents || choice->key_file || choice->bind)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s is not for a job on a cluster",
+                          choice->agents     ? "--agents"
+                          : choice->key_file ? "--key-file"
+                                             : "--bind");
+    return 0;
+}
+
+static json_t *words(const struct strlist *list)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < list->count; i++)
+        json_array_append_new(array, json_string(i ? list->items[i] : PROGRAM));
+    return array;
+}
+
+/* "A=B", or "A" with our own value. */
+static json_t *environment(const struct strlist *list)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < list->count; i++) {
+        const char *entry = list->items[i], *equals = strchr(entry, '=');
+        size_t length = strcspn(entry, "=");
+        cleanup_free char *name = strndup(entry, length);
+        const char *value = equals ? equals + 1 : name ? getenv(name) : NULL;
+        if (value)
+            json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "value", value));
+    }
+    return array;
+}
+
+static void add_devices(const struct bench_choice *choice, json_t *spec)
+{
+    json_t *devices = json_object();
+    if (choice->gpus)
+        json_object_set_new(
+            devices, "gpus",
+            json_pack("{s:i, s:s}", "count", (int)choice->gpus, "class", choice->gpu_class));
+    if (choice->nics)
+        json_object_set_new(devices, "nics",
+                            json_pack("{s:i, s:s, s:s*}", "count", (int)choice->nics, "class",
+                                      choice->nic_class, "selector", choice->nic_selector));
+    if (choice->align)
+        json_object_set_new(devices, "align", json_string(choice->align));
+    if (json_object_size(devices) > 0)
+        json_object_set(spec, "devices", devices);
+    json_decref(devices);
+}
+
+json_t *bench_job_spec(const struct bench_choice *choice, struct drarun_error *err)
+{
+    if (check(choice, err) < 0)
+        return NULL;
+    json_t *container =
+        json_pack("{s:s, s:s, s:o, s:o}", "name", SPEC_CONTAINER, "image", image_of(choice),
+                  "command", words(&choice->words), "env", environment(&choice->env));
+    json_t *spec = json_pack("{s:i, s:i, s:s, s:{s:{s:[o]}}}", "workers",
+                             (int)(choice->workers ? choice->workers : 1), "ranksPerWorker",
+                             (int)(choice->per_worker ? choice->per_worker
+                                   : choice->gpus     ? choice->gpus
+                                                      : 1),
+                             "network", choice->network ? choice->network : "any", "template",
+                             "spec", "containers", container);
+    char name[32];
+    snprintf(name, sizeof name, "bench-%lld", (long long)time(NULL));
+    if (spec)
+        add_devices(choice, spec);
+    json_t *job =
+        json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
+                  "metadata", "name", choice->name ? choice->name : name, "spec", spec);
+    if (!job)
+        error_set(err, ENOMEM, "out of memory");
+    return job;
+}
+
+/* In memory: a path for readers of this process. */
+static int memory_file(const char *name, int *ret_fd, char *path, size_t size,
+                       struct drarun_error *err)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "memory for the %s: %s", name, strerror(errno));
+    snprintf(path, size, "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int write_spec(const struct bench_choice *choice, int fd, struct drarun_error *err)
+{
+    json_t *job = bench_job_spec(choice, err);
+    if (!job)
+        return -err->code;
+    cleanup_free char *text = json_dumps(job, JSON_INDENT(2));
+    json_decref(job);
+    int rc = text ? fd_write_all(fd, text, strlen(text)) : -ENOMEM;
+    return rc < 0 ? error_set(err, -rc, "the job: %s", strerror(-rc)) : 0;
+}
+
+static int judge(const struct bench_choice *choice, const char *table, int status)
+{
+    struct verdict_wish wish = choice->wish;
+    if (status > 1 || choice->no_verdict)
+        return status;
+    wish.given.nics = choice->nics;
+    int judged = verdict_lines(table, &wish);
+    return status ? status : judged;
+}
+
+int bench_on_cluster(const struct bench_choice *choice)
+{
+    char spec[64], table[64];
+    cleanup_close int spec_fd = -1, table_fd = -1;
+    struct drarun_error err = {0};
+    int rc = memory_file("job", &spec_fd, spec, sizeof spec, &err);
+    rc = rc < 0 ? rc : memory_file("table", &table_fd, table, sizeof table, &err);
+    rc = rc < 0 ? rc : write_spec(choice, spec_fd, &err);
+    if (rc < 0) {
+        log_error("bench: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    const struct cluster_run run = {
+        .cluster = choice->cluster,
+        .file = spec,
+        .image = choice->agent_image,
+        .here = choice->here,
+        .copy_fd = table_fd,
+    };
+    return judge(choice, table, cluster_api()->run(&run));
+}

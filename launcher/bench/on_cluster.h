@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `drarun bench` as a job of a cluster: the spec that the words make, run as `drarun run` would,
+ * and the verdict on what it printed. */
+#ifndef DRARUN_LAUNCHER_BENCH_ON_CLUSTER_H
+#define DRARUN_LAUNCHER_BENCH_ON_CLUSTER_H
+
+#include <jansson.h>
+#include "launcher/bench/choice.h"
+
+/* Devices, or anything else that only a cluster has, was asked for. */
+bool bench_on_cluster_wanted(const struct bench_choice *choice);
+
+/* The DraJob: a new reference; NULL with err filled. Pure. */
+json_t *bench_job_spec(const struct bench_choice *choice, struct drarun_error *err);
+
+/* In drarun-cluster. Returns the exit status, having said everything. */
+int bench_on_cluster(const struct bench_choice *choice);
+
+#endif
