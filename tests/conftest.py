@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures for tests of whole programs; tests/README.md describes them."""
 import json
+import os
 
 import pytest
 
@@ -12,6 +13,7 @@ from support.cluster import Cluster
 from support.cluster.machines import Machines
 from support.api_proxy import NodesProxy
 from support.cluster_jobs import in_namespace
+from support.matrix import chosen
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
 from support.pods import Pod
@@ -21,9 +23,25 @@ from support.run import Runner
 def pytest_configure(config):
     leftovers.make_shm_private()
     config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")
+    config.addinivalue_line("markers", "matrix(n): in sanitizer builds each n values of its parameters meet once, unless DRARUN_SOAK is set")
 
 
-def pytest_collection_modifyitems(items):
+def leave_out_of_matrix(config, items):
+    """What a sanitizer sees depends on the values, hardly on all that meet; the plain build runs every case."""
+    tests, out = {}, set()
+    for item in items:
+        if SANITIZE and not os.environ.get("DRARUN_SOAK") and item.get_closest_marker("matrix"):
+            tests.setdefault(item.function, []).append(item)
+    for each in tests.values():
+        cases = [{name: repr(value) for name, value in item.callspec.params.items()} for item in each]
+        kept = chosen(cases, each[0].get_closest_marker("matrix").args[0])
+        out |= {item for item, case in zip(each, cases) if case not in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item in out])
+    items[:] = [item for item in items if item not in out]
+
+
+def pytest_collection_modifyitems(config, items):
+    leave_out_of_matrix(config, items)
     for item in items:
         marker = item.get_closest_marker("plain")
         if marker and SANITIZE:

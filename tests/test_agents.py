@@ -438,6 +438,7 @@ def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
     stop(some)
 
 
+@pytest.mark.plain("it waits for 30 s of silence")
 def test_network_goes_away(drarun, nodes, agents):
     """No reset, no packet: silence of 30 s is a loss, on both sides."""
     machines = nodes(2)

@@ -137,7 +137,7 @@ def test_agents_that_cannot_be_reached(drarun, agents):
                     one.key_file, "true")
     assert result.rc == 70
     assert "worker 1 (127.0.0.1:9) is not reached: Connection refused after 1 s" in result.err
-    assert "--start-timeout" in result.err and 1 <= result.seconds < 4
+    assert "--start-timeout" in result.err and 1 <= result.seconds < 20
 
 
 def test_agents_named_twice_or_wrongly(drarun, agents):
@@ -158,7 +158,7 @@ def test_wrong_key(drarun, agents, tmp_path):
     other.write_text("00" * 32)
     result = drarun("--agents", one.addresses[0], "--key-file", other, "true")
     assert result.rc == 70 and "does it hold the same --key-file" in result.err
-    assert result.seconds < 5
+    assert result.seconds < 20
     drarun(*one.options, "true").ok()
 
 

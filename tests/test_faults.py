@@ -24,8 +24,10 @@ def role(line):
 def test_any_process_is_killed_at_any_moment(drarun, where):
     choose = random.Random(20261121)
     seen = set()
-    for _ in range(ROUNDS // 2):
+    for n in range(ROUNDS // 2):
         job = drarun.start("--kill-after", "0.5", *where, "sh", "-c", PROGRAM)
+        if n % 4 == 3:  # all is there, on the slowest machine too
+            assert job.process.stdout.readline() == "ready\n"
         time.sleep(choose.random() * 0.12 * SLOWER)
         there = job.processes() or {job.pid: "drarun"}  # not executed yet
         pid = choose.choice(sorted(there))
@@ -51,7 +53,7 @@ def test_ranks_die_while_they_connect(drarun, build):
     after: the launcher is gone."""
     client = build / "tests" / "programs" / "pmix_client_inside"
     choose = random.Random(20261122)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS // min(SLOWER, 4)):
         job = drarun.start("-n", 32, client, "connect")
         time.sleep(0.02 + choose.random() * 0.08)
         job.signal(signal.SIGKILL)
@@ -66,9 +68,9 @@ def test_descendants_of_a_killed_rank(drarun):
     ranks = [pid for pid, line in job.processes().items() if line.startswith("sh -c")]
     os.kill(ranks[0], signal.SIGKILL)
     began = time.monotonic()
-    result = job.finish(timeout=10)
+    result = job.finish(timeout=30)
     assert result.rc == 137 and "signal 9" in result.err
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 15, "they hold it for 30 s"
 
 
 def test_singletons_are_explained(drarun, mpi_named):

@@ -36,6 +36,7 @@ def right(result, mpi, where):
     assert result.err == ""
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("where", WHERE)
 def test_right_on_every_rank(check, mpi, where):
     right(check(where, "all", timeout=90), mpi, where)
@@ -49,6 +50,7 @@ def test_64_ranks(drarun, mpi_named, name, where):
     right(drarun(*where, mpi.compile("mpi_check.c"), "all", timeout=120), mpi, where)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("where", ["2", "8", "3x2"])
 def test_sessions(check, mpi, where):
     """Communicators from a session's process set. One session: in a second one every library crashes or
@@ -59,6 +61,7 @@ def test_sessions(check, mpi, where):
     assert f"ok: {WHERE[where][-1]} ranks, sessions\n" in result.out
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("where", ["2", "2x2"])
 def test_mpi4py(drarun, mpi, where):
     code = ("from mpi4py import MPI; w = MPI.COMM_WORLD; n = w.size; "
@@ -68,6 +71,7 @@ def test_mpi4py(drarun, mpi, where):
     assert mpi.version in result.out
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("where", ["2", "2x2"])
 def test_spawn_is_refused(check, where):
     """With an error that a program may handle."""
@@ -82,6 +86,7 @@ def test_spawn_ends_a_program_that_does_not_handle_it(check):
     assert re.search(r"drarun: rank \d on worker \d .* (aborted the job|exited)", result.err)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("where", ["2", "2x2"])
 def test_names_are_published(check, mpi, where):
     """By Open MPI; MPICH wants a name server of Hydra's for it and says so otherwise."""
@@ -92,6 +97,7 @@ def test_names_are_published(check, mpi, where):
         assert result.rc == 3 and "MPI_Publish_name fails" in result.err
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("where", ["2", "2x2"])
 @pytest.mark.parametrize("how,status,said", [
     ("segv", 139, r"was killed by signal 11 \(SIGSEGV\)"),
@@ -109,6 +115,7 @@ def test_a_rank_that_leaves(check, mpi, where, how, status, said):
     assert re.search(rf"drarun: rank 1 on worker 0 \({HOST}\) {said}", result.err), repr(result)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("where", ["2", "2x1"])
 @pytest.mark.parametrize("how,status,said", [
     ("early-kill", 137, r"was killed by signal 9 \(SIGKILL\)"),

@@ -51,7 +51,7 @@ def test_a_prompt_is_shown_at_once(drarun):
     job = drarun.start("sh", "-c", "printf 'name? '; sleep 20", text=False)
     began = time.monotonic()
     assert os.read(job.process.stdout.fileno(), 100) == b"name? "
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15, "when the program has ended alone"
     job.signal(15)
     job.finish()
 

@@ -24,7 +24,7 @@ def test_end(drarun, signo, where):
     job.signal(signo)
     result = job.finish()
     assert result.rc == 128 + signo
-    assert result.seconds < 5 and "late" not in result.out
+    assert result.seconds < 20 and "late" not in result.out
 
 
 def test_ranks_get_that_very_signal_and_time(drarun):
@@ -42,7 +42,7 @@ def test_ranks_that_ignore_everything(drarun):
     began = time.monotonic()
     job.signal(signal.SIGINT)
     assert job.finish().rc == 130
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_twice_is_final(drarun):
@@ -53,7 +53,7 @@ def test_twice_is_final(drarun):
     began = time.monotonic()
     job.signal(signal.SIGINT)
     assert job.finish().rc == 130
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
@@ -75,14 +75,14 @@ def test_timeout(drarun):
     result = drarun("--timeout", "0.5", "-n", 2, "sleep", "60")
     assert result.rc == 124
     assert "--timeout" in result.err
-    assert result.seconds < 4
+    assert result.seconds < 20
 
 
 def test_first_failure_ends_the_others(drarun):
     program = "if [ $RANK = 1 ]; then exit 9; fi; (sleep 61 & sleep 62 & setsid sleep 63 & wait)"
     result = drarun("--workers", 2, "-n", 4, "sh", "-c", program)
     assert result.rc == 9
-    assert result.seconds < 4
+    assert result.seconds < 20
 
 
 def test_signal_before_anything_runs(drarun):
@@ -90,7 +90,7 @@ def test_signal_before_anything_runs(drarun):
         job = drarun.start("-n", 4, "sleep", "60")
         time.sleep(wait)
         job.signal(signal.SIGTERM)
-        assert job.finish(timeout=10).rc in (143, -15)
+        assert job.finish(timeout=30).rc in (143, -15)
 
 
 def children(pid):
@@ -106,7 +106,7 @@ def test_agent_killed(drarun, where):
     result = job.finish()
     assert result.rc == 70
     assert "killed by SIGKILL" in result.err
-    assert result.seconds < 5
+    assert result.seconds < 20
 
 
 @pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
