@@ -227,6 +227,23 @@ def test_demands(judge):
     assert result.rc == 1 and "FAILED: --min-percent 1: there is no per cent of a limit" in result.out
 
 
+def test_warm_up(drarun, tmp_path):
+    """Slow first calls are said to be that; calls that differ all along, or that are alike, are not."""
+    file = document(tmp_path, "calls", noise=0.05)
+    result = json.loads(file.read_text())
+    notes = {}
+    for name, calls in [("alike", {}), ("cold", {0: 4, 1: 3, 2: 2}), ("one", {0: 1.2}), ("uneven", {i: 4 for i in range(0, 40, 5)})]:
+        changed = json.loads(json.dumps(result))
+        times = changed["results"][1]["out_of_place_per_iter"]["times_us"]
+        for i, factor in calls.items():
+            times[i] *= factor
+        file.write_text(json.dumps(changed))
+        [verdict] = json.loads(drarun("bench", "judge", "-o", "json", file).ok().out)
+        notes[name] = [note for note in verdict["notes"] if "not warm" in note]
+    assert not notes["alike"] and not notes["one"] and not notes["uneven"]
+    assert re.search("the first 3 of the timed calls at 1 MiB take up to [34][.][0-9] times .* raise --warmup_iters by 3", notes["cold"][0])
+
+
 def test_wrong_data_has_no_figure(judge, verdicts):
     run = Run(rows=[Row(1024, busbw=111.11), Row(2048, busbw=222.22, wrong=3), Row(4096, busbw=333.33)])
     result = judge(run.text())

@@ -135,6 +135,53 @@ static void look_at_figures(struct verdict *v, const struct verdict_demands *dem
             v->percent < 0 ? "there is no per cent of a limit" : "it is less");
 }
 
+/* Calls at the beginning that take half as long again as all of the later ones do, but for one in
+ * twenty of those: 0 when the calls are not known or differ all along. */
+static size_t warming(const struct result_half *half, double *ret_times)
+{
+    size_t count = half->calls ? half->call_count : 0, first = half->skipped, late = 0;
+    double sum = 0, usual, most = 0;
+    if (count < first + 10)
+        return 0;
+    for (size_t i = count / 2; i < count; i++)
+        sum += half->calls[i];
+    usual = sum / (double)(count - count / 2);
+    while (first < count / 2 && half->calls[first] > 1.5 * usual) {
+        most = half->calls[first] > most ? half->calls[first] : most;
+        first++;
+    }
+    for (size_t i = first; i < count; i++)
+        late += half->calls[i] > 1.5 * usual;
+    if (late * 20 > count - first)
+        return 0;
+    *ret_times = most / usual;
+    return first - half->skipped;
+}
+
+static void look_at_warmup(struct verdict *v)
+{
+    const struct result *r = &v->run->result;
+    size_t most = 0, at = 0;
+    double times = 0, of_most = 0;
+    char size[24];
+    for (size_t i = 0; i < 2 * r->row_count; i++) {
+        const struct result_row *row = &r->rows[i / 2];
+        size_t calls = warming(i % 2 ? &row->in_place : &row->out_of_place, &times);
+        if (calls <= most)
+            continue;
+        most = calls;
+        at = i / 2;
+        of_most = times;
+    }
+    if (most == 0)
+        return;
+    verdict_size_text(r->rows[at].bytes, size, sizeof size);
+    say(&v->findings,
+        "not warm: the first %zu of the timed calls at %s take up to %.1f times as long as later "
+        "ones: raise --warmup_iters by %zu, or --per_iter_skip",
+        most, size, of_most, most);
+}
+
 void verdict_make(const struct run *run, const struct known_machine *machine,
                   const struct limit_given *given, const struct verdict_demands *demands,
                   struct verdict *ret_verdict)
@@ -153,6 +200,7 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
         look_at_data(&v);
         look_at_rdma(&v, demands);
         look_at_figures(&v, demands);
+        look_at_warmup(&v);
     }
     strlist_add_all(&v.findings, run->notes.items);
     *ret_verdict = v;
