@@ -75,7 +75,8 @@ class Beside:
         """{size as IMB counts it: [us]}"""
         factor = RANKS if self.counts == "part" else 1
         out = self.run(BUILD / "bin" / "drarun-bench", self.name, "-b", str(factor << first), "-e", str(factor << last), "-f", "2",
-                       "-n", str(calls), "-N", str(cycles), "-c", str(checks), "-w", "1", "-z", "3" if self.synced else "0")
+                       "-n", str(calls), "-N", str(cycles), "-c", str(checks), "-w", "1",
+                       "--settle", str(calls), "-z", "3" if self.synced else "0")
         if "values : 0 OK" not in out:
             raise RuntimeError(f"{self.name}: wrong data:\n{out}")
         return lists((int(size) // factor, in_place if self.name in IN_PLACE else out_of_place)

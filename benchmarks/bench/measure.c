@@ -218,7 +218,8 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
         return error_set(err, ENOMEM, "out of memory");
     step_into(m, "");
     int rc = set_marks(m, plan, 0, plan->iters, err); /* they are made here, and not in the time */
-    rc = rc < 0 ? rc : call(m, t, err);               /* one before, and all begin together */
+    for (unsigned i = 0; rc == 0 && i <= plan->settle; i++)
+        rc = call(m, t, err); /* one at least, and all begin together */
     rc = rc < 0 ? rc : m->backend->finish(err);
     rc = rc < 0 ? rc : m->backend->barrier(err);
     rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);

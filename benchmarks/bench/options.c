@@ -247,6 +247,8 @@ static const struct option_spec list[] = {
     COUNT("iters", 'n', HOW, "calls of a measurement (20)", plan.iters, 1, 100000000),
     COUNT("agg_iters", 'm', HOW, "that count as one (1)", plan.agg, 1, 1000000),
     COUNT("warmup_iters", 'w', HOW, "before, of each size (1)", warmup, 0, 1000000),
+    COUNT("settle", 0, HOW, "and before each measurement, besides the one call of nccl-tests (0)",
+          plan.settle, 0, 1000000),
     COUNT("run_cycles", 'N', HOW, "all sizes so often; 0: for ever (1)", cycles, 0, UINT_MAX),
     COUNT("check", 'c', HOW, "rounds of data that are checked (1)", plan.check, 0, 1000000),
     BY("average", 'a', "N", HOW,

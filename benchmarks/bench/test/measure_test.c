@@ -169,12 +169,22 @@ static void test_bandwidth(void **state)
                 m.algbw * 1e9 * m.seconds < 4097);
 }
 
+static void test_settled(void **state)
+{
+    const struct measure_plan plan = {.iters = 3, .agg = 1, .settle = 5};
+    (void)state;
+    delay = 0;
+    calls = 0;
+    run(&plan, false);
+    assert_int_equal(calls, 1 + 5 + 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_delays), cmocka_unit_test(test_calls_are_counted),
-        cmocka_unit_test(test_each_call),    cmocka_unit_test(test_wrong_data),
-        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_settled),           cmocka_unit_test(test_known_delays),
+        cmocka_unit_test(test_calls_are_counted), cmocka_unit_test(test_each_call),
+        cmocka_unit_test(test_wrong_data),        cmocka_unit_test(test_bandwidth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
