@@ -385,6 +385,10 @@ def test_stand_in_is_refused(drarun, tmp_path):
     """What moved no data over real links has no figure."""
     result = drarun("bench", "judge", document(tmp_path, "first", stand_in=True))
     assert result.rc == 1 and "measured with a stand-in" in result.out and "GB/s" not in result.out
+    lines = Run().lines()
+    (tmp_path / "table.txt").write_text("\n".join(["# drarun-bench version 0.1.0 stand-in for NCCL 2.27.3", *lines[1:]]))
+    result = drarun("bench", "judge", tmp_path / "table.txt")
+    assert result.rc == 1 and "measured with a stand-in" in result.out and "GB/s" not in result.out
 
 
 # ---- report ----

@@ -395,6 +395,8 @@ static void version_line(struct parse *p, const char *line, const char *end)
                            ? end - ours - (ptrdiff_t)strlen(version) - 1
                            : 0),
                  ours + strlen(version) + 1);
+    if (strncmp(run->result.library, "stand-in ", 9) == 0)
+        run->result.stand_in = true;
 }
 
 /* ---- devices ---- */
