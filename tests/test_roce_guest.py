@@ -155,10 +155,8 @@ def test_started_at_once(node):
     """Two containers that start at the same moment: the devices move one after the other, and each container has the node of its
     own, whichever number the moves made of it."""
     pods = [node.pod(name, config=net(i)) for i, name in enumerate(("left", "right"))]
-    own = [own_device(pod.prepare()) for pod in pods]
     for _ in range(ROUNDS):
-        for pod in pods:
-            pod.prepare().sandbox()
+        own = [own_device(pod.prepare().sandbox()) for pod in pods]
         for done, name in zip([pod.start(LOOK) for pod in pods], own):
             seen_right(node, done(), name)
         for pod in pods:
