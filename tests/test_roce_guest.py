@@ -165,10 +165,27 @@ def test_started_at_once(node):
     at_home(node)
 
 
+def number_given(pod):
+    """Of the claim's verbs node, by its CDI edits."""
+    return next(int(each["path"].removeprefix("/dev/infiniband/uverbs")) for edit in pod.edits() for each in edit.get("deviceNodes", ())
+                if each["path"].startswith("/dev/infiniband/uverbs"))
+
+
+def number_now(node, rdma):
+    return int(node.sh("basename $(dirname $(grep -lx $1 /sys/class/infiniband_verbs/uverbs*/ibdev))", rdma).strip().removeprefix("uverbs"))
+
+
+def prepared_now(node, pod):
+    """Prepared, again until the plugin has seen what the test before has plugged."""
+    def right():
+        pod.unprepare()
+        return number_given(pod.prepare()) == number_now(node, own_device(pod))
+    return wait(lambda: f"{pod.name} is given uverbs{number_given(pod)}\n{node.log()}", lambda: right() and pod, 20)
+
+
 def unplugged_first(node, pods):
-    """Of two prepared pods the one whose RDMA device has the higher number, when the other's device has been unplugged."""
-    pods = sorted(pods, key=lambda pod: max(each["path"] for edit in pod.edits() for each in edit.get("deviceNodes", ())
-                                            if each["path"].startswith("/dev/infiniband/uverbs")))
+    """Of two pods, prepared here, the one whose RDMA device has the higher number, when the other's device has been unplugged."""
+    pods = sorted((prepared_now(node, pod) for pod in pods), key=number_given)
     other = own_device(pods[0])
     node.ok("rdma", "link", "delete", other)
     return pods[1], other
@@ -182,7 +199,7 @@ def test_number_changes_with_the_move(node):
     """The device of a lower number was unplugged after Prepare: the move gives its number to ours, and the container has that."""
     if node.rdma == "shared":
         pytest.skip("nothing moves in shared mode")
-    pod, other = unplugged_first(node, [node.pod(name, config=net(i)).prepare() for i, name in enumerate(("low", "high"))])
+    pod, other = unplugged_first(node, [node.pod(name, config=net(i)) for i, name in enumerate(("low", "high"))])
     own = own_device(pod)
     try:
         seen_right(node, pod.sandbox().run(LOOK), own)
@@ -198,7 +215,7 @@ def test_number_changes_where_it_cannot_be_corrected(node):
     """In a pod with a user namespace the container has only what its claim named: it does not start, and the line says why."""
     if node.rdma == "shared":
         pytest.skip("nothing moves in shared mode")
-    pod, other = unplugged_first(node, [node.pod(name, hostUsers=False).prepare() for name in ("lower", "higher")])
+    pod, other = unplugged_first(node, [node.pod(name, hostUsers=False) for name in ("lower", "higher")])
     try:
         done = pod.sandbox().run("true")
         assert done.rc != 0 and "is /dev/infiniband/uverbs0, number 231:192, by now" in done.err, done

@@ -49,8 +49,8 @@ void node_pods_trim(json_t *pod)
     KEEP(status, "resourceClaimStatuses", "extendedResourceClaimStatus");
     if (!json_object_get(spec, "resourceClaims") && json_object_size(status) == 0)
         json_object_clear(spec);
-    KEEP(spec, "nodeName", "hostNetwork", "resourceClaims", "containers", "initContainers",
-         "resources");
+    KEEP(spec, "nodeName", "hostNetwork", "hostUsers", "resourceClaims", "containers",
+         "initContainers", "resources");
     trim_containers(json_object_get(spec, "containers"));
     trim_containers(json_object_get(spec, "initContainers"));
 }

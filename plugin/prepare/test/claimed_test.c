@@ -169,7 +169,8 @@ static void a_container_must_list_the_claim(void **state)
         {POD("n0", "pu", ",\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]", ""), EINVAL,
          "does not name claim job-w-0"},
         {POD("n0", "pu",
-             NAMED ",\"hostNetwork\":true,\"containers\":[" CONTAINER("{\"name\":\"nics\"}") "]",
+             NAMED ",\"hostNetwork\":true,\"hostUsers\":false,\"containers\":[" CONTAINER(
+                 "{\"name\":\"nics\"}") "]",
              ""),
          0, ""},
         {POD("n1", "pu", NAMED, ""), EINVAL, "is on node n1, not on n0"},
@@ -187,6 +188,7 @@ static void a_container_must_list_the_claim(void **state)
         assert_int_equal(claimed_check_pod(&claimed, pod, "n0", &err), -table[i].code);
         assert_non_null(strstr(err.text, table[i].says));
         assert_int_equal(claimed.host_network, strstr(table[i].pod, "hostNetwork") != NULL);
+        assert_int_equal(claimed.user_namespace, strstr(table[i].pod, "hostUsers") != NULL);
         json_decref(pod);
     }
     claimed_done(&claimed);

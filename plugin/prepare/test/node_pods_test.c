@@ -20,7 +20,7 @@ static const struct {
     /* with a claim: what claimed.h and agent_config.h read */
     {"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"w-0\",\"namespace\":\"train\",\"uid\":\"pu\","
      "\"resourceVersion\":\"7\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"nodeName\":\"n0\","
-     "\"hostNetwork\":true,"
+     "\"hostNetwork\":true,\"hostUsers\":false,"
      "\"volumes\":[{}],\"resources\":{\"limits\":{}},\"resourceClaims\":[{\"name\":\"nics\"}],"
      "\"containers\":["
      "{\"name\":\"main\",\"env\":[{}],\"resources\":{\"claims\":[{\"name\":\"nics\"}]}}],"
@@ -28,7 +28,8 @@ static const struct {
      "\"Running\","
      "\"resourceClaimStatuses\":[{}],\"extendedResourceClaimStatus\":{}}}",
      "{" METADATA ",\"spec\":{\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"nics\"}]}}],"
-     "\"hostNetwork\":true,\"initContainers\":[{\"restartPolicy\":\"Always\"}],\"nodeName\":\"n0\","
+     "\"hostNetwork\":true,\"hostUsers\":false,\"initContainers\":[{\"restartPolicy\":\"Always\"}],"
+     "\"nodeName\":\"n0\","
      "\"resourceClaims\":[{\"name\":\"nics\"}],\"resources\":{\"limits\":{}}},"
      "\"status\":{\"extendedResourceClaimStatus\":{},\"resourceClaimStatuses\":[{}]}}"},
     /* without: nothing */
