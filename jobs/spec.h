@@ -67,6 +67,7 @@ struct job_spec {
                        * command of its first container are what the ranks run */
     struct spec_timeouts timeouts;
     int64_t hang_after; /* milliseconds; 0: never */
+    enum spec_fallback on_hang;
     uint32_t restarts;
     int64_t ttl_after_finished; /* seconds; -1: keep */
     bool suspend;

@@ -206,6 +206,7 @@ static const struct field spec_list[] = {
     {"template", FIELD_OBJECT, AT(s.template)},
     {"timeouts", FIELD_GROUP, AT(s.timeouts), .group = &timeout_fields},
     {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},
+    {"onHang", FIELD_CHOICE, AT(s.on_hang), .choices = "report fail", .fallback = "report"},
     {"restarts", FIELD_COUNT, AT(s.restarts), 0, RESTARTS_MAX, .fallback = "0"},
     {"ttlSecondsAfterFinished", FIELD_INTEGER, AT(s.ttl_after_finished), 0, INT32_MAX},
     {"suspend", FIELD_BOOL, AT(s.suspend), .fallback = "false"},

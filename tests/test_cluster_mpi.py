@@ -4,6 +4,7 @@ like; and what reaches the user of output, signals and ends."""
 import random
 import re
 import signal
+import time
 
 import pytest
 
@@ -124,6 +125,24 @@ def test_bench_over_claimed_nics(jobs, plugged):
     rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
     assert rows == ["1024", "32768", "1048576"] and "# Out of bounds values : 0 OK" in result.out, result
     assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n#   limit .*\n", result.out, re.M), result
+
+
+def test_bench_names_a_stopped_rank(jobs, cluster):
+    """With its node, from the launcher's pod."""
+    job = jobs.drarun.start("bench", "all_reduce", "--workers", 2, "-b", "1K", "-e", "1K", "--iters", 100000000, "--image", MPI,
+                            under=cluster.under, env=jobs.env)
+    line = ""
+    while not line.startswith("#        (B)"):
+        line = job.process.stdout.readline()
+        assert line, job.finish(10)
+    found = "grep -lz ^all_reduce /proc/[0-9]*/cmdline | cut -d/ -f3"
+    node, pids = next((each, pids) for each in cluster.nodes if (pids := each.ok(["sh", "-c", found]).split()))
+    node.ok(["kill", "-STOP", pids[0]])
+    began = time.monotonic()
+    result = job.finish(60)
+    assert time.monotonic() - began < 30 and result.rc == 124, result
+    assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for [2-4]\.\d s .*in all_reduce of 1024 bytes",
+                     result.err), result
 
 
 def test_bench_needs_an_image(jobs):

@@ -34,6 +34,7 @@ spec:
   template: {spec: {containers: [{image: i, command: [c], args: [""], more: true}], other: 1}, new: []}
   timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: "0"}
   hangAfter: 10m
+  onHang: report
   restarts: 3
   ttlSecondsAfterFinished: 3600
   suspend: false

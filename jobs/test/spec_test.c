@@ -35,6 +35,7 @@ static void test_short_form(void **state)
     assert_null(s.compute_domain);
     assert_int_equal(s.network, SPEC_NETWORK_ANY);
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_REPORT);
+    assert_int_equal(s.on_hang, SPEC_FALLBACK_REPORT);
     assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_REPORT);
     assert_int_equal(s.launch, SPEC_LAUNCH_PMIX);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_AUTO);
@@ -72,7 +73,8 @@ static const char whole[] =
     "           config: {interface: {name: dranet0}}}\n"
     "    align: required\n"
     "  computeDomain: {channel: {allocationMode: All}}\n"
-    "  onTcpFallback: fail\n  onPreflightWarning: fail\n  launch: mpirun\n  mpi: {transport: "
+    "  onTcpFallback: fail\n  onHang: fail\n  onPreflightWarning: fail\n  launch: mpirun\n  mpi: "
+    "{transport: "
     "rdma}\n"
     "  nccl: {profile: a4, hcaList: never, version: '2.27.5', env: {A: b, B: 2}}\n"
     "  template:\n"
@@ -101,6 +103,7 @@ static void test_everything(void **state)
     assert_int_equal(s.claims, SPEC_CLAIMS_TEMPLATE); /* implied by queue */
     assert_int_equal(s.network, SPEC_NETWORK_RDMA);   /* implied by nics */
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_FAIL);
+    assert_int_equal(s.on_hang, SPEC_FALLBACK_FAIL);
     assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_FAIL);
     assert_int_equal(s.launch, SPEC_LAUNCH_MPIRUN);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_RDMA);

@@ -108,6 +108,10 @@ json_t *bench_job_spec(const struct bench_choice *choice, struct drarun_error *e
     snprintf(name, sizeof name, "bench-%lld", (long long)time(NULL));
     if (spec)
         add_devices(choice, spec);
+    if (spec && strcmp(choice->hang_after, "0") != 0) {
+        json_object_set_new(spec, "hangAfter", json_string(choice->hang_after));
+        json_object_set_new(spec, "onHang", json_string("fail"));
+    }
     json_t *job =
         json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
                   "metadata", "name", choice->name ? choice->name : name, "spec", spec);
