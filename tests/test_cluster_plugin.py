@@ -17,6 +17,8 @@ from support.cluster.plugin import NIC, Nics, Plugin
 from support.cluster.storm import Storm
 
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
+# says so; the other end may come up, and the kernel see it, some time after the attachment
+UP = "cd /sys/class/net/net1 && until grep -x up operstate; do sleep 0.1; done"
 
 
 def status_of(cluster, name):
@@ -62,7 +64,7 @@ def test_manifest(cluster, plugins):
         pod = made("by-manifest", "ip -o -4 addr show net1; sleep 600", "n0",
                    config=[{"interface": {"name": "net1", "addresses": ["10.94.7.7/16"]}}])
         pod.wait_phase("Running")
-        assert "10.94.7.7/16" in cluster.wait(pod.describe, pod.log, 10)
+        assert "10.94.7.7/16" in cluster.wait(pod.describe, pod.log, 60)
         device = cluster.wait(logs, lambda: status_of(cluster, "by-manifest"), 10)[0]
         assert device["networkData"]["interfaceName"] == "net1"
         metrics = cluster.node(0).ok(["busybox", "wget", "-qO-", "http://127.0.0.1:9469/metrics"])
@@ -94,7 +96,7 @@ def test_two_pods_reach_each_other(cluster, claimed):
                             "while :; do nc -l -p 5000 -e hostname; done", f"n{i}", config=config))
     for i, pod in enumerate(pods):
         pod.wait_phase("Running")
-        log = cluster.wait("no log", lambda: pod.log().count("\n") >= 4 and pod.log(), 10)
+        log = cluster.wait("no log", lambda: pod.log().count("\n") >= 4 and pod.log(), 60)
         assert f"inet 10.94.{i}.1/16" in log and "mtu 1400" in log and "UP" in log, log
         told = json.loads(log.splitlines()[0])
         assert told["metadata"]["name"] == f"reach-{i}" and told["apiVersion"].endswith("v1beta1")
@@ -120,7 +122,7 @@ def test_init_container_two_containers_and_a_restart(cluster, claimed):
         pod.manifest["spec"]["initContainers"] = [{"name": "first", **show}]
         pod.manifest["spec"]["containers"].append({"name": "second", **show})
         return pod
-    pod = claimed("several", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}], make=make)
+    pod = claimed("several", UP, "n0", config=[{"interface": {"name": "net1"}}], make=make)
 
     def restarted():
         statuses = {each["name"]: each for each in pod.get()["status"].get("containerStatuses", ())}
@@ -177,11 +179,11 @@ def test_all_nics_in_one_pod_and_again(cluster, claimed, plugins):
 def test_plugin_killed(cluster, claimed, plugins):
     """What was prepared runs on and starts again; what was not does not start until the plugin is back."""
     first = plugins[0]
-    pod = claimed("before", "cat /sys/class/net/net1/operstate; sleep 600", "n0",
+    pod = claimed("before", f"{UP}; sleep 600", "n0",
                   config=[{"interface": {"name": "net1"}}])
     pod.wait_phase("Running")
     first.kill()
-    after = claimed("after", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}])
+    after = claimed("after", UP, "n0", config=[{"interface": {"name": "net1"}}])
     cluster.wait(lambda: after.describe(), lambda: "NodePrepareResources" in after.describe() or
                  "not registered" in after.describe() or "FailedPrepare" in after.describe(), 30)
     assert pod.get()["status"]["phase"] == "Running"
@@ -199,7 +201,7 @@ def test_kubelet_restarted(cluster, claimed, plugins):
     node.start_kubelet()
     node.wait_ready()
     plugins[0].wait(COUNT)
-    after = claimed("comes", "cat /sys/class/net/net1/operstate", "n0", config=[{"interface": {"name": "net1"}}])
+    after = claimed("comes", UP, "n0", config=[{"interface": {"name": "net1"}}])
     assert after.ended() == "up\n"
     assert pod.get()["status"]["phase"] == "Running"
     assert pod.get()["status"]["containerStatuses"][0]["restartCount"] == 0
@@ -302,7 +304,7 @@ def test_cluster_with_an_older_api_of_devices(cluster, claimed, plugins, older, 
     pod = claimed("older", "ip -o -4 addr show dev net1; sleep 600", "n0",
                   config=[{"interface": {"addresses": ["10.94.9.9/16"], "name": "net1"}}])
     pod.wait_phase("Running")
-    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 10)
+    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 60)
     told = cluster.wait(plugins[0].log, lambda: status_of(cluster, "older"), 20)
     assert told[0]["networkData"]["ips"] == ["10.94.9.9/16"], told
     assert server.versions_asked("resource.k8s.io") == {version}
@@ -342,7 +344,7 @@ def test_sandbox_killed(cluster, claimed, plugins):
         pod.manifest["spec"]["restartPolicy"] = "Always"
         return pod
     node, first = cluster.node(0), plugins[0]
-    pod = claimed("sandbox", "cat /sys/class/net/net1/operstate; sleep 600", "n0", config=[{"interface": {"name": "net1"}}],
+    pod = claimed("sandbox", f"{UP}; sleep 600", "n0", config=[{"interface": {"name": "net1"}}],
                   make=make)
     pod.wait_phase("Running")
     uid, = first.checkpoints()
@@ -359,7 +361,7 @@ def test_sandbox_killed(cluster, claimed, plugins):
         status = pod.get()["status"]["containerStatuses"][0]
         return status["containerID"] != before and "running" in status["state"]
     cluster.wait(lambda: f"{pod.describe()}\n{first.log()}", again, 90)
-    assert cluster.wait(pod.describe, pod.log, 10) == "up\n"
+    assert cluster.wait(pod.describe, pod.log, 60) == "up\n"
     assert (first.folder / f"{uid}.json").stat().st_mtime_ns == written
 
 
@@ -390,7 +392,7 @@ def test_node_rebooted(cluster, claimed, plugins):
         status = pod.get()["status"]["containerStatuses"][0]
         return status["containerID"] != before and "running" in status["state"]
     cluster.wait(lambda: f"{pod.describe()}\n{first.log()}", again, 90)
-    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 10)
+    assert "10.94.9.9/16" in cluster.wait(pod.describe, pod.log, 60)
     assert first.checkpoints() == [uid]
 
 
@@ -525,7 +527,7 @@ def test_calls_under_way_are_answered_before_the_end(cluster, plugins):
     """SIGTERM while the API server hangs below a Prepare: it is done first, then the plugin ends."""
     first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
     node.stop_kubelet()
-    cluster.wait("the kubelet's connection stays", lambda: not first.registered(), 10)
+    cluster.wait("the kubelet's connection stays", lambda: not first.registered(), 60)
     pod = claiming(cluster, "drain", "true", "n0")
     pod.manifest["spec"]["nodeName"] = "n0"
     made = api.make(claim("drain"))

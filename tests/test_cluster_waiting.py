@@ -79,7 +79,7 @@ def test_plugin_that_refuses_and_then_prepares(machines, jobs):
         each.fill()
     with waiting(jobs, devices=claimed(), ranksPerWorker=1, command=["sleep", "1000"]):
         says(jobs, "its devices cannot be prepared", "No space left on device")
-        written = jobs.cluster.wait("the launcher does not write it", lambda: (jobs.status() or {}).get("waiting"), 10)
+        written = jobs.cluster.wait("the launcher does not write it", lambda: (jobs.status() or {}).get("waiting"), 60)
         assert "No space left on device" in written["text"]
         for each in machines:
             each.empty()

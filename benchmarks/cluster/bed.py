@@ -13,7 +13,7 @@ from benchmarks.harness.launchers import DRARUN, LIBRARIES
 from support.cluster import Cluster
 
 SOURCE = Path(__file__).resolve().parent
-DEADLINE = 120  # seconds that one job may take
+DEADLINE = 240  # seconds that one job may take
 MPI_TIMES = SOURCE.parent / "launch" / "mpi_times.c"
 IMAGE = "localhost/mpi-times:1"
 OURS = "drarun/"  # the beginning of our programs' user agent

@@ -26,7 +26,7 @@ SANDBOX = """
 ip netns add $1; ip link add $3 type veth peer name eth0 netns $1; ip link set $3 master pods up
 ip -n $1 address add $2/24 dev eth0; ip -n $1 link set lo up; ip -n $1 link set eth0 up
 """
-PLUGIN_S = 30
+PLUGIN_S = 90
 ADDRESSES = itertools.count(11)
 
 
@@ -115,7 +115,7 @@ class GuestNode:
                                "spec": {"devices": devices}})
         made = self.cluster.pod(name, ["true"], resourceClaims=[{"name": "nic", "resourceClaimName": name}], **spec,
                                 container={"resources": {"claims": [{"name": "nic"}]}}).make()
-        wait(lambda: f"not scheduled:\n{made.describe()}", lambda: made.get()["spec"].get("nodeName"), 30)
+        wait(lambda: f"not scheduled:\n{made.describe()}", lambda: made.get()["spec"].get("nodeName"), PLUGIN_S)
         self.pods.append(PodHere(self, made, name, claim["metadata"]["uid"]))
         return self.pods[-1]
 
@@ -246,7 +246,7 @@ class PodHere:
 
     def await_container(self):
         """Until the last one runs."""
-        wait(lambda: f"container {self.last} does not run", lambda: '"status": "running"' in self.runc("state").out, 30)
+        wait(lambda: f"container {self.last} does not run", lambda: '"status": "running"' in self.runc("state").out, PLUGIN_S)
 
     def kill_container(self):
         assert self.runc("kill", "KILL").rc == 0

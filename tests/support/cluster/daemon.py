@@ -44,7 +44,7 @@ class Daemon:
     def freeze(self):
         """SIGSTOP: connections stay open, nothing answers."""
         os.killpg(self.process.pid, signal.SIGSTOP)
-        wait(f"{self.process.pid} goes on after SIGSTOP", self._frozen, 10)
+        wait(f"{self.process.pid} goes on after SIGSTOP", self._frozen, 60)
 
     def _frozen(self):
         """A thread that runs stops when it next enters the kernel, on a busy machine some time after the signal."""

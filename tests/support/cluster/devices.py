@@ -8,7 +8,7 @@ from ..build import SOURCE
 from .plugin import GPU, NIC, device_class
 
 FAKE = "test.drarun.dev/fake"
-READY_S = 30
+READY_S = 90
 
 
 CLASSES = [device_class(name, driver) for name, driver in (("gpu.nvidia.com", "gpu.nvidia.com"), ("dranet", "dra.net"),
@@ -76,7 +76,7 @@ class Driver:
     def stop(self):
         """SIGKILL. Its slices stay; the kubelet takes them away half a minute later."""
         self._signal("KILL")
-        wait(f"{self.name} survives SIGKILL", lambda: self._signal("0").returncode == 1, 10)
+        wait(f"{self.name} survives SIGKILL", lambda: self._signal("0").returncode == 1, 60)
 
 
 def fixture(machine):

@@ -22,7 +22,7 @@ PAIRED = f'{RDMA} && !device.attributes["dra.net"].pciAddress.startsWith("0000:2
 CGROUPS = "sys/fs/cgroup"  # what the runtime mounts there
 NULL = os.makedev(1, 3)
 SMALL = "a4-highgpu-8g"  # with only(): its NICs have interfaces
-CHANGED_S = 30
+CHANGED_S = 90
 USER = "machines"  # whose requests in the audit log are the plugin's
 OWN_LABELS = ("kubernetes.io/hostname", "kubernetes.io/arch", "nvidia.com/gpu.clique")  # of a captured node, not of ours
 

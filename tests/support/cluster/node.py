@@ -171,7 +171,7 @@ class Node:
     def kill_daemon(self, name):
         """SIGKILL to what daemon() started from this program, and waits for its end."""
         self.run(["pkill", "-KILL", "-x", name[:15]])
-        wait(f"{name} on {self.name} survives SIGKILL", lambda: self.run(["pgrep", "-x", name[:15]]).returncode, 10)
+        wait(f"{name} on {self.name} survives SIGKILL", lambda: self.run(["pgrep", "-x", name[:15]]).returncode, 60)
 
     def start_containerd(self):
         self.daemon("containerd", [self.cluster.programs / "containerd", "--config", self.folder / "containerd.toml"])

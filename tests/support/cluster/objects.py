@@ -5,7 +5,7 @@ import time
 
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-READY_S = 30
+READY_S = 90
 # what controllers keep in every namespace
 OWN = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
 PASSING = {"Event"}

@@ -8,7 +8,7 @@ from .api import wait
 from ..build import BUILD
 
 GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
-READY_S = 30
+READY_S = 90
 RAILS = "10.94.{node}.{nic}/16"
 
 
