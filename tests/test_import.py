@@ -270,7 +270,8 @@ def test_example(drarun, file):
     spec = yaml.safe_load(file.read_text())["spec"]
     line = drarun("validate", file).ok().out
     assert "kind: ResourceClaim" in drarun("render", file).ok().out
-    assert f", {spec['workers']} workers, {spec['devices']['gpus']['count']} GPU" in line
+    workers = spec.get("workers", 1)  # drarun accept says how many itself
+    assert f", {workers} worker{'s' if workers > 1 else ''}, {spec['devices']['gpus']['count']} GPU" in line
     assert f"`{file.name}`" in (file.parent / "README.md").read_text()
 
 
