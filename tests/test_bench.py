@@ -199,6 +199,9 @@ def test_from_the_launcher(drarun):
     assert [int(row[0]) for row in rows(result)] == [1024, 2048, 4096] and " Rank  3 " in result.out
     assert "# Out of bounds values : 0 OK" in result.out
     assert re.search(r"\n# all_reduce over 4 ranks on 1 host .*\n#   best .*\n(#   .*\n)*#   data +right\n#   verdict +none: ", result.out)
+    larger = drarun("bench", "all_reduce", "-n", "2", "-b", "64K", "-e", "256K", "-f", "4", "--iters", "2").ok().out
+    assert re.search(r"# +limit +[\d.]+ GB/s: memory, as fast as the slowest rank copied while all did \(measured\)\n", larger), larger
+    assert re.search(r"# +verdict +[\d.]+ % of the limit", larger), larger
     assert "verdict" not in drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--no-verdict").ok().out
     result = drarun("bench", "all_reduce", "-n", "2", "--workers", "2", "-b", "8", "-e", "8", "--min-percent", "50")
     assert result.rc == 1 and "FAILED: --min-percent 50" in result.out

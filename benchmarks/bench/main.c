@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "benchmarks/bench/copy_rate.h"
 #include "benchmarks/bench/probe.h"
 #include "benchmarks/bench/record.h"
 #include "lib/base/cleanup.h"
@@ -236,7 +237,8 @@ static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_er
     mine.index = b->world.index;
     memcpy(mine.device, b->world.device, sizeof mine.device);
     memcpy(mine.address, b->world.address, sizeof mine.address);
-    int rc = b->backend->share(&mine, all, sizeof mine, err);
+    int rc = copy_rate(b->backend, &b->memory, b->options.min_bytes, &mine.copy_gbs, err);
+    rc = rc < 0 ? rc : b->backend->share(&mine, all, sizeof mine, err);
     if (rc < 0)
         free(all);
     else

@@ -98,6 +98,7 @@ static int take_ranks(struct result *to, const struct backend_world *world,
         snprintf(rank->node, sizeof rank->node, "%s", ranks[i].place.node);
         snprintf(rank->nic, sizeof rank->nic, "%s", ranks[i].place.nics);
         rank->nic_gbit = ranks[i].place.nic_gbit;
+        rank->copy_gbs = ranks[i].copy_gbs;
         snprintf(rank->model, sizeof rank->model, "%s", ranks[i].device);
         snprintf(rank->address, sizeof rank->address, "%s",
                  *ranks[i].address ? ranks[i].address : backend);

@@ -10,6 +10,7 @@
 
 struct table_rank { /* as every rank tells it */
     struct place place;
+    double copy_gbs; /* copy_rate.h */
     char host[64];
     char device[96];
     char address[16];

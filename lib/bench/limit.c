@@ -45,6 +45,28 @@ static void of_links(const struct known_machine *machine, const struct limit_giv
     }
 }
 
+/* Each byte of a bus bandwidth is one that a rank writes: none can do so faster than it copies. */
+static void of_memory(const struct result *r, const struct shape *s, struct limit *limit)
+{
+    double least = 0;
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (i == 0 || r->ranks[i].copy_gbs < least)
+            least = r->ranks[i].copy_gbs;
+    if (!(least > 0)) {
+        unknown(limit,
+                "ranks of one host share its memory, which was not measured: say --link GB/S");
+        return;
+    }
+    if (!is(s, "all_reduce all_gather reduce_scatter broadcast alltoall sendrecv hypercube")) {
+        unknown(limit, "%s: what memory allows is not known for it: say --link GB/S",
+                s->collective);
+        return;
+    }
+    limit->gbs = least;
+    snprintf(limit->why, sizeof limit->why,
+             "memory, as fast as the slowest rank copied while all did (measured)");
+}
+
 /* ---- between hosts ---- */
 
 /* NICs of a host that this run could use, in GB/s; 0: not known. */
@@ -138,8 +160,7 @@ void limit_of(const struct run *run, const struct known_machine *machine,
         unknown(&limit, "%s has no bus bandwidth that a link bounds", s.collective);
     else if (s.hosts == 1 && !(given->link_gbs > 0) &&
              strcmp(run->result.ranks[0].model, "memory") == 0)
-        unknown(&limit,
-                "ranks of one host share its memory, which was not measured: say --link GB/S");
+        of_memory(&run->result, &s, &limit);
     else if (s.hosts == 1 || run->log.nvlink_hosts > 0)
         of_links(machine, given, s.hosts > 1, &limit);
     else

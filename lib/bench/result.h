@@ -24,6 +24,7 @@ struct result_rank {
     char address[24]; /* PCI, or what else stands in the table's brackets */
     char nic[64];     /* "mlx5_0", several with commas */
     double nic_gbit;  /* all of them together; 0 */
+    double copy_gbs;  /* its own memory, while all ranks copied theirs; 0 */
 };
 
 /* Out of place or in place. */

@@ -80,6 +80,8 @@ static json_t *device(const struct result_rank *rank)
     set_known(&o, "nic", rank->nic);
     if (rank->nic_gbit > 0)
         set(&o, "nic_gbit", json_real(rank->nic_gbit));
+    if (rank->copy_gbs > 0)
+        set(&o, "copy_gbs", json_real(rank->copy_gbs));
     return o;
 }
 

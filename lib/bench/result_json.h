@@ -3,7 +3,7 @@
  * texts, devices stand in config), and beside it what it has not:
  *
  *   {"version": 3, "program", "collective", "library", "start_time", "args", "env", "config":
- *    {..., "devices": [{..., "node", "nic", "nic_gbit"}]}, "stand_in", "about",
+ *    {..., "devices": [{..., "node", "nic", "nic_gbit", "copy_gbs"}]}, "stand_in", "about",
  *    "results": [{"size", "count", "type", "redop", "root", "out_of_place": {"time", "alg_bw",
  *    "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...}, "in_place", ...}],
  *    "out_of_bounds", "average_bus_bandwidth", "end_time"}
