@@ -10,6 +10,7 @@
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"
+#include "launcher/bench/sweep.h"
 #include "launcher/verb_bench_compare.h"
 #include "launcher/verb_bench_judge.h"
 #include "launcher/verb_bench_report.h"
@@ -133,6 +134,14 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(align),
      .help = "GPUs with NICs of their PCIe root, as in a job spec"},
+    {.name = "sweep",
+     .value = "NAME=V,V",
+     .group = on_cluster,
+     .kind = OPTION_LIST,
+     .offset = FIELD(sweep),
+     .help =
+         "a job for each value of align, gpus, nics, workers or\nranks-per-worker, and a table of "
+         "what each reached;\nmay be repeated: then for each combination"},
     {.name = "network",
      .value = "KIND",
      .choices = "rdma any",
@@ -255,7 +264,9 @@ static int run(int argc, char *const argv[])
     }
     if (!bench_on_cluster_wanted(&choice))
         return bench_local(argv - 2, &choice);
-    return cluster_api() ? bench_on_cluster(&choice) : cluster_become(argv - 2);
+    if (!cluster_api())
+        return cluster_become(argv - 2);
+    return choice.sweep.count ? sweep_run(&choice) : bench_on_cluster(&choice, NULL);
 }
 
 const struct verb verb_bench = {"bench", "COLLECTIVE [drarun-bench's options]",

@@ -127,6 +127,16 @@ def test_bench_over_claimed_nics(jobs, plugged):
     assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n#   limit .*\n", result.out, re.M), result
 
 
+def test_bench_sweeps_over_claims(jobs, plugged):
+    """A job for each value, then one table; the first is 100 %. Each takes one of the two NICs, which dies with its pod."""
+    result = jobs.verb("bench", "all_reduce", "--nics", 1, "--sweep", "ranks-per-worker=2,1", "-b", "64K", "-e", "64K", "--iters", 2,
+                       "--here", "--image", MPI, timeout=240 * SLOWER).ok()
+    assert result.out.count("# Out of bounds values : 0 OK") == 2 and "job 2 of 2: ranks-per-worker=1" in result.err, result
+    table = result.out.split("of first  claims\n")[1].splitlines()
+    assert re.fullmatch(r"# +[\d.]+ +[\d.]+ +\S+( %)? +100\.00 %  ranks-per-worker=2", table[0]), table
+    assert re.fullmatch(r"# +0\.00 +0\.00 +- +- +ranks-per-worker=1", table[1]), table
+
+
 def test_bench_names_a_stopped_rank(jobs, cluster):
     """With its node, from the launcher's pod."""
     job = jobs.drarun.start("bench", "all_reduce", "--workers", 2, "-b", "1K", "-e", "1K", "--iters", 100000000, "--image", MPI,

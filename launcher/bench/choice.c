@@ -8,6 +8,7 @@
 void bench_choice_done(struct bench_choice *choice)
 {
     strlist_done(&choice->env);
+    strlist_done(&choice->sweep);
     strlist_done(&choice->words);
 }
 

@@ -15,6 +15,7 @@ struct bench_choice {
     uint32_t ranks, workers, per_worker;               /* 0: not said */
     const char *agents, *key_file, *bind, *hang_after; /* borrowed, and checked by `drarun run` */
     struct strlist env;
+    struct strlist sweep; /* "NAME=VALUE,VALUE" */
     struct strlist words; /* for drarun-bench, with its name */
     /* on a cluster */
     struct cluster_choice cluster;

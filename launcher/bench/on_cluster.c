@@ -21,8 +21,8 @@
 bool bench_on_cluster_wanted(const struct bench_choice *choice)
 {
     const struct cluster_choice *c = &choice->cluster;
-    return choice->gpus || choice->nics || choice->image || choice->here || c->namespace ||
-           c->context || c->kubeconfig;
+    return choice->gpus || choice->nics || choice->sweep.count || choice->image || choice->here ||
+           c->namespace || c->context || c->kubeconfig;
 }
 
 static const char *image_of(const struct bench_choice *choice)
@@ -143,17 +143,18 @@ static int write_spec(const struct bench_choice *choice, int fd, struct drarun_e
     return rc < 0 ? error_set(err, -rc, "the job: %s", strerror(-rc)) : 0;
 }
 
-static int judge(const struct bench_choice *choice, const char *table, int status)
+static int judge(const struct bench_choice *choice, const char *table, int status,
+                 struct verdict_figures *ret_figures)
 {
     struct verdict_wish wish = choice->wish;
     if (status > 1 || choice->no_verdict)
         return status;
     wish.given.nics = choice->nics;
-    int judged = verdict_lines(table, &wish);
+    int judged = verdict_lines(table, &wish, ret_figures);
     return status ? status : judged;
 }
 
-int bench_on_cluster(const struct bench_choice *choice)
+int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *ret_figures)
 {
     char spec[64], table[64];
     cleanup_close int spec_fd = -1, table_fd = -1;
@@ -172,5 +173,5 @@ int bench_on_cluster(const struct bench_choice *choice)
         .here = choice->here,
         .copy_fd = table_fd,
     };
-    return judge(choice, table, cluster_api()->run(&run));
+    return judge(choice, table, cluster_api()->run(&run), ret_figures);
 }

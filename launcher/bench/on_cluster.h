@@ -13,7 +13,8 @@ bool bench_on_cluster_wanted(const struct bench_choice *choice);
 /* The DraJob: a new reference; NULL with err filled. Pure. */
 json_t *bench_job_spec(const struct bench_choice *choice, struct drarun_error *err);
 
-/* In drarun-cluster. Returns the exit status, having said everything. */
-int bench_on_cluster(const struct bench_choice *choice);
+/* In drarun-cluster. ret_figures: what it reached, untouched without a verdict; NULL: not wanted.
+ * Returns the exit status, having said everything. */
+int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *ret_figures);
 
 #endif

@@ -21,7 +21,7 @@ static void add_lines(const struct buf *text, struct buf *out)
 
 /* Returns whether it failed. */
 static bool judge(const struct run *run, const struct known *known, const struct verdict_wish *wish,
-                  struct buf *out)
+                  struct verdict_figures *ret_figures, struct buf *out)
 {
     struct verdict verdict;
     struct buf text = BUF_INIT;
@@ -30,12 +30,16 @@ static bool judge(const struct run *run, const struct known *known, const struct
     verdict_text(&verdict, &text);
     add_lines(&text, out);
     bool failed = verdict.failures.count > 0;
+    if (ret_figures)
+        *ret_figures = (struct verdict_figures){verdict.best ? verdict.best->busbw : -1,
+                                                verdict.average, verdict.percent};
     buf_done(&text);
     verdict_done(&verdict);
     return failed;
 }
 
-int verdict_lines(const char *file, const struct verdict_wish *wish)
+int verdict_lines(const char *file, const struct verdict_wish *wish,
+                  struct verdict_figures *ret_figures)
 {
     struct runs runs = {0};
     struct known known = {0};
@@ -45,7 +49,7 @@ int verdict_lines(const char *file, const struct verdict_wish *wish)
     int rc = results_known(wish->known, &known, &err);
     rc = rc < 0 ? rc : results_read(file, &runs, &err);
     for (size_t i = 0; rc == 0 && i < runs.count; i++)
-        failed |= judge(runs.list[i], &known, wish, &out);
+        failed |= judge(runs.list[i], &known, wish, ret_figures, &out);
     runs_done(&runs);
     known_done(&known);
     if (rc < 0)

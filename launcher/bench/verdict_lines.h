@@ -12,7 +12,13 @@ struct verdict_wish {
     struct verdict_demands demands;
 };
 
-/* Of the runs in the file, to stdout. Returns the exit status, having said everything. */
-int verdict_lines(const char *file, const struct verdict_wish *wish);
+struct verdict_figures { /* GB/s and per cent of the limit; below 0: none */
+    double best, average, percent;
+};
+
+/* Of the runs in the file, to stdout. ret_figures: of the last one; NULL: not wanted. Returns the
+ * exit status, having said everything. */
+int verdict_lines(const char *file, const struct verdict_wish *wish,
+                  struct verdict_figures *ret_figures);
 
 #endif
