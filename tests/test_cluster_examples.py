@@ -60,7 +60,7 @@ class Rank:
 
 # example: workers here, ranks of one, GPUs and NICs of one
 ROWS = {"two-by-two": (2, 2, 2, 2), "half-nodes-aligned": (4, 4, 4, 4), "whole-nodes": (2, 8, 8, 8),
-        "renamed-interface": (2, 1, 1, 1), "ray-all-nic": (2, 1, 8, 8)}
+        "renamed-interface": (2, 1, 1, 1), "ray-all-nic": (2, 1, 8, 8), "accept-a4": (2, 8, 8, 8)}
 
 
 @pytest.mark.parametrize("name", ROWS)
