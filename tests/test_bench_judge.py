@@ -269,6 +269,23 @@ def test_rdma(judge, verdicts):
     assert nothing.rc == 1 and "RDMA is not proven: run with NCCL_DEBUG=INFO" in nothing.out
 
 
+@pytest.mark.parametrize("rdma,net,word,status", [
+    (64 << 30, 1 << 20, "proven: the hosts' devices counted 6.872e+04 MB by RDMA, 1.049 MB by", 0),
+    (0, 64 << 30, "NOT USED: the hosts' devices counted 0 MB by RDMA", 1),
+    (1 << 30, 1 << 30, "not proven: there are no lines", 1),
+    (1000, 0, "not proven: there are no lines", 1),
+], ids=["rdma", "tcp", "both", "little"])
+def test_rdma_by_counters(judge, verdicts, rdma, net, word, status):
+    """Those that drarun-bench reads, where NCCL's log is silent; in the table and in JSON."""
+    run = Run(rows=[Row(8 << 30, busbw=90.0)])
+    text = f"{run.text()}# Traffic of the hosts  : rdma={rdma} net={net} bytes\n"
+    result = judge(text, "--require-rdma")
+    assert result.rc == status and f"  rdma      {word}" in result.out, result
+    assert verdicts(text)[0]["result"]["traffic"] == {"rdma": rdma, "net": net}
+    log = judge(text + "\n".join(connections()))
+    assert "proven by NCCL's log" in log.out, log
+
+
 def test_log_of_its_own(drarun, judge, tmp_path):
     (tmp_path / "nccl.log").write_text("\n".join(connections()))
     assert "8 with GPUDirect" in judge(Run().text(), "--nccl-log", tmp_path / "nccl.log").ok().out

@@ -125,6 +125,8 @@ def test_bench_over_claimed_nics(jobs, plugged):
     rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
     assert rows == ["1024", "32768", "1048576"] and "# Out of bounds values : 0 OK" in result.out, result
     assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n#   limit .*\n", result.out, re.M), result
+    assert re.search(r"^#   rdma +NOT USED: the hosts' devices counted 0 MB by RDMA, [\d.]+ MB by network interfaces$", result.out,
+                     re.M), result
 
 
 def test_bench_sweeps_over_claims(jobs, plugged):

@@ -103,6 +103,13 @@ void table_row(FILE *out, const struct bench_options *o, const struct measure_ca
     fflush(out);
 }
 
+void table_traffic(FILE *out, const struct result_traffic *traffic)
+{
+    if (traffic->known)
+        fprintf(out, "# %-20s : rdma=%.0f net=%.0f bytes\n", "Traffic of the hosts", traffic->rdma,
+                traffic->net);
+}
+
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw)
 {
     fprintf(out, "# %-20s : %.0f %s\n# %-20s : %g %s\n#\n# Collective test concluded: %s\n#\n",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include "benchmarks/bench/options.h"
 #include "benchmarks/bench/place.h"
+#include "lib/bench/result.h"
 
 struct table_rank { /* as every rank tells it */
     struct place place;
@@ -23,6 +24,8 @@ void table_begin(FILE *out, const struct bench_options *o, const struct backend_
 void table_row(FILE *out, const struct bench_options *o, const struct measure_case *m,
                const struct measured *out_of_place, const struct measured *in_place);
 /* wrong: elements of all rows. */
+/* What hosts moved, where there are several. */
+void table_traffic(FILE *out, const struct result_traffic *traffic);
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw);
 
 #endif

@@ -437,6 +437,24 @@ static bool device_line(struct parse *p, const char *line, const char *end)
 
 /* ---- the end ---- */
 
+/* drarun-bench's, of several hosts: "# Traffic of the hosts   : rdma=123 net=456 bytes". */
+static bool traffic_line(struct parse *p, const char *line, const char *end)
+{
+    const char *at = find(line, end, "Traffic of the hosts");
+    const char *rdma = at ? find(at, end, "rdma=") : NULL;
+    const char *net = rdma ? find(rdma, end, "net=") : NULL;
+    char word[WORD];
+    struct result_traffic traffic = {.known = true};
+    if (!net || !p->run)
+        return at != NULL;
+    word_at(rdma, end, word, sizeof word);
+    bool whole = real(word, &traffic.rdma);
+    word_at(net, end, word, sizeof word);
+    if (whole && real(word, &traffic.net))
+        p->run->result.traffic = traffic;
+    return true;
+}
+
 static bool end_line(struct parse *p, const char *line, const char *end)
 {
     struct result *r = p->run ? &p->run->result : NULL;
@@ -508,7 +526,8 @@ static void one_line(struct parse *p, const char *line, const char *end)
         word_at(at, end, word, sizeof word);
         snprintf(p->run->result.library, sizeof p->run->result.library, "NCCL %.*s",
                  (int)strcspn(word, "+"), word);
-    } else if (!device_line(p, line, end) && !end_line(p, line, end) && !row_line(p, line, end)) {
+    } else if (!device_line(p, line, end) && !traffic_line(p, line, end) &&
+               !end_line(p, line, end) && !row_line(p, line, end)) {
         command_line(p, line, end);
     }
     /* a line of NCCL's may stand behind half a row */

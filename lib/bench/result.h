@@ -51,6 +51,13 @@ struct result_row {
     struct result_half out_of_place, in_place;
 };
 
+/* What the hosts' devices sent and received meanwhile, bytes of all hosts together, each moved byte
+ * at both ends. A device that is shared counts everybody's. */
+struct result_traffic {
+    bool known;
+    double rdma, net; /* by RDMA; by network interfaces */
+};
+
 struct result_config {
     uint64_t threads, gpus; /* of a process */
     uint64_t min_bytes, max_bytes, step_bytes, step_factor, unaligned;
@@ -72,8 +79,9 @@ struct result {
     double wrong_rows; /* as its end says, rows (or elements) out of bounds; below 0 */
     double average;    /* as its end says; below 0 */
     bool ended;        /* its end was seen: else it was cut off */
-    bool stand_in;     /* of a library that moves no data over real links: never judged */
-    json_t *about;     /* of ours: plan, versions, topology; NULL */
+    struct result_traffic traffic;
+    bool stand_in; /* of a library that moves no data over real links: never judged */
+    json_t *about; /* of ours: plan, versions, topology; NULL */
 };
 
 void result_init(struct result *r);

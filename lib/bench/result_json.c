@@ -202,6 +202,9 @@ static void put_end(json_t **o, const struct result *r)
         set(&average, "bandwidth", json_real(r->average));
         set(&average, "okay", json_string("unchecked"));
         set(o, "average_bus_bandwidth", average);
+        if (r->traffic.known)
+            set(o, "traffic",
+                json_pack("{s:f, s:f}", "rdma", r->traffic.rdma, "net", r->traffic.net));
     }
     set_known(o, "end_time", r->end);
 }

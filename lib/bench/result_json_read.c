@@ -325,6 +325,10 @@ static int end(struct reading *r, const json_t *object)
         r->to->wrong_rows = (double)(wrong_rows < RESULT_MANY ? wrong_rows : RESULT_MANY);
     if (rc == 0 && !not_a_number(average, "bandwidth"))
         rc = number(r, average, "bandwidth", &r->to->average);
+    const json_t *traffic = json_object_get(object, "traffic");
+    rc = rc < 0 ? rc : number(r, traffic, "rdma", &r->to->traffic.rdma);
+    rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);
+    r->to->traffic.known = rc == 0 && traffic;
     rc = rc < 0 ? rc : words(r, object, "end_time", r->to->end, sizeof r->to->end);
     r->to->ended = r->to->ended || json_object_get(object, "end_time");
     return rc;

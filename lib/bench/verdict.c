@@ -58,6 +58,24 @@ static void look_at_data(struct verdict *v)
 
 /* ---- RDMA ---- */
 
+#define COUNTED_LEAST 1048576.0 /* bytes */
+#define COUNTED_RATIO 4         /* of one kind to the other, for a plain word */
+
+/* Where the log is silent. Control messages go over interfaces in any case. */
+static void look_at_counters(struct verdict *v)
+{
+    const struct result_traffic *t = &v->run->result.traffic;
+    if (v->rdma != VERDICT_RDMA_UNKNOWN || !t->known)
+        return;
+    v->rdma_counted = true;
+    if (t->rdma >= COUNTED_LEAST && t->rdma > COUNTED_RATIO * t->net)
+        v->rdma = VERDICT_RDMA_COUNTED;
+    else if (t->net >= COUNTED_LEAST && t->net > COUNTED_RATIO * t->rdma)
+        v->rdma = VERDICT_RDMA_NONE;
+    else
+        v->rdma_counted = false;
+}
+
 static void look_at_rdma(struct verdict *v, const struct verdict_demands *demands)
 {
     const struct nccl_log *log = &v->run->log;
@@ -67,7 +85,8 @@ static void look_at_rdma(struct verdict *v, const struct verdict_demands *demand
               : log->rdma == 0    ? hosts == 1 ? VERDICT_RDMA_ONE_HOST : VERDICT_RDMA_UNKNOWN
               : log->rdma_gpu < log->rdma ? VERDICT_RDMA_HOST
                                           : VERDICT_RDMA_GPU;
-    if (v->rdma == VERDICT_RDMA_NONE)
+    look_at_counters(v);
+    if (v->rdma == VERDICT_RDMA_NONE && !v->rdma_counted)
         say(&v->findings,
             "%zu connections go over TCP sockets, not RDMA: NCCL found no network of its plugin or "
             "no HCA (NCCL_IB_HCA, NCCL_NET, /dev/infiniband in the container)",
@@ -259,6 +278,15 @@ static void data(const struct verdict *v, struct buf *out)
     buf_printf(out, "  data      %s\n", words[v->data]);
 }
 
+static void counted(const struct verdict *v, const char *word, struct buf *out)
+{
+    const struct result_traffic *t = &v->run->result.traffic;
+    buf_printf(out,
+               "  rdma      %s: the hosts' devices counted %.4g MB by RDMA, %.4g MB by network "
+               "interfaces\n",
+               word, t->rdma / 1e6, t->net / 1e6);
+}
+
 static void rdma(const struct verdict *v, struct buf *out)
 {
     const struct nccl_log *log = &v->run->log;
@@ -279,7 +307,13 @@ static void rdma(const struct verdict *v, struct buf *out)
         buf_add_str(out, "  rdma      not needed: hosts are connected by NVLink (NCCL's log)\n");
         return;
     case VERDICT_RDMA_NONE:
-        buf_add_str(out, "  rdma      NOT USED: TCP (NCCL's log)\n");
+        if (v->rdma_counted)
+            counted(v, "NOT USED", out);
+        else
+            buf_add_str(out, "  rdma      NOT USED: TCP (NCCL's log)\n");
+        return;
+    case VERDICT_RDMA_COUNTED:
+        counted(v, "proven", out);
         return;
     }
 }
@@ -324,8 +358,8 @@ void verdict_text(const struct verdict *v, struct buf *out)
 json_t *verdict_json(const struct verdict *v)
 {
     static const char *const data_words[] = {"not checked", "right", "wrong"};
-    static const char *const rdma_words[] = {"one host", "not proven", "proven",
-                                             "proven",   "not needed", "not used"};
+    static const char *const rdma_words[] = {"one host",   "not proven", "proven",  "proven",
+                                             "not needed", "proven",     "not used"};
     const struct result *r = &v->run->result;
     json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:b}", "collective", r->collective, "ranks",
                           (json_int_t)r->rank_count, "hosts", (json_int_t)result_hosts(r), "data",

@@ -20,7 +20,8 @@ enum verdict_rdma {
     VERDICT_RDMA_GPU,  /* with GPUDirect on every connection */
     VERDICT_RDMA_HOST, /* at least one goes through the memory of the host */
     VERDICT_RDMA_NVLINK,
-    VERDICT_RDMA_NONE, /* TCP */
+    VERDICT_RDMA_COUNTED, /* by the NICs' counters */
+    VERDICT_RDMA_NONE,    /* TCP */
 };
 
 struct verdict {
@@ -33,6 +34,7 @@ struct verdict {
     enum verdict_data data;
     double wrong; /* elements, or rows where only those were counted */
     enum verdict_rdma rdma;
+    bool rdma_counted; /* the counters say so, not NCCL's log */
     const struct known_machine *machine;
     const struct known_seen *seen;
     double seen_busbw;       /* ours at the same size; below 0 */
