@@ -88,6 +88,11 @@ class GuestNode:
     def log(self):
         return self.run("tail", "-c", "4000", "/run/plugin.log").out
 
+    def stuck(self):
+        """Where the plugin is, for messages about calls that do not end."""
+        return self.run("sh", "-c", "for each in $(pgrep -x drarun-plugin); do cat /proc/$each/status /proc/$each/stack; done; "
+                                    "cat /proc/net/tcp; dmesg | tail -n 20").out
+
     def published(self):
         """{its name: the device}, as the API server has them."""
         return {each["name"]: each for found in self.api.get(API, "ResourceSlice") if found["spec"]["driver"] == NIC
@@ -152,7 +157,7 @@ class PodHere:
     def call(self, verb):
         """What the driver answers of the claim."""
         done = self.node.run(*self.words(verb))
-        assert done.rc == 0, f"{done}\n{self.node.log()}"
+        assert done.rc == 0, f"{done}\n{self.node.log()}\n{self.node.stuck()}"
         return json.loads(done.out)
 
     def prepare(self):
