@@ -15,8 +15,8 @@ from support.cluster.plugin import NIC
 SOONER_MS = 250
 CLAIM, COPY, VOLUME = "by the claim", "by an init container and a volume", "by an image volume"
 WAYS = {CLAIM: None, COPY: "copy", VOLUME: "volume"}  # DRARUN_AGENT; by the claim: as it finds out itself
-SPEC = {"workers": 1, "ranksPerWorker": 1, "network": "any", "image": "localhost/busybox:1",
-        "command": ["sh", "-c", "cut -d' ' -f1 /proc/uptime"], "devices": {"nics": {"count": 1, "class": NIC}}}
+WORKER = {"name": "main", "image": "localhost/busybox:1", "command": ["sh", "-c", "cut -d' ' -f1 /proc/uptime"]}
+DEVICES = {"nics": {"count": 1, "class": NIC}}
 
 
 def created(bed, mark, name, resource):
@@ -24,12 +24,18 @@ def created(bed, mark, name, resource):
                if each.name == name)
 
 
+def spec(bed):
+    """Of a job on the bed's node."""
+    template = {"spec": {"containers": [WORKER], "nodeSelector": {"kubernetes.io/hostname": bed.node.name}}}
+    return {"workers": 1, "ranksPerWorker": 1, "network": "any", "devices": DEVICES, "template": template}
+
+
 def start(bed, way):
     """Milliseconds: (pod created to agent started, pod created to the rank's first word)."""
     bed.cluster.image("drarun")
     path = bed.cluster.folder / "agent.json"
     path.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob", "metadata": {"name": "agent"},
-                                "spec": SPEC}))
+                                "spec": spec(bed)}))
     env = {**DRARUN.environment(), "KUBECONFIG": str(bed.cluster.kubeconfig(namespace="default")),
            "DRARUN_IMAGE": "localhost/drarun:1", **({"DRARUN_AGENT": WAYS[way]} if WAYS[way] else {})}
     words = [*bed.cluster.under, DRARUN.program()]

@@ -222,8 +222,13 @@ class Machines:
             each.wait()
 
     def stop(self):
+        """What they published is gone, too: a kubelet lets it stand for 30 s, in which a pod of who comes next is given it."""
         for each in self.list:
             each.stop()
+        mine = {driver for each in self.list for driver in each.drivers}
+        for found in self.cluster.api.get("resource.k8s.io/v1", "ResourceSlice"):
+            if found["spec"]["driver"] in mine and found["spec"].get("nodeName"):
+                self.cluster.api.delete("resource.k8s.io/v1", "ResourceSlice", found["metadata"]["name"])
 
 
 def claimed(gpus=2, nics=2, selector=PAIRED, **more):
