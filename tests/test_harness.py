@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from support import leftovers, sanitizer
+from support.build import SOURCE
 from support.run import Runner
 
 
@@ -109,3 +110,24 @@ def test_compile_error_is_shown(mpi_named, tmp_path):
     source.write_text("int main(void) { return nothing; }\n")
     with pytest.raises(AssertionError, match="nothing"):
         mpi_named("openmpi4").compile(source)
+
+
+def reported(folder, **programs):
+    """A report as ctest's: whether each program's only case passed."""
+    folder.mkdir(parents=True)
+    words = {True: "OK", False: "FAILED"}
+    (folder / "ctest.xml").write_text("<testsuite>" + "".join(
+        f'<testcase name="{name}" status="{"run" if passed else "fail"}">'
+        f"<system-out>[  ERROR   ] --- why\n[       {words[passed]} ] case_{name}\n</system-out></testcase>"
+        for name, passed in programs.items()) + "</testsuite>")
+
+
+@pytest.mark.parametrize("again,rc", [(True, 0), (False, 1)])
+def test_what_passes_at_the_second_try_is_unsteady(tmp_path, again, rc):
+    tests = tmp_path / "build/tests"
+    reported(tests / "report.first", good=True, shaky=False)
+    reported(tests / "report", shaky=again)
+    summary = subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", "dev"], cwd=tmp_path, capture_output=True, text=True)
+    assert summary.returncode == rc, summary.stderr
+    assert f"1 passed {1 - again:4} failed    0 skipped {int(again):4} unsteady" in summary.stdout
+    assert ("unsteady, it failed and then passed, dev: shaky::case_shaky: why" if again else "FAILED dev: shaky::case_shaky: why") in summary.stdout
