@@ -178,7 +178,8 @@ static int read_cluster(const struct options *options, const struct objects *obj
 }
 
 /* The exit status, or -errno. */
-static int plan(const struct options *options, struct job_spec *spec, struct drarun_error *err)
+static int plan(const struct options *options, const struct profiles *profiles,
+                struct job_spec *spec, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *documents = json_array();
     CLEANUP(json_decrefp) json_t *nodes = json_array();
@@ -187,13 +188,10 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
     CLEANUP(json_decrefp) json_t *rules = json_array();
     CLEANUP(json_decrefp) json_t *labels = NULL;
     struct slices slices = {0};
-    struct profiles profiles = {0};
     const struct objects objects = {documents, nodes, classes, claims, rules};
     int rc = read_cluster(options, &objects, err);
     if (rc == 0)
-        rc = profile_file_load(options->profiles, &profiles, err);
-    if (rc == 0)
-        rc = spec_use_profiles(spec, &profiles, err);
+        rc = spec_use_profiles(spec, profiles, err);
     bool known = options->live || options->slices.count > 0;
     if (rc == 0 && known)
         rc = slices_read(documents, &slices, err);
@@ -205,28 +203,31 @@ static int plan(const struct options *options, struct job_spec *spec, struct dra
         .node_labels = labels,
         .claims = claims,
         .taint_rules = rules,
-        .profiles = &profiles,
+        .profiles = profiles,
         .nccl_version = options->nccl_version,
     };
     if (rc == 0)
         rc = show_plan(options, &input, err);
     if (known)
         slices_done(&slices);
-    profiles_done(&profiles);
     return rc;
 }
 
 static int plan_file(const char *file, const struct options *options)
 {
     struct drarun_error err = {0};
+    struct profiles profiles = {0};
     struct job_spec spec;
-    int status = spec_file_load(file, &spec);
-    if (status != 0)
-        return status;
-    if (options->workers)
-        spec.workers = options->workers;
-    int rc = plan(options, &spec, &err);
-    job_spec_done(&spec);
+    int rc = profile_file_load(options->profiles, &profiles, &err);
+    if (rc == 0)
+        rc = spec_file_load(file, &profiles, &spec);
+    if (rc == 0) {
+        if (options->workers)
+            spec.workers = options->workers;
+        rc = plan(options, &profiles, &spec, &err);
+        job_spec_done(&spec);
+    }
+    profiles_done(&profiles);
     if (rc >= 0)
         return rc;
     log_error("plan: %s: %s", file, err.text);

@@ -150,12 +150,16 @@ static const char notes[] =
     "owner\n"
     "# references to the first object, so that deleting that one deletes all.\n";
 
-static int use_profiles(struct job_spec *spec, const char *path, struct drarun_error *err)
+/* The exit status, or -errno. */
+static int read_spec(const char *file, const char *site, struct job_spec *ret_spec,
+                     struct drarun_error *err)
 {
     struct profiles profiles = {0};
-    int rc = profile_file_load(path, &profiles, err);
+    int rc = profile_file_load(site, &profiles, err);
     if (rc == 0)
-        rc = spec_use_profiles(spec, &profiles, err);
+        rc = spec_file_load(file, &profiles, ret_spec);
+    if (rc == 0)
+        rc = spec_use_profiles(ret_spec, &profiles, err);
     profiles_done(&profiles);
     return rc;
 }
@@ -176,9 +180,7 @@ static int render(struct job_spec *spec, const struct options *options, struct b
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--agent-claim: the job's workers have no claim of which the first "
                           "container alone has all");
-    int rc = options->profiles ? use_profiles(spec, options->profiles, err) : 0;
-    if (rc == 0)
-        rc = render_job(spec, &render, &list, err);
+    int rc = render_job(spec, &render, &list, err);
     if (rc < 0)
         return rc;
     bool json = options->format && strcmp(options->format, "json") == 0;
@@ -201,11 +203,13 @@ static int run(int argc, char *const argv[])
         verb_help(&verb_render, &out);
         return verb_write("render", &out);
     }
-    int status = spec_file_load(file, &spec);
-    if (status != 0)
-        return status;
-    int rc = render(&spec, &options, &out, &err);
-    job_spec_done(&spec);
+    int rc = read_spec(file, options.profiles, &spec, &err);
+    if (rc > 0)
+        return rc;
+    if (rc == 0) {
+        rc = render(&spec, &options, &out, &err);
+        job_spec_done(&spec);
+    }
     if (rc == 0)
         return verb_write("render", &out);
     buf_done(&out);

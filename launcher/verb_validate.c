@@ -4,19 +4,22 @@
 #include <errno.h>
 #include <string.h>
 
+#include "launcher/profile_file.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
 struct options {
-    const char *output;
+    const char *output, *profiles;
     bool help;
 };
 
 static const struct option_spec option_list[] = {
     {"output", 'o', NULL, "FORMAT", "text json", "Options", "text or json (text)", OPTION_TEXT,
      offsetof(struct options, output)},
+    {"profiles", 0, NULL, "FILE", NULL, "Options", "further profiles of the site, tried first",
+     OPTION_TEXT, offsetof(struct options, profiles)},
     {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
      offsetof(struct options, help)},
 };
@@ -60,13 +63,14 @@ static json_t *json_result(const char *file, const struct job_spec *spec,
 }
 
 /* Findings go to stdout: they are what was asked for. */
-static int validate_file(const char *file, json_t *results, struct buf *out)
+static int validate_file(const char *file, const struct profiles *profiles, json_t *results,
+                         struct buf *out)
 {
     struct job_spec spec = {0};
     struct strlist findings = STRLIST_INIT;
     struct drarun_error err = {0};
     size_t total = 0;
-    int rc = spec_file_read(file, &spec, &findings, &total, &err);
+    int rc = spec_file_read(file, profiles, &spec, &findings, &total, &err);
     if (results) {
         json_array_append_new(results, json_result(file, rc == 0 ? &spec : NULL, &findings, total));
     } else if (rc == 0) {
@@ -87,6 +91,7 @@ static int validate_file(const char *file, json_t *results, struct buf *out)
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
+    struct profiles profiles = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int status = 0;
@@ -94,6 +99,8 @@ static int run(int argc, char *const argv[])
     if (used >= 0 && used == argc && !options.help)
         used =
             error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "expected a file: drarun validate FILE...");
+    if (used >= 0 && profile_file_load(options.profiles, &profiles, &err) < 0)
+        used = -err.code;
     if (used < 0) {
         log_error("validate: %s", err.text);
         return error_exit_status(err.kind);
@@ -103,9 +110,10 @@ static int run(int argc, char *const argv[])
     if (options.help)
         verb_help(&verb_validate, &out);
     for (int i = used; !options.help && i < argc; i++) {
-        int failed = validate_file(argv[i], results, &out);
+        int failed = validate_file(argv[i], &profiles, results, &out);
         status = status ? status : failed;
     }
+    profiles_done(&profiles);
     if (json && !options.help)
         verb_add_json_take(results, &out);
     else

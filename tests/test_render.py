@@ -250,7 +250,9 @@ spec:
   devices: {gpus: {class: gpu.nvidia.com, count: 4}, nics: {class: dranet, count: 4}, align: preferred}
   nccl: {profile: ours}
 """)
-    plain = documents(drarun("render", job).ok().out)
+    unnamed = tmp_path / "unnamed.yaml"
+    unnamed.write_text(job.read_text().replace("nccl: {profile: ours}", "nccl: {}"))
+    plain = documents(drarun("render", unnamed).ok().out)
     ours = documents(drarun("render", "--profiles", site, job).ok().out)
     claims = [[each for each in made if each["kind"] == "ResourceClaim"][0]["spec"]["devices"] for made in (plain, ours)]
     assert len(claims[0]["constraints"]) == 4 and "constraints" not in claims[1]

@@ -87,7 +87,8 @@ def documents():
 
 
 # What only the parser looks at: the length of the last worker's name, ranks in all, one name for
-# several interfaces, classes whose driver is known. None of them can come out of VALUES, but for CEL.
+# several interfaces, classes whose driver is known. None of them can come out of VALUES, but for CEL
+# and the names of profiles.
 def test_schema_and_parser_agree(drarun, tmp_path):
     """Each document is taken by both or refused by both."""
     wanted = {}
@@ -108,7 +109,8 @@ def test_schema_and_parser_agree(drarun, tmp_path):
     for name, result in zip(names, results):
         schema = VALIDATOR.is_valid(json.loads(wanted[name]))
         cel = "/selector/" in name and all("the API server would refuse it" in each for each in result["findings"])
-        if schema != result["ok"] and not (schema and cel):
+        profile = "/profile/" in name and all("spec.nccl.profile: no profile" in each for each in result["findings"])
+        if schema != result["ok"] and not (schema and (cel or profile)):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
     taken = sum(result["ok"] for result in results)
@@ -131,6 +133,41 @@ def test_selectors_as_the_api_server_judges_them(drarun, tmp_path, selector, sai
         run = drarun(verb, file)
         assert run.rc == (65 if said else 0), run
         assert (said or "") in run.out + run.err
+
+
+@pytest.mark.parametrize("name,said", [
+    ("gke-a5", 'no profile "gke-a5"; did you mean gke-a4?'),
+    ("a3u", 'no profile "a3u"; did you mean gke-a3u?'),
+    ("qqqqqq", 'no profile "qqqqqq"; expected auto or one of gke-a4, gke-a3u, '),
+    ("gke-a4", None), ("auto", None), ("socket", None),
+])
+def test_unknown_profile(drarun, tmp_path, name, said):
+    """By every verb that reads a job's file, before anything else is done with it."""
+    file = tmp_path / "job.yaml"
+    file.write_text(f"spec:\n  workers: 1\n  image: i\n  command: [c]\n  nccl:\n    profile: {name}\n")
+    for verb in [("validate",), ("render",), ("plan",), *([("submit",), ("run",)] if said else [])]:
+        run = drarun(*verb, file)
+        assert run.rc == (65 if said else 0), run
+        if said:
+            assert f"{file}:6:14: spec.nccl.profile: {said}" in run.out + run.err
+    file.write_text(f"workers: 1\nimage: i\ncommand: [c]\nnccl: {{profile: {name}}}\n")  # a spec alone
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (f"{file}:4:17: nccl.profile: {said or ''}" in run.out) == bool(said)
+
+
+def test_profile_of_the_site(drarun, tmp_path):
+    site, file = tmp_path / "site.yaml", tmp_path / "job.yaml"
+    site.write_text("profiles:\n- {name: ours, variables: []}\n")
+    file.write_text("spec:\n  image: i\n  command: [c]\n  nccl: {profile: our}\n")
+    for verb in ("validate", "render", "plan"):
+        run = drarun(verb, "--profiles", site, file)
+        assert run.rc == 65 and 'no profile "our"; did you mean ours?' in run.out + run.err
+    file.write_text(file.read_text().replace("our}", "ours}"))
+    assert drarun("validate", file).rc == 65
+    for verb in ("validate", "render", "plan"):
+        drarun(verb, "--profiles", site, file).ok()
+    run = drarun("validate", "--profiles", tmp_path / "none.yaml", file)
+    assert run.rc == 65 and "none.yaml: cannot be opened" in run.err
 
 
 def test_schema_is_one():

@@ -131,7 +131,7 @@ int accept_run(struct cluster *cluster, const struct accept_order *order)
     struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
     struct drarun_error err = {0};
     struct job_spec spec;
-    int status = spec_file_load(order->file, &spec);
+    int status = spec_file_load(order->file, NULL, &spec);
     if (status)
         return status;
     job_spec_done(&spec);

@@ -293,7 +293,7 @@ static int run(const struct cluster_run *run)
     struct cluster cluster;
     struct drarun_error err = {0};
     struct job_spec spec;
-    int status = run->job ? 0 : spec_file_load(run->file, &spec);
+    int status = run->job ? 0 : spec_file_load(run->file, NULL, &spec);
     if (status != 0)
         return status;
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
