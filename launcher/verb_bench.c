@@ -25,7 +25,7 @@ static int set_min_percent(void *target, const char *shown, const char *value,
                            struct drarun_error *err)
 {
     struct bench_choice *choice = target;
-    return amount_parse(shown, value, 1000, "per cent", &choice->wish.demands.min_percent, err);
+    return amount_parse(shown, value, 1000, "per cent", &choice->demands.min_percent, err);
 }
 
 static const char ranks[] = "The ranks";
@@ -191,19 +191,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.kubeconfig),
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
-    {.name = "machine",
-     .value = "NAME",
-     .group = verdict,
-     .kind = OPTION_TEXT,
-     .offset = FIELD(wish.machine),
-     .help = "a known machine, instead of what its GPUs look like"},
-    {.name = "known",
-     .value = "FILE",
-     .choices = "FILE",
-     .group = verdict,
-     .kind = OPTION_TEXT,
-     .offset = FIELD(wish.known),
-     .help = "machines of your own, before those that are built in"},
+    BENCH_LIMIT_OPTIONS,
     {.name = "min-percent",
      .value = "P",
      .group = verdict,
@@ -244,7 +232,7 @@ static int run(int argc, char *const argv[])
     CLEANUP(bench_choice_done)
     struct bench_choice choice = {
         .hang_after = "4s",
-        .wish.demands = {.min_busbw = -1, .min_percent = -1},
+        .demands = {.min_busbw = -1, .min_percent = -1},
         .gpu_class = "gpu.nvidia.com",
         .nic_class = "nic.drarun.dev",
         .agent_image = getenv("DRARUN_IMAGE"),

@@ -202,6 +202,8 @@ def test_from_the_launcher(drarun):
     larger = drarun("bench", "all_reduce", "-n", "2", "-b", "64K", "-e", "256K", "-f", "4", "--iters", "2").ok().out
     assert re.search(r"# +limit +[\d.]+ GB/s: memory, as fast as the slowest rank copied while all did \(measured\)\n", larger), larger
     assert re.search(r"# +verdict +[\d.]+ % of the limit", larger), larger
+    linked = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--iters", "2", "--link", "0.5").ok().out
+    assert "#   limit     0.5 GB/s: 0.5 GB/s between GPUs (--link)\n" in linked and re.search(r"# +verdict +[\d.]+ % of the limit", linked)
     assert "verdict" not in drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--no-verdict").ok().out
     result = drarun("bench", "all_reduce", "-n", "2", "--workers", "2", "-b", "8", "-e", "8", "--min-percent", "50")
     assert result.rc == 1 and "FAILED: --min-percent 50" in result.out
@@ -215,11 +217,15 @@ def test_from_the_launcher(drarun):
     (["all_reduces", "-n", "2"], "no such collective"),
     (["all_reduce", "-n", "x"], "-n: expected a whole number"),
     ([], "expected one collective"),
+    (["all_reduce", "-n", "2", "--link", "0"], "--link: expected GB/s above 0"),
+    (["all_reduce", "-n", "2", "--nic-gbit", "fast"], '--nic-gbit: expected Gb/s above 0, at most 100000, got "fast"'),
+    (["all_reduce", "-n", "2", "--machine", "a5"], "--machine a5: expected one of a4-highgpu-8g, "),
+    (["all_reduce", "-n", "2", "--known", "/none.yaml"], "/none.yaml: cannot be opened"),
 ])
 def test_launcher_refuses(drarun, words, says):
     """Once, and before any rank is there."""
     result = drarun("bench", *words)
-    assert result.rc == 64 and says in result.err and len(result.err.splitlines()) == 1, result
+    assert result.rc == (65 if "--known" in words else 64) and says in result.err and len(result.err.splitlines()) == 1, result
 
 
 def test_no_module(drarun):

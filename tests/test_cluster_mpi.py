@@ -119,12 +119,13 @@ def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
 def test_bench_over_claimed_nics(jobs, plugged):
     """drarun bench makes the job, and its verdict is about the NICs that it claimed."""
     result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
-                       "--image", MPI, timeout=120 * SLOWER).ok()
+                       "--nic-gbit", 100, "--image", MPI, timeout=120 * SLOWER).ok()
     hosts = re.findall(r"^#  Rank +\d+ Group +0 Pid +\d+ on +(\S+) device", result.out, re.M)
     assert len(hosts) == len(set(hosts)) == 2, result
     rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
     assert rows == ["1024", "32768", "1048576"] and "# Out of bounds values : 0 OK" in result.out, result
-    assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n#   limit .*\n", result.out, re.M), result
+    assert re.search(r"^# all_reduce over 2 ranks on 2 hosts .*\n#   best .*\n"
+                     r"#   limit     12\.5 GB/s: 1 NIC of 100 Gb/s a host \(what was claimed, --nic-gbit\)\n", result.out, re.M), result
     assert re.search(r"^#   rdma +NOT USED: the hosts' devices counted 0 MB by RDMA, [\d.]+ MB by network interfaces$", result.out,
                      re.M), result
 

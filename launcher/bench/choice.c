@@ -7,6 +7,7 @@
 
 void bench_choice_done(struct bench_choice *choice)
 {
+    bench_machine_done(&choice->machine);
     strlist_done(&choice->env);
     strlist_done(&choice->sweep);
     strlist_done(&choice->words);
@@ -18,7 +19,7 @@ int bench_choice_check(struct bench_choice *choice, struct drarun_error *err)
     int rc = options_read((int)choice->words.count, choice->words.items, &options, err);
     if (rc == 0)
         choice->lines_file = options.lines_file;
-    return rc;
+    return rc < 0 ? rc : bench_machine_ready(&choice->machine, err);
 }
 
 void bench_choice_help(struct buf *out)

@@ -2,8 +2,9 @@
 #include "launcher/bench/machine.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
 
@@ -20,6 +21,20 @@ int bench_machine_link(void *target, const char *shown, const char *value, struc
     return amount_parse(shown, value, 1e6, "GB/s", &m->given.link_gbs, err);
 }
 
+static int check_name(const struct bench_machine *m, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    for (size_t i = 0; m->machine && i < m->known.count; i++) {
+        if (strcmp(m->known.list[i].name, m->machine) == 0)
+            return 0;
+        buf_printf(&names, "%s%s", i ? ", " : "", m->known.list[i].name);
+    }
+    return m->machine
+               ? error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--machine %s: expected one of %s",
+                            m->machine, names.data ? names.data : "none")
+               : 0;
+}
+
 int bench_machine_ready(struct bench_machine *m, struct drarun_error *err)
 {
     struct result name = {0};
@@ -28,7 +43,8 @@ int bench_machine_ready(struct bench_machine *m, struct drarun_error *err)
     if (m->collective && !name.collective[0])
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--collective %s: no such collective",
                           m->collective);
-    return results_known(m->known_file, &m->known, err);
+    int rc = results_known(m->known_file, &m->known, err);
+    return rc < 0 ? rc : check_name(m, err);
 }
 
 void bench_machine_done(struct bench_machine *m)
@@ -37,27 +53,12 @@ void bench_machine_done(struct bench_machine *m)
     known_done(&m->known);
 }
 
-static int pick(const struct bench_machine *m, const struct result *r,
-                const struct known_machine **ret, struct drarun_error *err)
-{
-    struct buf names = BUF_INIT;
-    *ret = known_find(&m->known, m->machine, r);
-    if (*ret || !m->machine)
-        return 0;
-    for (size_t i = 0; i < m->known.count; i++)
-        buf_printf(&names, "%s%s", i ? ", " : "", m->known.list[i].name);
-    int rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--machine %s: expected one of %s",
-                        m->machine, names.data ? names.data : "none");
-    buf_done(&names);
-    return rc;
-}
-
 int bench_machine_judge(const struct bench_machine *m, struct run *run,
                         const struct verdict_demands *demands, struct verdict *ret_verdict,
                         struct drarun_error *err)
 {
-    const struct known_machine *machine = NULL;
-    int rc = pick(m, &run->result, &machine, err);
+    const struct known_machine *machine = known_find(&m->known, m->machine, &run->result);
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < m->logs.count; i++)
         rc = results_read_log(m->logs.items[i], &run->log, err);
     if (rc < 0)

@@ -21,21 +21,14 @@ int bench_machine_link(void *target, const char *shown, const char *value,
 
 /* Entries of an option table; the target begins with a struct bench_machine. */
 #define BENCH_MACHINE_GROUP "What it ran on"
-#define BENCH_MACHINE_OPTIONS                                                                      \
-    {.name = "nics",                                                                               \
-     .value = "N",                                                                                 \
+/* What sysfs, a claim and NCCL's log may not tell, in any verdict. */
+#define BENCH_LIMIT_OPTIONS                                                                        \
+    {.name = "nic-gbit",                                                                           \
+     .value = "GBIT",                                                                              \
      .group = BENCH_MACHINE_GROUP,                                                                 \
-     .kind = OPTION_COUNT,                                                                         \
-     .min = 1,                                                                                     \
-     .max = 1024,                                                                                  \
-     .offset = offsetof(struct bench_machine, given.nics),                                         \
-     .help = "NICs of each host that the job had"},                                                \
-        {.name = "nic-gbit",                                                                       \
-         .value = "GBIT",                                                                          \
-         .group = BENCH_MACHINE_GROUP,                                                             \
-         .kind = OPTION_CALL,                                                                      \
-         .set = bench_machine_nic_gbit,                                                            \
-         .help = "the speed of one, in Gb/s"},                                                     \
+     .kind = OPTION_CALL,                                                                          \
+     .set = bench_machine_nic_gbit,                                                                \
+     .help = "the speed of one NIC, in Gb/s"},                                                     \
         {.name = "link",                                                                           \
          .value = "GB/S",                                                                          \
          .group = BENCH_MACHINE_GROUP,                                                             \
@@ -48,13 +41,22 @@ int bench_machine_link(void *target, const char *shown, const char *value,
          .kind = OPTION_TEXT,                                                                      \
          .offset = offsetof(struct bench_machine, machine),                                        \
          .help = "one that is known, instead of what its GPUs look like"},                         \
-        {.name = "known",                                                                          \
-         .value = "FILE",                                                                          \
-         .choices = "FILE",                                                                        \
-         .group = BENCH_MACHINE_GROUP,                                                             \
-         .kind = OPTION_TEXT,                                                                      \
-         .offset = offsetof(struct bench_machine, known_file),                                     \
-         .help = "machines of your own, before those that are built in"},                          \
+    {                                                                                              \
+        .name = "known", .value = "FILE", .choices = "FILE", .group = BENCH_MACHINE_GROUP,         \
+        .kind = OPTION_TEXT, .offset = offsetof(struct bench_machine, known_file),                 \
+        .help = "machines of your own, before those that are built in"                             \
+    }
+/* What is said of results that lie there already. */
+#define BENCH_MACHINE_OPTIONS                                                                      \
+    {.name = "nics",                                                                               \
+     .value = "N",                                                                                 \
+     .group = BENCH_MACHINE_GROUP,                                                                 \
+     .kind = OPTION_COUNT,                                                                         \
+     .min = 1,                                                                                     \
+     .max = 1024,                                                                                  \
+     .offset = offsetof(struct bench_machine, given.nics),                                         \
+     .help = "NICs of each host that the job had"},                                                \
+        BENCH_LIMIT_OPTIONS,                                                                       \
         {.name = "collective",                                                                     \
          .value = "NAME",                                                                          \
          .group = BENCH_MACHINE_GROUP,                                                             \
@@ -67,7 +69,7 @@ int bench_machine_link(void *target, const char *shown, const char *value,
         .help = "what NCCL_DEBUG_FILE wrote; may be repeated"                                      \
     }
 
-/* Checks the words and reads the files of known machines. */
+/* Reads the known machines and checks the words, of which the name of a machine is one. */
 int bench_machine_ready(struct bench_machine *m, struct drarun_error *err);
 void bench_machine_done(struct bench_machine *m);
 

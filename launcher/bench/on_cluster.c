@@ -146,11 +146,11 @@ static int write_spec(const struct bench_choice *choice, int fd, struct drarun_e
 static int judge(const struct bench_choice *choice, const char *table, int status,
                  struct verdict_figures *ret_figures)
 {
-    struct verdict_wish wish = choice->wish;
+    struct bench_machine machine = choice->machine; /* borrows what it holds */
     if (status > 1 || choice->no_verdict)
         return status;
-    wish.given.nics = choice->nics;
-    int judged = verdict_lines(table, &wish, ret_figures);
+    machine.given.claimed_nics = choice->nics;
+    int judged = verdict_lines(table, &machine, &choice->demands, ret_figures);
     return status ? status : judged;
 }
 

@@ -19,14 +19,16 @@ static void add_lines(const struct buf *text, struct buf *out)
     out->failed |= text->failed;
 }
 
-/* Returns whether it failed. */
-static bool judge(const struct run *run, const struct known *known, const struct verdict_wish *wish,
-                  struct verdict_figures *ret_figures, struct buf *out)
+/* Returns whether it failed, or -errno. */
+static int judge(const struct bench_machine *machine, struct run *run,
+                 const struct verdict_demands *demands, struct verdict_figures *ret_figures,
+                 struct buf *out, struct drarun_error *err)
 {
     struct verdict verdict;
     struct buf text = BUF_INIT;
-    verdict_make(run, known_find(known, wish->machine, &run->result), &wish->given, &wish->demands,
-                 &verdict);
+    int rc = bench_machine_judge(machine, run, demands, &verdict, err);
+    if (rc < 0)
+        return rc;
     verdict_text(&verdict, &text);
     add_lines(&text, out);
     bool failed = verdict.failures.count > 0;
@@ -38,20 +40,19 @@ static bool judge(const struct run *run, const struct known *known, const struct
     return failed;
 }
 
-int verdict_lines(const char *file, const struct verdict_wish *wish,
-                  struct verdict_figures *ret_figures)
+int verdict_lines(const char *file, const struct bench_machine *machine,
+                  const struct verdict_demands *demands, struct verdict_figures *ret_figures)
 {
     struct runs runs = {0};
-    struct known known = {0};
     struct buf out = BUF_INIT;
     struct drarun_error err = {0};
     bool failed = false;
-    int rc = results_known(wish->known, &known, &err);
-    rc = rc < 0 ? rc : results_read(file, &runs, &err);
-    for (size_t i = 0; rc == 0 && i < runs.count; i++)
-        failed |= judge(runs.list[i], &known, wish, ret_figures, &out);
+    int rc = results_read(file, &runs, &err);
+    for (size_t i = 0; rc >= 0 && i < runs.count; i++) {
+        rc = judge(machine, runs.list[i], demands, ret_figures, &out, &err);
+        failed |= rc > 0;
+    }
     runs_done(&runs);
-    known_done(&known);
     if (rc < 0)
         log_error("bench: no verdict: %s", err.text);
     int status = verb_write("bench", &out);

@@ -84,6 +84,10 @@ static double of_nics(const struct run *run, const struct shape *s,
                  "NICs of %g Gb/s a host (NCCL_IB_HCA and the speed of their ports)", own);
         return own / 8;
     }
+    if (!nics && given->claimed_nics) {
+        nics = given->claimed_nics;
+        source = gbit > 0 ? "what was claimed, --nic-gbit" : "what was claimed";
+    }
     if (!nics && run->log.nic_count) {
         nics = (double)run->log.nic_count;
         source =

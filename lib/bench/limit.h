@@ -10,9 +10,10 @@
 #include "lib/bench/runs.h"
 
 struct limit_given {
-    uint32_t nics;   /* of each host; 0: not said, as all here */
-    double nic_gbit; /* of one */
-    double link_gbs; /* between GPUs of a host, each direction */
+    uint32_t nics;         /* of each host; 0: not said, as all here */
+    uint32_t claimed_nics; /* the same, behind what the run itself knows of their speed */
+    double nic_gbit;       /* of one */
+    double link_gbs;       /* between GPUs of a host, each direction */
 };
 
 struct limit {
