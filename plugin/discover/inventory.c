@@ -51,22 +51,34 @@ static void keep_names(const struct node_devices *published, struct node_devices
     }
 }
 
-static bool is_there(struct pci_addr addr, void *arg)
+static enum function_state state_of(struct pci_addr addr, void *arg)
 {
     const struct inventory *inv = arg;
     int root = inv->options.source.root;
     cleanup_close int own = root < 0 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     char path[64], text[PCI_ADDR_TEXT], vendor[16];
     pci_addr_format(addr, text);
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s/driver", text);
+    cleanup_close int driver = root_open(root < 0 ? own : root, path, O_PATH | O_DIRECTORY, NULL);
+    if (driver >= 0)
+        return FUNCTION_BOUND;
     snprintf(path, sizeof path, "sys/bus/pci/devices/%s/vendor", text);
-    return root_read(root < 0 ? own : root, path, vendor, sizeof vendor) > 0;
+    return root_read(root < 0 ? own : root, path, vendor, sizeof vendor) > 0 ? FUNCTION_UNBOUND
+                                                                             : FUNCTION_GONE;
+}
+
+static void drop_unbound(struct node_devices *devices)
+{
+    for (size_t i = devices->count; i > 0; i--)
+        if (devices->list[i - 1].unbound)
+            node_devices_remove(devices, i - 1);
 }
 
 static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
                         struct node_devices *ret_published, struct drarun_error *err)
 {
     const struct discover_config *config = inv->options.source.config;
-    const struct remember_rules rules = {config, inv->options.held, inv->options.arg, is_there,
+    const struct remember_rules rules = {config, inv->options.held, inv->options.arg, state_of,
                                          inv};
     int rc = discover(&inv->options.source, ret_memory, err);
     if (rc == 0 && inv->options.look)
@@ -78,6 +90,7 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
         rc = node_devices_copy(ret_memory, ret_published, err);
     if (rc < 0)
         return rc;
+    drop_unbound(ret_published);
     xids_forget_replaced(&inv->xids, inv->options.source.root, ret_published);
     xids_apply(&inv->xids, config, ret_published);
     rc = select_devices(config, ret_published, err);

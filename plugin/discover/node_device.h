@@ -113,6 +113,7 @@ struct node_device {
     int32_t rail;  /* of a NIC: its number among the node's NICs of its kind; -1: none */
     bool lost;     /* it was there and is gone from the machine, but not into a pod */
     bool away;     /* its interface is in a pod: netdev is what it was on the host */
+    bool unbound;  /* no driver has it any more: it is remembered, and not offered */
     struct node_fault faults[NODE_FAULTS_MAX];
     size_t fault_count;
 };

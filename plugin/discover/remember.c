@@ -78,9 +78,11 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
                          struct node_devices *now)
 {
     bool held = rules->held && rules->held(node_device_driver(before), before->name, rules->arg);
-    bool there =
-        before->pci.known && rules->there && rules->there(before->pci.addr, rules->there_arg);
-    if (!held && (there || !before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
+    enum function_state state = before->pci.known && rules->state
+                                    ? rules->state(before->pci.addr, rules->state_arg)
+                                    : FUNCTION_GONE;
+    if (!held &&
+        (state == FUNCTION_BOUND || !before->pci.known || before->pci.sriov == NODE_SRIOV_VF))
         return 0;
     struct node_device *device = node_devices_add(now);
     if (!device)
@@ -93,8 +95,9 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
         return -ENOMEM;
     }
     forget_link(device);
-    device->lost = device->pci.known && !there;
-    device->away = !device->lost;
+    device->lost = device->pci.known && state == FUNCTION_GONE;
+    device->unbound = !held && !device->lost;
+    device->away = held && !device->lost;
     if (device->lost)
         fault_add(device, rules->config->lost, FAULT_LOST, "", "it is gone from the machine");
     return 0;

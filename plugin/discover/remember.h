@@ -11,15 +11,20 @@
 /* Whether a pod was given the device of this name. */
 typedef bool (*device_held_fn)(const char *driver, const char *name, void *arg);
 
-/* Whether the machine has this function now, offered or not. */
-typedef bool (*function_there_fn)(struct pci_addr addr, void *arg);
+/* Whether the machine has a function now, offered or not. */
+enum function_state {
+    FUNCTION_GONE,
+    FUNCTION_UNBOUND, /* without a driver, as it also is on its way out of the machine */
+    FUNCTION_BOUND,
+};
+typedef enum function_state (*function_state_fn)(struct pci_addr addr, void *arg);
 
 struct remember_rules { /* borrowed */
     const struct discover_config *config;
     device_held_fn held; /* NULL: none is */
     void *arg;
-    function_there_fn there; /* NULL: none is that was not read */
-    void *there_arg;
+    function_state_fn state; /* NULL: none is that was not read */
+    void *state_arg;
 };
 
 /* before: the reading before, completed, with the names that were published. Of now:
@@ -27,8 +32,9 @@ struct remember_rules { /* borrowed */
  *  - one without hardware that has vanished is away while a pod holds it, else gone;
  *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody
  * holds;
- *  - one whose function is there and was not read is not offered any more (a PF has got VFs, a
- * driver left, the host uses it): gone, or away while a pod holds it. -ENOMEM. */
+ *  - one whose function is there and was not read is not offered any more (a PF has got VFs, the
+ * host uses it): gone, or away while a pod holds it; with its driver gone, too, it is unbound,
+ * since it may be about to vanish. -ENOMEM. */
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
                      struct node_devices *now, struct drarun_error *err);
 

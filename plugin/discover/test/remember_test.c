@@ -39,19 +39,19 @@ static bool is_held(const char *driver, const char *name, void *arg)
     return strcmp(name, arg) == 0;
 }
 
-static uint32_t there; /* the bus whose functions the machine still has */
+static enum function_state now_is = FUNCTION_GONE; /* of all functions */
 
-static bool is_there(struct pci_addr addr, void *arg)
+static enum function_state state_of(struct pci_addr addr, void *arg)
 {
-    (void)arg;
-    return addr.bus == there;
+    (void)addr, (void)arg;
+    return now_is;
 }
 
 static void remember(const char *held, const struct node_devices *before, struct node_devices *now)
 {
     struct discover_config config;
     discover_config_default(&config);
-    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held, is_there,
+    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held, state_of,
                                          NULL};
     assert_int_equal(devices_remember(&rules, before, now, NULL), 0);
     discover_config_done(&config);
@@ -134,7 +134,8 @@ static void test_there_and_not_offered(void **state)
 {
     (void)state;
     struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
-    there = nic(&before, 0x10, "a", "")->pci.addr.bus;
+    nic(&before, 0x10, "a", "");
+    now_is = FUNCTION_BOUND;
     remember(NULL, &before, &now);
     assert_int_equal(now.count, 0);
     remember("pci-10", &before, &now);
@@ -142,9 +143,31 @@ static void test_there_and_not_offered(void **state)
     assert_true(now.list[0].away);
     assert_false(now.list[0].lost);
     assert_int_equal(now.list[0].fault_count, 0);
-    there = 0;
+    now_is = FUNCTION_GONE;
     node_devices_done(&before);
     node_devices_done(&now);
+}
+
+/* Read while it was on its way out: its driver had left already. */
+static void test_unbound_and_then_gone(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    struct node_devices last = NODE_DEVICES_INIT;
+    nic(&before, 0x10, "a", "");
+    now_is = FUNCTION_UNBOUND;
+    remember(NULL, &before, &now);
+    assert_int_equal(now.count, 1);
+    assert_true(now.list[0].unbound);
+    assert_false(now.list[0].lost || now.list[0].away);
+    now_is = FUNCTION_GONE;
+    remember(NULL, &now, &last);
+    assert_int_equal(last.count, 1);
+    assert_true(last.list[0].lost);
+    assert_false(last.list[0].unbound);
+    node_devices_done(&before);
+    node_devices_done(&now);
+    node_devices_done(&last);
 }
 
 int main(void)
@@ -154,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_vanished),
         cmocka_unit_test(test_there_and_not_offered),
+        cmocka_unit_test(test_unbound_and_then_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
