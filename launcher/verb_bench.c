@@ -17,21 +17,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/number.h"
 
 #define FIELD(name) offsetof(struct bench_choice, name)
-
-static int set_min_percent(void *target, const char *shown, const char *value,
-                           struct drarun_error *err)
-{
-    struct bench_choice *choice = target;
-    return amount_parse(shown, value, 1000, "per cent", &choice->demands.min_percent, err);
-}
 
 static const char ranks[] = "The ranks";
 static const char on_cluster[] =
     "A job of a cluster (--gpus, --nics, --image or one of the last three)";
-static const char verdict[] = "The verdict";
 
 static const struct option_spec option_list[] = {
     {.name = "ranks",
@@ -192,17 +183,12 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(cluster.kubeconfig),
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
     BENCH_LIMIT_OPTIONS,
-    {.name = "min-percent",
-     .value = "P",
-     .group = verdict,
-     .kind = OPTION_CALL,
-     .set = set_min_percent,
-     .help = "status 1 when the best size is below that per cent\nof the limit"},
     {.name = "no-verdict",
-     .group = verdict,
+     .group = BENCH_MACHINE_GROUP,
      .kind = OPTION_FLAG,
      .offset = FIELD(no_verdict),
-     .help = "the table alone"},
+     .help = "no verdict: the table alone"},
+    BENCH_ASKED_OPTIONS,
     VERB_HELP_OPTION(struct bench_choice),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -232,7 +218,7 @@ static int run(int argc, char *const argv[])
     CLEANUP(bench_choice_done)
     struct bench_choice choice = {
         .hang_after = "4s",
-        .demands = {.min_busbw = -1, .min_percent = -1},
+        .asked = BENCH_ASKED_INIT,
         .gpu_class = "gpu.nvidia.com",
         .nic_class = "nic.drarun.dev",
         .agent_image = getenv("DRARUN_IMAGE"),

@@ -3,54 +3,21 @@
 
 #include <string.h>
 
-#include "launcher/bench/machine.h"
+#include "launcher/bench/asked.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/number.h"
 
 struct options {
-    struct bench_machine machine; /* first: BENCH_MACHINE_OPTIONS */
+    struct bench_asked asked; /* first, for its options */
     const char *output;
-    struct verdict_demands demands;
     bool help;
 };
 
-static int set_min_busbw(void *target, const char *shown, const char *value,
-                         struct drarun_error *err)
-{
-    struct options *o = target;
-    return amount_parse(shown, value, 1e6, "GB/s", &o->demands.min_busbw, err);
-}
-
-static int set_min_percent(void *target, const char *shown, const char *value,
-                           struct drarun_error *err)
-{
-    struct options *o = target;
-    return amount_parse(shown, value, 1000, "per cent", &o->demands.min_percent, err);
-}
-
-#define DEMANDS "What is demanded: status 1 when it is not so"
-
 static const struct option_spec option_list[] = {
     BENCH_MACHINE_OPTIONS,
-    {.name = "min-busbw",
-     .value = "GB/S",
-     .group = DEMANDS,
-     .kind = OPTION_CALL,
-     .set = set_min_busbw,
-     .help = "bus bandwidth of the best size"},
-    {.name = "min-percent",
-     .value = "P",
-     .group = DEMANDS,
-     .kind = OPTION_CALL,
-     .set = set_min_percent,
-     .help = "the same as per cent of the limit"},
-    {.name = "require-rdma",
-     .group = DEMANDS,
-     .kind = OPTION_FLAG,
-     .offset = offsetof(struct options, demands.require_rdma),
-     .help = "NCCL's log proves that hosts are not connected\nby TCP"},
+    BENCH_ASKED_MIN_BUSBW,
+    BENCH_ASKED_OPTIONS,
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
@@ -68,7 +35,7 @@ static int judge_run(const struct options *o, struct run *run, struct buf *out, 
                      struct drarun_error *err)
 {
     struct verdict verdict;
-    int rc = bench_machine_judge(&o->machine, run, &o->demands, &verdict, err);
+    int rc = bench_machine_judge(&o->asked.machine, run, &o->asked.demands, &verdict, err);
     if (rc < 0)
         return rc;
     json_t *json = list ? verdict_json(&verdict) : NULL;
@@ -86,7 +53,7 @@ static int judge(struct options *o, const char *file, struct buf *out, struct dr
     struct runs runs = {0};
     bool failed = false;
     json_t *list = o->output && strcmp(o->output, "json") == 0 ? json_array() : NULL;
-    int rc = bench_machine_ready(&o->machine, err);
+    int rc = bench_machine_ready(&o->asked.machine, err);
     rc = rc < 0 ? rc : results_read(file, &runs, err);
     for (size_t i = 0; rc >= 0 && i < runs.count; i++) {
         rc = judge_run(o, runs.list[i], out, list, err);
@@ -102,7 +69,7 @@ static int judge(struct options *o, const char *file, struct buf *out, struct dr
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.demands = {.min_busbw = -1, .min_percent = -1}};
+    struct options options = {.asked = BENCH_ASKED_INIT};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;
@@ -111,7 +78,7 @@ static int run(int argc, char *const argv[])
         verb_help(&verb_bench_judge, &out);
     else if (rc == 0)
         rc = judge(&options, file, &out, &err);
-    bench_machine_done(&options.machine);
+    bench_machine_done(&options.asked.machine);
     if (rc < 0) {
         buf_done(&out);
         log_error("bench judge: %s", err.text);

@@ -103,7 +103,7 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
 static int add_runs(const struct options *o, const struct runs *runs, bool page, struct buf *out,
                     struct drarun_error *err)
 {
-    static const struct verdict_demands none = {.min_busbw = -1, .min_percent = -1};
+    static const struct verdict_demands none = VERDICT_NO_DEMANDS;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < runs->count; i++) {
         struct verdict verdict;

@@ -207,6 +207,9 @@ def test_from_the_launcher(drarun):
     assert "verdict" not in drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--no-verdict").ok().out
     result = drarun("bench", "all_reduce", "-n", "2", "--workers", "2", "-b", "8", "-e", "8", "--min-percent", "50")
     assert result.rc == 1 and "FAILED: --min-percent 50" in result.out
+    result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "1M", "-f", "131072", "--iters", "2", "--min-busbw", "10000")
+    assert result.rc == 1 and "FAILED: --min-busbw 10000: the average of the sizes has " in result.out
+    assert re.search(r"# Avg bus bandwidth +: \S+ FAILED", result.out), result
     result = drarun("bench", "broadcast", "--workers", "2", "-n", "3", "-r", "all", "-b", "8", "-e", "8", "-n2")
     assert [int(row[4]) for row in rows(result)] == [0, 1]
 

@@ -218,11 +218,14 @@ def test_limit_of_collectives(verdicts, collective, limit):
 
 
 def test_demands(judge):
-    text = Run(rows=[Row(8 << 30, busbw=340.0)]).text()
-    for words, rc in [(["--min-busbw", "340"], 0), (["--min-busbw", "340.1"], 1), (["--min-percent", "85"], 0),
-                      (["--min-percent", "86"], 1), (["--require-rdma"], 1)]:
+    text = Run(rows=[Row(8 << 30, busbw=340.0), Row(1 << 20, busbw=60.0)]).text()
+    for words, rc in [(["--min-busbw", "200"], 0), (["--min-busbw", "200.1"], 1), (["--min-best-busbw", "340"], 0),
+                      (["--min-best-busbw", "340.1"], 1), (["--min-percent", "85"], 0), (["--min-percent", "86"], 1),
+                      (["--require-rdma"], 1)]:
         result = judge(text, *words)
         assert result.rc == rc and ("FAILED" in result.out) == bool(rc), words
+    assert "FAILED: --min-busbw 250: the average of the sizes has 200\n" in judge(text, "--min-busbw", "250").out
+    assert "FAILED: --min-best-busbw 350: the best size has 340\n" in judge(text, "--min-best-busbw", "350").out
     result = judge(Run(model="some GPU").text(), "--min-percent", "1")
     assert result.rc == 1 and "FAILED: --min-percent 1: there is no per cent of a limit" in result.out
 

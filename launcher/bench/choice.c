@@ -7,7 +7,7 @@
 
 void bench_choice_done(struct bench_choice *choice)
 {
-    bench_machine_done(&choice->machine);
+    bench_machine_done(&choice->asked.machine);
     strlist_done(&choice->env);
     strlist_done(&choice->sweep);
     strlist_done(&choice->words);
@@ -17,9 +17,11 @@ int bench_choice_check(struct bench_choice *choice, struct drarun_error *err)
 {
     struct bench_options options;
     int rc = options_read((int)choice->words.count, choice->words.items, &options, err);
-    if (rc == 0)
-        choice->lines_file = options.lines_file;
-    return rc < 0 ? rc : bench_machine_ready(&choice->machine, err);
+    if (rc < 0)
+        return rc;
+    choice->lines_file = options.lines_file;
+    choice->asked.demands.min_busbw = options.min_busbw;
+    return bench_machine_ready(&choice->asked.machine, err);
 }
 
 void bench_choice_help(struct buf *out)

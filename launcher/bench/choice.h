@@ -12,7 +12,7 @@
 #include "lib/base/strlist.h"
 
 struct bench_choice {
-    struct bench_machine machine; /* first: BENCH_LIMIT_OPTIONS; ready after bench_choice_check */
+    struct bench_asked asked; /* first, for its options; ready after bench_choice_check */
     uint32_t ranks, workers, per_worker;               /* 0: not said */
     const char *agents, *key_file, *bind, *hang_after; /* borrowed, and checked by `drarun run` */
     struct strlist env;
@@ -24,7 +24,6 @@ struct bench_choice {
     const char *gpu_class, *nic_class, *nic_selector, *align, *network, *image, *agent_image, *name;
     bool here;
 
-    struct verdict_demands demands;
     const char *lines_file; /* borrowed from words; set by bench_choice_check */
     bool no_verdict;
     bool help;

@@ -77,6 +77,6 @@ int bench_local(char *const all[], const struct bench_choice *choice)
     const char *file = results[0] ? results : choice->agents ? NULL : choice->lines_file;
     if (status > 1 || choice->no_verdict || !file)
         return status;
-    int judged = verdict_lines(file, &choice->machine, &choice->demands, NULL);
+    int judged = verdict_lines(file, &choice->asked, NULL);
     return status ? status : judged;
 }

@@ -146,11 +146,11 @@ static int write_spec(const struct bench_choice *choice, int fd, struct drarun_e
 static int judge(const struct bench_choice *choice, const char *table, int status,
                  struct verdict_figures *ret_figures)
 {
-    struct bench_machine machine = choice->machine; /* borrows what it holds */
+    struct bench_asked asked = choice->asked; /* borrows what it holds */
     if (status > 1 || choice->no_verdict)
         return status;
-    machine.given.claimed_nics = choice->nics;
-    int judged = verdict_lines(table, &machine, &choice->demands, ret_figures);
+    asked.machine.given.claimed_nics = choice->nics;
+    int judged = verdict_lines(table, &asked, ret_figures);
     return status ? status : judged;
 }
 

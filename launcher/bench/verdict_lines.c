@@ -20,13 +20,12 @@ static void add_lines(const struct buf *text, struct buf *out)
 }
 
 /* Returns whether it failed, or -errno. */
-static int judge(const struct bench_machine *machine, struct run *run,
-                 const struct verdict_demands *demands, struct verdict_figures *ret_figures,
-                 struct buf *out, struct drarun_error *err)
+static int judge(const struct bench_asked *asked, struct run *run,
+                 struct verdict_figures *ret_figures, struct buf *out, struct drarun_error *err)
 {
     struct verdict verdict;
     struct buf text = BUF_INIT;
-    int rc = bench_machine_judge(machine, run, demands, &verdict, err);
+    int rc = bench_machine_judge(&asked->machine, run, &asked->demands, &verdict, err);
     if (rc < 0)
         return rc;
     verdict_text(&verdict, &text);
@@ -40,8 +39,8 @@ static int judge(const struct bench_machine *machine, struct run *run,
     return failed;
 }
 
-int verdict_lines(const char *file, const struct bench_machine *machine,
-                  const struct verdict_demands *demands, struct verdict_figures *ret_figures)
+int verdict_lines(const char *file, const struct bench_asked *asked,
+                  struct verdict_figures *ret_figures)
 {
     struct runs runs = {0};
     struct buf out = BUF_INIT;
@@ -49,7 +48,7 @@ int verdict_lines(const char *file, const struct bench_machine *machine,
     bool failed = false;
     int rc = results_read(file, &runs, &err);
     for (size_t i = 0; rc >= 0 && i < runs.count; i++) {
-        rc = judge(machine, runs.list[i], demands, ret_figures, &out, &err);
+        rc = judge(asked, runs.list[i], ret_figures, &out, &err);
         failed |= rc > 0;
     }
     runs_done(&runs);

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
 #define DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
 
-#include "launcher/bench/machine.h"
+#include "launcher/bench/asked.h"
 
 struct verdict_figures { /* GB/s and per cent of the limit; below 0: none */
     double best, average, percent;
@@ -12,7 +12,7 @@ struct verdict_figures { /* GB/s and per cent of the limit; below 0: none */
 
 /* Of the runs in the file, to stdout. ret_figures: of the last one; NULL: not wanted. Returns the
  * exit status, having said everything. */
-int verdict_lines(const char *file, const struct bench_machine *machine,
-                  const struct verdict_demands *demands, struct verdict_figures *ret_figures);
+int verdict_lines(const char *file, const struct bench_asked *asked,
+                  struct verdict_figures *ret_figures);
 
 #endif

@@ -132,7 +132,7 @@ static void compare_with_limit(struct verdict *v)
         say(&v->findings, "above the limit: %s is not what this ran on", v->limit.why);
 }
 
-static void look_at_figures(struct verdict *v, const struct verdict_demands *demands)
+static void look_at_figures(struct verdict *v)
 {
     const struct result *r = &v->run->result;
     v->best = v->data == VERDICT_DATA_WRONG ? NULL : result_peak(r, &v->row);
@@ -146,9 +146,22 @@ static void look_at_figures(struct verdict *v, const struct verdict_demands *dem
     } else {
         v->row = NULL;
     }
-    if (demands->min_busbw >= 0 && (!v->best || v->best->busbw < demands->min_busbw))
-        say(&v->failures, "--min-busbw %g: %s", demands->min_busbw,
-            v->best ? "the best size has less" : "no bandwidth counts");
+}
+
+static void demand_busbw(struct verdict *v, const char *option, double least, const char *what,
+                         double busbw)
+{
+    if (least >= 0 && busbw < 0)
+        say(&v->failures, "%s %g: no bandwidth counts", option, least);
+    else if (least >= 0 && busbw < least)
+        say(&v->failures, "%s %g: %s has %.4g", option, least, what, busbw);
+}
+
+static void look_at_demands(struct verdict *v, const struct verdict_demands *demands)
+{
+    demand_busbw(v, "--min-busbw", demands->min_busbw, "the average of the sizes", v->average);
+    demand_busbw(v, "--min-best-busbw", demands->min_best_busbw, "the best size",
+                 v->best ? v->best->busbw : -1);
     if (demands->min_percent >= 0 && v->percent < demands->min_percent)
         say(&v->failures, "--min-percent %g: %s", demands->min_percent,
             v->percent < 0 ? "there is no per cent of a limit" : "it is less");
@@ -218,7 +231,8 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
     else {
         look_at_data(&v);
         look_at_rdma(&v, demands);
-        look_at_figures(&v, demands);
+        look_at_figures(&v);
+        look_at_demands(&v, demands);
         look_at_warmup(&v);
     }
     strlist_add_all(&v.findings, run->notes.items);

@@ -8,10 +8,16 @@
 #include "lib/bench/limit.h"
 
 struct verdict_demands {
-    double min_busbw;   /* GB/s of the best size; below 0: none, as all here */
-    double min_percent; /* of the limit */
-    bool require_rdma;  /* it must be proven, between hosts */
+    double min_busbw;      /* GB/s on average over the sizes; below 0: none, as all here */
+    double min_best_busbw; /* GB/s of the best size */
+    double min_percent;    /* of the limit, of the best size */
+    bool require_rdma;     /* it must be proven, between hosts */
 };
+
+#define VERDICT_NO_DEMANDS                                                                         \
+    {                                                                                              \
+        .min_busbw = -1, .min_best_busbw = -1, .min_percent = -1                                   \
+    }
 
 enum verdict_data { VERDICT_DATA_UNKNOWN, VERDICT_DATA_RIGHT, VERDICT_DATA_WRONG };
 enum verdict_rdma {

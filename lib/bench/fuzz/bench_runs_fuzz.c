@@ -32,7 +32,8 @@ static void check_json(const struct result *r)
 static void check_verdict(const struct run *run, const struct known *known)
 {
     static const struct limit_given given = {0};
-    static const struct verdict_demands demands = {.min_busbw = 1, .min_percent = 1};
+    static const struct verdict_demands demands = {
+        .min_busbw = 1, .min_best_busbw = 1, .min_percent = 1};
     struct verdict verdict;
     struct buf out = BUF_INIT;
     verdict_make(run, known_find(known, NULL, &run->result), &given, &demands, &verdict);

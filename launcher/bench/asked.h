@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command line asks of a verdict: what the results ran on, and what is demanded of them. */
+#ifndef DRARUN_LAUNCHER_BENCH_ASKED_H
+#define DRARUN_LAUNCHER_BENCH_ASKED_H
+
+#include "launcher/bench/machine.h"
+
+struct bench_asked {
+    struct bench_machine machine; /* first, for its options */
+    struct verdict_demands demands;
+};
+
+#define BENCH_ASKED_INIT                                                                           \
+    {                                                                                              \
+        .demands = VERDICT_NO_DEMANDS                                                              \
+    }
+
+int bench_asked_min_busbw(void *target, const char *shown, const char *value,
+                          struct drarun_error *err);
+int bench_asked_min_best(void *target, const char *shown, const char *value,
+                         struct drarun_error *err);
+int bench_asked_min_percent(void *target, const char *shown, const char *value,
+                            struct drarun_error *err);
+
+/* Entries of an option table; the target begins with a struct bench_asked. --min-busbw is
+ * drarun-bench's own where it measures, and of the same meaning. */
+#define BENCH_ASKED_GROUP "What is demanded: status 1 when it is not so"
+#define BENCH_ASKED_MIN_BUSBW                                                                      \
+    {                                                                                              \
+        .name = "min-busbw", .value = "GB/S", .group = BENCH_ASKED_GROUP, .kind = OPTION_CALL,     \
+        .set = bench_asked_min_busbw, .help = "bus bandwidth on average over the sizes"            \
+    }
+#define BENCH_ASKED_OPTIONS                                                                        \
+    {.name = "min-best-busbw",                                                                     \
+     .value = "GB/S",                                                                              \
+     .group = BENCH_ASKED_GROUP,                                                                   \
+     .kind = OPTION_CALL,                                                                          \
+     .set = bench_asked_min_best,                                                                  \
+     .help = "bus bandwidth of the best size"},                                                    \
+        {.name = "min-percent",                                                                    \
+         .value = "P",                                                                             \
+         .group = BENCH_ASKED_GROUP,                                                               \
+         .kind = OPTION_CALL,                                                                      \
+         .set = bench_asked_min_percent,                                                           \
+         .help = "the same as per cent of the limit"},                                             \
+    {                                                                                              \
+        .name = "require-rdma", .group = BENCH_ASKED_GROUP, .kind = OPTION_FLAG,                   \
+        .offset = offsetof(struct bench_asked, demands.require_rdma),                              \
+        .help = "it is proven that hosts are not connected by TCP"                                 \
+    }
+
+#endif
