@@ -85,6 +85,7 @@ static const char *const foreign_names[] = {
     "DRARUN_JOB",
     "DRARUN_LOCAL_RANK",
     "DRARUN_LOCAL_SIZE",
+    "DRARUN_NODE",
     "DRARUN_RANK",
     "DRARUN_SIZE",
     "DRARUN_WORKER",
@@ -192,6 +193,8 @@ static void add_drarun_rank(struct strlist *env, const struct rankenv_job *job,
     set_number(env, "DRARUN_WORKER", place->worker);
     if (job->host)
         env_set(env, "DRARUN_HOST", job->host);
+    if (job->node)
+        env_set(env, "DRARUN_NODE", job->node);
     set_number(env, "DRARUN_RANK", place->rank);
     set_number(env, "DRARUN_SIZE", map->ranks);
     set_number(env, "DRARUN_LOCAL_RANK", place->local_rank);

@@ -20,6 +20,7 @@ struct rankenv_job {
     bool torchrun;       /* the program is torchrun itself: NNODES, NODE_RANK, PET_* */
     bool oversubscribed; /* more ranks than CPUs on this machine: waiting ranks should yield */
     const char *host;    /* of this worker */
+    const char *node;    /* of Kubernetes; NULL: none */
 };
 
 /* Adds to env for the rank at place; what the user set in env already always wins, except for what

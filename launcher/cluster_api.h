@@ -4,6 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_API_H
 #define DRARUN_LAUNCHER_CLUSTER_API_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
@@ -50,7 +51,11 @@ struct cluster_run {
     bool detach;         /* submit: do not follow */
     bool label, quiet, json;
     const char *report_path;
-    int copy_fd; /* gets what goes to standard output, too; 0: none */
+    int copy_fd;      /* gets what goes to standard output, too; 0: none */
+    const char *hide; /* lines that begin so go to the copy alone; NULL: none */
+    /* The job as the cluster keeps it, where it can be read after the run: {"job": the document as
+     * it was given, "status": that of jobs/status_doc.h}; a new reference. NULL: not wanted. */
+    json_t **ret_kept;
 };
 
 struct cluster_job { /* a verb on one job */

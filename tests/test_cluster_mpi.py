@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real programs on two real nodes: MPI libraries, PyTorch, a user's own mpirun; what images and pods may look
 like; and what reaches the user of output, signals and ends."""
+import json
 import random
 import re
 import signal
@@ -116,10 +117,12 @@ def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
         assert min(bytes_) > PAYLOAD if interface == "net1" else max(bytes_) < PAYLOAD / 10, (moved, result)
 
 
-def test_bench_over_claimed_nics(jobs, plugged):
+def test_bench_over_claimed_nics(jobs, plugged, tmp_path):
     """drarun bench makes the job, and its verdict is about the NICs that it claimed."""
+    kept = tmp_path / "run.json"
     result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
-                       "--nic-gbit", 100, "--image", MPI, timeout=120 * SLOWER).ok()
+                       "--nic-gbit", 100, "-x", "UCX_TLS=tcp,self", "-x", "MY_TOKEN=hunter2", "--image", MPI, "-J", kept,
+                       timeout=120 * SLOWER).ok()
     hosts = re.findall(r"^#  Rank +\d+ Group +0 Pid +\d+ on +(\S+) device", result.out, re.M)
     assert len(hosts) == len(set(hosts)) == 2, result
     rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
@@ -128,16 +131,42 @@ def test_bench_over_claimed_nics(jobs, plugged):
                      r"#   limit     12\.5 GB/s: 1 NIC of 100 Gb/s a host \(what was claimed, --nic-gbit\)\n", result.out, re.M), result
     assert re.search(r"^#   rdma +NOT USED: the hosts' devices counted 0 MB by RDMA, [\d.]+ MB by network interfaces$", result.out,
                      re.M), result
+    whole_result(jobs, kept, result.out, hosts)
 
 
-def test_bench_sweeps_over_claims(jobs, plugged):
+def whole_result(jobs, kept, out, hosts):
+    """What came back of the pods, and what the cluster knows of the job, in one file."""
+    assert "#drarun-bench" not in out
+    made = json.loads(kept.read_text())
+    devices = made["config"]["devices"]
+    assert [each["hostname"] for each in devices] == hosts
+    nodes = {each.name for each in jobs.cluster.nodes}
+    assert {each["node"] for each in devices} == nodes and [each["nic"] for each in devices] == ["nic0"] * 2, devices
+    for row in made["results"]:
+        for half in ("out_of_place", "in_place"):
+            assert len(row[half]["per_rank_times_us"]) == 2 and row[half]["nwrong"] == 0
+    about = made["about"]
+    container, = about["job"]["spec"]["template"]["spec"]["containers"]
+    assert "-J" not in container["command"] and {"name": "UCX_TLS", "value": "tcp,self"} in container["env"]
+    assert about["job"]["spec"]["devices"]["nics"]["count"] == 1 and "hunter2" not in kept.read_text()
+    lines = about["status"]["workers"]["lines"]
+    assert [line["pod"] for line in lines] == [each["hostname"] for each in devices], lines
+    assert {line["node"] for line in lines} == nodes and all(line["devices"] == "1 device" for line in lines), lines
+    page = jobs.drarun("bench", "report", kept).ok().out
+    assert "time of each rank against the median" in page and "hosts, ranks and their devices" in page
+    assert all(f"<td>{node}</td>" in page for node in nodes)
+
+
+def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     """A job for each value, then one table; the first is 100 %. Each takes one of the two NICs, which dies with its pod."""
     result = jobs.verb("bench", "all_reduce", "--nics", 1, "--sweep", "ranks-per-worker=2,1", "-b", "64K", "-e", "64K", "--iters", 2,
-                       "--here", "--image", MPI, timeout=240 * SLOWER).ok()
+                       "--here", "--image", MPI, "-J", tmp_path / "run.json", timeout=240 * SLOWER).ok()
     assert result.out.count("# Out of bounds values : 0 OK") == 2 and "job 2 of 2: ranks-per-worker=1" in result.err, result
     table = result.out.split("of first  claims\n")[1].splitlines()
     assert re.fullmatch(r"# +[\d.]+ +[\d.]+ +\S+( %)? +100\.00 %  ranks-per-worker=2", table[0]), table
     assert re.fullmatch(r"# +0\.00 +0\.00 +- +- +ranks-per-worker=1", table[1]), table
+    compared = jobs.drarun("bench", "compare", tmp_path / "run.json", tmp_path / "run.json.0").ok().out
+    assert "note: ranks: 2, then 1\n" in compared and "note: spec.ranksPerWorker: 2, then 1\n" in compared, compared
 
 
 def test_bench_names_a_stopped_rank(jobs, cluster):
@@ -161,6 +190,12 @@ def test_bench_names_a_stopped_rank(jobs, cluster):
 def test_bench_needs_an_image(jobs):
     result = jobs.verb("bench", "all_reduce", "--nics", 1)
     assert result.rc == 64 and "--image, or $DRARUN_BENCH_IMAGE" in result.err
+
+
+def test_bench_wants_its_file_before_the_job(jobs, tmp_path):
+    result = jobs.verb("bench", "all_reduce", "--nics", 1, "--image", MPI, "-J", tmp_path / "no" / "run.json")
+    assert result.rc == 64 and f"-J {tmp_path}/no/run.json: No such file or directory" in result.err, result
+    assert not jobs.cluster.api.get("batch/v1", "Job", namespace=jobs.namespace.name)
 
 
 # ---- PyTorch: Debian's, of the machine itself ----

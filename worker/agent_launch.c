@@ -153,6 +153,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
                              struct strlist *env)
 {
     const struct agent_job *job = &agent->job;
+    const struct pod *pod = agent->options.pod;
     char path[sizeof agent->shm_dir + 32];
     struct rank_place place = rankmap_place(&job->map, rank);
     struct rankenv_job known = {
@@ -165,6 +166,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         .mpirun = job->mpirun,
         .oversubscribed = !job->mpirun && agent_job_oversubscribed(job),
         .host = job->host,
+        .node = pod && pod->node[0] ? pod->node : NULL,
     };
     rankenv_add(env, &known, &job->map, &place);
     if (agent->pmix)

@@ -234,10 +234,10 @@ static int meet(struct bench *b, struct table_rank **ret_ranks, struct drarun_er
     if (!all)
         return error_set(err, ENOMEM, "out of memory");
     gethostname(mine.host, sizeof mine.host - 1);
-    place_read("", &mine.place);
     mine.index = b->world.index;
     memcpy(mine.device, b->world.device, sizeof mine.device);
     memcpy(mine.address, b->world.address, sizeof mine.address);
+    place_read("", mine.address, &mine.place);
     int rc = copy_rate(b->backend, &b->memory, b->options.min_bytes, &mine.copy_gbs, err);
     rc = rc < 0 ? rc : b->backend->share(&mine, all, sizeof mine, err);
     if (rc < 0)

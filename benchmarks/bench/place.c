@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/place.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/topo/host.h"
 #include "lib/topo/rdma_text.h"
 
 /* Of one port; 0: not known. */
@@ -23,13 +25,12 @@ static double port_gbit(const char *root, const char *nic, unsigned port)
     return rdma_rate_parse(text) / 1000.0;
 }
 
-/* "=mlx5_0,mlx5_1:1" names devices and their ports; without "=" those are prefixes, with "^" what
- * is left out: then nobody but NCCL knows. */
-static void read_nics(const char *root, const char *list, struct place *to)
+/* sum: of all ports; below 0: of one nothing is known. */
+static void add_names(const char *list, struct place *to, double *ret_sum, const char *root)
 {
     char names[sizeof to->nics], *rest = NULL;
-    double sum = 0;
     size_t length = 0;
+    *ret_sum = 0;
     if (!list || list[0] != '=' || strlen(list) > sizeof names)
         return;
     snprintf(names, sizeof names, "%s", list + 1);
@@ -39,21 +40,76 @@ static void read_nics(const char *root, const char *list, struct place *to)
         if (colon)
             *colon = '\0';
         double gbit = port_gbit(root, name, port);
-        sum = gbit > 0 && sum >= 0 ? sum + gbit : -1;
+        *ret_sum = gbit > 0 && *ret_sum >= 0 ? *ret_sum + gbit : -1;
         length += (size_t)snprintf(to->nics + length, sizeof to->nics - length, "%s%s",
                                    length ? "," : "", name);
     }
-    const char *ranks = getenv("DRARUN_LOCAL_SIZE");
+}
+
+/* "=mlx5_0,mlx5_1:1" names devices and their ports; without "=" those are prefixes, with "^" what
+ * is left out: then nobody but NCCL knows. How fast an interface is, is not asked: virtual ones
+ * have a speed too. */
+static void read_nics(const char *root, struct place *to)
+{
+    double sum;
+    const char *ranks = getenv("DRARUN_LOCAL_SIZE"), *rdma = getenv("NCCL_IB_HCA");
     unsigned long share = ranks ? strtoul(ranks, NULL, 10) : 0;
+    add_names(rdma && *rdma ? rdma : getenv("NCCL_SOCKET_IFNAME"), to, &sum, root);
     if (sum > 0 && share > 0)
         to->nic_gbit = sum / (double)share;
 }
 
-void place_read(const char *root, struct place *ret_place)
+/* ---- the machine ---- */
+
+static bool is_one_of(const char *name, const char *list)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return false;
+}
+
+static enum topo_path nearer(enum topo_path one, enum topo_path other)
+{
+    return one == TOPO_PATH_UNKNOWN || (other != TOPO_PATH_UNKNOWN && other < one) ? other : one;
+}
+
+static enum topo_path nearest_nic(const struct topo_host *host, const char *gpu, const char *nics)
+{
+    struct pci_addr address;
+    enum topo_path path = TOPO_PATH_UNKNOWN;
+    size_t at = pci_addr_parse(gpu, &address, NULL) < 0 ? TOPO_NONE : host_find_pci(host, address);
+    bool c2c = host->c2c == TOPO_YES;
+    for (size_t i = 0; at != TOPO_NONE && i < host->rdma_count; i++)
+        if (is_one_of(host->rdmas[i].name, nics))
+            path = nearer(path, host_path(host, at, host->rdmas[i].pci, c2c));
+    for (size_t i = 0; at != TOPO_NONE && i < host->netdev_count; i++)
+        if (is_one_of(host->netdevs[i].name, nics))
+            path = nearer(path, host_path(host, at, host->netdevs[i].pci, c2c));
+    return path;
+}
+
+static void read_machine(const char *root, const char *gpu, struct place *to)
+{
+    struct topo_host host;
+    cleanup_close int rootfd = *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if ((*root && rootfd < 0) || host_read_devices(rootfd, &host, NULL) < 0)
+        return;
+    enum topo_path path = *gpu ? nearest_nic(&host, gpu, to->nics) : TOPO_PATH_UNKNOWN;
+    if (path != TOPO_PATH_UNKNOWN)
+        snprintf(to->path, sizeof to->path, "%s", topo_path_name(path));
+    snprintf(to->kernel, sizeof to->kernel, "%s", host.kernel ? host.kernel : "");
+    snprintf(to->driver, sizeof to->driver, "%s", host.driver ? host.driver : "");
+    host_done(&host);
+}
+
+void place_read(const char *root, const char *gpu, struct place *ret_place)
 {
     struct place place = {0};
     const char *node = getenv("DRARUN_NODE");
     snprintf(place.node, sizeof place.node, "%s", node ? node : "");
-    read_nics(root, getenv("NCCL_IB_HCA"), &place);
+    read_nics(root, &place);
+    read_machine(root, gpu, &place);
     *ret_place = place;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where this rank runs, as its environment and sysfs tell it: the node of its pod, the NICs that it
- * is to use (NCCL_IB_HCA, which drarun sets from the claims) and what they carry. */
+/* Where this rank runs, as its environment and sysfs tell it: the node of its pod, its kernel and
+ * driver, the NICs that it is to use (NCCL_IB_HCA, else NCCL_SOCKET_IFNAME, which drarun sets from
+ * the claims), what they carry, and how far its GPU is from them. */
 #ifndef DRARUN_BENCH_PLACE_H
 #define DRARUN_BENCH_PLACE_H
 
@@ -8,9 +9,12 @@ struct place {
     char node[64];   /* "": not known */
     char nics[64];   /* "mlx5_0,mlx5_1"; "": not said, or said in a way that names none */
     double nic_gbit; /* this rank's share of all of them; 0: not known of each */
+    char path[8];    /* from the GPU to the nearest of them, "PIX"; "": not known */
+    char kernel[64]; /* its release; "": not known */
+    char driver[32]; /* NVIDIA's, its version; "": none, or not known */
 };
 
-/* root: "" for this machine, a folder for another one's files. */
-void place_read(const char *root, struct place *ret_place);
+/* root: "" for this machine, a folder for another one's files. gpu: its PCI address; "": none. */
+void place_read(const char *root, const char *gpu, struct place *ret_place);
 
 #endif

@@ -7,9 +7,8 @@
 #include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/bench/marked.h"
 #include "lib/bench/result_csv.h"
-#include "lib/bench/result_json.h"
-#include "lib/bench/written.h"
 
 static void clock_text(char text[32])
 {
@@ -26,38 +25,23 @@ static int no_memory(struct drarun_error *err)
 
 /* ---- files ---- */
 
-static int open_file(const char *option, const char *name, FILE **ret, struct drarun_error *err)
-{
-    FILE *file = fopen(name, "we");
-    if (!file)
-        return error_kind(err, DRARUN_ERR_USAGE, errno, "%s %s: %s", option, name, strerror(errno));
-    *ret = file;
-    return 0;
-}
-
-/* As nccl-tests: no file that is there is lost. */
-static int open_new(struct record *r, const char *name, struct drarun_error *err)
-{
-    snprintf(r->json_name, sizeof r->json_name, "%s", name);
-    for (unsigned i = 0; !(r->json = fopen(r->json_name, "wxe")); i++) {
-        if (errno != EEXIST || i == 10000)
-            return error_kind(err, DRARUN_ERR_USAGE, errno, "-J %s: %s", r->json_name,
-                              strerror(errno));
-        snprintf(r->json_name, sizeof r->json_name, "%s.%u", name, i);
-    }
-    printf("# Writing JSON output to %s\n", r->json_name);
-    return 0;
-}
-
 static int open_files(struct record *r, const struct bench_options *o, struct drarun_error *err)
 {
-    int rc = o->json_file ? open_new(r, o->json_file, err) : 0;
+    const char *marked = getenv(MARKED_VARIABLE);
+    int rc = 0;
+    if (o->json_file) {
+        rc = written_open_new("-J", o->json_file, r->json_name, &r->json, err);
+        if (rc == 0)
+            printf("# Writing JSON output to %s\n", r->json_name);
+    }
     if (rc == 0 && o->lines_file)
-        rc = open_file("--json-lines", o->lines_file, &r->lines, err);
+        rc = written_open("--json-lines", o->lines_file, "we", &r->lines.out, err);
     if (rc == 0 && o->csv_file)
-        rc = open_file("--csv", o->csv_file, &r->csv, err);
-    r->lines_name = o->lines_file;
+        rc = written_open("--csv", o->csv_file, "we", &r->csv, err);
+    r->lines.name = o->lines_file;
     r->csv_name = o->csv_file;
+    if (marked && strcmp(marked, "1") == 0)
+        r->marked = (struct result_lines){stdout, "standard output", true};
     return rc;
 }
 
@@ -97,6 +81,9 @@ static int take_ranks(struct result *to, const struct backend_world *world,
         snprintf(rank->host, sizeof rank->host, "%s", ranks[i].host);
         snprintf(rank->node, sizeof rank->node, "%s", ranks[i].place.node);
         snprintf(rank->nic, sizeof rank->nic, "%s", ranks[i].place.nics);
+        snprintf(rank->path, sizeof rank->path, "%s", ranks[i].place.path);
+        snprintf(rank->kernel, sizeof rank->kernel, "%s", ranks[i].place.kernel);
+        snprintf(rank->driver, sizeof rank->driver, "%s", ranks[i].place.driver);
         rank->nic_gbit = ranks[i].place.nic_gbit;
         rank->copy_gbs = ranks[i].copy_gbs;
         snprintf(rank->model, sizeof rank->model, "%s", ranks[i].device);
@@ -124,8 +111,8 @@ int record_begin(struct record *r, const struct bench_options *o, const struct b
     if (take_ranks(to, world, ranks, o->backend) < 0 || to->args.failed || to->env.failed)
         return no_memory(err);
     int rc = open_files(r, o, err);
-    if (rc == 0 && r->lines)
-        rc = result_line_begin(r->lines, r->lines_name, to, err);
+    rc = rc < 0 ? rc : result_line_begin(&r->lines, to, err);
+    rc = rc < 0 ? rc : result_line_begin(&r->marked, to, err);
     return rc < 0 || !r->csv ? rc : result_csv_begin(r->csv, r->csv_name, err);
 }
 
@@ -184,7 +171,8 @@ int record_row(struct record *r, const struct bench_options *o, const struct mea
     if (take_half(&row->out_of_place, o, out_of_place, m->world->ranks) < 0 ||
         take_half(&row->in_place, o, in_place, m->world->ranks) < 0)
         return no_memory(err);
-    int rc = r->lines ? result_line_row(r->lines, r->lines_name, row, err) : 0;
+    int rc = result_line_row(&r->lines, row, err);
+    rc = rc < 0 ? rc : result_line_row(&r->marked, row, err);
     return rc < 0 || !r->csv ? rc : result_csv_row(r->csv, r->csv_name, row, err);
 }
 
@@ -210,19 +198,20 @@ int record_end(struct record *r, double wrong, double busbw, struct drarun_error
     r->result.average = busbw;
     r->result.ended = true;
     clock_text(r->result.end);
-    int rc = r->lines ? result_line_end(r->lines, r->lines_name, &r->result, err) : 0;
+    int rc = result_line_end(&r->lines, &r->result, err);
+    rc = rc < 0 ? rc : result_line_end(&r->marked, &r->result, err);
     rc = rc < 0 || !r->json ? rc : write_document(r, err);
     rc = rc < 0 ? rc : written_close(&r->json, r->json_name, err);
-    rc = rc < 0 ? rc : written_close(&r->lines, r->lines_name, err);
+    rc = rc < 0 ? rc : written_close(&r->lines.out, r->lines.name, err);
     return rc < 0 ? rc : written_close(&r->csv, r->csv_name, err);
 }
 
 void record_done(struct record *r)
 {
-    FILE *const files[] = {r->json, r->lines, r->csv};
+    FILE *const files[] = {r->json, r->lines.out, r->csv};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             fclose(files[i]);
-    r->json = r->lines = r->csv = NULL;
+    r->json = r->lines.out = r->csv = NULL;
     result_done(&r->result);
 }

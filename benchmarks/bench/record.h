@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is measured as a result (lib/bench), and the files that it is written to: -J, --json-lines,
- * --csv. Only rank 0 keeps one. */
+/* What is measured as a result (lib/bench), and where it is written to: -J, --json-lines, --csv,
+ * and standard output for who started a job of it (lib/bench/marked.h). Only rank 0 keeps one. */
 #ifndef DRARUN_BENCH_RECORD_H
 #define DRARUN_BENCH_RECORD_H
 
 #include "benchmarks/bench/table.h"
-#include "lib/bench/result.h"
+#include "lib/bench/result_json.h"
+#include "lib/bench/written.h"
 
 struct record {
     struct result result;
-    FILE *json, *lines, *csv; /* NULL: not asked for */
-    char json_name[512];
-    const char *lines_name, *csv_name;
+    FILE *json, *csv; /* NULL: not asked for */
+    char json_name[WRITTEN_NAME];
+    const char *csv_name;
+    struct result_lines lines, marked;
 };
 
 /* Opens the files, so that those that cannot be had are known before anything is measured. argv and

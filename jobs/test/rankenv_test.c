@@ -9,8 +9,12 @@
 #include "jobs/rankenv.h"
 #include "lib/base/cleanup.h"
 
-static const struct rankenv_job job = {
-    .uid = "u1", .attempt = 2, .master_addr = "10.0.0.1", .master_port = 29500, .host = "node-b"};
+static const struct rankenv_job job = {.uid = "u1",
+                                       .attempt = 2,
+                                       .master_addr = "10.0.0.1",
+                                       .master_port = 29500,
+                                       .host = "w-2",
+                                       .node = "node-b"};
 
 struct expectation {
     const char *name, *value; /* NULL: must not be there */
@@ -64,7 +68,8 @@ static void sets_the_place_of_a_rank(void **state)
         {"DRARUN_LOCAL_SIZE", "3"},
         {"DRARUN_WORKER", "2"},
         {"DRARUN_WORKERS", "3"},
-        {"DRARUN_HOST", "node-b"},
+        {"DRARUN_HOST", "w-2"},
+        {"DRARUN_NODE", "node-b"},
         {"OMPI_COMM_WORLD_RANK", NULL},
         {"OMPI_MCA_schizo", NULL},
         {"MPI_LOCALRANKID", NULL},

@@ -19,7 +19,8 @@ int bench_choice_check(struct bench_choice *choice, struct drarun_error *err)
     int rc = options_read((int)choice->words.count, choice->words.items, &options, err);
     if (rc < 0)
         return rc;
-    choice->lines_file = options.lines_file;
+    choice->files = (struct keep_files){
+        .json = options.json_file, .lines = options.lines_file, .csv = options.csv_file};
     choice->asked.demands.min_busbw = options.min_busbw;
     return bench_machine_ready(&choice->asked.machine, err);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "launcher/bench/keep.h"
 #include "launcher/bench/verdict_lines.h"
 #include "launcher/cluster_api.h"
 #include "lib/base/buf.h"
@@ -24,7 +25,8 @@ struct bench_choice {
     const char *gpu_class, *nic_class, *nic_selector, *align, *network, *image, *agent_image, *name;
     bool here;
 
-    const char *lines_file; /* borrowed from words; set by bench_choice_check */
+    struct keep_files files; /* borrowed from words; set by bench_choice_check */
+    bool more;               /* they have those of an earlier job of this command */
     bool no_verdict;
     bool help;
 };

@@ -63,7 +63,7 @@ int bench_local(char *const all[], const struct bench_choice *choice)
     struct drarun_error err = {0};
     CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
     int rc = program_find("drarun-bench", "DRARUN_BENCH", program, &err);
-    if (rc == 0 && !choice->no_verdict && !choice->lines_file && !choice->agents)
+    if (rc == 0 && !choice->no_verdict && !choice->files.lines && !choice->agents)
         rc = results_file(&fd, results, sizeof results, &err);
     if (rc == 0)
         write_line(choice, program, results[0] ? results : NULL, &line);
@@ -74,7 +74,7 @@ int bench_local(char *const all[], const struct bench_choice *choice)
         return error_exit_status(err.kind);
     }
     int status = run_verb(all, (int)line.count, line.items);
-    const char *file = results[0] ? results : choice->agents ? NULL : choice->lines_file;
+    const char *file = results[0] ? results : choice->agents ? NULL : choice->files.lines;
     if (status > 1 || choice->no_verdict || !file)
         return status;
     int judged = verdict_lines(file, &choice->asked, NULL);

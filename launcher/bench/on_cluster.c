@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/bench/marked.h"
 
 #define PROGRAM "drarun-bench" /* found in the image's PATH */
 
@@ -49,11 +50,15 @@ static int check(const struct bench_choice *choice, struct drarun_error *err)
     return 0;
 }
 
+/* Without those that name files, which are written here. */
 static json_t *words(const struct strlist *list)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(array, json_string(i ? list->items[i] : PROGRAM));
+    CLEANUP(strlist_done) struct strlist remain = STRLIST_INIT;
+    if (keep_pick(list, &remain, NULL) < 0)
+        return array; /* they were read before */
+    for (size_t i = 0; i < remain.count; i++)
+        json_array_append_new(array, json_string(i ? remain.items[i] : PROGRAM));
     return array;
 }
 
@@ -69,6 +74,7 @@ static json_t *environment(const struct strlist *list)
         if (value)
             json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "value", value));
     }
+    json_array_append_new(array, json_pack("{s:s, s:s}", "name", MARKED_VARIABLE, "value", "1"));
     return array;
 }
 
@@ -154,24 +160,56 @@ static int judge(const struct bench_choice *choice, const char *table, int statu
     return status ? status : judged;
 }
 
+struct bench_job {
+    int spec_fd, output_fd; /* in memory, as the next two paths */
+    char spec[64], output[64];
+    struct keep keep;
+    json_t *kept; /* cluster_api.h */
+};
+
+static void bench_job_done(struct bench_job *job)
+{
+    keep_done(&job->keep);
+    json_decref(job->kept);
+    if (job->spec_fd >= 0)
+        close(job->spec_fd);
+    if (job->output_fd >= 0)
+        close(job->output_fd);
+}
+
+static int prepare(const struct bench_choice *choice, struct bench_job *job,
+                   struct drarun_error *err)
+{
+    int rc = memory_file("job", &job->spec_fd, job->spec, sizeof job->spec, err);
+    rc = rc < 0 ? rc : memory_file("output", &job->output_fd, job->output, sizeof job->output, err);
+    rc = rc < 0 ? rc : write_spec(choice, job->spec_fd, err);
+    return rc < 0 ? rc : keep_begin(&choice->files, choice->more, &job->keep, err);
+}
+
+static int failed(const struct drarun_error *err)
+{
+    log_error("bench: %s", err->text);
+    return error_exit_status(err->kind);
+}
+
 int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *ret_figures)
 {
-    char spec[64], table[64];
-    cleanup_close int spec_fd = -1, table_fd = -1;
+    CLEANUP(bench_job_done) struct bench_job job = {.spec_fd = -1, .output_fd = -1};
     struct drarun_error err = {0};
-    int rc = memory_file("job", &spec_fd, spec, sizeof spec, &err);
-    rc = rc < 0 ? rc : memory_file("table", &table_fd, table, sizeof table, &err);
-    rc = rc < 0 ? rc : write_spec(choice, spec_fd, &err);
-    if (rc < 0) {
-        log_error("bench: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (prepare(choice, &job, &err) < 0)
+        return failed(&err);
     const struct cluster_run run = {
         .cluster = choice->cluster,
-        .file = spec,
+        .file = job.spec,
         .image = choice->agent_image,
         .here = choice->here,
-        .copy_fd = table_fd,
+        .copy_fd = job.output_fd,
+        .hide = MARKED,
+        .ret_kept = &job.kept,
     };
-    return judge(choice, table, cluster_api()->run(&run), ret_figures);
+    int status = cluster_api()->run(&run);
+    int judged = judge(choice, job.output, status, ret_figures);
+    if (keep_end(&job.keep, job.output, job.kept, &err) < 0 && !judged)
+        return failed(&err);
+    return judged;
 }

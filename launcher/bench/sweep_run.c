@@ -64,6 +64,7 @@ static void run_case(const struct bench_choice *choice, const struct sweep *swee
     sweep_choose(sweep, index, &one);
     sweep_label(sweep, index, &label);
     one.name = name;
+    one.more = index > 0;
     log_note("job %zu of %zu: %s", index + 1, sweep->cases, label.data ? label.data : "");
     buf_done(&label);
     ret->figures = (struct verdict_figures){-1, -1, -1};

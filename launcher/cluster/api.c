@@ -13,6 +13,7 @@
 #include "jobs/claims.h"
 #include "jobs/install.h"
 #include "jobs/render.h"
+#include "jobs/status_doc.h"
 #include "launcher/accept/run.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
@@ -262,12 +263,18 @@ static int change_spec(const struct cluster_run *run, struct job_spec *spec,
     return 0;
 }
 
+static const char *namespace_of(const struct cluster *cluster, const struct cluster_run *run,
+                                const struct job_spec *spec)
+{
+    return run->cluster.namespace ? run->cluster.namespace
+           : spec->namespace      ? spec->namespace
+                                  : cluster->namespace;
+}
+
 static int run_spec(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
 {
     struct drarun_error err = {0};
-    const char *namespace = run->cluster.namespace ? run->cluster.namespace
-                            : spec->namespace      ? spec->namespace
-                                                   : cluster->namespace;
+    const char *namespace = namespace_of(cluster, run, spec);
     if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
         return fail(&err);
     bool here = run->here || (is_in_pod(cluster) && !run->detach);
@@ -277,14 +284,32 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
                                                : lead_here(cluster, run, spec, namespace);
 }
 
+/* A job whose status cannot be read has run all the same. */
+static void take_kept(struct cluster *cluster, const struct cluster_run *run,
+                      const struct job_spec *spec)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *map = NULL, *status = NULL;
+    if (!run->ret_kept)
+        return;
+    int rc = job_map_get(cluster, spec->name, namespace_of(cluster, run, spec), &map, &err);
+    const char *text = rc < 0 ? NULL : job_map_status(map);
+    if (text)
+        rc = status_doc_parse(text, strlen(text), &status, &err);
+    if (rc < 0)
+        log_note("the job's status is not kept: %s", err.text);
+    *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", status);
+}
+
 static int run_teed(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
 {
     struct drarun_error err = {0};
     struct tee *tee = NULL;
-    if (run->copy_fd && tee_begin(run->copy_fd, &tee, &err) < 0)
+    if (run->copy_fd && tee_begin(run->copy_fd, run->hide, &tee, &err) < 0)
         return fail(&err);
     int status = run_spec(cluster, run, spec);
     tee_end(tee);
+    take_kept(cluster, run, spec);
     return status;
 }
 

@@ -11,28 +11,38 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/cluster/line_hide.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 
 struct tee {
     pthread_t thread;
     int from, out, copy; /* out: what standard output was */
+    bool open;           /* somebody reads it */
+    struct line_hide hide;
 };
+
+static void show(void *arg, const char *data, size_t length)
+{
+    struct tee *tee = arg;
+    /* the reader of our output may go: what writes to the pipe is not to end by that */
+    tee->open = tee->open && fd_write_all(tee->out, data, length) == 0;
+}
 
 static void *carry(void *arg)
 {
-    const struct tee *tee = arg;
+    struct tee *tee = arg;
     char data[16384];
-    bool open = true;
     for (;;) {
         ssize_t n = read(tee->from, data, sizeof data);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return NULL;
-        if (n < 0)
+        if (n < 0 && errno == EINTR)
             continue;
+        if (n <= 0) {
+            line_hide_end(&tee->hide);
+            return NULL;
+        }
         (void)fd_write_all(tee->copy, data, (size_t)n);
-        /* the reader of our output may go: what writes to the pipe is not to end by that */
-        open = open && fd_write_all(tee->out, data, (size_t)n) == 0;
+        line_hide_add(&tee->hide, data, (size_t)n);
     }
 }
 
@@ -58,13 +68,15 @@ static int start(struct tee *tee)
     return -rc;
 }
 
-int tee_begin(int copy_fd, struct tee **ret_tee, struct drarun_error *err)
+int tee_begin(int copy_fd, const char *hide, struct tee **ret_tee, struct drarun_error *err)
 {
     struct tee *tee = calloc(1, sizeof *tee);
     int ends[2];
     if (!tee)
         return error_set(err, ENOMEM, "out of memory");
     tee->copy = copy_fd;
+    tee->open = true;
+    tee->hide = (struct line_hide){.begins = hide, .show = show, .arg = tee};
     tee->from = tee->out = -1;
     fflush(stdout);
     int rc = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;

@@ -8,8 +8,8 @@
 
 struct tee;
 
-/* copy_fd stays the caller's. */
-int tee_begin(int copy_fd, struct tee **ret_tee, struct drarun_error *err);
+/* copy_fd stays the caller's. hide: lines that begin so go to the copy alone; NULL: none. */
+int tee_begin(int copy_fd, const char *hide, struct tee **ret_tee, struct drarun_error *err);
 /* Puts standard output back when all that was written has gone through. NULL: nothing. */
 void tee_end(struct tee *tee);
 

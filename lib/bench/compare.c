@@ -2,13 +2,13 @@
 #include "lib/bench/compare.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/bench/differences.h"
 #include "lib/bench/verdict.h"
 
 #define RESAMPLES 1000u
@@ -134,45 +134,6 @@ static int pair_rows(const struct result *a, const struct result *b, struct comp
     return rc;
 }
 
-/* ---- what else differs ---- */
-
-static void differ(struct compare *c, const char *what, const char *first, const char *second)
-{
-    if (strcmp(first, second) != 0)
-        strlist_addf(&c->differences, "%s: %s, then %s", what, first[0] ? first : "not known",
-                     second[0] ? second : "not known");
-}
-
-static void differ_count(struct compare *c, const char *what, uint64_t first, uint64_t second)
-{
-    if (first != second)
-        strlist_addf(&c->differences, "%s: %" PRIu64 ", then %" PRIu64, what, first, second);
-}
-
-static void differ_environment(struct compare *c, const struct strlist *first,
-                               const struct strlist *second)
-{
-    for (size_t i = 0; i < first->count; i++)
-        if (!strlist_has(second, first->items[i]))
-            strlist_addf(&c->differences, "only the first: %s", first->items[i]);
-    for (size_t i = 0; i < second->count; i++)
-        if (!strlist_has(first, second->items[i]))
-            strlist_addf(&c->differences, "only the second: %s", second->items[i]);
-}
-
-static void look_at_differences(struct compare *c, const struct result *a, const struct result *b)
-{
-    differ(c, "library", a->library, b->library);
-    differ(c, "program", a->program, b->program);
-    differ_count(c, "ranks", a->rank_count, b->rank_count);
-    differ_count(c, "hosts", result_hosts(a), result_hosts(b));
-    if (a->rank_count && b->rank_count)
-        differ(c, "device of rank 0", a->ranks[0].model, b->ranks[0].model);
-    if (a->config.known && b->config.known)
-        differ_count(c, "calls of a measurement", a->config.iterations, b->config.iterations);
-    differ_environment(c, &a->env, &b->env);
-}
-
 int compare_runs(const struct run *first, const char *first_name, const struct run *second,
                  const char *second_name, struct compare *ret, struct drarun_error *err)
 {
@@ -202,7 +163,7 @@ int compare_runs(const struct run *first, const char *first_name, const struct r
         compare_done(&c);
         return rc;
     }
-    look_at_differences(&c, a, b);
+    differences_add(a, b, &c.differences);
     *ret = c;
     return 0;
 }

@@ -20,7 +20,7 @@ struct compare {
     struct compared *list;
     size_t count;
     size_t only_first, only_second; /* halves of rows that the other has not */
-    struct strlist differences;     /* sentences: library, ranks, environment */
+    struct strlist differences;     /* sentences (differences.h) */
 };
 
 /* -EINVAL when they have nothing to compare: other collectives, no size in common, data that was

@@ -372,13 +372,14 @@ static void chip(const struct result *r, size_t rank, double percent, double x, 
                  struct buf *out)
 {
     const struct result_rank *of = &r->ranks[rank];
-    char text[96];
+    char text[128];
     bool slow = percent > 5;
     buf_printf(out,
                "<rect class=\"f-paper s-%s\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
                "rx=\"4\" stroke-width=\"%d\"><title>",
                slow ? "limit" : "grid", x, y, CHIP_W - 6, CHIP_H - 6, slow ? 2 : 1);
-    snprintf(text, sizeof text, "%s %s", of->model, of->address);
+    snprintf(text, sizeof text, "%.60s %s%s%s", of->model, of->address,
+             of->path[0] ? ", to its NIC: " : "", of->path);
     plot_text(text, out);
     buf_add_str(out, "</title></rect>\n");
     snprintf(text, sizeof text, "rank %u", of->rank);

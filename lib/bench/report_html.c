@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 static const char layout[] =
     "body{margin:0 auto;max-width:900px;padding:24px 16px;font:15px/1.5 system-ui,'DejaVu "
@@ -136,6 +137,46 @@ static void words(const char *title, const struct strlist *list, const char *bet
     buf_add_str(out, "</pre>\n");
 }
 
+static const char *const cells[] = {"pod", "node", "devices"};
+
+/* What each worker of a job claimed, as its launcher told. */
+static void worker_table(const struct result *r, struct buf *out)
+{
+    const json_t *status = json_object_get(r->about, "status"), *line;
+    const json_t *lines = json_object_get(json_object_get(status, "workers"), "lines");
+    size_t i;
+    if (json_array_size(lines) == 0)
+        return;
+    buf_add_str(out, "<h3>Workers</h3>\n<table><tr><th>worker</th><th>pod</th><th>node</th>"
+                     "<th>devices</th></tr>\n");
+    json_array_foreach(lines, i, line)
+    {
+        buf_add_str(out, "<tr><td>");
+        if (value_text(line, "workers")) /* several alike, "0-3,7" */
+            plot_text(value_text(line, "workers"), out);
+        else
+            buf_printf(out, "%lld", (long long)json_integer_value(json_object_get(line, "index")));
+        for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+            buf_add_str(out, "</td><td>");
+            plot_text(value_text_or(line, cells[k], ""), out);
+        }
+        buf_add_str(out, "</td></tr>\n");
+    }
+    buf_add_str(out, "</table>\n");
+}
+
+/* What the job asked for. */
+static void job_text(const struct result *r, struct buf *out)
+{
+    const json_t *spec = json_object_get(json_object_get(r->about, "job"), "spec");
+    cleanup_free char *text = json_is_object(spec) ? json_dumps(spec, JSON_INDENT(1)) : NULL;
+    if (!text)
+        return;
+    buf_add_str(out, "<h3>Job</h3>\n<pre>");
+    plot_text(text, out);
+    buf_add_str(out, "</pre>\n");
+}
+
 void report_run(const struct verdict *v, enum plot_theme theme, struct buf *out)
 {
     const struct result *r = &v->run->result;
@@ -148,6 +189,8 @@ void report_run(const struct verdict *v, enum plot_theme theme, struct buf *out)
     plot_hosts(r, theme, out);
     if (v->best)
         row_table(r, out);
+    worker_table(r, out);
+    job_text(r, out);
     words("Command", &r->args, " ", out);
     words("Environment", &r->env, "\n", out);
 }

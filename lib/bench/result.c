@@ -88,7 +88,7 @@ void result_name_nccl(struct result *r, unsigned code)
              code % 100);
 }
 
-static void clean(char *text)
+void result_clean_text(char *text)
 {
     for (; *text; text++)
         if (*text < ' ' || *text > '~')
@@ -99,16 +99,17 @@ void result_clean(struct result *r)
 {
     char *const texts[] = {r->program, r->library, r->start, r->end};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        clean(texts[i]);
+        result_clean_text(texts[i]);
     for (size_t i = 0; i < r->rank_count; i++) {
-        char *const of_rank[] = {r->ranks[i].host, r->ranks[i].node, r->ranks[i].model,
-                                 r->ranks[i].address, r->ranks[i].nic};
+        char *const of_rank[] = {r->ranks[i].host,    r->ranks[i].node,  r->ranks[i].model,
+                                 r->ranks[i].address, r->ranks[i].nic,   r->ranks[i].path,
+                                 r->ranks[i].kernel,  r->ranks[i].driver};
         for (size_t k = 0; k < ARRAY_LEN(of_rank); k++)
-            clean(of_rank[k]);
+            result_clean_text(of_rank[k]);
     }
     for (size_t i = 0; i < r->row_count; i++) {
-        clean(r->rows[i].type);
-        clean(r->rows[i].op);
+        result_clean_text(r->rows[i].type);
+        result_clean_text(r->rows[i].op);
     }
 }
 
@@ -185,8 +186,8 @@ static const char *const allowed[] = {"NCCL_",        "UCX_",         "FI_",
                                       "OMPI_MCA_mtl", "OMPI_MCA_pml"};
 static const char *const exactly[] = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
 /* Within them, what could carry a secret or a path of somebody's. */
-static const char *const never[] = {"KEY",  "TOKEN", "SECRET",  "PASS", "CRED", "COOKIE",
-                                    "AUTH", "CERT",  "COMM_ID", "FILE", "PATH", "URI"};
+static const char *const never[] = {"KEY",  "TOKEN",   "SECRET", "PASS", "CRED", "COOKIE",   "AUTH",
+                                    "CERT", "COMM_ID", "FILE",   "PATH", "URI",  "DIRECTORY"};
 
 bool result_env_allowed(const char *assignment)
 {

@@ -23,8 +23,10 @@ struct result_rank {
     char model[96];   /* "NVIDIA B200", "memory" */
     char address[24]; /* PCI, or what else stands in the table's brackets */
     char nic[64];     /* "mlx5_0", several with commas */
-    double nic_gbit;  /* all of them together; 0 */
-    double copy_gbs;  /* its own memory, while all ranks copied theirs; 0 */
+    char path[8];     /* from its device to the nearest of them: "PIX" (lib/topo/pci.h) */
+    char kernel[64], driver[32];
+    double nic_gbit; /* all of them together; 0 */
+    double copy_gbs; /* its own memory, while all ranks copied theirs; 0 */
 };
 
 /* Out of place or in place. */
@@ -95,6 +97,8 @@ void result_name_collective(struct result *r, const char *word);
 /* The library from NCCL's version code: 22703 is 2.27.3, 2804 is 2.8.4 (nccl.h). */
 void result_name_nccl(struct result *r, unsigned code);
 
+/* Leaves nothing but printable ASCII. */
+void result_clean_text(char *text);
 /* What came from somebody's text has no bytes but printable ASCII afterwards. */
 void result_clean(struct result *r);
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/bench/marked.h"
 #include "lib/bench/written.h"
 
 #define JSON_VERSION 3
@@ -78,6 +80,9 @@ static json_t *device(const struct result_rank *rank)
     set(&o, "device_info", text(rank->model));
     set_known(&o, "node", rank->node);
     set_known(&o, "nic", rank->nic);
+    set_known(&o, "nic_path", rank->path);
+    set_known(&o, "kernel", rank->kernel);
+    set_known(&o, "driver", rank->driver);
     if (rank->nic_gbit > 0)
         set(&o, "nic_gbit", json_real(rank->nic_gbit));
     if (rank->copy_gbs > 0)
@@ -225,16 +230,17 @@ json_t *result_json(const struct result *r)
 
 /* ---- lines ---- */
 
-static int line(FILE *out, const char *name, json_t *o, struct drarun_error *err)
+static int line(const struct result_lines *to, json_t *o, struct drarun_error *err)
 {
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    cleanup_free char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text)
         return error_set(err, ENOMEM, "out of memory");
-    fputs(text, out);
-    fputc('\n', out);
-    free(text);
-    return written(out, name, err);
+    if (to->marked)
+        return marked_write(to->out, to->name, text, err);
+    fputs(text, to->out);
+    fputc('\n', to->out);
+    return written(to->out, to->name, err);
 }
 
 static json_t *of_kind(const char *kind)
@@ -244,24 +250,31 @@ static json_t *of_kind(const char *kind)
     return o;
 }
 
-int result_line_begin(FILE *out, const char *name, const struct result *r, struct drarun_error *err)
+int result_line_begin(const struct result_lines *to, const struct result *r,
+                      struct drarun_error *err)
 {
-    json_t *o = of_kind("begin");
+    json_t *o = to->out ? of_kind("begin") : NULL;
+    if (!to->out)
+        return 0;
     put_begin(&o, r);
-    return line(out, name, o, err);
+    return line(to, o, err);
 }
 
-int result_line_row(FILE *out, const char *name, const struct result_row *row,
+int result_line_row(const struct result_lines *to, const struct result_row *row,
                     struct drarun_error *err)
 {
-    json_t *o = of_kind("row");
+    json_t *o = to->out ? of_kind("row") : NULL;
+    if (!to->out)
+        return 0;
     put_row(&o, row);
-    return line(out, name, o, err);
+    return line(to, o, err);
 }
 
-int result_line_end(FILE *out, const char *name, const struct result *r, struct drarun_error *err)
+int result_line_end(const struct result_lines *to, const struct result *r, struct drarun_error *err)
 {
-    json_t *o = of_kind("end");
+    json_t *o = to->out ? of_kind("end") : NULL;
+    if (!to->out)
+        return 0;
     put_end(&o, r);
-    return line(out, name, o, err);
+    return line(to, o, err);
 }

@@ -3,7 +3,8 @@
  * texts, devices stand in config), and beside it what it has not:
  *
  *   {"version": 3, "program", "collective", "library", "start_time", "args", "env", "config":
- *    {..., "devices": [{..., "node", "nic", "nic_gbit", "copy_gbs"}]}, "stand_in", "about",
+ *    {..., "devices": [{..., "node", "nic", "nic_path", "nic_gbit", "kernel", "driver",
+ *     "copy_gbs"}]}, "stand_in", "about",
  *    "results": [{"size", "count", "type", "redop", "root", "out_of_place": {"time", "alg_bw",
  *    "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...}, "in_place", ...}],
  *    "out_of_bounds", "average_bus_bandwidth", "end_time"}
@@ -20,12 +21,19 @@
 /* A new reference; NULL without memory. What was not measured is left out or null. */
 json_t *result_json(const struct result *r);
 
-/* One line each, flushed; a write that fails is an error that names `name`. */
-int result_line_begin(FILE *out, const char *name, const struct result *r,
+struct result_lines { /* where lines go */
+    FILE *out;        /* NULL: nowhere */
+    const char *name; /* for messages */
+    bool marked;      /* among other output: marked.h */
+};
+
+/* One line each, flushed; a write that fails is an error that names the file. */
+int result_line_begin(const struct result_lines *to, const struct result *r,
                       struct drarun_error *err);
-int result_line_row(FILE *out, const char *name, const struct result_row *row,
+int result_line_row(const struct result_lines *to, const struct result_row *row,
                     struct drarun_error *err);
-int result_line_end(FILE *out, const char *name, const struct result *r, struct drarun_error *err);
+int result_line_end(const struct result_lines *to, const struct result *r,
+                    struct drarun_error *err);
 
 /* Adds what a document or a line says to *r. Members that are not known are passed over, those of
  * the wrong type are an error; `name` and `line` (0: none) are for messages. */

@@ -156,6 +156,9 @@ static int device(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : words(r, object, "device_info", to->model, sizeof to->model);
     rc = rc < 0 ? rc : words(r, object, "device_hex", to->address, sizeof to->address);
     rc = rc < 0 ? rc : words(r, object, "nic", to->nic, sizeof to->nic);
+    rc = rc < 0 ? rc : words(r, object, "nic_path", to->path, sizeof to->path);
+    rc = rc < 0 ? rc : words(r, object, "kernel", to->kernel, sizeof to->kernel);
+    rc = rc < 0 ? rc : words(r, object, "driver", to->driver, sizeof to->driver);
     rc = rc < 0 ? rc : number(r, object, "nic_gbit", &to->nic_gbit);
     rc = rc < 0 ? rc : number(r, object, "copy_gbs", &to->copy_gbs);
     to->rank = (unsigned)rank;

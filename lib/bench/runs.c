@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/bench/marked.h"
 #include "lib/bench/nccl_tests_text.h"
 #include "lib/bench/result_json.h"
 #include "lib/doc/value.h"
@@ -123,6 +124,56 @@ static int read_json(const char *text, size_t length, const char *name, struct r
     return rc;
 }
 
+/* Its table and its marked lines are of the same runs: the lines know more, the table's text has
+ * what NCCL said. Where a line of a run was lost, its table stays. */
+static bool take_lines(struct runs *lines, struct run **shown, size_t count)
+{
+    bool whole = lines->count == count;
+    for (size_t i = 0; whole && i < count; i++)
+        whole = lines->list[i]->result.row_count >= shown[i]->result.row_count;
+    for (size_t i = 0; whole && i < count; i++) {
+        result_done(&shown[i]->result);
+        shown[i]->result = lines->list[i]->result;
+        result_init(&lines->list[i]->result);
+    }
+    return whole;
+}
+
+static int read_marked(const struct buf *lines, const struct buf *rest, const char *name,
+                       struct runs *runs, struct drarun_error *err)
+{
+    struct runs marked = {0};
+    struct drarun_error of_table = {0};
+    int rc = read_lines(lines->data ? lines->data : "", lines->len, name, &marked, err);
+    int table =
+        nccl_tests_text_read(rest->data ? rest->data : "", rest->len, name, runs, &of_table);
+    if (table < 0 && rc == 0 && marked.count > 0) {
+        runs_done(runs);
+        *runs = marked;
+        return 0;
+    }
+    if (table == 0 && (rc < 0 || !take_lines(&marked, runs->list, runs->count)))
+        strlist_add(&runs->list[0]->notes,
+                    "lines of its results are missing: only its table is known");
+    runs_done(&marked);
+    if (table < 0 && err)
+        *err = of_table;
+    return table;
+}
+
+static int read_text(const char *text, size_t length, const char *name, struct runs *runs,
+                     struct drarun_error *err)
+{
+    struct buf lines = BUF_INIT, rest = BUF_INIT;
+    bool marked = marked_split(text, length, &lines, &rest);
+    int rc = lines.failed || rest.failed ? no_memory(name, err)
+             : marked                    ? read_marked(&lines, &rest, name, runs, err)
+                                         : nccl_tests_text_read(text, length, name, runs, err);
+    buf_done(&lines);
+    buf_done(&rest);
+    return rc;
+}
+
 static int read_any(const char *text, size_t length, const char *name, struct runs *runs,
                     struct drarun_error *err)
 {
@@ -135,7 +186,7 @@ static int read_any(const char *text, size_t length, const char *name, struct ru
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: it is empty", name);
     if (text[at] == '{')
         return read_json(text + at, length - at, name, runs, err);
-    return nccl_tests_text_read(text, length, name, runs, err);
+    return read_text(text, length, name, runs, err);
 }
 
 int runs_read(const char *text, size_t length, const char *name, struct runs *runs,

@@ -20,7 +20,8 @@ struct runs {
 void runs_done(struct runs *runs);
 struct run *runs_add(struct runs *runs); /* NULL: out of memory */
 
-/* Of nccl-tests' text or JSON, or of drarun-bench's lines: what it is, is seen from its content.
+/* Of nccl-tests' text or JSON, or of drarun-bench's lines, also those among other output
+ * (marked.h): what it is, is seen from its content. *runs must be empty.
  * Lines that end in the middle (the program was killed) count up to there. -EINVAL, with what was
  * found and what was expected, for anything else. */
 int runs_read(const char *text, size_t length, const char *name, struct runs *runs,

@@ -12,6 +12,35 @@ static int failed(const char *name, struct drarun_error *err)
     return error_set(err, code, "%s: %s: the results in it are not complete", name, strerror(code));
 }
 
+static int not_open(const char *option, const char *name, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, errno, "%s %s: %s", option, name, strerror(errno));
+}
+
+int written_open(const char *option, const char *name, const char *mode, FILE **ret,
+                 struct drarun_error *err)
+{
+    FILE *file = fopen(name, mode);
+    if (!file)
+        return not_open(option, name, err);
+    *ret = file;
+    return 0;
+}
+
+int written_open_new(const char *option, const char *name, char ret_name[WRITTEN_NAME], FILE **ret,
+                     struct drarun_error *err)
+{
+    FILE *file;
+    snprintf(ret_name, WRITTEN_NAME, "%s", name);
+    for (unsigned i = 0; !(file = fopen(ret_name, "wxe")); i++) {
+        if (errno != EEXIST || i == 10000)
+            return not_open(option, ret_name, err);
+        snprintf(ret_name, WRITTEN_NAME, "%s.%u", name, i);
+    }
+    *ret = file;
+    return 0;
+}
+
 int written(FILE *out, const char *name, struct drarun_error *err)
 {
     errno = 0;

@@ -20,6 +20,9 @@ static void fill(struct result *r)
     struct result_rank *rank = result_add_rank(r);
     snprintf(rank->host, sizeof rank->host, "w-0");
     snprintf(rank->nic, sizeof rank->nic, "mlx5_0");
+    snprintf(rank->path, sizeof rank->path, "PIX");
+    snprintf(rank->kernel, sizeof rank->kernel, "6.1.0");
+    snprintf(rank->driver, sizeof rank->driver, "570.1");
     rank->nic_gbit = 400;
     rank->pid = 12;
     struct result_row *row = result_add_row(r);
@@ -47,6 +50,9 @@ static void same(const struct result *r)
     assert_string_equal(r->library, "NCCL 2.27.3");
     assert_int_equal(r->rank_count, 1);
     assert_string_equal(r->ranks[0].nic, "mlx5_0");
+    assert_string_equal(r->ranks[0].path, "PIX");
+    assert_string_equal(r->ranks[0].kernel, "6.1.0");
+    assert_string_equal(r->ranks[0].driver, "570.1");
     assert_true(r->ranks[0].nic_gbit == 400 && r->ranks[0].pid == 12);
     assert_int_equal(r->row_count, 1);
     assert_int_equal(r->rows[0].bytes, 1024);
@@ -87,9 +93,11 @@ static void test_lines_come_back(void **state)
     fill(&r);
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    assert_int_equal(result_line_begin(out, "x", &r, &err), 0);
-    assert_int_equal(result_line_row(out, "x", &r.rows[0], &err), 0);
-    assert_int_equal(result_line_end(out, "x", &r, &err), 0);
+    const struct result_lines to = {.out = out, .name = "x"}, nowhere = {0};
+    assert_int_equal(result_line_begin(&to, &r, &err), 0);
+    assert_int_equal(result_line_row(&to, &r.rows[0], &err), 0);
+    assert_int_equal(result_line_end(&to, &r, &err), 0);
+    assert_int_equal(result_line_end(&nowhere, &r, &err), 0);
     fclose(out);
     result_init(&again);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -112,7 +120,8 @@ static void test_full_disk(void **state)
     fill(&r);
     FILE *out = fopen("/dev/full", "w");
     assert_non_null(out);
-    assert_true(result_line_begin(out, "runs.jsonl", &r, &err) < 0);
+    const struct result_lines to = {.out = out, .name = "runs.jsonl"};
+    assert_true(result_line_begin(&to, &r, &err) < 0);
     assert_string_equal(err.text,
                         "runs.jsonl: No space left on device: the results in it are not complete");
     fclose(out);
@@ -169,12 +178,19 @@ static void test_environment(void **state)
         const char *assignment;
         bool allowed;
     } cases[] = {
-        {"NCCL_IB_HCA=mlx5", true},         {"UCX_TLS=rc", true},
-        {"OMPI_MCA_btl=tcp", true},         {"CUDA_VISIBLE_DEVICES=0", true},
-        {"NCCL_COMM_ID=10.0.0.1:1", false}, {"NCCL_TOPO_FILE=/home/x", false},
-        {"NCCL_MY_TOKEN=abc", false},       {"OMPI_MCA_orte_precondition_transports=ab", false},
-        {"AWS_SECRET_ACCESS_KEY=x", false}, {"XNCCL_A=1", false},
-        {"NCCL_X=http://u:p@h/", false},    {"", false},
+        {"NCCL_IB_HCA=mlx5", true},
+        {"UCX_TLS=rc", true},
+        {"OMPI_MCA_btl=tcp", true},
+        {"CUDA_VISIBLE_DEVICES=0", true},
+        {"NCCL_COMM_ID=10.0.0.1:1", false},
+        {"NCCL_TOPO_FILE=/home/x", false},
+        {"NCCL_MY_TOKEN=abc", false},
+        {"OMPI_MCA_orte_precondition_transports=ab", false},
+        {"AWS_SECRET_ACCESS_KEY=x", false},
+        {"XNCCL_A=1", false},
+        {"NCCL_X=http://u:p@h/", false},
+        {"", false},
+        {"OMPI_MCA_btl_sm_backing_directory=/dev/shm/x", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
