@@ -289,6 +289,27 @@ def test_rdma_by_counters(judge, verdicts, rdma, net, word, status):
     assert "proven by NCCL's log" in log.out, log
 
 
+@pytest.mark.parametrize("nodes,size,busbw,line,standing", [
+    (248, 8 << 30, 300, "300.00 to 350.00 GB/s at 8 GiB (nccl-tests issue 283: about 350, at times below 300); this run: 300.00, within\n", "within"),
+    (248, 8 << 30, 299, "; this run: 299.00, below\n", "below"),
+    (1, 8 << 30, 432, "479.98 GB/s at 8 GiB (Azure/AI-benchmarking-guide, reduced in the switch (NVLS)); expected: 431.98 to 527.98; this run: 432.00, within\n", "within"),
+    (1, 8 << 30, 528, "; this run: 528.00, above\n", "above"),
+    (1, 1 << 20, 40, "52.96 GB/s at 1 MiB (Azure/AI-benchmarking-guide, reduced in the switch (NVLS)); expected: 47.66 to 58.26; this run: 40.00, below\n", "below"),
+    (1, 1 << 21, 40, "479.98 GB/s at 8 GiB (Azure/AI-benchmarking-guide, reduced in the switch (NVLS)); expected: 431.98 to 527.98\n", None),
+    (3, 8 << 30, 300, None, None),
+])
+def test_what_others_saw(judge, verdicts, nodes, size, busbw, line, standing):
+    """A source's range as it is, 10 % around a single figure; at the largest size that both have."""
+    text = Run(hosts=nodes, rows=[Row(1 << 12, busbw=1.0), Row(size, busbw=float(busbw))]).text()
+    said = judge(text).ok().out
+    assert (line or "") in said and ("  others " in said) == bool(line), said
+    assert (", and less than others saw" in said) == (standing == "below")
+    others = verdicts(text)[0].get("others")
+    assert (others or {}).get("standing") == standing
+    if standing:
+        assert others["this"] == busbw and (others["low"] <= busbw <= others["high"]) == (standing == "within")
+
+
 def test_log_of_its_own(drarun, judge, tmp_path):
     (tmp_path / "nccl.log").write_text("\n".join(connections()))
     assert "8 with GPUDirect" in judge(Run().text(), "--nccl-log", tmp_path / "nccl.log").ok().out
@@ -303,12 +324,15 @@ def test_machines_of_a_site(judge, tmp_path):
                     "  {collective: all_reduce, nodes: 2, gpus: 8, bytes: 64, busbw: 80, source: last week}]}\n")
     result = judge(Run(rows=[Row(64, busbw=60.0)]).text(), "--known", site).ok()
     assert "limit     100.0 GB/s: 4 NICs of 200 Gb/s a host (a NIC for each GPU), as mine has them" in result.out
-    assert "80.00 GB/s at 64 B (last week); this run has 75 % of that" in result.out
+    assert "  others    80.00 GB/s at 64 B (last week); expected: 72.00 to 88.00; this run: 60.00, below\n" in result.out
+    assert "  verdict   60.0 % of the limit, and less than others saw\n" in result.out
     for text, says in [("machines: 5\n", "site.yaml:1:11: machines: expected a list"), ("machines: []\n", "expected a list"),
                        ("machines:\n- {name: x}\n", "machines[0]: expected name, gpu and gpus"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbit: fast}\n", "machines[0].nicGbit: expected a number above 0"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbits: 5}\n", "nicGbits"),
-                       ("machines:\n- {name: x, gpu: g1, gpus: 8, seen: [{collective: z}]}\n", "seen[0]: expected collective, nodes")]:
+                       ("machines:\n- {name: x, gpu: g1, gpus: 8, seen: [{collective: z}]}\n", "seen[0]: expected collective, nodes"),
+                       *[(f"machines:\n- {{name: x, gpu: g1, gpus: 8, seen: [{{collective: all_reduce, nodes: 1, gpus: 8, source: s, {bad}}}]}}\n",
+                          "source, and busbw or low and high") for bad in ("low: 5", "high: 5", "low: 5, high: 4", "busbw: 5, low: 4, high: 6")]]:
         site.write_text(text)
         result = judge(Run().text(), "--known", site)
         assert result.rc == 65 and result.out == "" and says in result.err, (text, result.err)

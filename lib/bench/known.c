@@ -17,7 +17,7 @@ struct seen_fields {
     const char *collective, *source;
     uint32_t nodes, gpus;
     int64_t bytes;
-    double busbw;
+    double busbw, low, high;
 };
 
 struct machine_fields {
@@ -64,6 +64,8 @@ static const struct field seen_list[] = {
     {"bytes", FIELD_INTEGER, offsetof(struct seen_fields, bytes), 1, INT64_MAX, NULL, NULL, NULL,
      NULL},
     BY("busbw", seen_fields, busbw, read_positive),
+    BY("low", seen_fields, low, read_positive),
+    BY("high", seen_fields, high, read_positive),
 };
 static const struct field_table seen_table = {seen_list, sizeof seen_list / sizeof *seen_list};
 
@@ -90,13 +92,19 @@ static void take_seen(const struct reader_node *node, struct known_machine *mach
         return;
     if (f.collective)
         result_name_collective(&name, f.collective);
-    if (!name.collective[0] || !f.nodes || !f.gpus || !(f.busbw > 0) || !f.source) {
-        reader_fail(node, "expected collective, nodes, gpus, busbw and source");
+    bool range = f.low > 0 && f.high >= f.low && !(f.busbw > 0);
+    bool figure = f.busbw > 0 && !(f.low > 0) && !(f.high > 0);
+    if (!name.collective[0] || !f.nodes || !f.gpus || !f.source || (!range && !figure)) {
+        reader_fail(node, "expected collective, nodes, gpus, source, and busbw or low and high");
         return;
     }
     struct known_seen *to = &machine->seen[machine->seen_count++];
-    *to = (struct known_seen){
-        .nodes = f.nodes, .gpus = f.gpus, .bytes = (uint64_t)f.bytes, .busbw = f.busbw};
+    *to = (struct known_seen){.nodes = f.nodes,
+                              .gpus = f.gpus,
+                              .bytes = (uint64_t)f.bytes,
+                              .busbw = f.busbw,
+                              .low = range ? f.low : (1 - KNOWN_TOLERANCE) * f.busbw,
+                              .high = range ? f.high : (1 + KNOWN_TOLERANCE) * f.busbw};
     memcpy(to->collective, name.collective, sizeof to->collective);
     snprintf(to->source, sizeof to->source, "%s", f.source);
 }
@@ -227,12 +235,16 @@ const struct known_machine *known_find(const struct known *known, const char *na
 const struct known_seen *known_seen_find(const struct known_machine *machine,
                                          const struct result *r)
 {
+    const struct known_seen *any = NULL, *largest = NULL;
     size_t of_host = known_ranks_of_host(r), hosts = result_hosts(r);
     for (size_t i = 0; machine && i < machine->seen_count; i++) {
         const struct known_seen *seen = &machine->seen[i];
-        if (strcmp(seen->collective, r->collective) == 0 && seen->nodes == hosts &&
-            seen->gpus == of_host)
-            return seen;
+        if (strcmp(seen->collective, r->collective) != 0 || seen->nodes != hosts ||
+            seen->gpus != of_host)
+            continue;
+        any = any ? any : seen;
+        if (result_busbw_at(r, seen->bytes) >= 0 && (!largest || seen->bytes > largest->bytes))
+            largest = seen;
     }
-    return NULL;
+    return largest ? largest : any;
 }

@@ -7,11 +7,15 @@
 #include "lib/bench/result.h"
 #include "lib/doc/doc.h"
 
+/* Around a single figure: what nccl-tests allows below its NCCL_TESTS_MIN_BW. */
+#define KNOWN_TOLERANCE 0.1
+
 struct known_seen {
     char collective[32];
     uint32_t nodes, gpus; /* of each node */
     uint64_t bytes;
-    double busbw; /* GB/s */
+    double busbw;     /* GB/s; 0: the source gives a range */
+    double low, high; /* what is expected: the source's range, or KNOWN_TOLERANCE around busbw */
     char source[128];
 };
 
@@ -39,7 +43,8 @@ int known_builtin(struct known *known, struct drarun_error *err);
 const struct known_machine *known_find(const struct known *known, const char *name,
                                        const struct result *r);
 
-/* What others saw with as many nodes and GPUs; NULL. */
+/* What others saw with as many nodes and GPUs, at the largest size that was measured here too, else
+ * at any; NULL. */
 const struct known_seen *known_seen_find(const struct known_machine *machine,
                                          const struct result *r);
 

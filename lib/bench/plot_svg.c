@@ -131,7 +131,7 @@ static bool axes_of(const struct verdict *v, struct axes *ret)
         a.x1 = at > a.x1 ? at : a.x1;
     }
     a.top = v->best->busbw > v->limit.gbs ? v->best->busbw : v->limit.gbs;
-    a.top = v->seen && v->seen->busbw > a.top ? v->seen->busbw : a.top;
+    a.top = v->seen && v->seen->high > a.top ? v->seen->high : a.top;
     a.top = a.top > 0 ? a.top * 1.08 : 1;
     *ret = a;
     return true;
@@ -201,6 +201,23 @@ static void draw_legend(const struct result *r, struct buf *out)
     }
 }
 
+/* The range as a bar, the single figure that it comes from as a diamond on it. */
+static void draw_seen(const struct known_seen *seen, const struct axes *a, struct buf *out)
+{
+    double at = seen ? log2((double)seen->bytes) : 0;
+    if (!seen || at > a->x1 || at < a->x0)
+        return;
+    double x = x_of(a, seen->bytes), low = y_of(a, seen->low), high = y_of(a, seen->high);
+    buf_printf(out,
+               "<path class=\"s-seen\" fill=\"none\" stroke-width=\"1.5\" "
+               "d=\"M%.1f %.1fh10m-5 0V%.1fm-5 0h10\"/>\n",
+               x - 5, low, high);
+    if (seen->busbw > 0)
+        buf_printf(out, "<path class=\"f-seen\" d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\"/>\n", x,
+                   y_of(a, seen->busbw) - 5);
+    label(out, "seen", x - 9, (low + high) / 2 + 16, "end", 12, "others");
+}
+
 bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *out)
 {
     struct axes a;
@@ -220,11 +237,7 @@ bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *
     }
     draw_series(&v->run->result, &a, false, out);
     draw_series(&v->run->result, &a, true, out);
-    if (v->seen && log2((double)v->seen->bytes) <= a.x1 && log2((double)v->seen->bytes) >= a.x0) {
-        double x = x_of(&a, v->seen->bytes), y = y_of(&a, v->seen->busbw);
-        buf_printf(out, "<path class=\"f-seen\" d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\"/>\n", x, y - 5);
-        label(out, "seen", x - 9, y + 16, "end", 12, "others");
-    }
+    draw_seen(v->seen, &a, out);
     buf_add_str(out, "</svg>\n");
     return true;
 }

@@ -162,6 +162,18 @@ static int compare_hosts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+double result_busbw_at(const struct result *r, uint64_t bytes)
+{
+    double best = -1;
+    for (size_t i = 0; i < r->row_count; i++) {
+        const struct result_half *halves[] = {&r->rows[i].out_of_place, &r->rows[i].in_place};
+        for (size_t k = 0; r->rows[i].bytes == bytes && k < 2; k++)
+            if (halves[k]->measured && halves[k]->busbw > best)
+                best = halves[k]->busbw;
+    }
+    return best;
+}
+
 size_t result_hosts(const struct result *r)
 {
     size_t known = 0, different = 0;

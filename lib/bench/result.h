@@ -108,6 +108,8 @@ double result_average(const struct result *r);
 double result_wrong(const struct result *r);
 /* The half with the highest bus bandwidth, and its row; NULL. */
 const struct result_half *result_peak(const struct result *r, const struct result_row **ret_row);
+/* The better half's at that size; below 0: it was not measured. */
+double result_busbw_at(const struct result *r, uint64_t bytes);
 /* Different hosts among the ranks; 0: no rank is known. */
 size_t result_hosts(const struct result *r);
 

@@ -104,18 +104,6 @@ static void look_at_rdma(struct verdict *v, const struct verdict_demands *demand
 
 /* ---- figures ---- */
 
-static double at_size(const struct result *r, uint64_t bytes)
-{
-    double best = -1;
-    for (size_t i = 0; i < r->row_count; i++) {
-        const struct result_half *halves[] = {&r->rows[i].out_of_place, &r->rows[i].in_place};
-        for (size_t k = 0; r->rows[i].bytes == bytes && k < 2; k++)
-            if (halves[k]->measured && halves[k]->busbw > best)
-                best = halves[k]->busbw;
-    }
-    return best;
-}
-
 static void compare_with_limit(struct verdict *v)
 {
     const char *name = v->run->result.collective;
@@ -142,7 +130,7 @@ static void look_at_figures(struct verdict *v)
     if (v->best) {
         compare_with_limit(v);
         if (v->seen)
-            v->seen_busbw = at_size(r, v->seen->bytes);
+            v->seen_busbw = result_busbw_at(r, v->seen->bytes);
     } else {
         v->row = NULL;
     }
@@ -332,20 +320,38 @@ static void rdma(const struct verdict *v, struct buf *out)
     }
 }
 
+static const char *const standing_words[] = {"", "below", "within", "above"};
+
+enum verdict_standing verdict_standing(const struct verdict *v)
+{
+    return !v->seen || v->seen_busbw < 0   ? VERDICT_STANDING_UNKNOWN
+           : v->seen_busbw < v->seen->low  ? VERDICT_BELOW
+           : v->seen_busbw > v->seen->high ? VERDICT_ABOVE
+                                           : VERDICT_WITHIN;
+}
+
 static void seen(const struct verdict *v, struct buf *out)
 {
+    const struct known_seen *s = v->seen;
+    enum verdict_standing standing = verdict_standing(v);
     char size[24];
-    if (!v->seen)
+    if (!s)
         return;
-    verdict_size_text(v->seen->bytes, size, sizeof size);
-    buf_printf(out, "  others    %.2f GB/s at %s (%s)", v->seen->busbw, size, v->seen->source);
-    if (v->seen_busbw >= 0)
-        buf_printf(out, "; this run has %.0f %% of that", 100 * v->seen_busbw / v->seen->busbw);
+    verdict_size_text(s->bytes, size, sizeof size);
+    if (s->busbw > 0)
+        buf_printf(out, "  others    %.2f GB/s at %s (%s); expected: %.2f to %.2f", s->busbw, size,
+                   s->source, s->low, s->high);
+    else
+        buf_printf(out, "  others    %.2f to %.2f GB/s at %s (%s)", s->low, s->high, size,
+                   s->source);
+    if (standing)
+        buf_printf(out, "; this run: %.2f, %s", v->seen_busbw, standing_words[standing]);
     buf_add_str(out, "\n");
 }
 
 void verdict_text(const struct verdict *v, struct buf *out)
 {
+    const char *below = verdict_standing(v) == VERDICT_BELOW ? ", and less than others saw" : "";
     subject(v, out);
     if (!v->run->result.stand_in) {
         figures(v, out);
@@ -360,14 +366,25 @@ void verdict_text(const struct verdict *v, struct buf *out)
             buf_printf(out, "%s %s\n",
                        i ? "         " : "  verdict   FAILED:", v->failures.items[i]);
     else if (v->percent >= 0)
-        buf_printf(out, "  verdict   %.1f %% of the limit\n", v->percent);
+        buf_printf(out, "  verdict   %.1f %% of the limit%s\n", v->percent, below);
     else if (v->best)
-        buf_add_str(out, "  verdict   none: there is no limit to compare it with\n");
+        buf_printf(out, "  verdict   none: there is no limit to compare it with%s\n", below);
     else
         buf_add_str(out, "  verdict   none: no row was measured\n");
 }
 
 /* ---- for programs ---- */
+
+static json_t *seen_json(const struct verdict *v)
+{
+    const struct known_seen *s = v->seen;
+    enum verdict_standing standing = verdict_standing(v);
+    return json_pack("{s:f, s:f, s:o*, s:I, s:s, s:o*, s:s*}", "low", s->low, "high", s->high,
+                     "busbw", s->busbw > 0 ? json_real(s->busbw) : NULL, "size",
+                     (json_int_t)s->bytes, "source", s->source, "this",
+                     standing ? json_real(v->seen_busbw) : NULL, "standing",
+                     standing ? standing_words[standing] : NULL);
+}
 
 json_t *verdict_json(const struct verdict *v)
 {
@@ -401,9 +418,7 @@ json_t *verdict_json(const struct verdict *v)
                                   json_pack("{s:I, s:I}", "rdma", (json_int_t)v->run->log.rdma,
                                             "gpudirect", (json_int_t)v->run->log.rdma_gpu));
     if (v->seen)
-        rc |= json_object_set_new(o, "others",
-                                  json_pack("{s:f, s:I, s:s}", "busbw", v->seen->busbw, "size",
-                                            (json_int_t)v->seen->bytes, "source", v->seen->source));
+        rc |= json_object_set_new(o, "others", seen_json(v));
     rc |= json_object_set_new(o, "result", result_json(r));
     const struct strlist *lists[] = {&v->findings, &v->failures};
     for (size_t k = 0; k < 2; k++) {

@@ -30,6 +30,13 @@ enum verdict_rdma {
     VERDICT_RDMA_NONE,    /* TCP */
 };
 
+enum verdict_standing { /* to what others saw */
+                        VERDICT_STANDING_UNKNOWN,
+                        VERDICT_BELOW,
+                        VERDICT_WITHIN,
+                        VERDICT_ABOVE,
+};
+
 struct verdict {
     const struct run *run;        /* borrowed, as what follows */
     const struct result_row *row; /* of the best; NULL: no figure counts */
@@ -52,6 +59,8 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
                   const struct limit_given *given, const struct verdict_demands *demands,
                   struct verdict *ret_verdict);
 void verdict_done(struct verdict *v);
+
+enum verdict_standing verdict_standing(const struct verdict *v);
 
 /* Some lines for people. */
 void verdict_text(const struct verdict *v, struct buf *out);

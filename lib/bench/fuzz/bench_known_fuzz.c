@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!machine->name[0] || !machine->gpu[0] || !machine->gpus)
             abort();
         for (size_t k = 0; k < machine->seen_count; k++)
-            if (!machine->seen[k].collective[0] || !(machine->seen[k].busbw > 0))
+            if (!machine->seen[k].collective[0] || !(machine->seen[k].low > 0) ||
+                machine->seen[k].high < machine->seen[k].low)
                 abort();
     }
     known_done(&known);
