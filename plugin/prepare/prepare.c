@@ -1,30 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NodePrepareResources for one claim. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/doc/reader.h"
 #include "lib/kube/object.h"
-#include "plugin/attach/host_link.h"
-#include "plugin/attach/order.h"
 #include "plugin/attach/rdma.h"
 #include "plugin/discover/config_edits.h"
 #include "plugin/prepare/cdi_spec.h"
+#include "plugin/prepare/claim_files.h"
 #include "plugin/prepare/claim_metadata.h"
+#include "plugin/prepare/device_order.h"
 #include "plugin/prepare/device_record.h"
 #include "plugin/prepare/gpu_files.h"
 #include "plugin/prepare/nvidia_cdi.h"
 #include "plugin/prepare/preparer_private.h"
 
-#define FILE_SIZE_MAX ((size_t)1 << 20)
 #define PATIENCE_MS                                                                                \
     15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
 #define LOOK_AGAIN_MS 250 /* meanwhile: another instance of the plugin may have taken it back */
@@ -35,173 +31,16 @@ static void fail(struct task *task, struct drarun_error *err)
     task_failed(task, err);
 }
 
-/* ---- files, from the checkpoint ---- */
-
-/* On a tmpfs, which a crash empties: they are whole or not there. */
-static int write_text(const char *path, const char *text, unsigned mode, struct drarun_error *err)
-{
-    struct buf old = BUF_INIT;
-    bool same = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &old, NULL) == 0 && old.data &&
-                strcmp(old.data, text) == 0;
-    buf_done(&old);
-    return same ? 0 : file_replace(path, text, strlen(text), mode, FILE_AFTER_ANYTHING, err);
-}
-
-static int write_order(const char *path, const json_t *order, struct drarun_error *err)
-{
-    cleanup_free char *text = json_dumps(order, JSON_COMPACT | JSON_SORT_KEYS);
-    return text ? write_text(path, text, 0600, err) : error_set(err, ENOMEM, "out of memory");
-}
-
-/* For any user of the container. */
-static int write_metadata(const struct task *task, const json_t *entry, struct drarun_error *err)
-{
-    char path[512];
-    struct buf text = BUF_INIT;
-    const char *request = json_string_value(json_object_get(entry, "request"));
-    preparer_metadata_path(task->preparer, task->uid, request ? request : "", path, sizeof path);
-    claim_metadata_text(entry, &text);
-    int rc = text.failed || !text.data ? error_set(err, ENOMEM, "out of memory")
-                                       : write_text(path, text.data, 0644, err);
-    buf_done(&text);
-    return rc;
-}
-
-/* Without it a container would have no program to run: better that it does not start. */
-static int check_agent(const char *path, struct drarun_error *err)
-{
-    if (!path || access(path, X_OK) == 0)
-        return 0;
-    return error_set(
-        err, ENOENT,
-        "%s: %s: this node has not the agent that the claim asks for; run a plugin with "
-        "it here (--agent-from), or start the job again: it takes what the nodes offer",
-        path, strerror(errno));
-}
-
-/* Orders before the CDI specification: a container that has the one finds the others. */
-static int write_files(const struct task *task, struct drarun_error *err)
-{
-    const struct preparer *preparer = task->preparer;
-    const struct checkpoint *c = task->checkpoint;
-    int rc = check_agent(cdi_agent_file(c->cdi, c->uid), err);
-    for (size_t i = 0; rc == 0 && i < c->count; i++) {
-        char path[512];
-        if (!c->devices[i].order)
-            continue;
-        preparer_order_path(preparer, c->uid, c->devices[i].device, path, sizeof path);
-        rc = write_order(path, c->devices[i].order, err);
-    }
-    for (size_t i = 0; rc == 0 && i < json_array_size(c->metadata); i++)
-        rc = write_metadata(task, json_array_get(c->metadata, i), err);
-    return rc < 0 ? rc : cdi_spec_write(c->cdi, preparer->config->cdi_dir, c->driver, c->uid, err);
-}
-
 static void answer(struct task *task)
 {
     struct drarun_error err = {0};
-    if (write_files(task, &err) < 0)
+    if (claim_files_write(task, &err) < 0)
         fail(task, &err);
     else
         task_prepared(task);
 }
 
 /* ---- one device ---- */
-
-static int read_config(const struct claimed_device *wanted, const struct node_device *device,
-                       struct net_config *ret_config, struct drarun_error *err)
-{
-    struct reader reader;
-    reader_init(&reader, NULL, false);
-    if (wanted->config) {
-        struct reader_node node = reader_value(&reader, (json_t *)wanted->config, NULL);
-        if (device->netdev.name[0])
-            net_config_read(&node, ret_config);
-        else
-            net_config_read_rdma(&node);
-    }
-    int rc = reader_result(&reader, err);
-    reader_done(&reader);
-    return rc < 0 ? error_prefix(err, "configuration of request %s", wanted->request) : 0;
-}
-
-/* What an earlier Prepare of this claim wrote, whose checkpoint is damaged: how the device was on
- * the host is known from there alone once it is in the pod. */
-static bool reuse_order(const struct task *task, const struct node_device *device,
-                        struct attach_order *order)
-{
-    char path[512];
-    struct attach_order old;
-    preparer_order_path(task->preparer, task->uid, device->name, path, sizeof path);
-    if (attach_order_load(AT_FDCWD, path, &old, NULL) < 0)
-        return false;
-    host_link_done(&order->host);
-    memcpy(order->parent, old.parent, sizeof order->parent);
-    order->host = old.host;
-    old.host = (struct host_link){0};
-    attach_order_done(&old);
-    return true;
-}
-
-/* As DraNet: a NIC without addresses of the claim keeps those that it has on the host. */
-static int keep_addresses(struct attach_order *order, struct drarun_error *err)
-{
-    struct net_interface *interface = &order->config.interface;
-    const struct host_link *host = &order->host;
-    if (interface->address_count > 0 || host->address_count == 0)
-        return 0;
-    interface->addresses = calloc(host->address_count, sizeof *interface->addresses);
-    if (!interface->addresses)
-        return error_set(err, ENOMEM, "out of memory");
-    memcpy(interface->addresses, host->addresses,
-           host->address_count * sizeof *interface->addresses);
-    interface->address_count = host->address_count;
-    return 0;
-}
-
-static int make_order(const struct task *task, const struct claimed_device *wanted,
-                      const struct node_device *device, struct attach_order *order,
-                      struct drarun_error *err)
-{
-    snprintf(order->claim_namespace, sizeof order->claim_namespace, "%s", task->namespace_);
-    snprintf(order->claim_name, sizeof order->claim_name, "%s", task->name);
-    snprintf(order->claim_uid, sizeof order->claim_uid, "%s", task->uid);
-    snprintf(order->device, sizeof order->device, "%s", device->name);
-    snprintf(order->pci, sizeof order->pci, "%s", device->pci.known ? device->pci.bus_id : "");
-    memcpy(order->parent, order->pci, sizeof order->parent);
-    snprintf(order->rdma, sizeof order->rdma, "%s", device->rdma.name);
-    snprintf(order->host.name, sizeof order->host.name, "%s", device->netdev.name);
-    if (device->netdev.mac[0])
-        hw_addr_parse(device->netdev.mac, &order->mac);
-    int rc = read_config(wanted, device, &order->config, err);
-    if (rc < 0 || !device->netdev.name[0])
-        return rc;
-    if (task->claimed.host_network)
-        return error_set(err, EINVAL,
-                         "pod %s is on the host's network (hostNetwork: true), where %s cannot be "
-                         "its own: leave hostNetwork away, or the claim",
-                         task->claimed.pod, device->netdev.name);
-    if (!reuse_order(task, device, order))
-        rc = host_link_read(order, err);
-    if (rc == 0 && !order->config.interface.name[0])
-        memcpy(order->config.interface.name, order->host.name, sizeof order->host.name);
-    return rc < 0 ? rc : keep_addresses(order, err);
-}
-
-/* The order as a document; *ret_order NULL for a device that needs none. */
-static int order_of(const struct task *task, const struct claimed_device *wanted,
-                    const struct node_device *device, json_t **ret_order, struct drarun_error *err)
-{
-    struct attach_order order = {.config = NET_CONFIG_INIT};
-    *ret_order = NULL;
-    if (device->kind != NODE_DEVICE_NIC || wanted->admin)
-        return 0;
-    int rc = make_order(task, wanted, device, &order, err);
-    if (rc == 0 && !(*ret_order = attach_order_json(&order)))
-        rc = error_set(err, ENOMEM, "out of memory");
-    attach_order_done(&order);
-    return rc;
-}
 
 static int find_device(const struct task *task, const struct claimed_device *wanted,
                        const struct node_device **ret_device, struct drarun_error *err)
@@ -272,7 +111,7 @@ static int add_device(const struct task *task, const struct claimed_device *want
     json_t *order = NULL;
     int rc = find_device(task, wanted, &device, err);
     if (rc == 0)
-        rc = order_of(task, wanted, device, &order, err);
+        rc = device_order(task, wanted, device, &order, err);
     bool gpu = rc == 0 && device->kind != NODE_DEVICE_NIC;
     if (gpu)
         rc = add_gpu(task, device, d, id, sizeof id, err);
@@ -377,7 +216,7 @@ static int add_agent(const struct task *task, struct drafts *d, struct drarun_er
         return 0;
     snprintf(path, sizeof path, "%s/%s/drarun-worker", task->preparer->config->agent_dir,
              task->agent.agent);
-    int rc = check_agent(path, err);
+    int rc = claim_files_check_agent(path, err);
     if (rc == 0 &&
         !cdi_spec_add_agent(d->cdi, task->uid, path, task->agent.shm, task->agent.shm_bytes))
         rc = error_set(err, ENOMEM, "out of memory");
