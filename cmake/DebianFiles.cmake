@@ -31,6 +31,8 @@ endfunction()
 
 debian_files(${CPACK_PACKAGE_NAME} ${staged}/Unspecified/usr/share)
 debian_files(${CPACK_PACKAGE_NAME}-bench ${staged}/bench/usr/share)
+debian_files(libdrarun0 ${staged}/lib/usr/share)
+debian_files(libdrarun-dev ${staged}/dev/usr/share)
 
 # Both are static, so that they run in any image and start without loading a library
 file(WRITE ${staged}/Unspecified/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}
@@ -45,6 +47,14 @@ ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/sbin/drarun-attach]
 ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")
+
+foreach(each IN ITEMS lib/libdrarun0 dev/libdrarun-dev)
+  cmake_path(GET each PARENT_PATH component)
+  cmake_path(GET each FILENAME package)
+  file(WRITE ${staged}/${component}/usr/share/lintian/overrides/${package}
+"${package}: initial-upload-closes-no-bugs *
+")
+endforeach()
 
 file(WRITE ${staged}/bench/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}-bench
 "${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *

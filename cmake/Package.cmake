@@ -27,7 +27,7 @@ endif()
 
 # drarun-bench is linked with an MPI, which whoever only launches jobs does not want
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL Unspecified bench)
+set(CPACK_COMPONENTS_ALL Unspecified bench lib dev)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME drarun)
 set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION
 "drarun starts the ranks of MPI and NCCL programs and gives them what their
@@ -39,6 +39,20 @@ set(CPACK_DEBIAN_BENCH_DESCRIPTION
 "drarun-bench measures collectives of MPI and NCCL as nccl-tests does; it is
 what 'drarun bench' starts. Its module for MPI is of the MPI in its
 dependencies.")
+# libdrarun, as Debian splits libraries: the name has the ABI's number
+set(CPACK_DEBIAN_LIB_PACKAGE_NAME libdrarun0)
+set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
+file(WRITE ${PROJECT_BINARY_DIR}/debian/shlibs "libdrarun 0 libdrarun0 (>= ${PROJECT_VERSION})\n")
+file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)
+set(CPACK_DEBIAN_LIB_DESCRIPTION
+"libdrarun is drarun's C API: it checks job specs, plans and renders them, and
+derives the NCCL environment for what a pod or machine really holds.")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libdrarun-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libdrarun0 (= ${PROJECT_VERSION}-1)")
+set(CPACK_DEBIAN_DEV_DESCRIPTION
+"Headers, pkg-config and CMake files of libdrarun, drarun's C API.")
 
 # What Debian's policy wants beside: done on the package's tree, not in a user's installation
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/DebianFiles.cmake)

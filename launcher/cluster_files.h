@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stddef.h>
 #include "drarun/error.h"
-#include "lib/base/strlist.h"
 
 struct cluster_kind {
     const char *kind; /* "ResourceSlice" */
@@ -15,9 +14,13 @@ struct cluster_kind {
 
 /* Adds the objects of these kinds that the files hold, alone, in Lists or one document after
  * another, YAML or JSON. A file without any of the first kind is an error that says what it holds.
- * Each file is read once. */
-int cluster_files_read(const struct strlist *files, const struct cluster_kind *kinds, size_t count,
+ * Each file is read once. The list ends with NULL; NULL: none. */
+int cluster_files_read(const char *const *files, const struct cluster_kind *kinds, size_t count,
                        struct drarun_error *err);
+
+/* The same from a text; name stands for the file in messages. */
+int cluster_objects_parse(const char *name, const char *text, size_t length,
+                          const struct cluster_kind *kinds, size_t count, struct drarun_error *err);
 
 /* Node objects as name -> labels, empty ones too; the caller's. NULL without memory. */
 json_t *cluster_node_labels(const json_t *nodes);

@@ -167,14 +167,14 @@ static int read_objects(const struct env_sources *s, struct env_inputs *in,
                                           {"ResourceSlice", in->slices_json},
                                           {"Node", in->nodes},
                                           {"Pod", in->pods}};
-    int rc = cluster_files_read(&s->claims, claims, ARRAY_LEN(claims), err);
+    int rc = cluster_files_read(s->claims, claims, ARRAY_LEN(claims), err);
     if (rc == 0)
-        rc = cluster_files_read(&s->slices, &claims[1], 2, err);
+        rc = cluster_files_read(s->slices, &claims[1], 2, err);
     if (rc == 0)
-        rc = cluster_files_read(&s->nodes, &claims[2], 1, err);
+        rc = cluster_files_read(s->nodes, &claims[2], 1, err);
     if (rc == 0)
         rc = keep_pods_claims(s->pod, in, err);
-    if (s->claims.count == 0) {
+    if (!s->claims || !s->claims[0]) {
         json_decref(in->claims);
         in->claims = NULL;
     }
@@ -210,7 +210,7 @@ static int look(const struct env_sources *s, struct env_inputs *in, struct draru
     return rc == 0 ? device_metadata_probe(s->root, in->claims, in->probe, err) : rc;
 }
 
-bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile)
+bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile, bool allowed)
 {
     struct drarun_error why = {0};
     json_t *env = NULL;
@@ -219,6 +219,9 @@ bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile)
         return false;
     if (in->foreign)
         error_set(&why, EPERM, "%s: not run, since --root is not this machine's own tree",
+                  profile->script);
+    else if (!allowed)
+        error_set(&why, EPERM, "%s: not run, since the program that asks has not allowed it",
                   profile->script);
     else
         vendor_script_run(profile->script, VENDOR_SCRIPT_MS, &env, &why);

@@ -12,11 +12,11 @@
 #include "lib/doc/doc.h"
 
 struct env_sources {
-    struct strlist claims, slices, nodes; /* files */
-    const char *pod;                      /* of several among the claims; NULL */
-    const char *probe;                    /* file; NULL: look at root */
-    const char *root;                     /* NULL: this machine's */
-    const char *profiles;                 /* the site's file; NULL */
+    const char *const *claims, *const *slices, *const *nodes; /* files, NULL at the end; or NULL */
+    const char *pod;      /* of several among the claims; NULL */
+    const char *probe;    /* file; NULL: look at root */
+    const char *root;     /* NULL: this machine's */
+    const char *profiles; /* the site's file; NULL */
 };
 
 struct env_inputs {
@@ -41,8 +41,8 @@ int env_inputs_read(const struct env_sources *sources, struct env_inputs *ret_in
 void env_inputs_done(struct env_inputs *inputs);
 
 /* Runs the profile's script where the pod has it, and puts what came of it into the probe. A tree
- * that is not this machine's own has foreign code: the probe then says that it was not run. Returns
- * true when the probe has changed. */
-bool env_inputs_run_script(struct env_inputs *inputs, const struct profile *profile);
+ * that is not this machine's own has foreign code, and not every caller allows it: the probe then
+ * says that it was not run. Returns true when the probe has changed. */
+bool env_inputs_run_script(struct env_inputs *inputs, const struct profile *profile, bool allowed);
 
 #endif

@@ -50,18 +50,25 @@ static bool printable_line(const char *value)
     return strpbrk(value, "\n\r") == NULL;
 }
 
-static void print_var(const struct plan_var *var, enum env_format format, bool prepend,
-                      bool explain, struct buf *out)
+struct printing {
+    enum env_format format;
+    bool explain;
+    struct buf *out;
+};
+
+static void print_var(void *arg, const struct plan_var *var, bool prepend)
 {
-    if (of_the_job(var) || (format == ENV_NCCL_CONF && strncmp(var->name, "NCCL_", 5) != 0))
+    const struct printing *p = arg;
+    struct buf *out = p->out;
+    if (p->format == ENV_NCCL_CONF && strncmp(var->name, "NCCL_", 5) != 0)
         return;
-    if (format != ENV_SH && !printable_line(var->value)) {
+    if (p->format != ENV_SH && !printable_line(var->value)) {
         buf_printf(out, "# %s is left out: its value has several lines\n", var->name);
         return;
     }
-    if (explain)
+    if (p->explain)
         add_comment(var, out);
-    if (format != ENV_SH) {
+    if (p->format != ENV_SH) {
         buf_printf(out, "%s=%s\n", var->name, var->value);
         return;
     }
@@ -95,16 +102,26 @@ static void print_derived(const struct plan *plan, struct buf *out)
     buf_done(&list);
 }
 
-void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out)
+static void each(const struct plan_vars *vars, const struct plan_vars *but, bool prepend, env_fn fn,
+                 void *arg)
+{
+    for (size_t i = 0; i < vars->count; i++)
+        if (!of_the_job(&vars->list[i]) && !(but && plan_vars_find(but, vars->list[i].name)))
+            fn(arg, &vars->list[i], prepend);
+}
+
+void env_each(const struct plan *plan, env_fn fn, void *arg)
 {
     const struct plan_worker *worker = &plan->workers[0];
-    for (size_t i = 0; i < plan->env.count; i++)
-        if (!plan_vars_find(&worker->env, plan->env.list[i].name))
-            print_var(&plan->env.list[i], format, false, explain, out);
-    for (size_t i = 0; i < worker->env.count; i++)
-        print_var(&worker->env.list[i], format, false, explain, out);
-    for (size_t i = 0; i < plan->prepend.count; i++)
-        print_var(&plan->prepend.list[i], format, true, explain, out);
+    each(&plan->env, &worker->env, false, fn, arg);
+    each(&worker->env, NULL, false, fn, arg);
+    each(&plan->prepend, NULL, true, fn, arg);
+}
+
+void env_print(const struct plan *plan, enum env_format format, bool explain, struct buf *out)
+{
+    struct printing printing = {format, explain, out};
+    env_each(plan, print_var, &printing);
     if (format == ENV_SH)
         print_derived(plan, out);
 }

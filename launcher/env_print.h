@@ -11,6 +11,10 @@
  * from what the user set. */
 #define ENV_DERIVED "DRARUN_DERIVED"
 
+/* Each variable of a pod, in the order of printing; prepend: it goes before what is there. */
+typedef void (*env_fn)(void *arg, const struct plan_var *var, bool prepend);
+void env_each(const struct plan *plan, env_fn fn, void *arg);
+
 enum env_format { ENV_SH = 1, ENV_DOCKER, ENV_NCCL_CONF };
 
 /* What a pod can know alone: no RANK, WORLD_SIZE or MASTER_*. sh: exports for eval, quoted, which

@@ -2,60 +2,226 @@
 #include "launcher/spec_file.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "jobs/k8s_name.h"
 #include "jobs/spec_profile.h"
+#include "launcher/api/options.h"
+#include "launcher/profile_file.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/doc/load.h"
 
-static int read_document(const struct doc *doc, const struct profiles *profiles,
-                         struct job_spec *ret_spec, struct strlist *findings, size_t *ret_total,
+struct drarun_findings {
+    struct drarun_finding *list;
+    size_t count, total;
+};
+
+/* ---- findings ---- */
+
+void drarun_findings_free(struct drarun_findings *findings)
+{
+    for (size_t i = 0; findings && i < findings->count; i++) {
+        free((char *)findings->list[i].text);
+        free((char *)findings->list[i].path);
+    }
+    if (findings)
+        free(findings->list);
+    free(findings);
+}
+DEFINE_CLEANUP(struct drarun_findings, drarun_findings_free)
+DEFINE_CLEANUP(struct drarun_spec, drarun_spec_free)
+
+size_t drarun_findings_count(const struct drarun_findings *findings)
+{
+    return findings->count;
+}
+
+size_t drarun_findings_total(const struct drarun_findings *findings)
+{
+    return findings->total;
+}
+
+const struct drarun_finding *drarun_findings_at(const struct drarun_findings *findings,
+                                                size_t index)
+{
+    return index < findings->count ? &findings->list[index] : NULL;
+}
+
+static bool add(struct drarun_findings *findings, const char *text, const char *path,
+                struct doc_place at)
+{
+    struct drarun_finding *finding = &findings->list[findings->count];
+    cleanup_free char *own_text = strdup(text), *own_path = strdup(path);
+    if (!own_text || !own_path)
+        return false;
+    *finding = (struct drarun_finding){.text = TAKE_PTR(own_text),
+                                       .path = TAKE_PTR(own_path),
+                                       .line = at.line,
+                                       .column = at.column};
+    findings->count++;
+    return true;
+}
+
+/* Of the reader, or what is in err where it has found nothing. NULL: out of memory. */
+static struct drarun_findings *findings_new(const struct reader *reader,
+                                            const struct drarun_error *err)
+{
+    size_t count = reader ? reader->texts.count : 0;
+    CLEANUP(drarun_findings_freep)
+    struct drarun_findings *findings = calloc(1, sizeof *findings);
+    if (!findings || !(findings->list = calloc(count + 1, sizeof *findings->list)))
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!add(findings, reader->texts.items[i], reader->paths[i], reader->at[i]))
+            return NULL;
+    findings->total = reader ? reader->findings : 0;
+    if (count == 0 &&
+        !add(findings, err->text, err->path, (struct doc_place){err->line, err->column}))
+        return NULL;
+    if (count == 0)
+        findings->total = 1;
+    return TAKE_PTR(findings);
+}
+
+/* ---- reading ---- */
+
+struct text {                /* of a document */
+    const char *name, *text; /* text NULL: the file of that name */
+    size_t length;
+};
+
+static int open_document(const struct text *text, struct doc **ret_doc, struct drarun_error *err)
+{
+    int rc = text->text ? doc_parse(text->name, text->text, text->length, DOC_FORMAT_GUESS, NULL,
+                                    ret_doc, err)
+                        : doc_load(text->name, NULL, ret_doc, err);
+    if (rc == 0 && doc_count(*ret_doc) != 1)
+        rc =
+            error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document, a DraJob; got %zu",
+                       doc_name(*ret_doc), doc_count(*ret_doc));
+    return rc;
+}
+
+/* *ret_findings: what is wrong, when that is asked for; NULL without memory. */
+static int read_document(const struct text *text, const struct profiles *profiles,
+                         struct job_spec *ret_spec, struct drarun_findings **ret_findings,
                          struct drarun_error *err)
 {
+    CLEANUP(doc_freep) struct doc *doc = NULL;
     struct reader reader;
     char name[K8S_LABEL_MAX + 1];
-    if (doc_count(doc) != 1)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "%s: expected one document, a DraJob; got %zu", doc_name(doc),
-                          doc_count(doc));
+    int rc = open_document(text, &doc, err);
+    if (rc < 0) {
+        *ret_findings = findings_new(NULL, err);
+        return rc;
+    }
     spec_default_name(doc_name(doc), name, sizeof name);
     reader_init(&reader, doc, false);
-    int rc = spec_check_profile(&reader, 0, profiles, err);
+    rc = spec_check_profile(&reader, 0, profiles, err);
     if (rc == 0)
         rc = spec_read(&reader, 0, name, ret_spec, err);
-    strlist_add_all(findings, reader.texts.items);
-    *ret_total = reader.findings;
+    if (rc < 0)
+        *ret_findings = findings_new(&reader, err);
     reader_done(&reader);
     return rc;
 }
 
-int spec_file_read(const char *path, const struct profiles *profiles, struct job_spec *ret_spec,
-                   struct strlist *findings, size_t *ret_total, struct drarun_error *err)
+static int read_spec(const struct text *text, const struct drarun_spec_options *options,
+                     struct drarun_spec **ret_spec, struct drarun_findings **ret_findings,
+                     struct drarun_error *err)
 {
-    CLEANUP(doc_freep) struct doc *doc = NULL;
-    size_t total = 0;
-    int rc = doc_load(path, NULL, &doc, err);
+    CLEANUP(drarun_findings_freep) struct drarun_findings *findings = NULL;
+    CLEANUP(drarun_spec_freep) struct drarun_spec *spec = calloc(1, sizeof *spec);
+    struct drarun_spec_options o;
+    struct drarun_error own = {0}; /* its words may become a finding */
+    int rc =
+        spec ? api_options(options, &o, sizeof o, &own) : error_set(&own, ENOMEM, "out of memory");
+    if (spec)
+        spec->refs = 1;
     if (rc == 0)
-        rc = read_document(doc, profiles, ret_spec, findings, &total, err);
-    if (rc < 0 && findings->count == 0) { /* not a finding of the reader's */
-        strlist_add(findings, err->text);
-        total = 1;
+        rc = profile_file_load(o.profiles, &spec->profiles, &own);
+    if (rc == 0) {
+        rc = read_document(text, &spec->profiles, &spec->job, &findings, &own);
+        if (rc < 0 && !findings)
+            rc = error_set(&own, ENOMEM, "out of memory");
     }
-    *ret_total = total;
+    if (rc == 0)
+        rc = spec_use_profiles(&spec->job, &spec->profiles, &own);
+    if (rc == 0)
+        *ret_spec = TAKE_PTR(spec);
+    else if (err)
+        *err = own;
+    if (findings && ret_findings)
+        *ret_findings = TAKE_PTR(findings);
     return rc;
 }
 
-int spec_file_load(const char *path, const struct profiles *profiles, struct job_spec *ret_spec)
+int drarun_spec_load(const char *path, const struct drarun_spec_options *options,
+                     struct drarun_spec **ret_spec, struct drarun_findings **ret_findings,
+                     struct drarun_error *err)
 {
-    struct strlist findings = STRLIST_INIT;
+    const struct text text = {.name = path};
+    return read_spec(&text, options, ret_spec, ret_findings, err);
+}
+
+int drarun_spec_parse(const char *name, const char *content, size_t length,
+                      const struct drarun_spec_options *options, struct drarun_spec **ret_spec,
+                      struct drarun_findings **ret_findings, struct drarun_error *err)
+{
+    const struct text text = {name, content, length};
+    return read_spec(&text, options, ret_spec, ret_findings, err);
+}
+
+struct drarun_spec *spec_ref(const struct drarun_spec *spec)
+{
+    struct drarun_spec *same = (struct drarun_spec *)spec; /* but for the count it is read-only */
+    __atomic_add_fetch(&same->refs, 1, __ATOMIC_RELAXED);
+    return same;
+}
+
+void drarun_spec_free(struct drarun_spec *spec)
+{
+    if (!spec || __atomic_sub_fetch(&spec->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    job_spec_done(&spec->job);
+    profiles_done(&spec->profiles);
+    free(spec);
+}
+
+int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,
+               uint32_t workers, struct job_spec *ret_spec, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *document = json_deep_copy(spec->document);
+    struct job_spec again;
+    int rc = document ? 0 : -1;
+    if (name)
+        rc |= json_object_set_new(json_object_get(document, "metadata"), "name", json_string(name));
+    if (workers)
+        rc |= json_object_set_new(json_object_get(document, "spec"), "workers",
+                                  json_integer(workers));
+    cleanup_free char *text = rc == 0 ? json_dumps(document, JSON_COMPACT) : NULL;
+    rc = text ? spec_parse("the command line's", text, strlen(text), &again, err)
+              : error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && profiles && (rc = spec_use_profiles(&again, profiles, err)) < 0)
+        job_spec_done(&again);
+    if (rc == 0)
+        *ret_spec = again;
+    return rc;
+}
+
+int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec)
+{
+    CLEANUP(drarun_findings_freep) struct drarun_findings *findings = NULL;
+    const struct drarun_spec_options options = {.size = sizeof options, .profiles = profiles};
     struct drarun_error err = {0};
-    size_t total = 0;
-    int rc = spec_file_read(path, profiles, ret_spec, &findings, &total, &err);
-    for (size_t i = 0; rc < 0 && i < findings.count; i++)
-        log_error("%s", findings.items[i]);
-    if (total > findings.count)
-        log_error("%s: %zu more", path, total - findings.count);
-    strlist_done(&findings);
-    return rc < 0 ? error_exit_status(err.kind) : 0;
+    if (drarun_spec_load(path, &options, ret_spec, &findings, &err) == 0)
+        return 0;
+    for (size_t i = 0; findings && i < findings->count; i++)
+        log_error("%s", findings->list[i].text);
+    if (!findings)
+        log_error("%s", err.text);
+    else if (findings->total > findings->count)
+        log_error("%s: %zu more", path, findings->total - findings->count);
+    return error_exit_status(err.kind);
 }

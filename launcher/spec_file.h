@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job spec from a file, for verbs. */
+/* A job spec from a file or a text, with all that is wrong in it. */
 #ifndef DRARUN_LAUNCHER_SPEC_FILE_H
 #define DRARUN_LAUNCHER_SPEC_FILE_H
 
+#include "drarun/spec.h"
 #include "jobs/spec.h"
 
-/* path "-": standard input. The profile that the spec names must be one of profiles (NULL: the
- * built-in ones). Fills findings (the caller's, strlist_done it) with what is wrong, a line each;
- * total counts those that were left out too. Returns 0, or -errno with the first in err. */
-int spec_file_read(const char *path, const struct profiles *profiles, struct job_spec *ret_spec,
-                   struct strlist *findings, size_t *ret_total, struct drarun_error *err);
+/* What the public API calls a spec, with the profiles that it was read with. */
+struct drarun_spec {
+    unsigned refs; /* atomic */
+    struct job_spec job;
+    struct profiles profiles;
+};
 
-/* The same with every finding logged; returns the exit status, 0 with the spec. */
-int spec_file_load(const char *path, const struct profiles *profiles, struct job_spec *ret_spec);
+struct drarun_spec *spec_ref(const struct drarun_spec *spec);
+
+/* Another one of the same document, with these in place of what it says; NULL, 0: as it is.
+ * profiles: NULL for the built-in ones. */
+int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,
+               uint32_t workers, struct job_spec *ret_spec, struct drarun_error *err);
+
+/* From the file, with the site's file of profiles (or NULL), and every finding logged; returns the
+ * exit status, 0 with the spec. */
+int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec);
 
 #endif

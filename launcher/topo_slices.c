@@ -284,9 +284,10 @@ int topo_slices_read(const struct strlist *files, const struct strlist *claims, 
     struct slices slices;
     json_t *all = json_array(), *given = json_array();
     const struct cluster_kind kinds[] = {{"ResourceSlice", all}, {"ResourceClaim", given}};
-    int rc = all && given ? cluster_files_read(files, &kinds[0], 1, err) : no_memory(err);
+    int rc =
+        all && given ? cluster_files_read(strlist_items(files), &kinds[0], 1, err) : no_memory(err);
     if (rc == 0)
-        rc = cluster_files_read(claims, &kinds[1], 1, err);
+        rc = cluster_files_read(strlist_items(claims), &kinds[1], 1, err);
     if (rc == 0) {
         rc = slices_read(all, &slices, err);
         if (rc < 0 && err && err->kind == DRARUN_ERR_NONE)

@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/plan.h"
-#include "launcher/env_inputs.h"
-#include "launcher/env_print.h"
+#include "launcher/api/env.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
 struct options {
-    struct env_sources sources;
-    const char *format, *network, *version, *profile, *interface;
+    struct strlist claims, slices, nodes;
+    struct drarun_env_options env;
+    const char *format;
     bool explain, help;
 };
 
@@ -26,7 +25,7 @@ static const struct option_spec option_list[] = {
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, sources.claims),
+     .offset = offsetof(struct options, claims),
      .help = "the pod's ResourceClaims, allocated; with the Pod among\nthem, its own of many; may "
              "come again (default: the\nGPUs and NICs that this machine shows)"},
     {.name = "slices",
@@ -34,66 +33,66 @@ static const struct option_spec option_list[] = {
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, sources.slices),
+     .offset = offsetof(struct options, slices),
      .help = "ResourceSlices of the time of allocation; may come again"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
      .kind = OPTION_LIST,
-     .offset = offsetof(struct options, sources.nodes),
+     .offset = offsetof(struct options, nodes),
      .help = "Nodes, whose labels tell the machine type; may come again"},
     {.name = "pod",
      .value = "NAME",
      .group = input,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, sources.pod),
+     .offset = offsetof(struct options, env.pod),
      .help = "which of the Pods among the claims"},
     {.name = "probe",
      .value = "FILE",
      .choices = "FILE",
      .group = input,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, sources.probe),
+     .offset = offsetof(struct options, env.probe),
      .help = "what the pod shows, as JSON"},
     {.name = "root",
      .value = "DIR",
      .choices = "DIR",
      .group = input,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, sources.root),
+     .offset = offsetof(struct options, env.root),
      .help = "a captured tree in place of / to look at"},
     {.name = "network",
      .value = "KIND",
      .choices = "rdma any",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, network),
+     .offset = offsetof(struct options, env.network),
      .help = "rdma (default): refuse without it; any: else Socket"},
     {.name = "nccl-version",
      .value = "V",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, version),
+     .offset = offsetof(struct options, env.nccl_version),
      .help = "of the program, as 2.28.9 (default: the newest known)"},
     {.name = "profile",
      .value = "NAME",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, profile),
+     .offset = offsetof(struct options, env.profile),
      .help = "fabric profile (default: detected)"},
     {.name = "profiles",
      .value = "FILE",
      .choices = "FILE",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, sources.profiles),
+     .offset = offsetof(struct options, env.profiles),
      .help = "further profiles of the site, tried first"},
     {.name = "interface",
      .value = "NAME",
      .group = derive,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, interface),
+     .offset = offsetof(struct options, env.pod_interface),
      .help = "of the pod network (default eth0)"},
     {.name = "format",
      .value = "FORMAT",
@@ -113,67 +112,35 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 
 /* ---- deriving ---- */
 
-static void print(const struct plan *plan, const struct options *o, struct buf *out)
+static void log_what_was_found(const struct drarun_env *env, bool refused)
 {
-    const char *format = o->format ? o->format : "sh";
-    if (strcmp(format, "json") == 0)
-        verb_add_json_take(plan_to_json(plan, o->explain), out);
-    else
-        env_print(plan,
-                  format[0] == 's'   ? ENV_SH
-                  : format[0] == 'd' ? ENV_DOCKER
-                                     : ENV_NCCL_CONF,
-                  o->explain, out);
+    for (size_t i = 0; drarun_env_warning(env, i); i++)
+        log_note("env: %s", drarun_env_warning(env, i));
+    if (!refused)
+        log_note("env: %s (%s): %s", drarun_env_profile(env), drarun_env_profile_fact(env),
+                 drarun_env_summary(env));
 }
 
-static void log_plan(const struct plan *plan)
+static int derive_and_print(struct options *o, struct buf *out, struct drarun_error *err)
 {
-    struct buf line = BUF_INIT;
-    for (size_t i = 0; i < plan->warnings.count; i++)
-        log_note("env: %s: %s", warning_name(plan->warnings.list[i].code),
-                 plan->warnings.list[i].detail);
-    if (plan->refusal.code)
-        return;
-    plan_worker_summary(&plan->workers[0], &line);
-    if (line.data)
-        log_note("env: %s (%s): %s", plan->profile->name, plan->profile_fact, line.data);
-    buf_done(&line);
-}
-
-static int derive_and_print(const struct options *o, struct env_inputs *in, struct buf *out,
-                            struct drarun_error *err)
-{
-    struct plan_worker_input worker = {
-        .pod = in->pod, .node = in->node, .claims = in->claims, .probe = in->probe};
-    struct plan_input plan_in = {
-        .network =
-            o->network && strcmp(o->network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,
-        .ranks = PLAN_RANKS_POD,
-        .profile = o->profile,
-        .nccl_version = o->version,
-        .pod_interface = o->interface,
-        .user_env = in->user.items,
-        .slices = &in->slices,
-        .node_labels = in->labels,
-        .profiles = &in->profiles,
-        .workers = &worker,
-        .worker_count = 1,
-    };
-    struct plan plan;
-    int rc = plan_build(&plan_in, &plan, err);
-    if (rc == 0 && !plan.refusal.code && env_inputs_run_script(in, plan.profile)) {
-        plan_done(&plan); /* which script it is, the first plan told */
-        rc = plan_build(&plan_in, &plan, err);
-    }
+    struct drarun_env *env = NULL;
+    o->env.size = sizeof o->env;
+    o->env.claims = strlist_items(&o->claims);
+    o->env.slices = strlist_items(&o->slices);
+    o->env.nodes = strlist_items(&o->nodes);
+    o->env.run_script = 1;
+    int rc = env_build(&o->env, &env, err);
     if (rc < 0)
         return rc;
-    log_plan(&plan);
-    if (plan.refusal.code)
-        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
-                        warning_name(plan.refusal.code), plan.refusal.detail);
-    else
-        print(&plan, o, out);
-    plan_done(&plan);
+    rc = env_refusal(env, err);
+    log_what_was_found(env, rc < 0);
+    cleanup_free char *text =
+        rc == 0 ? drarun_env_text(env, o->format ? o->format : "sh", o->explain) : NULL;
+    if (rc == 0 && text)
+        buf_add_str(out, text);
+    else if (rc == 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    drarun_env_free(env);
     return rc;
 }
 
@@ -184,30 +151,22 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
         return used < 0 ? used : 0;
     if (used < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
-    if (options->sources.claims.count > 0 && options->sources.slices.count == 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--claims needs --slices, which say what the devices are");
     return 0;
 }
 
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
-    struct env_inputs in = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int rc = parse(argc, argv, &options, &err);
-    if (rc == 0 && options.help) {
+    if (rc == 0 && options.help)
         verb_help(&verb_env, &out);
-    } else if (rc == 0) {
-        rc = env_inputs_read(&options.sources, &in, &err);
-        if (rc == 0)
-            rc = derive_and_print(&options, &in, &out, &err);
-    }
-    env_inputs_done(&in);
-    strlist_done(&options.sources.claims);
-    strlist_done(&options.sources.slices);
-    strlist_done(&options.sources.nodes);
+    else if (rc == 0)
+        rc = derive_and_print(&options, &out, &err);
+    strlist_done(&options.claims);
+    strlist_done(&options.slices);
+    strlist_done(&options.nodes);
     if (rc == 0)
         return verb_write("env", &out);
     buf_done(&out);

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/api/plan.h"
 #include "launcher/cluster_api.h"
 #include "launcher/cluster_files.h"
-#include "launcher/plan_text.h"
-#include "launcher/profile_file.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -120,118 +119,75 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
-static int write_preview(const struct preview_input *input, const struct preview *preview,
-                         const struct options *options)
+static int write_plan(const struct drarun_plan *plan, const struct options *options)
 {
     struct buf out = BUF_INIT;
-    if (options->output && strcmp(options->output, "json") == 0)
-        verb_add_json_take(preview_json(input, preview, options->explain), &out);
+    bool json = options->output && strcmp(options->output, "json") == 0;
+    cleanup_free char *text =
+        json ? drarun_plan_json(plan, options->explain) : drarun_plan_text(plan, options->explain);
+    if (text)
+        buf_add_str(&out, text);
     else
-        preview_text(input, preview, options->explain, &out);
+        out.failed = true;
     return verb_write("plan", &out);
 }
 
-/* A refused plan is an end of its own, shown like any other. */
-static int status_of(const struct preview *preview)
+/* The cluster as it is now. */
+static int build_live(const struct options *options, const struct drarun_spec *spec,
+                      const struct drarun_plan_options *chosen, struct drarun_plan **ret_plan,
+                      struct drarun_error *err)
 {
-    if (preview->planned && preview->plan.refusal.code)
-        return error_exit_status(DRARUN_ERR_SPEC);
-    if (preview->predicted && preview->prediction.shortage)
-        return error_exit_status(DRARUN_ERR_CAPACITY);
-    return 0;
-}
-
-static int show_plan(const struct options *options, const struct preview_input *input,
-                     struct drarun_error *err)
-{
-    struct preview preview;
-    int rc = preview_build(input, &preview, err);
-    if (rc < 0)
-        return rc;
-    int status = write_preview(input, &preview, options);
-    status = status ? status : status_of(&preview);
-    preview_done(&preview);
-    return status;
-}
-
-struct objects { /* arrays */
-    json_t *slices, *nodes, *classes, *claims, *rules;
-};
-
-/* A file of slices may hold the others too: kubectl get nodes,resourceslices,resourceclaims. */
-static int read_cluster(const struct options *options, const struct objects *objects,
-                        struct drarun_error *err)
-{
-    const struct cluster_kind kinds[] = {{"ResourceSlice", objects->slices},
-                                         {"Node", objects->nodes},
-                                         {"DeviceClass", objects->classes},
-                                         {"ResourceClaim", objects->claims},
-                                         {"DeviceTaintRule", objects->rules}};
-    if (options->live)
-        return cluster_api()->read(&options->cluster, kinds, ARRAY_LEN(kinds), err);
-    int rc = cluster_files_read(&options->slices, kinds, ARRAY_LEN(kinds), err);
+    struct plan_objects objects;
+    plan_objects_init(&objects);
+    const struct cluster_kind kinds[] = {{"ResourceSlice", objects.slices},
+                                         {"Node", objects.nodes},
+                                         {"DeviceClass", objects.classes},
+                                         {"ResourceClaim", objects.claims},
+                                         {"DeviceTaintRule", objects.rules}};
+    int rc = cluster_api()->read(&options->cluster, kinds, ARRAY_LEN(kinds), err);
+    objects.known = true;
     if (rc == 0)
-        rc = cluster_files_read(&options->nodes, &kinds[1], 1, err);
-    if (rc == 0)
-        rc = cluster_files_read(&options->classes, &kinds[2], 1, err);
-    return rc == 0 ? cluster_files_read(&options->claims, &kinds[3], 1, err) : rc;
-}
-
-/* The exit status, or -errno. */
-static int plan(const struct options *options, const struct profiles *profiles,
-                struct job_spec *spec, struct drarun_error *err)
-{
-    CLEANUP(json_decrefp) json_t *documents = json_array();
-    CLEANUP(json_decrefp) json_t *nodes = json_array();
-    CLEANUP(json_decrefp) json_t *classes = json_array();
-    CLEANUP(json_decrefp) json_t *claims = json_array();
-    CLEANUP(json_decrefp) json_t *rules = json_array();
-    CLEANUP(json_decrefp) json_t *labels = NULL;
-    struct slices slices = {0};
-    const struct objects objects = {documents, nodes, classes, claims, rules};
-    int rc = read_cluster(options, &objects, err);
-    if (rc == 0)
-        rc = spec_use_profiles(spec, profiles, err);
-    bool known = options->live || options->slices.count > 0;
-    if (rc == 0 && known)
-        rc = slices_read(documents, &slices, err);
-    labels = cluster_node_labels(nodes);
-    struct preview_input input = {
-        .spec = spec,
-        .slices = known ? &slices : NULL,
-        .classes = classes,
-        .node_labels = labels,
-        .claims = claims,
-        .taint_rules = rules,
-        .profiles = profiles,
-        .nccl_version = options->nccl_version,
-    };
-    if (rc == 0)
-        rc = show_plan(options, &input, err);
-    if (known)
-        slices_done(&slices);
+        return plan_new_take(spec, chosen, &objects, ret_plan, err);
+    plan_objects_done(&objects);
     return rc;
+}
+
+static int build(const struct options *options, const struct drarun_spec *spec,
+                 struct drarun_plan **ret_plan, struct drarun_error *err)
+{
+    const struct drarun_plan_options chosen = {
+        .size = sizeof chosen,
+        .slices = strlist_items(&options->slices),
+        .nodes = strlist_items(&options->nodes),
+        .classes = strlist_items(&options->classes),
+        .claims = strlist_items(&options->claims),
+        .nccl_version = options->nccl_version,
+        .workers = options->workers,
+    };
+    return options->live ? build_live(options, spec, &chosen, ret_plan, err)
+                         : drarun_plan_build(spec, &chosen, ret_plan, err);
 }
 
 static int plan_file(const char *file, const struct options *options)
 {
-    struct drarun_error err = {0};
-    struct profiles profiles = {0};
-    struct job_spec spec;
-    int rc = profile_file_load(options->profiles, &profiles, &err);
-    if (rc == 0)
-        rc = spec_file_load(file, &profiles, &spec);
-    if (rc == 0) {
-        if (options->workers)
-            spec.workers = options->workers;
-        rc = plan(options, &profiles, &spec, &err);
-        job_spec_done(&spec);
+    struct drarun_error err = {0}, verdict = {0};
+    struct drarun_spec *spec = NULL;
+    struct drarun_plan *plan = NULL;
+    int status = spec_file_load(file, options->profiles, &spec);
+    if (status != 0)
+        return status;
+    if (build(options, spec, &plan, &err) < 0) {
+        log_error("plan: %s: %s", file, err.text);
+        status = error_exit_status(err.kind);
+    } else {
+        status = write_plan(plan, options);
+        /* a refused plan is an end of its own, shown like any other */
+        if (status == 0 && drarun_plan_verdict(plan, &verdict) < 0)
+            status = error_exit_status(verdict.kind);
     }
-    profiles_done(&profiles);
-    if (rc >= 0)
-        return rc;
-    log_error("plan: %s: %s", file, err.text);
-    return error_exit_status(err.kind);
+    drarun_plan_free(plan);
+    drarun_spec_free(spec);
+    return status;
 }
 
 static int check(struct options *options, struct drarun_error *err)

@@ -38,6 +38,9 @@ FILES = {
     "share/man/man8/drarun-plugin.8",
 }
 BENCH = {"bin/drarun-bench", "lib/drarun/bench-mpi.so"}  # which are a package of their own
+LIB = {"lib/libdrarun.so.0"}
+DEV = {"include/drarun/drarun.h", "include/drarun/error.h", "lib/libdrarun.so", "lib/pkgconfig/libdrarun.pc",
+       "lib/cmake/drarun/drarunConfig.cmake", "lib/cmake/drarun/drarunConfigVersion.cmake", "share/man/man3/drarun.3"}
 # what makes no sense in a user's tree
 NOT = ("CMakeLists.txt", "__pycache__", ".pyc", ".a")
 
@@ -66,7 +69,7 @@ def staged(build, tmp_path):
 
 def test_files(staged):
     files = files_below(staged)
-    assert FILES | BENCH <= files
+    assert FILES | BENCH | LIB | DEV <= files
     assert [f for f in files if f.endswith(NOT)] == []
 
 
@@ -159,7 +162,7 @@ def packages(build, tmp_path_factory):
                          capture_output=True, text=True, timeout=250, cwd=out)
     assert run.returncode == 0, run.stdout + run.stderr
     debs = {deb.name.partition("_")[0]: deb for deb in out.glob("*.deb")}
-    assert set(debs) == {"drarun", "drarun-bench"}
+    assert set(debs) == {"drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"}
     return debs
 
 
@@ -195,6 +198,17 @@ def test_package_of_the_benchmark(package, packages, tmp_path):
         assert "values : 0 OK" in runner("bench", "all_reduce", "-n", 2, "-b", "8", "-e", "8", "--iters", 1).ok().out
     finally:
         runner.close()
+
+
+def test_packages_of_the_library(packages, tmp_path):
+    names = {name: {line.split()[5].removeprefix("./usr/") for line in listed(packages[name])}
+             for name in ("libdrarun0", "libdrarun-dev")}
+    assert LIB | {"share/doc/libdrarun0/copyright"} <= names["libdrarun0"]
+    assert DEV - {"share/man/man3/drarun.3"} | {"share/man/man3/drarun.3.gz"} <= names["libdrarun-dev"]
+    assert not names["libdrarun0"] & DEV and not names["libdrarun-dev"] & LIB
+    control = {name: subprocess.run(["dpkg-deb", "-f", packages[name]], capture_output=True, text=True, check=True).stdout
+               for name in names}
+    assert "libjansson4" in control["libdrarun0"] and "libdrarun0 (= " in control["libdrarun-dev"]
 
 
 def test_package_control(package):

@@ -50,6 +50,17 @@ def test_page_is_well_formed(program, source):
     assert run.stdout == "" and run.returncode == 0
 
 
+def test_page_of_the_library(source):
+    """drarun(3) names every function that is exported, and no other."""
+    page = source / "docs/man/drarun.3"
+    exported = set(re.findall(r"^    (drarun_\w+);", (source / "launcher/api/libdrarun.map").read_text(), re.M))
+    named = set(re.findall(r"Fn (drarun_[a-z_]+)(?!\.)\b", page.read_text()))
+    assert len(exported) > 20 and named == exported
+    if shutil.which("mandoc"):
+        run = subprocess.run(["mandoc", "-Tlint", "-Wwarning", page], capture_output=True, text=True)
+        assert run.stdout == "" and run.returncode == 0
+
+
 def test_completion_knows_every_option(build):
     drarun = build / "bin" / "drarun"
     script = subprocess.run([drarun, "completion", "bash"], capture_output=True, text=True,

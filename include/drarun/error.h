@@ -3,6 +3,8 @@
 #ifndef DRARUN_ERROR_H
 #define DRARUN_ERROR_H
 
+#include "drarun/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,12 +24,21 @@ enum drarun_errkind {
     DRARUN_ERR_TIMEOUT,        /* --timeout ended the job: 124, as timeout(1) says */
 };
 
-/* Caller-owned and inline: filling it never allocates and never fails. */
+/* Caller-owned and inline: filling it never allocates and never fails. Start it with {0}; a call
+ * that succeeds leaves it alone. The size is part of the ABI. */
 struct drarun_error {
     int code;                 /* an errno value, 0 when there is no error */
     enum drarun_errkind kind; /* decides the exit status */
     char text[512];           /* one line, without a final newline or full stop */
+    char path[128];           /* of the value that is wrong: "spec.workers"; "": of none */
+    unsigned line, column;    /* of its document, from 1; 0: not known */
 };
+
+/* The word that reports use for a kind: "usage", "spec", ... Never NULL. */
+DRARUN_API const char *drarun_error_kind_name(enum drarun_errkind kind);
+
+/* What `drarun` ends with after an error of that kind: 64 to 130. */
+DRARUN_API int drarun_exit_status(enum drarun_errkind kind);
 
 #ifdef __cplusplus
 }

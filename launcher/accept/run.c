@@ -130,11 +130,11 @@ int accept_run(struct cluster *cluster, const struct accept_order *order)
     CLEANUP(run_done)
     struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
     struct drarun_error err = {0};
-    struct job_spec spec;
+    struct drarun_spec *spec = NULL;
     int status = spec_file_load(order->file, NULL, &spec);
+    drarun_spec_free(spec);
     if (status)
         return status;
-    job_spec_done(&spec);
     int rc = accept_job_read(order->file, &r.job, &err);
     if (rc == 0)
         rc = choose_nodes(&r, &err);

@@ -243,19 +243,8 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
 static int change_spec(const struct cluster_run *run, struct job_spec *spec,
                        struct drarun_error *err)
 {
-    json_t *metadata = json_object_get(spec->document, "metadata");
-    json_t *body = json_object_get(spec->document, "spec");
-    int rc = 0;
-    if (run->name)
-        rc |= json_object_set_new(metadata, "name", json_string(run->name));
-    if (run->workers)
-        rc |= json_object_set_new(body, "workers", json_integer(run->workers));
-    if (rc < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    cleanup_free char *text = json_dumps(spec->document, JSON_COMPACT);
     struct job_spec changed;
-    rc = text ? spec_parse("the command line's", text, strlen(text), &changed, err)
-              : error_set(err, ENOMEM, "out of memory");
+    int rc = spec_again(spec, NULL, run->name, run->workers, &changed, err);
     if (rc < 0)
         return rc;
     job_spec_done(spec);
@@ -317,18 +306,17 @@ static int run(const struct cluster_run *run)
 {
     struct cluster cluster;
     struct drarun_error err = {0};
-    struct job_spec spec;
+    struct drarun_spec *spec = NULL;
     int status = run->job ? 0 : spec_file_load(run->file, NULL, &spec);
     if (status != 0)
         return status;
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
         status = fail(&err);
     } else {
-        status = run->job ? lead_in_pod(&cluster, run) : run_teed(&cluster, run, &spec);
+        status = run->job ? lead_in_pod(&cluster, run) : run_teed(&cluster, run, &spec->job);
         cluster_close(&cluster);
     }
-    if (!run->job)
-        job_spec_done(&spec);
+    drarun_spec_free(spec);
     return status;
 }
 

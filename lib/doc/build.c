@@ -16,6 +16,10 @@ int build_error(const struct builder *b, struct doc_place at, struct drarun_erro
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
+    if (err) {
+        err->line = at.line;
+        err->column = at.column;
+    }
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u:%u: %s", b->doc->name, at.line,
                       at.column, text);
 }

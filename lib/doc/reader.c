@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -23,6 +24,9 @@ void reader_init(struct reader *r, const struct doc *doc, bool tolerant)
 
 void reader_done(struct reader *r)
 {
+    for (size_t i = 0; i < READER_MAX; i++)
+        free(r->paths[i]);
+    memset(r->paths, 0, sizeof r->paths);
     strlist_done(&r->texts);
 }
 
@@ -32,6 +36,11 @@ int reader_result(const struct reader *r, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     if (r->findings == 0)
         return 0;
+    if (err) {
+        snprintf(err->path, sizeof err->path, "%s", r->paths[0]);
+        err->line = r->at[0].line;
+        err->column = r->at[0].column;
+    }
     if (r->findings == 1)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s", r->texts.items[0]);
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%.440s (and %zu more)", r->texts.items[0],
@@ -101,7 +110,7 @@ static struct doc_place place_of(const struct reader_node *node)
 }
 
 /* Moves the last text to where its place belongs. */
-static void sort_in(struct reader *r, struct doc_place at)
+static void sort_in_take(struct reader *r, struct doc_place at, char *path)
 {
     size_t i = r->texts.count - 1;
     char *text = r->texts.items[i];
@@ -111,8 +120,10 @@ static void sort_in(struct reader *r, struct doc_place at)
             break;
         r->texts.items[i] = r->texts.items[i - 1];
         r->at[i] = last;
+        r->paths[i] = r->paths[i - 1];
     }
     r->texts.items[i] = text;
+    r->paths[i] = path;
     r->at[i] = at;
 }
 
@@ -127,12 +138,14 @@ static void keep(struct reader *r, struct doc_place at, struct buf *path, const 
         buf_printf(&line, "%u:%u:", at.line, at.column);
     buf_printf(&line, "%s%s%s%s", line.len ? " " : "", path->data ? path->data : "",
                path->len ? ": " : "", text);
-    if (line.failed || path->failed)
+    char *kept = strdup(path->data ? path->data : "");
+    if (line.failed || path->failed || !kept)
         r->texts.failed = true;
     else
         strlist_add(&r->texts, line.data);
     if (!r->texts.failed)
-        sort_in(r, at);
+        sort_in_take(r, at, TAKE_PTR(kept));
+    free(kept);
     buf_done(&line);
 }
 

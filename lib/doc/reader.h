@@ -24,6 +24,7 @@ struct reader {
     size_t findings;                 /* all */
     struct strlist texts;            /* the first of them, a line each, in the order of the text */
     struct doc_place at[READER_MAX]; /* of the texts */
+    char *paths[READER_MAX];         /* likewise, "spec.workers" */
 };
 
 struct reader_node {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libdrarun: all of it. */
+#ifndef DRARUN_DRARUN_H
+#define DRARUN_DRARUN_H
+
+#include "drarun/api.h"
+#include "drarun/env.h"
+#include "drarun/error.h"
+#include "drarun/plan.h"
+#include "drarun/render.h"
+#include "drarun/spec.h"
+
+#endif

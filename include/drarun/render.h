@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Kubernetes objects that a job creates, as manifests. Pure: no cluster is asked. */
+#ifndef DRARUN_RENDER_H
+#define DRARUN_RENDER_H
+
+#include "drarun/spec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct drarun_render_options {
+    size_t size;                /* of this struct */
+    const char *format;         /* "yaml", a document each; "json", one List. NULL: yaml */
+    const char *api;            /* of resource.k8s.io: "v1", "v1beta2", "v1beta1". NULL: v1 */
+    const char *claims;         /* "direct", "template". NULL: the spec's */
+    const char *namespace_;     /* NULL: the spec's, else default */
+    const char *image;          /* of agent and launcher. NULL: the one of this version */
+    const char *agent_claim;    /* "DRIVER=AGENT": the claim brings the agent. NULL: it does not */
+    const char *pod_groups;     /* version of scheduling.k8s.io for gangScheduling. NULL: none */
+    const char *owner_uid;      /* of the first object, for owner references. NULL: none */
+    unsigned step;              /* of the ladder that `align: preferred` has, from 1; 0: 1 */
+    unsigned char image_volume; /* 1: mount the agent's image instead of copying from it */
+    unsigned char here;         /* 1: no launcher Job; the launcher runs elsewhere */
+};
+DRARUN_DEFINE_INIT(drarun_render_options)
+
+/* *ret_text: the manifests, the owner of the others first. Kind DRARUN_ERR_USAGE: options that do
+ * not fit the job or mean nothing; DRARUN_ERR_SPEC: the job is beyond a limit, or its profile is
+ * not known. */
+DRARUN_API int drarun_render(const struct drarun_spec *spec,
+                             const struct drarun_render_options *options, char **ret_text,
+                             struct drarun_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

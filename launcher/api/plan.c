@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/api/plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "launcher/api/options.h"
+#include "launcher/api/text.h"
+#include "launcher/cluster_files.h"
+#include "launcher/plan_text.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+struct drarun_plan {
+    struct drarun_spec *given; /* whose profiles it uses */
+    struct job_spec spec;
+    struct plan_objects objects;
+    struct slices slices;
+    json_t *labels;
+    struct preview_input input; /* of the above */
+    struct preview preview;
+};
+
+void plan_objects_init(struct plan_objects *objects)
+{
+    *objects = (struct plan_objects){json_array(), json_array(), json_array(),
+                                     json_array(), json_array(), false};
+}
+
+void plan_objects_done(struct plan_objects *objects)
+{
+    json_decref(objects->slices);
+    json_decref(objects->nodes);
+    json_decref(objects->classes);
+    json_decref(objects->claims);
+    json_decref(objects->rules);
+    *objects = (struct plan_objects){0};
+}
+
+void drarun_plan_free(struct drarun_plan *plan)
+{
+    if (!plan)
+        return;
+    preview_done(&plan->preview);
+    slices_done(&plan->slices);
+    plan_objects_done(&plan->objects);
+    json_decref(plan->labels);
+    job_spec_done(&plan->spec);
+    drarun_spec_free(plan->given);
+    free(plan);
+}
+DEFINE_CLEANUP(struct drarun_plan, drarun_plan_free)
+
+/* ---- building ---- */
+
+static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
+                 struct drarun_error *err)
+{
+    struct plan_objects *objects = &plan->objects;
+    int rc = objects->known ? slices_read(objects->slices, &plan->slices, err) : 0;
+    plan->labels = cluster_node_labels(objects->nodes);
+    if (rc == 0 && !plan->labels)
+        rc = error_set(err, ENOMEM, "out of memory");
+    plan->input = (struct preview_input){
+        .spec = &plan->spec,
+        .slices = objects->known ? &plan->slices : NULL,
+        .classes = objects->classes,
+        .node_labels = plan->labels,
+        .claims = objects->claims,
+        .taint_rules = objects->rules,
+        .profiles = &plan->given->profiles,
+        .nccl_version = o->nccl_version,
+    };
+    if (rc == 0)
+        rc = preview_build(&plan->input, &plan->preview, err);
+    plan->input.nccl_version = NULL; /* the caller's */
+    return rc;
+}
+
+int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,
+                  struct plan_objects *objects, struct drarun_plan **ret_plan,
+                  struct drarun_error *err)
+{
+    CLEANUP(drarun_plan_freep) struct drarun_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) {
+        plan_objects_done(objects);
+        return error_set(err, ENOMEM, "out of memory");
+    }
+    plan->objects = *objects;
+    *objects = (struct plan_objects){0};
+    plan->given = spec_ref(spec);
+    int rc = spec_again(&spec->job, &spec->profiles, NULL, options->workers, &plan->spec, err);
+    if (rc == 0)
+        rc = build(options, plan, err);
+    if (rc == 0)
+        *ret_plan = TAKE_PTR(plan);
+    return rc;
+}
+
+/* A file of slices may hold the others too: kubectl get nodes,resourceslices,resourceclaims. */
+static int read_objects(const struct drarun_plan_options *o, struct plan_objects *objects,
+                        struct drarun_error *err)
+{
+    const struct cluster_kind kinds[] = {{"ResourceSlice", objects->slices},
+                                         {"Node", objects->nodes},
+                                         {"DeviceClass", objects->classes},
+                                         {"ResourceClaim", objects->claims},
+                                         {"DeviceTaintRule", objects->rules}};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (!kinds[i].objects)
+            return error_set(err, ENOMEM, "out of memory");
+    objects->known = o->objects || (o->slices && o->slices[0]);
+    int rc = o->objects ? cluster_objects_parse("<objects>", o->objects, strlen(o->objects), kinds,
+                                                ARRAY_LEN(kinds), err)
+                        : 0;
+    if (rc == 0)
+        rc = cluster_files_read(o->slices, kinds, ARRAY_LEN(kinds), err);
+    if (rc == 0)
+        rc = cluster_files_read(o->nodes, &kinds[1], 1, err);
+    if (rc == 0)
+        rc = cluster_files_read(o->classes, &kinds[2], 1, err);
+    return rc == 0 ? cluster_files_read(o->claims, &kinds[3], 1, err) : rc;
+}
+
+int drarun_plan_build(const struct drarun_spec *spec, const struct drarun_plan_options *options,
+                      struct drarun_plan **ret_plan, struct drarun_error *err)
+{
+    struct drarun_plan_options o;
+    struct plan_objects objects;
+    int rc = api_options(options, &o, sizeof o, err);
+    if (rc < 0)
+        return rc;
+    plan_objects_init(&objects);
+    rc = read_objects(&o, &objects, err);
+    if (rc == 0)
+        return plan_new_take(spec, &o, &objects, ret_plan, err);
+    plan_objects_done(&objects);
+    return rc;
+}
+
+/* ---- what it says ---- */
+
+int drarun_plan_verdict(const struct drarun_plan *plan, struct drarun_error *err)
+{
+    const struct preview *preview = &plan->preview;
+    const struct warning *refusal = &preview->plan.refusal;
+    if (preview->planned && refusal->code)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
+                          warning_name(refusal->code), refusal->detail ? refusal->detail : "");
+    if (preview->predicted && preview->prediction.shortage)
+        return error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room: %s",
+                          preview->prediction.shortage);
+    return 0;
+}
+
+char *drarun_plan_text(const struct drarun_plan *plan, int explain)
+{
+    struct buf text = BUF_INIT;
+    preview_text(&plan->input, &plan->preview, explain, &text);
+    return text_take(&text);
+}
+
+char *drarun_plan_json(const struct drarun_plan *plan, int explain)
+{
+    return text_of_json_take(preview_json(&plan->input, &plan->preview, explain));
+}

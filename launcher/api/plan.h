@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drarun_plan_build from objects that were read already, as a cluster's. */
+#ifndef DRARUN_LAUNCHER_API_PLAN_H
+#define DRARUN_LAUNCHER_API_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include "drarun/plan.h"
+
+struct plan_objects {
+    json_t *slices, *nodes, *classes, *claims, *rules; /* arrays */
+    bool known;                                        /* what slices there are is known */
+};
+
+/* NULL in it without memory. */
+void plan_objects_init(struct plan_objects *objects);
+void plan_objects_done(struct plan_objects *objects);
+
+/* Of the options nccl_version and workers; takes the objects, also on failure. */
+int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,
+                  struct plan_objects *objects, struct drarun_plan **ret_plan,
+                  struct drarun_error *err);
+
+#endif

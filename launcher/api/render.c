@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drarun/render.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/render.h"
+#include "launcher/api/options.h"
+#include "launcher/api/text.h"
+#include "launcher/manifests.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static const char notes[] =
+    "# What drarun creates for the job. When it does so itself, it puts in the Secret's key, and "
+    "owner\n"
+    "# references to the first object, so that deleting that one deletes all.\n";
+
+static int unknown(struct drarun_error *err, const char *what, const char *wanted, const char *got)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected %s, got \"%s\"", what, wanted,
+                      got);
+}
+
+/* Words to values; agent is the caller's to keep. */
+static int read_words(const struct drarun_render_options *o, struct render_options *render,
+                      struct agent_claim *agent, struct drarun_error *err)
+{
+    if (o->format && strcmp(o->format, "yaml") != 0 && strcmp(o->format, "json") != 0)
+        return unknown(err, "format", "yaml or json", o->format);
+    if (o->claims && strcmp(o->claims, "direct") != 0 && strcmp(o->claims, "template") != 0)
+        return unknown(err, "claims", "direct or template", o->claims);
+    render->api = o->api ? claims_api_parse(o->api) : CLAIMS_API_V1;
+    if (!render->api)
+        return unknown(err, "--api", "v1, v1beta2 or v1beta1", o->api);
+    render->pod_groups = o->pod_groups ? pod_groups_version(o->pod_groups) : NULL;
+    if (o->pod_groups && !render->pod_groups)
+        return unknown(err, "--pod-groups", "v1beta1, v1alpha3 or v1alpha2", o->pod_groups);
+    if (o->agent_claim && agent_claim_parse(o->agent_claim, agent, err) < 0)
+        return error_prefix(err, "--agent-claim");
+    render->agent = o->agent_claim ? agent : NULL;
+    return 0;
+}
+
+static int fits(const struct job_spec *spec, const struct render_options *render,
+                struct drarun_error *err)
+{
+    if (spec->queue && spec->claims == SPEC_CLAIMS_DIRECT)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--claims direct: spec.queue needs template, since Kueue counts the "
+                          "claims of a Job alone");
+    if (render->agent && !agent_claim_fits(spec))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--agent-claim: the job's workers have no claim of which the first "
+                          "container alone has all");
+    return 0;
+}
+
+static int render_text(struct job_spec *spec, const struct drarun_render_options *o,
+                       char **ret_text, struct drarun_error *err)
+{
+    struct agent_claim agent;
+    struct render_options render = {
+        .attempt = 1,
+        .step = o->step ? o->step - 1 : 0,
+        .namespace = o->namespace_,
+        .image = o->image,
+        .image_volume = o->image_volume,
+        .here = o->here,
+        .owner_uid = o->owner_uid,
+    };
+    struct buf out = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    int rc = read_words(o, &render, &agent, err);
+    if (rc == 0 && o->claims)
+        spec->claims = o->claims[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
+    if (rc == 0)
+        rc = fits(spec, &render, err);
+    if (rc == 0)
+        rc = render_job(spec, &render, &list, err);
+    if (rc == 0)
+        rc = manifests_write(list, notes, o->format && o->format[0] == 'j', &out, err);
+    char *text = text_take(&out);
+    if (rc == 0 && !text)
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        *ret_text = TAKE_PTR(text);
+    free(text);
+    return rc;
+}
+
+int drarun_render(const struct drarun_spec *spec, const struct drarun_render_options *options,
+                  char **ret_text, struct drarun_error *err)
+{
+    struct drarun_render_options o;
+    struct job_spec own;
+    int rc = api_options(options, &o, sizeof o, err);
+    if (rc == 0)
+        rc = spec_again(&spec->job, &spec->profiles, NULL, 0, &own, err);
+    if (rc < 0)
+        return rc;
+    rc = render_text(&own, &o, ret_text, err);
+    job_spec_done(&own);
+    return rc;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a spec tells; launcher/spec_file.c reads it. */
+#include "drarun/spec.h"
+
+#include "launcher/spec_file.h"
+#include "lib/base/buf.h"
+
+const char *drarun_spec_name(const struct drarun_spec *spec)
+{
+    return spec->job.name;
+}
+
+const char *drarun_spec_namespace(const struct drarun_spec *spec)
+{
+    return spec->job.namespace;
+}
+
+unsigned drarun_spec_workers(const struct drarun_spec *spec)
+{
+    return spec->job.workers;
+}
+
+char *drarun_spec_json(const struct drarun_spec *spec)
+{
+    return json_dumps(spec->job.document, JSON_INDENT(2));
+}
+
+static void add_devices(struct buf *out, const struct spec_devices *d, const char *kind)
+{
+    if (d->all)
+        buf_printf(out, ", all %ss", kind);
+    else if (d->count)
+        buf_printf(out, ", %u %s%s each", d->count, kind, d->count == 1 ? "" : "s");
+}
+
+char *drarun_spec_summary(const struct drarun_spec *spec)
+{
+    const struct job_spec *job = &spec->job;
+    struct buf out = BUF_INIT;
+    buf_printf(&out, "job %s, %u worker%s", job->name, job->workers, job->workers == 1 ? "" : "s");
+    add_devices(&out, &job->gpus, "GPU");
+    add_devices(&out, &job->nics, "NIC");
+    if (job->compute_domain)
+        buf_add_str(&out, ", a ComputeDomain");
+    return buf_take(&out);
+}

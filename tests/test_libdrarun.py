@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libdrarun as its users have it: installed, found by pkg-config and by CMake, with the ABI that libdrarun.map says."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.plain("a program of somebody else's is a plain build")
+
+JOB = "jobs/half-nodes-aligned.yaml"
+SLICES = "clusters/a4-two-nodes.json"
+
+
+def ok(*command, **how):
+    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, **how)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(build, tmp_path_factory):
+    """The two parts of an installation that are the library, moved from where they were installed."""
+    first, moved = tmp_path_factory.mktemp("a") / "first", tmp_path_factory.mktemp("b") / "moved"
+    for part in ("lib", "dev"):
+        ok("cmake", "--install", build, "--prefix", first, "--component", part)
+        (build / f"install_manifest_{part}.txt").unlink()
+    first.rename(moved)
+    return moved
+
+
+@pytest.fixture(scope="module")
+def library(prefix):
+    found = [each for each in prefix.rglob("libdrarun.so.0") if each.is_symlink()]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def embed(source, prefix, library, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("embed") / "embed-c"
+    shutil.copytree(source / "examples/embed-c", folder)
+    ok("make", "-C", folder, f"LDFLAGS=-Wl,-rpath,{library.parent}",
+       env={**os.environ, "CFLAGS": "-Werror", "PKG_CONFIG_PATH": str(next(prefix.rglob("pkgconfig")))})
+    return folder / "embed"
+
+
+def test_only_the_abi_is_exported(source, library):
+    text = (source / "launcher/api/libdrarun.map").read_text()
+    listed = set(re.findall(r"^    (drarun_\w+);", text, re.M))
+    lines = ok("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines()
+    exported = {line.split()[2] for line in lines if line.split()[1] != "A"}
+    assert exported == {f"{name}@@DRARUN_0" for name in listed}
+    declared = set()
+    for header in (source / "include/drarun").glob("*.h"):
+        declared |= set(re.findall(r"^DRARUN_API [^;(]*?\b(drarun_\w+)\(", header.read_text(), re.M))
+    assert declared == listed
+
+
+def test_what_it_needs(library):
+    """Nothing of ours beside it, and no path into the build."""
+    lines = ok("objdump", "-p", library).splitlines()
+    assert [line.split()[1] for line in lines if "SONAME" in line] == ["libdrarun.so.0"]
+    assert not any("RUNPATH" in line or "RPATH" in line for line in lines)
+    assert not any("drarun" in line for line in lines if "NEEDED" in line)
+
+
+def test_example_of_an_embedder(embed, source):
+    out = ok(embed, source / "examples" / JOB, source / "examples" / SLICES)
+    assert ": job all-gather-4x4, 4 workers, 4 GPUs each, 4 NICs each\n" in out
+    assert "4 GPUs, 4 NICs: 4 PIX" in out and "NCCL_" in out
+
+
+@pytest.mark.parametrize("change,status,says", [
+    (("workers: 4", "workers: two"), 65, "line 9, spec.workers\n"),
+    (("workers: 4", "workers: 400"), 75, "no room: "),
+    (("workers: 4", "worker: 4"), 65, "did you mean workers?"),
+    (("workers: 4", "workers: ["), 65, "the document\n"),
+])
+def test_example_tells_what_is_wrong(embed, source, tmp_path, change, status, says):
+    text = (source / "examples" / JOB).read_text()
+    assert change[0] in text
+    (tmp_path / "job.yaml").write_text(text.replace(*change))
+    run = subprocess.run([embed, tmp_path / "job.yaml", source / "examples" / SLICES], capture_output=True, text=True)
+    assert run.returncode == status and says in run.stderr, run
+
+
+def test_example_and_program_tell_the_same(embed, source, drarun):
+    plan = drarun("plan", source / "examples" / JOB, "--slices", source / "examples" / SLICES).ok().out
+    assert plan in ok(embed, source / "examples" / JOB, source / "examples" / SLICES)
+
+
+def test_found_by_cmake_and_leaves_nothing(source, prefix, tmp_path):
+    ok("cmake", "-S", source / "tests/programs/embed", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    ok("cmake", "--build", tmp_path)
+    run = subprocess.run([tmp_path / "consumer", source / "examples" / JOB], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"libdrarun \S+ left nothing behind\n", run.stdout)
