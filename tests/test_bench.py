@@ -323,6 +323,28 @@ def test_slow_rank_is_named(drarun, tmp_path):
         assert named_slow(drarun, tmp_path / "ranks") == []
 
 
+def on_hosts(drarun, file, **slow):
+    """16 sleeping ranks on four hosts; slow: which of them is slower by half, in what."""
+    file.unlink(missing_ok=True)
+    env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(file), "SLEEP_US": "10000", "SLEEP_HOST": "4",
+           **{name: f"{rank}:50" for name, rank in slow.items()}}
+    script = 'hostname host$((RANK / 4)); exec "$0" "$@"'
+    result = drarun("-n", "16", "unshare", "-ru", "sh", "-c", script, BUILD / "bin" / "drarun-bench", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
+                    "-c", "0", "-w", "0", "--pairs", env=env, timeout=120).ok()
+    return result, re.findall(r"^# (Slow .*?) +: (.*?): its pairs take .* us, others' .*: \+\d", result.out, re.M)
+
+
+def test_slow_nic_is_named(drarun, tmp_path):
+    """By its rail and host, where its rank is as fast as others at home; else the rank alone. Nobody, where nobody is slow."""
+    file = tmp_path / "ranks"
+    result, named = on_hosts(drarun, file, SLEEP_SLOW_NIC=6)
+    assert named == [("Slow rank", "6 on host1 (none)"), ("Slow NIC", "rail 2 of host1 (its NIC, rank 6)")], result
+    result, named = on_hosts(drarun, file, SLEEP_SLOW=9)
+    assert named == [("Slow rank", "9 on host2 (none)")] and "no NIC is slower than the rest\n" in result.out, result
+    result, named = on_hosts(drarun, file)
+    assert named == [] and "# Rails of the hosts   : 4 on each of 4 hosts, 24 pairs measured; no NIC is slower" in result.out, result
+
+
 def test_pairs_of_ranks(drarun):
     """Two have one pair, which is slower than nobody's; ranks that share CPUs are not told apart."""
     cpus = len(os.sched_getaffinity(0))

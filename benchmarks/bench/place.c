@@ -70,24 +70,35 @@ static bool is_one_of(const char *name, const char *list)
     return false;
 }
 
-static enum topo_path nearer(enum topo_path one, enum topo_path other)
+struct nearest {
+    enum topo_path path;
+    const char *name; /* NULL: none, or several */
+};
+
+static void look_at(const struct topo_host *host, size_t gpu, const char *name, size_t pci,
+                    struct nearest *nearest)
 {
-    return one == TOPO_PATH_UNKNOWN || (other != TOPO_PATH_UNKNOWN && other < one) ? other : one;
+    enum topo_path path = host_path(host, gpu, pci, host->c2c == TOPO_YES);
+    if (path == TOPO_PATH_UNKNOWN)
+        return;
+    if (nearest->path == TOPO_PATH_UNKNOWN || path < nearest->path)
+        *nearest = (struct nearest){path, name};
+    else if (path == nearest->path)
+        nearest->name = NULL;
 }
 
-static enum topo_path nearest_nic(const struct topo_host *host, const char *gpu, const char *nics)
+static struct nearest nearest_nic(const struct topo_host *host, const char *gpu, const char *nics)
 {
     struct pci_addr address;
-    enum topo_path path = TOPO_PATH_UNKNOWN;
+    struct nearest nearest = {0};
     size_t at = pci_addr_parse(gpu, &address, NULL) < 0 ? TOPO_NONE : host_find_pci(host, address);
-    bool c2c = host->c2c == TOPO_YES;
     for (size_t i = 0; at != TOPO_NONE && i < host->rdma_count; i++)
         if (is_one_of(host->rdmas[i].name, nics))
-            path = nearer(path, host_path(host, at, host->rdmas[i].pci, c2c));
+            look_at(host, at, host->rdmas[i].name, host->rdmas[i].pci, &nearest);
     for (size_t i = 0; at != TOPO_NONE && i < host->netdev_count; i++)
         if (is_one_of(host->netdevs[i].name, nics))
-            path = nearer(path, host_path(host, at, host->netdevs[i].pci, c2c));
-    return path;
+            look_at(host, at, host->netdevs[i].name, host->netdevs[i].pci, &nearest);
+    return nearest;
 }
 
 static void read_machine(const char *root, const char *gpu, struct place *to)
@@ -96,9 +107,13 @@ static void read_machine(const char *root, const char *gpu, struct place *to)
     cleanup_close int rootfd = *root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     if ((*root && rootfd < 0) || host_read_devices(rootfd, &host, NULL) < 0)
         return;
-    enum topo_path path = *gpu ? nearest_nic(&host, gpu, to->nics) : TOPO_PATH_UNKNOWN;
-    if (path != TOPO_PATH_UNKNOWN)
-        snprintf(to->path, sizeof to->path, "%s", topo_path_name(path));
+    struct nearest nearest = nearest_nic(&host, gpu, to->nics);
+    if (nearest.path != TOPO_PATH_UNKNOWN)
+        snprintf(to->path, sizeof to->path, "%s", topo_path_name(nearest.path));
+    if (nearest.name)
+        snprintf(to->nearest, sizeof to->nearest, "%.23s", nearest.name);
+    else if (to->nics[0] && !strchr(to->nics, ','))
+        snprintf(to->nearest, sizeof to->nearest, "%.23s", to->nics); /* there is no other one */
     snprintf(to->kernel, sizeof to->kernel, "%s", host.kernel ? host.kernel : "");
     snprintf(to->driver, sizeof to->driver, "%s", host.driver ? host.driver : "");
     host_done(&host);

@@ -6,12 +6,13 @@
 #define DRARUN_BENCH_PLACE_H
 
 struct place {
-    char node[64];   /* "": not known */
-    char nics[64];   /* "mlx5_0,mlx5_1"; "": not said, or said in a way that names none */
-    double nic_gbit; /* this rank's share of all of them; 0: not known of each */
-    char path[8];    /* from the GPU to the nearest of them, "PIX"; "": not known */
-    char kernel[64]; /* its release; "": not known */
-    char driver[32]; /* NVIDIA's, its version; "": none, or not known */
+    char node[64];    /* "": not known */
+    char nics[64];    /* "mlx5_0,mlx5_1"; "": not said, or said in a way that names none */
+    double nic_gbit;  /* this rank's share of all of them; 0: not known of each */
+    char path[8];     /* from the GPU to the nearest of them, "PIX"; "": not known */
+    char nearest[24]; /* the one NIC that is so near; "": not known, or several are */
+    char kernel[64];  /* its release; "": not known */
+    char driver[32];  /* NVIDIA's, its version; "": none, or not known */
 };
 
 /* root: "" for this machine, a folder for another one's files. gpu: its PCI address; "": none. */

@@ -5,97 +5,28 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "benchmarks/bench/rail_probe.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/bench/rails.h"
 #include "lib/bench/slowest.h"
 
 #define NAMED_MAX 8u
 
-unsigned probe_rounds(unsigned ranks)
-{
-    return ranks < 2 ? 0 : ranks % 2 ? ranks : ranks - 1;
-}
-
-/* The circle method: the last one stays, the others turn around it. */
-unsigned probe_partner(unsigned rank, unsigned round, unsigned ranks)
-{
-    unsigned circle = probe_rounds(ranks), last = circle;
-    if (rank == last)
-        return round;
-    unsigned partner = (2 * round + circle - rank) % circle;
-    if (partner != rank)
-        return partner;
-    return last < ranks ? last : rank;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static int one_pair(const struct measure_case *m, const struct transfer *t, unsigned calls,
-                    unsigned partner, double *ret_least, struct drarun_error *err)
-{
-    double least = 0;
-    int rc = 0;
-    for (unsigned i = 0; rc == 0 && i <= calls; i++) {
-        double begin = now();
-        rc = m->backend->sendrecv(t, partner, partner, err);
-        rc = rc < 0 ? rc : m->backend->finish(err);
-        double took = now() - begin;
-        if (i > 0 && (least <= 0 || took < least)) /* the first one connects */
-            least = took;
-    }
-    if (rc == 0)
-        *ret_least = least;
-    return rc;
-}
-
-/* Fills this rank's row. */
-static int meet_all(const struct measure_case *m, const struct measure_memory *memory,
-                    const struct probe_plan *plan, double *row, struct drarun_error *err)
-{
-    unsigned ranks = m->world->ranks, all = probe_rounds(ranks);
-    unsigned rounds = plan->rounds < all ? plan->rounds : all;
-    size_t bytes = plan->bytes < memory->size ? plan->bytes : memory->size;
-    const struct transfer t = {memory->send, memory->recv, bytes, ELEMENT_INT8, REDUCE_SUM, 0};
-    int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < rounds; i++) {
-        unsigned round = (unsigned)((uint64_t)i * all / rounds);
-        unsigned partner = probe_partner(m->world->rank, round, ranks);
-        if (m->progress)
-            progress_step(m->progress, false, "all pairs of ranks");
-        rc = m->backend->barrier(err);
-        if (rc == 0 && partner != m->world->rank)
-            rc = one_pair(m, &t, plan->calls, partner, &row[partner], err);
-    }
-    return rc;
-}
-
 /* Between hosts paths differ from those inside: where there are several, they alone are compared.
- */
-static void leave_out_inner(const struct table_rank *ranks, unsigned count, double *times)
+ * far and near: ranks times ranks. */
+static void part(const struct table_rank *ranks, unsigned count, const double *times, double *far,
+                 double *near)
 {
     bool several = false;
     for (unsigned i = 1; i < count; i++)
         several |= strcmp(ranks[0].host, ranks[i].host) != 0;
-    for (unsigned a = 0; several && a < count; a++)
-        for (unsigned b = 0; b < count; b++)
-            if (strcmp(ranks[a].host, ranks[b].host) == 0)
-                times[a * count + b] = 0;
-}
-
-/* Both measured the same exchange, each with its own beginning. */
-static void make_symmetric(unsigned count, double *times)
-{
     for (unsigned a = 0; a < count; a++)
-        for (unsigned b = a + 1; b < count; b++) {
-            double x = times[a * count + b], y = times[b * count + a];
-            times[a * count + b] = times[b * count + a] = x < y ? x : y;
+        for (unsigned b = 0; b < count; b++) {
+            bool inner = several && strcmp(ranks[a].host, ranks[b].host) == 0;
+            far[a * count + b] = inner ? 0 : times[a * count + b];
+            near[a * count + b] = inner ? times[a * count + b] : 0;
         }
 }
 
@@ -139,25 +70,44 @@ static void print(const struct slowest *s, const struct table_rank *ranks, FILE 
     fflush(out);
 }
 
-static void take_least(double *row, const double *again, unsigned count)
+struct found {
+    const struct table_rank *ranks;
+    unsigned count;
+    double *far, *near;
+    struct slowest slowest;
+};
+
+static int judge(void *to, const double *times, size_t *ret_named, struct drarun_error *err)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (again[i] > 0 && again[i] < row[i])
-            row[i] = again[i];
+    struct found *found = to;
+    part(found->ranks, found->count, times, found->far, found->near);
+    slowest_done(&found->slowest);
+    if (slowest_find(found->far, found->count, &found->slowest) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_named = found->slowest.rank_count + found->slowest.pair_count;
+    return 0;
 }
 
-/* On rank 0; the others know nothing of it. */
-static int find(const struct measure_case *m, const struct table_rank *ranks, const double *row,
-                double *all, struct slowest *ret, struct drarun_error *err)
+static unsigned partner(const void *arg, unsigned rank, unsigned round)
 {
-    unsigned count = m->world->ranks;
-    int rc = m->backend->share(row, all, count * sizeof *row, err);
-    if (rc < 0 || m->world->rank != 0)
-        return rc;
-    make_symmetric(count, all);
-    leave_out_inner(ranks, count, all);
-    slowest_done(ret);
-    return slowest_find(all, count, ret) < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
+    const unsigned *ranks = arg;
+    return round_partner(rank, round, *ranks);
+}
+
+static int probe(const struct measure_case *m, const struct measure_memory *memory,
+                 const struct probe_plan *plan, struct found *found, FILE *out,
+                 struct drarun_error *err)
+{
+    const struct meeting meeting = {.rounds = rounds_of(found->count),
+                                    .partner = partner,
+                                    .arg = &found->count,
+                                    .what = "all pairs of ranks",
+                                    .judge = judge,
+                                    .to = found};
+    int rc = meeting_hold(&meeting, m, memory, plan, err);
+    if (rc == 0 && m->world->rank == 0)
+        print(&found->slowest, found->ranks, out);
+    return rc < 0 ? rc : rail_probe(m, memory, plan, found->ranks, found->near, out, err);
 }
 
 int probe_pairs(const struct measure_case *m, const struct measure_memory *memory,
@@ -165,32 +115,18 @@ int probe_pairs(const struct measure_case *m, const struct measure_memory *memor
                 struct drarun_error *err)
 {
     unsigned count = m->world->ranks;
-    struct slowest slowest = {0};
-    double named = 1;
-    cleanup_free double *row = calloc(count, sizeof *row);
-    cleanup_free double *again = calloc(count, sizeof *again);
-    cleanup_free double *all = calloc((size_t)count * count, sizeof *all);
-    if (!row || !again || !all)
-        return error_set(err, ENOMEM, "out of memory");
+    cleanup_free double *far = calloc((size_t)count * count, sizeof *far);
+    cleanup_free double *near = calloc((size_t)count * count, sizeof *near);
+    struct found found = {.ranks = ranks, .count = count, .far = far, .near = near};
     bool crowded = false;
+    if (!far || !near)
+        return error_set(err, ENOMEM, "out of memory");
     int rc = are_crowded(m, ranks, &crowded, err);
-    if (rc < 0 || crowded) {
-        if (rc == 0 && m->world->rank == 0)
-            fputs("# All pairs of ranks   : not measured: ranks share CPUs, which hides who is "
-                  "slow\n",
-                  out);
-        return rc;
-    }
-    for (unsigned pass = 0; rc == 0 && named > 0 && pass < plan->passes; pass++) {
-        rc = meet_all(m, memory, plan, pass ? again : row, err);
-        if (pass)
-            take_least(row, again, count);
-        rc = rc < 0 ? rc : find(m, ranks, row, all, &slowest, err);
-        named = (double)(slowest.rank_count + slowest.pair_count);
-        rc = rc < 0 ? rc : m->backend->agree(&named, 1, AGREE_MAX, err);
-    }
-    if (rc == 0 && m->world->rank == 0)
-        print(&slowest, ranks, out);
-    slowest_done(&slowest);
+    if (rc == 0 && crowded && m->world->rank == 0)
+        fputs("# All pairs of ranks   : not measured: ranks share CPUs, which hides who is slow\n",
+              out);
+    if (rc == 0 && !crowded)
+        rc = probe(m, memory, plan, &found, out, err);
+    slowest_done(&found.slowest);
     return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A backend of drarun-bench whose transfers sleep: many ranks with known delays on few cores. Ranks
- * meet in the file SLEEP_FILE, a call takes SLEEP_US, and SLEEP_SLOW=RANK:PERCENT makes one slower.
+ * meet in the file SLEEP_FILE, a call takes SLEEP_US, and SLEEP_SLOW=RANK:PERCENT makes one slower,
+ * SLEEP_SLOW_NIC the same in exchanges with ranks of other hosts, which have SLEEP_HOST ranks each.
  * It moves no data, and says so. */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@ struct meeting {
 
 static struct meeting *meeting;
 static unsigned own, all;
-static long work_ns;
+static long work_ns, far_ns; /* far: what an exchange with another host takes longer */
+static unsigned of_host;
 
 static void wait_while(_Atomic uint32_t *word, uint32_t value)
 {
@@ -53,23 +55,23 @@ static int barrier(struct drarun_error *err)
     return 0;
 }
 
-static void work(void)
+static void work(long ns)
 {
-    const struct timespec time = {work_ns / 1000000000, work_ns % 1000000000};
+    const struct timespec time = {ns / 1000000000, ns % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
 static int collective(const struct transfer *t, struct drarun_error *err)
 {
     (void)t;
-    work();
+    work(work_ns);
     return barrier(err);
 }
 
 static int sendrecv(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err)
 {
     (void)t, (void)err;
-    work();
+    work(of_host && own / of_host != to / of_host ? work_ns + far_ns : work_ns);
     uint32_t mine = atomic_fetch_add(&meeting->calls[own][to], 1) + 1, theirs;
     wake(&meeting->calls[own][to]);
     while ((theirs = atomic_load(&meeting->calls[from][own])) < mine)
@@ -114,6 +116,7 @@ static int open_it(const struct backend_options *options, struct backend_world *
                    struct drarun_error *err)
 {
     const char *file = getenv("SLEEP_FILE"), *slow = getenv("SLEEP_SLOW");
+    const char *nic = getenv("SLEEP_SLOW_NIC"), *each = getenv("SLEEP_HOST");
     unsigned rank = 0;
     double percent = 0;
     (void)options, (void)err;
@@ -122,6 +125,9 @@ static int open_it(const struct backend_options *options, struct backend_world *
     work_ns = 1000 * atol(getenv("SLEEP_US"));
     if (slow && sscanf(slow, "%u:%lf", &rank, &percent) == 2 && rank == own)
         work_ns += (long)((double)work_ns * percent / 100);
+    if (nic && sscanf(nic, "%u:%lf", &rank, &percent) == 2 && rank == own)
+        far_ns = (long)((double)work_ns * percent / 100);
+    of_host = each ? (unsigned)atoi(each) : 0;
     int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (all > RANKS_MAX || fd < 0 || ftruncate(fd, sizeof *meeting) < 0)
         return -errno;

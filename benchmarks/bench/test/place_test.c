@@ -106,12 +106,14 @@ static void nic(const struct tree *tree, const char *path, const char *name)
     tree_link(tree, place, target);
 }
 
-static void check_path(const struct tree *tree, const char *list, const char *gpu, const char *path)
+static void check_path(const struct tree *tree, const char *list, const char *gpu, const char *path,
+                       const char *nearest)
 {
     struct place place;
     setenv("NCCL_IB_HCA", list, 1);
     place_read(tree->name, gpu, &place);
     assert_string_equal(place.path, path);
+    assert_string_equal(place.nearest, nearest);
     unsetenv("NCCL_IB_HCA");
 }
 
@@ -124,14 +126,15 @@ static void test_alignment(void **state)
     nic(&tree, FAR, "mlx5_10");
     tree_dir(&tree, "sys/devices/system/node/node0");
     tree_dir(&tree, "sys/devices/system/node/node1");
-    check_path(&tree, "=mlx5_1", "0000:8F:00.0", "PIX");
-    check_path(&tree, "=mlx5_10:1", "0000:8f:00.0", "SYS");
-    check_path(&tree, "=mlx5_10,mlx5_1", "0000:8f:00.0", "PIX");
-    check_path(&tree, "=mlx5_", "0000:8f:00.0", "");
-    check_path(&tree, "mlx5", "0000:8f:00.0", "");
-    check_path(&tree, "=mlx5_1", "0000:8f:00.1", "");
-    check_path(&tree, "=mlx5_1", "", "");
-    check_path(&tree, "=mlx5_1", "memory", "");
+    check_path(&tree, "=mlx5_1", "0000:8F:00.0", "PIX", "mlx5_1");
+    check_path(&tree, "=mlx5_10:1", "0000:8f:00.0", "SYS", "mlx5_10");
+    check_path(&tree, "=mlx5_10,mlx5_1", "0000:8f:00.0", "PIX", "mlx5_1");
+    check_path(&tree, "=mlx5_", "0000:8f:00.0", "", "mlx5_");
+    check_path(&tree, "mlx5", "0000:8f:00.0", "", "");
+    check_path(&tree, "=mlx5_1", "0000:8f:00.1", "", "mlx5_1");
+    check_path(&tree, "=mlx5_1,mlx5_10", "", "", "");
+    check_path(&tree, "=mlx5_1", "", "", "mlx5_1");
+    check_path(&tree, "=mlx5_1", "memory", "", "mlx5_1");
     tree_drop(&tree);
 }
 
