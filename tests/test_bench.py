@@ -198,7 +198,7 @@ def test_from_the_launcher(drarun):
     result = drarun("bench", "all_reduce", "-n", "4", "-b", "1K", "-e", "4K", "-f", "2", "--iters", "2")
     assert [int(row[0]) for row in rows(result)] == [1024, 2048, 4096] and " Rank  3 " in result.out
     assert "# Out of bounds values : 0 OK" in result.out
-    assert re.search(r"\n# all_reduce over 4 ranks on 1 host .*\n#   best .*\n(#   .*\n)*#   data +right\n#   verdict +none: ", result.out)
+    assert re.search(r"\n# all_reduce over 4 ranks on 1 host .*\n#   best .*\n(#   .*\n)*#   data +right\n#   errors +none on .*\n#   verdict +none: ", result.out)
     larger = drarun("bench", "all_reduce", "-n", "2", "-b", "64K", "-e", "256K", "-f", "4", "--iters", "2").ok().out
     assert re.search(r"# +limit +[\d.]+ GB/s: memory, as fast as the slowest rank copied while all did \(measured\)\n", larger), larger
     assert re.search(r"# +verdict +[\d.]+ % of the limit", larger), larger
@@ -212,6 +212,22 @@ def test_from_the_launcher(drarun):
     assert re.search(r"# Avg bus bandwidth +: \S+ FAILED", result.out), result
     result = drarun("bench", "broadcast", "--workers", "2", "-n", "3", "-r", "all", "-b", "8", "-e", "8", "-n2")
     assert [int(row[4]) for row in rows(result)] == [0, 1]
+
+
+def test_errors_of_devices(drarun, tmp_path):
+    """What GPUs count while it is measured is told with its node, in the table, the verdict and the files."""
+    gpus = tmp_path / "gpus"
+    gpus.write_text("gpu 0000:18:00.0 GPU-a 0 1000 2 NVIDIA B200\nnvlink 0000:18:00.0 1 5 7\necc 0000:18:00.0 3 0\n")
+    words = ["bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--iters", "2", "-J", tmp_path / "out.json"]
+    env = {"LD_LIBRARY_PATH": str(BUILD / "tests/nvml"), "NVML_STAND_IN": str(gpus), "DRARUN_NODE": "n7"}
+    said = drarun(*words, env=env).ok().out
+    assert re.search(r"# Errors looked for on : RDMA ports: \d+, interfaces: \d+, GPUs: 1, NVLinks: 2\n", said), said
+    assert re.search(r"# Errors of devices +: \S+: GPU 0000:18:00.0 NVLink 1 replays \+7\n", said) and "ECC" not in said
+    judged = drarun("bench", "judge", tmp_path / "out.json").out
+    for text in (said, judged):
+        assert re.search(r"errors +COUNTED on .* GPUs: 1, NVLinks: 2\n#? +\S+: GPU 0000:18:00.0 NVLink 1 replays \+7\n", text), text
+    said = drarun(*words, env={"NVML_STAND_IN": str(gpus)}).ok().out
+    assert "# Errors not looked for : GPUs: no NVML in the image\n" in said and "errors    none on " in said
 
 
 @pytest.mark.parametrize("words,says", [

@@ -17,10 +17,18 @@ COMMAND = ["sh", "-c", "exec drarun-bench all_reduce -b 32K -e 32K -n 1 -w 1 -T 
 SLOW, LEAST = "1mbit", "0.0005"  # 0.000125 and 0.0005 GB/s
 
 
+NVML = "/nvml/libnvidia-ml.so.1"  # a stand-in, which tells of errors on n1 alone
+NO_NVML = "GPUs: no NVML in the image"
+
+
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
+    files = {**BENCH, NVML: BUILD / "tests/nvml/libnvidia-ml.so.1"}
+    for node, more in ("n0", 0), ("n1", 7), ("n2", 0):
+        files[f"/gpus-{node}"] = tmp_path_factory.mktemp("gpus") / node
+        files[f"/gpus-{node}"].write_text(f"gpu 0000:18:00.0 GPU-a 0 1 2 NVIDIA B200\nnvlink 0000:18:00.0 1 5 {more}\n")
     with Cluster(nodes=3, images=("busybox", "mpi", "drarun")) as made:
-        made.image("bench", files=BENCH, base="mpi")
+        made.image("bench", files=files, base="mpi")
         made.nodes[2].ok(["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", SLOW, "burst", "32kbit", "latency", "400ms"])
         yield made
 
@@ -49,6 +57,7 @@ def test_slow_node_is_named(cluster, jobs):
     result = accept(jobs, "--taint", "-o", "json")
     assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "passed", "n2": "bad"}, result
     bad = json.loads(result.out)["nodes"][2]
+    assert {each["notLookedAt"] for each in json.loads(result.out)["nodes"]} == {NO_NVML}
     assert "partners that are well" in bad["reason"] and bad["alone"] > 0.001, bad
     assert "drarun.dev/unfit" in taints(cluster, "n2") and not taints(cluster, "n0")
     low = cluster.api.get("scheduling.k8s.io/v1", "PriorityClass", "drarun-accept")
@@ -67,7 +76,7 @@ def test_goes_on_where_it_was_broken_off(cluster, jobs):
                  lambda: not cluster.api.get("v1", "Pod", namespace=jobs.namespace.name), 60)
     result = accept(jobs, "--alone", "--parallel", "1")
     assert result.rc == 0 and f"which has {known} answers" in result.err, result
-    assert result.out.splitlines()[-1] == "3 passed, 0 bad, 0 suspect, 0 unknown"
+    assert result.out.splitlines()[-2:] == [f"not looked at on 3 nodes: {NO_NVML}", "3 passed, 0 bad, 0 suspect, 0 unknown"]
     assert record().count('"kind":"test"') == 3  # none was run twice
 
 
@@ -105,6 +114,17 @@ def test_spec_that_is_wrong(jobs):
 def on_one_node(jobs, command):
     return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", "--here",
                      "--alone", "-l", "kubernetes.io/hostname=n0", timeout=120 * SLOWER)
+
+
+def test_errors_of_a_nodes_gpu(jobs):
+    """It is as fast as the others, but its NVLink counts errors while it is measured."""
+    spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, command=[
+        "sh", "-c", "LD_LIBRARY_PATH=/nvml NVML_STAND_IN=/gpus-$DRARUN_NODE exec " + COMMAND[2].removeprefix("exec ")])
+    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-o", "json", timeout=300 * SLOWER)
+    assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "bad", "n2": "passed"}, result
+    reason = json.loads(result.out)["nodes"][1]["reason"]
+    assert reason == "alone, twice: errors were counted while it ran: n1: GPU 0000:18:00.0 NVLink 1 replays +7"
+    assert not any("notLookedAt" in each for each in json.loads(result.out)["nodes"])
 
 
 def test_benchmark_that_fails(jobs):

@@ -3,18 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-static bool is_first_of_host(const struct table_rank *ranks, unsigned rank)
-{
-    for (unsigned i = 0; i < rank; i++)
-        if (strcmp(ranks[i].host, ranks[rank].host) == 0)
-            return false;
-    return true;
-}
 
 /* A counter that was set back counts from there. */
 static double grown(uint64_t begun, uint64_t now)
@@ -36,7 +27,7 @@ int host_traffic(const struct backend *backend, const struct table_rank *ranks, 
         return error_set(err, ENOMEM, "out of memory");
     int rc = backend->share(mine, all, sizeof mine, err);
     for (unsigned i = 0; rc == 0 && i < count; i++)
-        if (is_first_of_host(ranks, i)) {
+        if (table_is_first_of_host(ranks, i)) {
             total.rdma += all[2 * i];
             total.net += all[2 * i + 1];
             hosts++;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "benchmarks/bench/copy_rate.h"
+#include "benchmarks/bench/host_errors.h"
 #include "benchmarks/bench/host_traffic.h"
 #include "benchmarks/bench/probe.h"
 #include "benchmarks/bench/record.h"
@@ -292,6 +293,7 @@ static int run(struct bench *b, struct drarun_error *err)
 {
     struct table_rank *ranks = NULL;
     struct traffic begun;
+    CLEANUP(host_errors_done) struct host_errors errors = {0};
     const struct collective *c = b->options.collective;
     const char *why = c->refuses ? c->refuses(b->world.ranks) : NULL;
     if (why)
@@ -304,15 +306,23 @@ static int run(struct bench *b, struct drarun_error *err)
     rc = rc < 0 ? rc : all_begin(b, ranks, err);
     if (rc == 0 && b->world.rank == 0)
         table_begin(stdout, &b->options, &b->world, ranks);
+    progress_step(b->progress, true, "reading what devices count as errors"); /* NVML: seconds */
+    if (rc == 0)
+        host_errors_begin(&errors, ranks, b->world.rank);
+    progress_step(b->progress, false, "beginning");
     traffic_read(-1, &begun);
     rc = rc < 0 ? rc : types_and_ops(b, err);
     rc = rc < 0 ? rc
                 : host_traffic(b->backend, ranks, b->world.ranks, &begun, &b->record.result.traffic,
                                err);
+    rc = rc < 0 ? rc
+                : host_errors_end(&errors, b->backend, ranks, b->world.ranks,
+                                  &b->record.result.faults, err);
     rc = rc < 0 ? rc : look_at_pairs(b, ranks, err);
     free(ranks);
     if (rc == 0 && b->world.rank == 0) {
         table_traffic(stdout, &b->record.result.traffic);
+        table_faults(stdout, &b->record.result.faults);
         table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);
         rc = record_end(&b->record, b->wrong, b->rows ? b->busbw / b->rows : 0, err);
         rc = rc < 0 ? rc : written(stdout, "standard output", err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/table.h"
 
+#include <string.h>
+
 #include "lib/bench/spread.h"
 
 /* As many digits as fit in the width. */
@@ -37,6 +39,14 @@ static void head(FILE *out, bool each)
                  : "           out-of-place                       in-place          ");
     head_line(out, names, half, each);
     head_line(out, units, half_units, each);
+}
+
+bool table_is_first_of_host(const struct table_rank *ranks, unsigned rank)
+{
+    for (unsigned i = 0; i < rank; i++)
+        if (strcmp(ranks[i].host, ranks[rank].host) == 0)
+            return false;
+    return true;
 }
 
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
@@ -108,6 +118,17 @@ void table_traffic(FILE *out, const struct result_traffic *traffic)
     if (traffic->known)
         fprintf(out, "# %-20s : rdma=%.0f net=%.0f bytes\n", "Traffic of the hosts", traffic->rdma,
                 traffic->net);
+}
+
+void table_faults(FILE *out, const struct result_faults *faults)
+{
+    if (!faults->known)
+        return;
+    fprintf(out, "# %-20s : %s\n", "Errors looked for on", faults->looked);
+    if (faults->not_looked[0])
+        fprintf(out, "# %-20s : %s\n", "Errors not looked for", faults->not_looked);
+    for (size_t i = 0; i < faults->rose.count; i++)
+        fprintf(out, "# %-20s : %s\n", "Errors of devices", faults->rose.items[i]);
 }
 
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw)

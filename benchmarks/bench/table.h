@@ -18,14 +18,19 @@ struct table_rank { /* as every rank tells it */
     int index, pid;
 };
 
+/* Is there no rank before it on its host? */
+bool table_is_first_of_host(const struct table_rank *ranks, unsigned rank);
+
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
                  const struct table_rank *ranks);
 /* Both of a size; with -I their times of single calls are sorted. */
 void table_row(FILE *out, const struct bench_options *o, const struct measure_case *m,
                const struct measured *out_of_place, const struct measured *in_place);
-/* wrong: elements of all rows. */
 /* What hosts moved, where there are several. */
 void table_traffic(FILE *out, const struct result_traffic *traffic);
+/* What their devices counted as errors, and what was not looked at. */
+void table_faults(FILE *out, const struct result_faults *faults);
+/* wrong: elements of all rows. */
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw);
 
 #endif

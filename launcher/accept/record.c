@@ -279,6 +279,8 @@ bool record_find(const struct record *r, unsigned wave, const char *const names[
         if (strcmp(outcome, outcome_names[i]) == 0)
             ret_answer->outcome = (enum accept_outcome)i;
     snprintf(ret_answer->reason, sizeof ret_answer->reason, "%s", text_at(line, "reason"));
+    snprintf(ret_answer->not_looked, sizeof ret_answer->not_looked, "%s",
+             text_at(line, "notLooked"));
     return true;
 }
 
@@ -292,6 +294,8 @@ int record_add(struct record *r, unsigned wave, const char *const names[2],
         json_object_set_new(line, "busbw", json_real(answer->busbw));
     if (answer->reason[0])
         json_object_set_new(line, "reason", json_string(answer->reason));
+    if (answer->not_looked[0])
+        json_object_set_new(line, "notLooked", json_string(answer->not_looked));
     return write_line(r, line, err);
 }
 

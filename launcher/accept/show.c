@@ -23,6 +23,8 @@ static json_t *node_json(const struct accept_node *node, const char *name, const
     json_t *earlier = json_object_get(history, name);
     if (node->reason[0])
         json_object_set_new(object, "reason", json_string(node->reason));
+    if (node->not_looked[0])
+        json_object_set_new(object, "notLookedAt", json_string(node->not_looked));
     set_figure(object, "alone", node->alone);
     set_figure(object, "worstPair", node->worst);
     if (earlier)
@@ -118,6 +120,26 @@ static void add_state(const json_t *verdict, const char *state, int width, struc
     }
 }
 
+/* What passes is not more than what was looked at. */
+static void add_not_looked(const json_t *verdict, struct buf *out)
+{
+    CLEANUP(json_decrefp) json_t *counts = json_object();
+    size_t i;
+    json_t *node, *number;
+    const char *text;
+    json_array_foreach(json_object_get(verdict, "nodes"), i, node)
+    {
+        text = json_string_value(json_object_get(node, "notLookedAt"));
+        if (text)
+            json_object_set_new(counts, text, json_integer(number_at(counts, text) + 1));
+    }
+    json_object_foreach(counts, text, number)
+    {
+        buf_printf(out, "not looked at on %d node%s: %s\n", (int)json_integer_value(number),
+                   json_integer_value(number) == 1 ? "" : "s", text);
+    }
+}
+
 void accept_verdict_text(const json_t *verdict, struct buf *out)
 {
     static const char *const order[] = {"bad", "suspect", "unknown", "passed"};
@@ -141,6 +163,7 @@ void accept_verdict_text(const json_t *verdict, struct buf *out)
                    json_string_value(json_array_get(nodes, 1)),
                    json_string_value(json_object_get(item, "reason")));
     }
+    add_not_looked(verdict, out);
     buf_printf(out, "%d passed, %d bad, %d suspect, %d unknown\n",
                (int)number_at(verdict, "passed"), (int)number_at(verdict, "bad"),
                (int)number_at(verdict, "suspect"), (int)number_at(verdict, "unknown"));

@@ -53,6 +53,25 @@ static void give(struct accept_answer *ret, enum accept_outcome outcome, const c
     snprintf(ret->reason, sizeof ret->reason, "%s", reason);
 }
 
+/* Errors that devices counted meanwhile: a node with a bad cable may still be fast. */
+static void judge_devices(const struct result_faults *faults, double busbw,
+                          struct accept_answer *ret)
+{
+    char reason[ACCEPT_REASON];
+    snprintf(reason, sizeof reason, "errors were counted while it ran: %.160s%s",
+             faults->rose.count ? faults->rose.items[0] : "",
+             faults->rose.count > 1 ? ", and others" : "");
+    if (faults->rose.count) {
+        give(ret, ACCEPT_FAILED, reason);
+    } else {
+        give(ret, ACCEPT_MEASURED, "");
+        ret->busbw = busbw;
+    }
+    snprintf(ret->not_looked, sizeof ret->not_looked, "%s",
+             faults->known ? faults->not_looked
+                           : "errors of devices: the benchmark's output does not tell of them");
+}
+
 /* The best row's bus bandwidth of the last run that was printed. */
 static void judge_figures(const char *out, size_t length, struct accept_answer *ret)
 {
@@ -75,8 +94,7 @@ static void judge_figures(const char *out, size_t length, struct accept_answer *
         give(ret, ACCEPT_FAILED, "the figures are of a stand-in library and measure nothing");
         return;
     }
-    give(ret, ACCEPT_MEASURED, "");
-    ret->busbw = best->busbw;
+    judge_devices(&result->faults, best->busbw, ret);
 }
 
 static int least(size_t a, int b)

@@ -4,11 +4,11 @@
  * frames of at least 4200. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/doctor/node_checks.h"
 #include "lib/base/cleanup.h"
+#include "lib/inspect/error_counts.h"
 #include "lib/topo/root.h"
 
 #define ROCE_MTU_MIN 4200u
@@ -44,30 +44,15 @@ void check_links(int root, const struct topo_host *host, struct findings *findin
     buf_done(&down);
 }
 
-/* Documentation/ABI/stable/sysfs-class-infiniband: what tells of a bad cable, module or port. */
-static void add_errors(int root, const char *device, uint32_t port, struct buf *bad)
-{
-    static const char *const counters[] = {
-        "symbol_error",    "link_error_recovery",         "link_downed",
-        "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"};
-    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
-        char path[256], text[32];
-        snprintf(path, sizeof path, "sys/class/infiniband/%s/ports/%" PRIu32 "/counters/%s", device,
-                 port, counters[i]);
-        if (root_read(root, path, text, sizeof text) < 0 || strtoull(text, NULL, 10) == 0)
-            continue;
-        text[strcspn(text, "\n")] = '\0';
-        buf_printf(bad, "%s%s port %" PRIu32 " %s %s", bad->len ? ", " : "", device, port,
-                   counters[i], text);
-    }
-}
-
 void check_port_errors(int root, const struct topo_host *host, struct findings *findings)
 {
-    struct buf bad = BUF_INIT;
-    for (size_t i = 0; i < host->rdma_count; i++)
-        for (size_t k = 0; k < host->rdmas[i].port_count; k++)
-            add_errors(root, host->rdmas[i].name, host->rdmas[i].ports[k].number, &bad);
+    CLEANUP(error_counts_done) struct error_counts counts = {0};
+    CLEANUP(buf_done) struct buf bad = BUF_INIT;
+    error_counts_of_ports(root, &counts);
+    for (size_t i = 0; i < counts.count; i++)
+        if (counts.list[i].value)
+            buf_printf(&bad, "%s%s %" PRIu64, bad.len ? ", " : "", counts.list[i].name,
+                       counts.list[i].value);
     if (bad.len)
         findings_add(
             findings, "port-errors", FINDING_WARNING,
@@ -77,7 +62,6 @@ void check_port_errors(int root, const struct topo_host *host, struct findings *
         findings_add(findings, "port-errors", FINDING_OK, NULL, "%s",
                      host->rdma_count ? "no RDMA port has counted an error"
                                       : "there is no RDMA device");
-    buf_done(&bad);
 }
 
 void check_mtu(int root, const struct topo_host *host, struct findings *findings)

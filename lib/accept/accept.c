@@ -520,6 +520,10 @@ void accept_answer(struct accept *a, size_t test, const struct accept_answer *an
 {
     a->tests[test].answer = *answer;
     a->tests[test].answered = true;
+    const uint32_t nodes[] = {a->tests[test].node, a->tests[test].partner};
+    for (size_t i = 0; i < 2 && answer->outcome != ACCEPT_NOT_RUN; i++)
+        if (nodes[i] != ACCEPT_NOBODY)
+            memcpy(a->nodes[nodes[i]].not_looked, answer->not_looked, ACCEPT_REASON);
 }
 
 const struct accept_node *accept_nodes(const struct accept *a, size_t *ret_count)

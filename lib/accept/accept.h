@@ -35,6 +35,7 @@ struct accept_answer {
     enum accept_outcome outcome;
     double busbw; /* GB/s, when measured */
     char reason[ACCEPT_REASON];
+    char not_looked[ACCEPT_REASON]; /* at what the test could not look, for people; "" */
 };
 
 struct accept_test {
@@ -53,6 +54,7 @@ enum accept_state {
 struct accept_node {
     enum accept_state state;
     char reason[ACCEPT_REASON];
+    char not_looked[ACCEPT_REASON]; /* at what no test could look, as the last one says; "" */
     double alone, worst; /* GB/s: alone, and in the slowest pair that was well; below 0: none */
     unsigned pairs;      /* that it was measured in */
 };

@@ -455,6 +455,42 @@ static bool traffic_line(struct parse *p, const char *line, const char *end)
     return true;
 }
 
+/* What stands behind the colon, without blanks at its ends. */
+static void rest_at(const char *at, const char *end, char *text, size_t size)
+{
+    const char *colon = memchr(at, ':', (size_t)(end - at));
+    text[0] = '\0';
+    for (at = colon ? colon + 1 : end; at < end && *at == ' '; at++)
+        ;
+    while (end > at && isspace((unsigned char)end[-1]))
+        end--;
+    snprintf(text, size, "%.*s", (int)(end - at), at);
+}
+
+/* drarun-bench's: "# Errors looked for on : RDMA ports: 2, ...", "# Errors of devices : n1: ..." */
+static bool faults_line(struct parse *p, const char *line, const char *end)
+{
+    const char *looked = find(line, end, "# Errors looked for on");
+    const char *not_looked = find(line, end, "# Errors not looked for");
+    const char *rose = find(line, end, "# Errors of devices");
+    char text[RESULT_FAULT];
+    if (!looked && !not_looked && !rose)
+        return false;
+    if (!p->run)
+        return true;
+    struct result_faults *faults = &p->run->result.faults;
+    faults->known = faults->known || looked;
+    if (looked)
+        rest_at(looked, end, faults->looked, sizeof faults->looked);
+    else if (not_looked)
+        rest_at(not_looked, end, faults->not_looked, sizeof faults->not_looked);
+    else if (faults->rose.count < RESULT_FAULTS_MAX) {
+        rest_at(rose, end, text, sizeof text);
+        strlist_add(&faults->rose, text);
+    }
+    return true;
+}
+
 static bool end_line(struct parse *p, const char *line, const char *end)
 {
     struct result *r = p->run ? &p->run->result : NULL;
@@ -527,7 +563,7 @@ static void one_line(struct parse *p, const char *line, const char *end)
         snprintf(p->run->result.library, sizeof p->run->result.library, "NCCL %.*s",
                  (int)strcspn(word, "+"), word);
     } else if (!device_line(p, line, end) && !traffic_line(p, line, end) &&
-               !end_line(p, line, end) && !row_line(p, line, end)) {
+               !faults_line(p, line, end) && !end_line(p, line, end) && !row_line(p, line, end)) {
         command_line(p, line, end);
     }
     /* a line of NCCL's may stand behind half a row */

@@ -27,6 +27,7 @@ void result_done(struct result *r)
     free(r->ranks);
     strlist_done(&r->args);
     strlist_done(&r->env);
+    strlist_done(&r->faults.rose);
     json_decref(r->about);
     result_init(r);
 }
@@ -97,9 +98,12 @@ void result_clean_text(char *text)
 
 void result_clean(struct result *r)
 {
-    char *const texts[] = {r->program, r->library, r->start, r->end};
+    char *const texts[] = {r->program, r->library,       r->start,
+                           r->end,     r->faults.looked, r->faults.not_looked};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         result_clean_text(texts[i]);
+    for (size_t i = 0; i < r->faults.rose.count; i++)
+        result_clean_text(r->faults.rose.items[i]);
     for (size_t i = 0; i < r->rank_count; i++) {
         char *const of_rank[] = {r->ranks[i].host,    r->ranks[i].node,  r->ranks[i].model,
                                  r->ranks[i].address, r->ranks[i].nic,   r->ranks[i].path,

@@ -60,6 +60,17 @@ struct result_traffic {
     double rdma, net; /* by RDMA; by network interfaces */
 };
 
+#define RESULT_FAULT 256u        /* bytes of one */
+#define RESULT_FAULTS_MAX 10000u /* of a text that somebody wrote */
+
+/* What the hosts' devices counted as errors meanwhile. */
+struct result_faults {
+    bool known;
+    char looked[128];     /* "RDMA ports: 2, interfaces: 4, GPUs: 8, NVLinks: 144" */
+    char not_looked[200]; /* "GPUs: no NVML in the image"; "" */
+    struct strlist rose;  /* "n1: mlx5_0 port 1 symbol_error +3" */
+};
+
 struct result_config {
     uint64_t threads, gpus; /* of a process */
     uint64_t min_bytes, max_bytes, step_bytes, step_factor, unaligned;
@@ -82,6 +93,7 @@ struct result {
     double average;    /* as its end says; below 0 */
     bool ended;        /* its end was seen: else it was cut off */
     struct result_traffic traffic;
+    struct result_faults faults;
     bool stand_in; /* of a library that moves no data over real links: never judged */
     json_t *about; /* of ours: plan, versions, topology; NULL */
 };

@@ -211,6 +211,10 @@ static void put_end(json_t **o, const struct result *r)
             set(o, "traffic",
                 json_pack("{s:f, s:f}", "rdma", r->traffic.rdma, "net", r->traffic.net));
     }
+    if (r->faults.known)
+        set(o, "device_errors",
+            json_pack("{s:s, s:s, s:o}", "looked_for_on", r->faults.looked, "not_looked_for",
+                      r->faults.not_looked, "rose", texts(&r->faults.rose)));
     set_known(o, "end_time", r->end);
 }
 

@@ -318,6 +318,19 @@ static int rows(struct reading *r, const json_t *list)
 
 /* ---- end ---- */
 
+static int device_errors(const struct reading *r, const json_t *object)
+{
+    struct result_faults *to = &r->to->faults;
+    if (!object)
+        return 0;
+    strlist_done(&to->rose); /* a second end takes the place of the first */
+    int rc = words(r, object, "looked_for_on", to->looked, sizeof to->looked);
+    rc = rc < 0 ? rc : words(r, object, "not_looked_for", to->not_looked, sizeof to->not_looked);
+    rc = rc < 0 ? rc : texts(r, object, "rose", &to->rose, false);
+    to->known = rc == 0 && to->looked[0];
+    return rc;
+}
+
 static int end(struct reading *r, const json_t *object)
 {
     const json_t *bounds = json_object_get(object, "out_of_bounds");
@@ -332,6 +345,7 @@ static int end(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : number(r, traffic, "rdma", &r->to->traffic.rdma);
     rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);
     r->to->traffic.known = rc == 0 && traffic;
+    rc = rc < 0 ? rc : device_errors(r, json_object_get(object, "device_errors"));
     rc = rc < 0 ? rc : words(r, object, "end_time", r->to->end, sizeof r->to->end);
     r->to->ended = r->to->ended || json_object_get(object, "end_time");
     return rc;

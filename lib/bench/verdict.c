@@ -330,6 +330,18 @@ enum verdict_standing verdict_standing(const struct verdict *v)
                                            : VERDICT_WITHIN;
 }
 
+static void device_errors(const struct verdict *v, struct buf *out)
+{
+    const struct result_faults *faults = &v->run->result.faults;
+    if (!faults->known)
+        return;
+    buf_printf(out, "  errors    %s on %s%s%s\n", faults->rose.count ? "COUNTED" : "none",
+               faults->looked, faults->not_looked[0] ? "; not looked for: " : "",
+               faults->not_looked);
+    for (size_t i = 0; i < faults->rose.count; i++)
+        buf_printf(out, "            %s\n", faults->rose.items[i]);
+}
+
 static void seen(const struct verdict *v, struct buf *out)
 {
     const struct known_seen *s = v->seen;
@@ -357,6 +369,7 @@ void verdict_text(const struct verdict *v, struct buf *out)
         figures(v, out);
         data(v, out);
         rdma(v, out);
+        device_errors(v, out);
         seen(v, out);
     }
     for (size_t i = 0; i < v->findings.count; i++)

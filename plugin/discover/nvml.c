@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/discover/nvml.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,122 +8,28 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "plugin/discover/nvml_abi.h"
+#include "lib/nvml/library.h"
 
-#define GPUS_MAX 256u
 #define MIGS_MAX 64u /* of one GPU */
 
-/* Each may be NULL but for the first group: a library of another age has not all of them. */
-struct functions {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *);
-    int (*by_index)(unsigned, nvml_handle *);
-    int (*pci)(nvml_handle, struct nvml_pci *);
-
-    const char *(*error_text)(int);
-    int (*driver_version)(char *, unsigned);
-    int (*cuda_version)(int *);
-    int (*name)(nvml_handle, char *, unsigned);
-    int (*uuid)(nvml_handle, char *, unsigned);
-    int (*minor)(nvml_handle, unsigned *);
-    int (*memory)(nvml_handle, struct nvml_memory *);
-    int (*architecture)(nvml_handle, unsigned *);
-    int (*compute)(nvml_handle, int *, int *);
-    int (*nvlink)(nvml_handle, unsigned, unsigned *);
-    int (*mig_mode)(nvml_handle, unsigned *, unsigned *);
-    int (*mig_count)(nvml_handle, unsigned *);
-    int (*mig_by_index)(nvml_handle, unsigned, nvml_handle *);
-    int (*mig_gi)(nvml_handle, unsigned *);
-    int (*mig_ci)(nvml_handle, unsigned *);
-    int (*mig_attributes)(nvml_handle, struct nvml_mig_attributes *);
-    int (*events_new)(nvml_event_set *);
-    int (*events_add)(nvml_handle, unsigned long long, nvml_event_set);
-    int (*events_wait)(nvml_event_set, struct nvml_event *, unsigned);
-    int (*events_free)(nvml_event_set);
-};
-
-static const struct {
-    const char *name;
-    size_t offset;
-    bool needed;
-} symbols[] = {
-    {"nvmlInit_v2", offsetof(struct functions, init), true},
-    {"nvmlShutdown", offsetof(struct functions, shutdown), true},
-    {"nvmlDeviceGetCount_v2", offsetof(struct functions, count), true},
-    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct functions, by_index), true},
-    {"nvmlDeviceGetPciInfo_v3", offsetof(struct functions, pci), true},
-    {"nvmlErrorString", offsetof(struct functions, error_text), false},
-    {"nvmlSystemGetDriverVersion", offsetof(struct functions, driver_version), false},
-    {"nvmlSystemGetCudaDriverVersion_v2", offsetof(struct functions, cuda_version), false},
-    {"nvmlDeviceGetName", offsetof(struct functions, name), false},
-    {"nvmlDeviceGetUUID", offsetof(struct functions, uuid), false},
-    {"nvmlDeviceGetMinorNumber", offsetof(struct functions, minor), false},
-    {"nvmlDeviceGetMemoryInfo", offsetof(struct functions, memory), false},
-    {"nvmlDeviceGetArchitecture", offsetof(struct functions, architecture), false},
-    {"nvmlDeviceGetCudaComputeCapability", offsetof(struct functions, compute), false},
-    {"nvmlDeviceGetNvLinkState", offsetof(struct functions, nvlink), false},
-    {"nvmlDeviceGetMigMode", offsetof(struct functions, mig_mode), false},
-    {"nvmlDeviceGetMaxMigDeviceCount", offsetof(struct functions, mig_count), false},
-    {"nvmlDeviceGetMigDeviceHandleByIndex", offsetof(struct functions, mig_by_index), false},
-    {"nvmlDeviceGetGpuInstanceId", offsetof(struct functions, mig_gi), false},
-    {"nvmlDeviceGetComputeInstanceId", offsetof(struct functions, mig_ci), false},
-    {"nvmlDeviceGetAttributes_v2", offsetof(struct functions, mig_attributes), false},
-    {"nvmlEventSetCreate", offsetof(struct functions, events_new), false},
-    {"nvmlDeviceRegisterEvents", offsetof(struct functions, events_add), false},
-    {"nvmlEventSetWait_v2", offsetof(struct functions, events_wait), false},
-    {"nvmlEventSetFree", offsetof(struct functions, events_free), false},
-};
-
 struct nvml {
-    void *library;
-    bool started;
-    struct functions f;
+    struct nvml_library lib;
     nvml_event_set events; /* NULL: nobody listens yet */
     bool deaf;             /* the library cannot tell of errors */
 };
 
-/* A call of an optional function: NVML_NOT_SUPPORTED where the library has it not. */
-#define ASK(nvml, fn, ...) ((nvml)->f.fn ? (nvml)->f.fn(__VA_ARGS__) : NVML_NOT_SUPPORTED)
+#define ASK(nvml, fn, ...) NVML_ASK(&(nvml)->lib, fn, __VA_ARGS__)
 
 /* ---- the library ---- */
 
-static int find_functions(struct nvml *nvml, const char *library, struct drarun_error *err)
-{
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *found = dlsym(nvml->library, symbols[i].name);
-        if (!found && symbols[i].needed)
-            return error_set(err, ENODEV,
-                             "%s has no %s: expected NVIDIA's library of R450 or later", library,
-                             symbols[i].name);
-        memcpy((char *)&nvml->f + symbols[i].offset, &found, sizeof found);
-    }
-    return 0;
-}
-
-static int start(struct nvml *nvml, const char *library, struct drarun_error *err)
-{
-    int rc = find_functions(nvml, library, err);
-    if (rc < 0)
-        return rc;
-    int code = nvml->f.init();
-    if (code != NVML_OK)
-        return error_set(err, ENODEV, "%s: the driver does not answer: %s (%d)", library,
-                         nvml->f.error_text ? nvml->f.error_text(code) : "error", code);
-    nvml->started = true;
-    return 0;
-}
-
 int nvml_open(const char *library, struct nvml **ret_nvml, struct drarun_error *err)
 {
-    const char *name = library ? library : NVML_LIBRARY;
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml)
-        return error_set(err, ENOMEM, "%s: out of memory", name);
-    nvml->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    int rc = nvml->library ? start(nvml, name, err) : error_set(err, ENOENT, "%s", dlerror());
+        return error_set(err, ENOMEM, "%s: out of memory", library ? library : NVML_LIBRARY);
+    int rc = nvml_library_open(library, &nvml->lib, err);
     if (rc < 0)
-        nvml_close(nvml);
+        free(nvml);
     else
         *ret_nvml = nvml;
     return rc;
@@ -136,23 +41,11 @@ void nvml_close(struct nvml *nvml)
         return;
     if (nvml->events)
         ASK(nvml, events_free, nvml->events);
-    if (nvml->started)
-        nvml->f.shutdown();
-    if (nvml->library)
-        dlclose(nvml->library);
+    nvml_library_close(&nvml->lib);
     free(nvml);
 }
 
 /* ---- one GPU ---- */
-
-static bool address_of(struct nvml *nvml, nvml_handle handle, struct pci_addr *ret_addr)
-{
-    struct nvml_pci pci = {.bus_id = ""};
-    if (nvml->f.pci(handle, &pci) != NVML_OK)
-        return false;
-    pci.bus_id[sizeof pci.bus_id - 1] = '\0';
-    return pci_addr_parse(pci.bus_id, ret_addr, NULL) == 0;
-}
 
 /* Foreign text: what cannot be printed becomes '?'. */
 static void keep(char *to, size_t size, char *text, int code)
@@ -272,13 +165,14 @@ int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun
     unsigned count = 0;
     int rc = 0;
     size_t gpus = devices->count; /* MIG devices are added behind */
-    if (nvml->f.count(&count) != NVML_OK)
+    if (nvml->lib.f.count(&count) != NVML_OK)
         return 0;
-    for (unsigned i = 0; rc == 0 && i < count && i < GPUS_MAX; i++) {
+    for (unsigned i = 0; rc == 0 && i < count && i < NVML_GPUS_MAX; i++) {
         nvml_handle handle = NULL;
         struct pci_addr addr;
         size_t at = 0;
-        if (nvml->f.by_index(i, &handle) != NVML_OK || !address_of(nvml, handle, &addr))
+        if (nvml->lib.f.by_index(i, &handle) != NVML_OK ||
+            !nvml_library_address(&nvml->lib, handle, &addr))
             continue;
         while (at < gpus && pci_addr_compare(devices->list[at].pci.addr, addr) != 0)
             at++;
@@ -303,11 +197,11 @@ static bool listen(struct nvml *nvml)
         nvml->deaf = true;
         return false;
     }
-    if (nvml->f.count(&count) != NVML_OK)
+    if (nvml->lib.f.count(&count) != NVML_OK)
         count = 0;
-    for (unsigned i = 0; i < count && i < GPUS_MAX; i++) {
+    for (unsigned i = 0; i < count && i < NVML_GPUS_MAX; i++) {
         nvml_handle handle = NULL;
-        heard += nvml->f.by_index(i, &handle) == NVML_OK &&
+        heard += nvml->lib.f.by_index(i, &handle) == NVML_OK &&
                  ASK(nvml, events_add, handle, NVML_EVENT_XID, nvml->events) == NVML_OK;
     }
     nvml->deaf = heard == 0;
@@ -325,7 +219,8 @@ size_t nvml_xids(struct nvml *nvml, struct nvml_xid *ret_xids, size_t max)
         int code = ASK(nvml, events_wait, nvml->events, &event, 0);
         if (code != NVML_OK)
             break; /* a timeout: nothing happened; a lost GPU is told as an event of its own Xid */
-        if (!(event.type & NVML_EVENT_XID) || !address_of(nvml, event.device, &addr))
+        if (!(event.type & NVML_EVENT_XID) ||
+            !nvml_library_address(&nvml->lib, event.device, &addr))
             continue;
         struct nvml_xid *xid = &ret_xids[found++];
         *xid = (struct nvml_xid){.xid = event.data, .lost = event.data == 79};

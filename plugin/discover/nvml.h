@@ -6,14 +6,12 @@
 #ifndef DRARUN_PLUGIN_DISCOVER_NVML_H
 #define DRARUN_PLUGIN_DISCOVER_NVML_H
 
+#include "lib/nvml/library.h"
 #include "plugin/discover/node_devices.h"
 
 struct nvml;
 
-#define NVML_LIBRARY "libnvidia-ml.so.1"
-
-/* library: a file or a name for dlopen; NULL: NVML_LIBRARY. -ENOENT: there is no such library;
- * -ENODEV: the driver does not serve it (not loaded, another version). */
+/* As nvml_library_open. */
 int nvml_open(const char *library, struct nvml **ret_nvml, struct drarun_error *err);
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 

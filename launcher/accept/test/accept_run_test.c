@@ -58,6 +58,28 @@ static void test_wrong_data_fails(void **state)
     assert_non_null(strstr(answer.reason, "no figure"));
 }
 
+static void test_errors_of_devices(void **state)
+{
+    (void)state;
+    static const char looked[] = TABLE("0") "# Errors looked for on : RDMA ports: 2\n";
+    struct accept_answer answer = judge(0, looked, "");
+    assert_int_equal(answer.outcome, ACCEPT_MEASURED);
+    assert_string_equal(answer.not_looked, "");
+    answer = judge(0, TABLE("0"), "");
+    assert_int_equal(answer.outcome, ACCEPT_MEASURED);
+    assert_non_null(strstr(answer.not_looked, "output does not tell of them"));
+    answer = judge(0,
+                   TABLE("0") "# Errors looked for on : RDMA ports: 2\n"
+                              "# Errors not looked for : GPUs: no NVML in the image\n"
+                              "# Errors of devices : n1: mlx5_0 port 1 symbol_error +3\n"
+                              "# Errors of devices : n1: mlx5_1 port 1 symbol_error +9\n",
+                   "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(answer.reason, "errors were counted while it ran: n1: mlx5_0 port 1 "
+                                       "symbol_error +3, and others");
+    assert_string_equal(answer.not_looked, "GPUs: no NVML in the image");
+}
+
 static void test_end_of_a_job(void **state)
 {
     (void)state;
@@ -296,7 +318,8 @@ static void test_verdict(void **state)
         size_t count;
         accept_wave(plan, &count);
         for (size_t i = 0; i < count; i++) {
-            struct accept_answer answer = {.busbw = wave == 0 && i == 0 ? 20 : 5};
+            struct accept_answer answer = {.busbw = wave == 0 && i == 0 ? 20 : 5,
+                                           .not_looked = "GPUs: no NVML"};
             accept_answer(plan, i, &answer);
         }
         assert_int_equal(accept_advance(plan, &err), 0);
@@ -312,6 +335,7 @@ static void test_verdict(void **state)
                         "alone, twice: 5 GB/s, below 10\n"
                         "n9    unknown           -          -      0  it is cordoned\n"
                         "n0    passed        20.00          -      0\n"
+                        "not looked at on 2 nodes: GPUs: no NVML\n"
                         "1 passed, 1 bad, 0 suspect, 1 unknown\n");
     assert_int_equal(accept_verdict_status(verdict), 1);
     json_decref(verdict);
@@ -326,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_row_counts),
         cmocka_unit_test(test_wrong_data_fails),
+        cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "lib/nvml/gpu_errors.h"
 #include "lib/topo/test/tree.h"
 #include "plugin/discover/device_json.h"
 #include "plugin/discover/discover.h"
@@ -163,12 +164,38 @@ static void test_refusals(void **state)
     tree_drop(&tree);
 }
 
+static void test_errors(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 1 2 NVIDIA B200\n"
+                               "gpu 0000:00:06.0 GPU-b 5 1 0 NVIDIA B200\n"
+                               "ecc 0000:00:06.0 4 1\n"
+                               "nvlink 0000:00:05.0 1 0 7\n");
+    struct nvml_library library;
+    struct error_counts begun = {0}, now = {0};
+    struct strlist rose = STRLIST_INIT;
+    unsigned links = 0;
+    assert_int_equal(nvml_library_open(STAND_IN, &library, NULL), 0);
+    assert_int_equal(gpu_errors_add(&library, &begun, &links), 2);
+    assert_int_equal(links, 2);
+    assert_int_equal(begun.count, 2 + 2 * 3); /* ECC of two, three counters of each link */
+    gpu_errors_add(&library, &now, &links);
+    error_counts_rose(&begun, &now, &rose);
+    assert_int_equal(rose.count, 2);
+    assert_string_equal(rose.items[0], "GPU 0000:00:05.0 NVLink 1 replays +7");
+    assert_string_equal(rose.items[1], "GPU 0000:00:06.0 uncorrected ECC errors +1");
+    strlist_done(&rose);
+    error_counts_done(&begun);
+    error_counts_done(&now);
+    nvml_library_close(&library);
+    tree_drop(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_gpus),
-        cmocka_unit_test(test_mig),
-        cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_whole_gpus),
+        cmocka_unit_test(test_mig),      cmocka_unit_test(test_xids),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,14 +5,16 @@
  *     gpu ADDRESS UUID MINOR MIB NVLINKS NAME...
  *     mig UUID GI CI MIB NAME...              of the gpu above, which is then in MIG mode
  *     xid ADDRESS NUMBER                      an event that waits
- *     fail CODE                               of nvmlInit
+ *     ecc ADDRESS FIRST MORE                  uncorrected errors: at first, and with each question
+ * more nvlink ADDRESS LINK FIRST MORE          the same of a link's replays fail CODE of nvmlInit
  *
  * Errors as NVML API reference, nvmlReturn_t. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/discover/nvml_abi.h"
+#include "lib/nvml/abi.h"
 
 /* NVIDIA's header, which declares them, is not there. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -33,6 +35,12 @@ static struct {
         char address[32];
         unsigned long long number;
     } xids[ITEMS];
+    struct errors {
+        char address[32];
+        unsigned link; /* ECC: of none */
+        unsigned long long value, more;
+    } errors[ITEMS];
+    size_t error_count;
     size_t xid_count, xid_next;
 } all;
 
@@ -44,6 +52,19 @@ static nvml_handle handle_of(struct item *item)
 static struct item *item_of(nvml_handle handle)
 {
     return (struct item *)(void *)handle;
+}
+
+#define NO_LINK 1000u
+
+static bool read_errors(const char *line)
+{
+    struct errors e = {.link = NO_LINK};
+    if (all.error_count == ITEMS ||
+        (sscanf(line, "ecc %31s %llu %llu", e.address, &e.value, &e.more) != 3 &&
+         sscanf(line, "nvlink %31s %u %llu %llu", e.address, &e.link, &e.value, &e.more) != 4))
+        return false;
+    all.errors[all.error_count++] = e;
+    return true;
 }
 
 static void read_line(const char *line, int *code)
@@ -62,7 +83,7 @@ static void read_line(const char *line, int *code)
     } else if (sscanf(line, "xid %31s %llu", all.xids[all.xid_count].address,
                       &all.xids[all.xid_count].number) == 2)
         all.xid_count++;
-    else
+    else if (!read_errors(line))
         sscanf(line, "fail %d", code);
 }
 
@@ -174,6 +195,39 @@ int nvmlDeviceGetCudaComputeCapability(nvml_handle handle, int *major, int *mino
 int nvmlDeviceGetNvLinkState(nvml_handle handle, unsigned link, unsigned *active)
 {
     *active = link < item_of(handle)->nvlinks;
+    return 0;
+}
+
+/* ---- errors ---- */
+
+/* Without a line: none, ever. */
+static unsigned long long errors_of(nvml_handle handle, unsigned link)
+{
+    for (size_t i = 0; i < all.error_count; i++) {
+        struct errors *e = &all.errors[i];
+        if (e->link != link || strcmp(e->address, item_of(handle)->address) != 0)
+            continue;
+        unsigned long long value = e->value;
+        e->value += e->more;
+        return value;
+    }
+    return 0;
+}
+
+int nvmlDeviceGetTotalEccErrors(nvml_handle handle, int kind, int since, unsigned long long *count)
+{
+    if (kind != NVML_ECC_UNCORRECTED || since != NVML_ECC_SINCE_LOADED)
+        return NVML_NOT_SUPPORTED;
+    *count = errors_of(handle, NO_LINK);
+    return 0;
+}
+
+int nvmlDeviceGetNvLinkErrorCounter(nvml_handle handle, unsigned link, int counter,
+                                    unsigned long long *count)
+{
+    if (link >= item_of(handle)->nvlinks)
+        return NVML_NOT_SUPPORTED;
+    *count = counter == NVML_NVLINK_REPLAY ? errors_of(handle, link) : 0;
     return 0;
 }
 

@@ -2,8 +2,8 @@
 /* The part of NVIDIA's management library that is used, as its ABI has it (NVML API reference, R450
  * and later: names with their version suffix never change). Declared here since no header of it may
  * be required to build. */
-#ifndef DRARUN_PLUGIN_DISCOVER_NVML_ABI_H
-#define DRARUN_PLUGIN_DISCOVER_NVML_ABI_H
+#ifndef DRARUN_NVML_ABI_H
+#define DRARUN_NVML_ABI_H
 
 typedef struct nvml_device_opaque *nvml_handle;
 typedef struct nvml_event_set_opaque *nvml_event_set;
@@ -17,6 +17,16 @@ enum { /* nvmlReturn_t */
 };
 
 enum { NVML_NVLINKS_MAX = 18, NVML_TEXT = 96 };
+enum { /* of nvmlDeviceGetTotalEccErrors: nvmlMemoryErrorType_t, nvmlEccCounterType_t */
+       NVML_ECC_UNCORRECTED = 1,
+       NVML_ECC_SINCE_LOADED = 0,
+};
+enum { /* nvmlNvLinkErrorCounter_t */
+       NVML_NVLINK_REPLAY = 0,
+       NVML_NVLINK_RECOVERY = 1,
+       NVML_NVLINK_CRC_FLIT = 2,
+       NVML_NVLINK_CRC_DATA = 3,
+};
 #define NVML_EVENT_XID 0x8ull /* nvmlEventTypeXidCriticalError */
 
 struct nvml_pci { /* nvmlPciInfo_t */
