@@ -16,9 +16,11 @@ const char *object_namespace(const struct job_spec *spec, const struct render_op
 
 json_t *object_labels(const struct job_spec *spec, const struct render_options *options)
 {
-    json_t *labels = json_pack("{s:s, s:o}", "drarun.dev/job", spec->name, "drarun.dev/attempt",
-                               json_sprintf("%u", options->attempt));
-    if (spec->labels && json_object_update(labels, spec->labels) < 0) {
+    json_t *labels = json_pack("{s:s}", "drarun.dev/job", spec->name);
+    int rc = options->attempt == 0 ? 0
+                                   : json_object_set_new(labels, "drarun.dev/attempt",
+                                                         json_sprintf("%u", options->attempt));
+    if (rc < 0 || (spec->labels && json_object_update(labels, spec->labels) < 0)) {
         json_decref(labels);
         return NULL;
     }

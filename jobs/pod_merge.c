@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/objects.h"
@@ -123,15 +124,16 @@ static int merge_restart(struct merge *m)
     return rc;
 }
 
-/* The agent puts itself into the volume, as images without a shell have no cp. */
-static json_t *init_container(const char *image)
+/* The agent puts itself into the volume, or drarun, as images without a shell have no cp. */
+static json_t *init_container(const struct merge *m, const char *image)
 {
     json_t *security =
         json_pack("{s:b, s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL");
     return json_pack("{s:s, s:s, s:[s, s, s], s:[{s:s, s:s}], s:o}", "name",
                      POD_MERGE_AGENT_CONTAINER, "image", image, "command", "/bin/drarun-worker",
-                     "--install", IN_POD "/bin", "volumeMounts", "name", POD_MERGE_AGENT_VOLUME,
-                     "mountPath", IN_POD, "securityContext", security);
+                     m->worker == POD_MERGE_FOREIGN ? "--install-drarun" : "--install",
+                     IN_POD "/bin", "volumeMounts", "name", POD_MERGE_AGENT_VOLUME, "mountPath",
+                     IN_POD, "securityContext", security);
 }
 
 static int merge_agent_files(struct merge *m)
@@ -148,22 +150,36 @@ static int merge_agent_files(struct merge *m)
         rc = add_mount_take(m, json_pack("{s:s, s:s, s:b}", "name", POD_MERGE_AGENT_VOLUME,
                                          "mountPath", IN_POD, "readOnly", 1));
     if (rc == 0 && !m->options->image_volume)
-        rc = add_take(m, m->pod, POD_PATH, "initContainers", "name", init_container(image), true);
+        rc =
+            add_take(m, m->pod, POD_PATH, "initContainers", "name", init_container(m, image), true);
     return rc;
+}
+
+static bool on_host_network(const struct merge *m)
+{
+    return json_object_get(m->pod, "hostNetwork") == json_true();
+}
+
+static int check_network(struct merge *m)
+{
+    if (on_host_network(m) && m->spec->nics.class)
+        return refuse(m,
+                      POD_PATH ".hostNetwork: a claimed NIC is moved into the pod's own network, "
+                               "which this pod has not; drop hostNetwork or the NICs");
+    return 0;
 }
 
 /* Two jobs on a node of the host's network: the declared port keeps them apart. */
 static int merge_port(struct merge *m, json_int_t port)
 {
-    if (json_object_get(m->pod, "hostNetwork") != json_true())
+    if (!on_host_network(m))
         return 0;
     if (m->worker == POD_MERGE_INDEXED)
         return refuse(m, POD_PATH ".hostNetwork: needs spec.claims direct, since all pods of an "
                                   "Indexed Job would listen on one port");
-    if (m->spec->nics.class)
-        return refuse(m,
-                      POD_PATH ".hostNetwork: a claimed NIC is moved into the pod's own network, "
-                               "which this pod has not; drop hostNetwork or the NICs");
+    int rc = check_network(m);
+    if (rc < 0)
+        return rc;
     return add_take(m, m->first, FIRST_PATH, "ports", "name",
                     json_pack("{s:s, s:I}", "name", "drarun-agent", "containerPort", port), false);
 }
@@ -199,8 +215,7 @@ static int merge_identity(struct merge *m)
  * reads them from the spec. */
 static int merge_agent(struct merge *m)
 {
-    bool host = json_object_get(m->pod, "hostNetwork") == json_true();
-    json_int_t port = RENDER_AGENT_PORT + (host && m->worker > 0 ? m->worker : 0);
+    json_int_t port = RENDER_AGENT_PORT + (on_host_network(m) && m->worker > 0 ? m->worker : 0);
     int rc = merge_agent_files(m);
     if (rc == 0)
         rc = merge_port(m, port);
@@ -216,6 +231,21 @@ static int merge_agent(struct merge *m)
     json_t *command = json_pack("[s, s, o, s, s]", AGENT, "--listen",
                                 json_sprintf(":%" JSON_INTEGER_FORMAT, port), "--pod", "--once");
     return json_object_set_new(m->first, "command", command) < 0 ? no_memory(m) : 0;
+}
+
+/* drarun without an agent: what the user wants of NCCL is the container's, where drarun finds it.
+ */
+static int merge_foreign(struct merge *m)
+{
+    int rc = check_network(m);
+    if (rc == 0)
+        rc = merge_agent_files(m);
+    for (size_t i = 0; rc == 0 && i < m->spec->nccl_env.count; i++) {
+        const char *entry = m->spec->nccl_env.items[i], *value = strchr(entry, '=') + 1;
+        cleanup_free char *name = strndup(entry, (size_t)(value - 1 - entry));
+        rc = name ? add_variable(m, name, json_string(value)) : no_memory(m);
+    }
+    return rc;
 }
 
 /* ---- devices ---- */
@@ -274,18 +304,18 @@ static int add_claim(struct merge *m, const char *name, const char *source, json
 static int merge_claims(struct merge *m)
 {
     int rc = 0;
-    bool indexed = m->worker == POD_MERGE_INDEXED;
+    bool template = m->worker < 0;
     if (claims_wanted(m->spec))
         rc = add_claim(m, POD_MERGE_CLAIM,
-                       indexed ? "resourceClaimTemplateName" : "resourceClaimName",
-                       indexed ? json_sprintf("%s-w", m->spec->name)
-                               : json_sprintf("%s-w-%" PRId64, m->spec->name, m->worker));
+                       template ? "resourceClaimTemplateName" : "resourceClaimName",
+                       template ? json_sprintf("%s-w", m->spec->name)
+                                : json_sprintf("%s-w-%" PRId64, m->spec->name, m->worker));
     if (rc == 0 && m->spec->compute_domain) {
         CLEANUP(json_decrefp) json_t *domain = NULL;
-        json_t *template = NULL;
-        rc = claims_compute_domain(m->spec, &domain, &template, m->err);
+        json_t *name = NULL;
+        rc = claims_compute_domain(m->spec, &domain, &name, m->err);
         if (rc == 0)
-            rc = add_claim(m, POD_MERGE_CHANNEL, "resourceClaimTemplateName", template);
+            rc = add_claim(m, POD_MERGE_CHANNEL, "resourceClaimTemplateName", name);
     }
     return rc < 0 ? rc : list_forgotten(m);
 }
@@ -422,7 +452,7 @@ static int merge_metadata(struct merge *m, json_t *template)
     CLEANUP(json_decrefp) json_t *labels = object_labels(m->spec, m->options);
     if (rc == 0 && !labels)
         return no_memory(m);
-    if (rc == 0 && m->worker != POD_MERGE_INDEXED &&
+    if (rc == 0 && m->worker >= 0 &&
         json_object_set_new(labels, "drarun.dev/worker", json_sprintf("%" PRId64, m->worker)) < 0)
         return no_memory(m);
     if (rc == 0)
@@ -436,7 +466,7 @@ static int merge_metadata(struct merge *m, json_t *template)
  */
 static int merge_suspend(struct merge *m)
 {
-    if (!m->spec->suspend || m->worker == POD_MERGE_INDEXED)
+    if (!m->spec->suspend || m->worker < 0)
         return 0;
     return add_take(m, m->pod, POD_PATH, "schedulingGates", "name",
                     json_pack("{s:s}", "name", "drarun.dev/suspended"), false);
@@ -464,10 +494,16 @@ static int find_first(struct merge *m, json_t *template)
 int pod_merge(const struct job_spec *spec, const struct render_options *options, int64_t worker,
               json_t **ret_template, struct drarun_error *err)
 {
-    static int (*const steps[])(struct merge *) = {
+    typedef int (*step_fn)(struct merge *);
+    static const step_fn ours[] = {
         merge_restart, merge_agent,   merge_claims,  merge_ipc_lock,
         merge_shm,     merge_machine, merge_suspend, merge_gang,
     };
+    static const step_fn foreign[] = {
+        merge_foreign, merge_claims, merge_ipc_lock, merge_shm, merge_machine,
+    };
+    bool is_ours = worker != POD_MERGE_FOREIGN;
+    size_t steps = is_ours ? ARRAY_LEN(ours) : ARRAY_LEN(foreign);
     CLEANUP(json_decrefp) json_t *template = json_deep_copy(spec->template);
     struct merge m = {spec, options, worker, NULL, NULL, err};
     if (spec->template && !template)
@@ -477,8 +513,8 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
     int rc = find_first(&m, template);
     if (rc == 0)
         rc = merge_metadata(&m, template);
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(steps); i++)
-        rc = steps[i](&m);
+    for (size_t i = 0; rc == 0 && i < steps; i++)
+        rc = (is_ours ? ours : foreign)[i](&m);
     if (rc == 0)
         rc = merge_resource(&m, &spec->gpus);
     if (rc == 0)

@@ -7,8 +7,14 @@
 
 #define POD_MERGE_INDEXED (-1) /* as worker: the template of an Indexed Job, for all workers */
 
+/* as worker: the template of another system's pods (Ray, Kubeflow): no agent, and no launcher.
+ * drarun is in the pod, the job's NCCL variables are the container's, and its command is the
+ * caller's to set. */
+#define POD_MERGE_FOREIGN (-2)
+
 #define POD_MERGE_FOLDER "/.drarun"
 #define POD_MERGE_AGENT_PROGRAM POD_MERGE_FOLDER "/bin/drarun-worker"
+#define POD_MERGE_DRARUN POD_MERGE_FOLDER "/bin/drarun"
 #define POD_MERGE_AGENT_VOLUME "drarun"
 #define POD_MERGE_SHM_VOLUME "drarun-shm"
 #define POD_MERGE_AGENT_CONTAINER "drarun-agent"

@@ -7,6 +7,7 @@
 #include "jobs/limits.h"
 #include "jobs/objects.h"
 #include "jobs/pods.h"
+#include "jobs/render_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -35,8 +36,8 @@ static int add_control(json_t *list, const struct job_spec *spec,
     return rc < 0 ? rc : add_take(list, object_secret(spec, options), err);
 }
 
-static int add_domain(json_t *list, const struct job_spec *spec,
-                      const struct render_options *options, struct drarun_error *err)
+int render_domain(json_t *list, const struct job_spec *spec, const struct render_options *options,
+                  struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *domain = NULL, *template = NULL;
     int rc = claims_compute_domain(spec, &domain, &template, err);
@@ -113,30 +114,43 @@ static int add_workers(json_t *list, const struct job_spec *spec,
     return rc;
 }
 
+int render_template(json_t *list, const struct job_spec *spec, const struct render_options *options,
+                    struct drarun_error *err)
+{
+    json_t *template = NULL;
+    int rc = claims_wanted(spec) ? make_claim(spec, options, -1, &template, err) : 0;
+    return rc == 0 && template ? add_take(list, template, err) : rc;
+}
+
 static int add_indexed(json_t *list, const struct job_spec *spec,
                        const struct render_options *options, struct drarun_error *err)
 {
-    json_t *template = NULL, *job = NULL;
-    int rc = claims_wanted(spec) ? make_claim(spec, options, -1, &template, err) : 0;
-    if (rc == 0 && template)
-        rc = add_take(list, template, err);
+    json_t *job = NULL;
+    int rc = render_template(list, spec, options, err);
     if (rc == 0)
         rc = pods_indexed_job(spec, options, &job, err);
     return rc < 0 ? rc : add_take(list, job, err);
 }
 
-int render_shared(const struct job_spec *spec, const struct render_options *options,
-                  json_t **ret_manifests, struct drarun_error *err)
+int render_check(const struct job_spec *spec, const struct render_options *options,
+                 struct drarun_error *err)
 {
     int rc = limits_check(spec, err);
     if (rc == 0 && options->step >= claims_attempts(spec))
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "step %u: the job's ladder has %u",
                         options->step + 1, claims_attempts(spec));
+    return rc;
+}
+
+int render_shared(const struct job_spec *spec, const struct render_options *options,
+                  json_t **ret_manifests, struct drarun_error *err)
+{
+    int rc = render_check(spec, options, err);
     CLEANUP(json_decrefp) json_t *list = json_array();
     if (rc == 0)
         rc = add_control(list, spec, options, err);
     if (rc == 0 && spec->compute_domain)
-        rc = add_domain(list, spec, options, err);
+        rc = render_domain(list, spec, options, err);
     if (rc == 0 && object_has_pod_group(spec, options))
         rc = add_take(list, object_pod_group(spec, options), err);
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)

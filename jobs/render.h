@@ -24,7 +24,7 @@
 struct render_options {
     enum claims_api api;
     unsigned step;                   /* of the ladder: below claims_attempts() */
-    uint32_t attempt;                /* of the job, from 1: the label drarun.dev/attempt */
+    uint32_t attempt;                /* of the job, from 1: the label drarun.dev/attempt; 0: none */
     const char *namespace;           /* NULL: the spec's, else "default" */
     const char *image;               /* NULL: RENDER_IMAGE */
     const struct agent_claim *agent; /* the agent comes by the claims; NULL: otherwise */

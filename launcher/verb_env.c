@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/api/env.h"
+#include "launcher/env_exec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -14,6 +15,7 @@ struct options {
     struct strlist claims, slices, nodes;
     struct drarun_env_options env;
     const char *format;
+    char *const *command; /* that takes our place; NULL: print */
     bool explain, help;
 };
 
@@ -88,6 +90,20 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, env.profiles),
      .help = "further profiles of the site, tried first"},
+    {.name = "hca-list",
+     .value = "WHEN",
+     .choices = "auto always never",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, env.hca_list),
+     .help = "set NCCL_IB_HCA: as the profile says (auto, default)"},
+    {.name = "mpi",
+     .value = "TRANSPORT",
+     .choices = "auto tcp rdma",
+     .group = derive,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, env.mpi_transport),
+     .help = "auto (default): RDMA is NCCL's where there are GPUs"},
     {.name = "interface",
      .value = "NAME",
      .group = derive,
@@ -121,7 +137,17 @@ static void log_what_was_found(const struct drarun_env *env, bool refused)
                  drarun_env_summary(env));
 }
 
-static int derive_and_print(struct options *o, struct buf *out, struct drarun_error *err)
+static int print(const struct drarun_env *env, const struct options *o, struct buf *out,
+                 struct drarun_error *err)
+{
+    cleanup_free char *text = drarun_env_text(env, o->format ? o->format : "sh", o->explain);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    buf_add_str(out, text);
+    return 0;
+}
+
+static int derive_and_use(struct options *o, struct buf *out, struct drarun_error *err)
 {
     struct drarun_env *env = NULL;
     o->env.size = sizeof o->env;
@@ -134,14 +160,24 @@ static int derive_and_print(struct options *o, struct buf *out, struct drarun_er
         return rc;
     rc = env_refusal(env, err);
     log_what_was_found(env, rc < 0);
-    cleanup_free char *text =
-        rc == 0 ? drarun_env_text(env, o->format ? o->format : "sh", o->explain) : NULL;
-    if (rc == 0 && text)
-        buf_add_str(out, text);
-    else if (rc == 0)
-        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = o->command ? env_exec(env, o->command, err) : print(env, o, out, err);
     drarun_env_free(env);
     return rc;
+}
+
+/* Behind "--", so that a mistyped option is not run. */
+static int parse_command(char *const argv[], int used, struct options *options,
+                         struct drarun_error *err)
+{
+    if (used == 0 || strcmp(argv[used - 1], "--") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "unexpected argument \"%s\": a command comes behind --", argv[used]);
+    if (options->format || options->explain)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--format and --explain print; with a command nothing is printed");
+    options->command = argv + used;
+    return 0;
 }
 
 static int parse(int argc, char *const argv[], struct options *options, struct drarun_error *err)
@@ -149,9 +185,7 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
     int used = options_parse(&options_table, argc, argv, false, options, err);
     if (used < 0 || options->help)
         return used < 0 ? used : 0;
-    if (used < argc)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
-    return 0;
+    return used < argc ? parse_command(argv, used, options, err) : 0;
 }
 
 static int run(int argc, char *const argv[])
@@ -163,7 +197,7 @@ static int run(int argc, char *const argv[])
     if (rc == 0 && options.help)
         verb_help(&verb_env, &out);
     else if (rc == 0)
-        rc = derive_and_print(&options, &out, &err);
+        rc = derive_and_use(&options, &out, &err);
     strlist_done(&options.claims);
     strlist_done(&options.slices);
     strlist_done(&options.nodes);
@@ -175,5 +209,6 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_env = {
-    "env", NULL, "Prints the NCCL, UCX and MPI environment for what a pod or machine holds.",
+    "env", "[-- COMMAND...]",
+    "Prints the NCCL, UCX and MPI environment for what a pod or machine holds, or runs with it.",
     &options_table, run};

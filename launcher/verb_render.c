@@ -25,6 +25,22 @@ struct options {
 static const char manifests[] = "Manifests";
 
 static const struct option_spec option_list[] = {
+    {.name = "as",
+     .value = "KIND",
+     .choices = "raycluster",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(as),
+     .help = "for another system's controller: raycluster, of KubeRay\n(default: as drarun creates "
+             "the job)"},
+    {.name = "head",
+     .value = "POD",
+     .choices = "plain worker",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(head),
+     .help = "of a RayCluster: a pod without devices (plain, default),\nor the first of the "
+             "workers"},
     {.name = "api",
      .value = "VERSION",
      .choices = "v1 v1beta2 v1beta1",
@@ -109,10 +125,21 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
+static void tell(const char *line, void *unused)
+{
+    (void)unused;
+    log_note("render: %s", line);
+}
+
 static int render(const char *file, struct options *options, char **ret_text)
 {
     struct drarun_error err = {0};
     struct drarun_spec *spec = NULL;
+    if (options->render.as && options->profiles) {
+        log_error("render: --profiles: not with --as: the pods' drarun env knows the built-in ones "
+                  "alone");
+        return error_exit_status(DRARUN_ERR_USAGE);
+    }
     int status = spec_file_load(file, options->profiles, &spec);
     if (status != 0)
         return status;
@@ -120,6 +147,7 @@ static int render(const char *file, struct options *options, char **ret_text)
     options->render.step = options->step;
     options->render.image_volume = options->image_volume;
     options->render.here = options->here;
+    options->render.note = tell;
     if (drarun_render(spec, &options->render, ret_text, &err) < 0) {
         log_error("render: %s: %s", file, err.text);
         status = error_exit_status(err.kind);

@@ -27,6 +27,22 @@ def test_install(worker, tmp_path):
     assert version.startswith("drarun-worker ")
 
 
+def test_install_drarun(worker, tmp_path):
+    """The one that lies beside the agent, wherever both were copied to."""
+    beside = tmp_path / "image"
+    beside.mkdir()
+    copy = beside / "drarun-worker"
+    copy.write_bytes(worker.read_bytes())
+    copy.chmod(0o755)
+    run = subprocess.run([copy, "--install-drarun", tmp_path / "bin"], capture_output=True, text=True)
+    assert run.returncode == 64 and f"{beside}/drarun: No such file" in run.stderr
+    (beside / "drarun").write_text("#!/bin/sh\necho here\n")
+    for _ in range(2):
+        subprocess.run([copy, "--install-drarun", tmp_path / "bin"], check=True)
+    assert [each.name for each in (tmp_path / "bin").iterdir()] == ["drarun"]
+    assert subprocess.run([tmp_path / "bin/drarun"], capture_output=True, text=True, check=True).stdout == "here\n"
+
+
 @pytest.mark.parametrize("folder,message", [("missing/bin", "No such file"), ("file", "Not a directory")])
 def test_install_refused(worker, tmp_path, folder, message):
     (tmp_path / "file").touch()

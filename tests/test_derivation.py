@@ -413,6 +413,31 @@ def test_env_is_for_eval(files, env):
     assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} & set(got)
 
 
+@pytest.mark.parametrize("before", [{}, {"LD_LIBRARY_PATH": "/mine"}, {"LD_LIBRARY_PATH": ""},
+                                    {"NCCL_NET": "Socket", "LD_LIBRARY_PATH": "/a:/usr/local/gib/lib64:/usr/local/nvidia/lib64"}])
+def test_env_of_a_command_is_what_a_shell_gets(files, env, build, before):
+    """`drarun env -- COMMAND` and `eval "$(drarun env)"`; a second time changes nothing."""
+    options = files("01-a4-2gpu-2nic", "a4-highgpu-8g")
+    shell = subprocess.run(["sh", "-eu"], input=env(*options, variables=before).stdout + "\nexec env -0",
+                           capture_output=True, text=True, env={"PATH": os.environ["PATH"], **before})
+    again = ["--", build / "bin" / "drarun", "env", *options]
+    for words in ([], again):
+        done = env(*options, *words, "--", "env", "-0", variables=before)
+        assert done.returncode == 0, done.stderr
+        got, wanted = [{each for each in text.split("\0") if each and not each.startswith(("_=", "PWD="))}
+                       for text in (done.stdout, shell.stdout)]
+        assert got == wanted
+
+
+@pytest.mark.parametrize("options,line", [
+    (["--hca-list", "always"], r"NCCL_IB_HCA==mlx5_0:1,mlx5_1:1"), (["--hca-list", "never"], None),
+    (["--mpi", "rdma"], "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1"), (["--mpi", "tcp"], "UCX_NET_DEVICES=eth0"),
+])
+def test_env_as_the_spec_says(files, env, options, line):
+    lines = env(*files("01-a4-2gpu-2nic", "a4-highgpu-8g"), *options, "--format", "docker").stdout.splitlines()
+    assert (line in lines) if line else not [each for each in lines if each.startswith("NCCL_IB_HCA=")]
+
+
 @pytest.mark.parametrize("before,after", [
     ({}, "/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
     ({"LD_LIBRARY_PATH": ""}, "/usr/local/gib/lib64:/usr/local/nvidia/lib64"),
@@ -539,6 +564,13 @@ def test_env_of_which_pod(cluster, env, change, options, says):
     (["--format", "xml"], 64, "--format"),
     (["--profile", "moon", "--network", "any"], 65, 'no profile "moon"'),
     (["extra"], 64, "unexpected argument"),
+    (["--network", "any", "--format", "json", "--", "true"], 64, "--format and --explain print"),
+    (["--network", "any", "--explain", "--", "true"], 64, "--format and --explain print"),
+    (["--network", "any", "--", "no-such-program"], 127, "no-such-program: No such file"),
+    (["--network", "any", "--", "/"], 126, "/: Permission denied"),
+    (["--", "echo", "started"], 65, "NO_RDMA_NIC"),
+    (["--hca-list", "some"], 64, "--hca-list"),
+    (["--mpi", "udp"], 64, "--mpi"),
 ])
 def test_env_wrong_use(env, options, status, says, tmp_path):
     done = env("--root", tmp_path, *options)

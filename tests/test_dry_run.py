@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real API server takes every manifest that `drarun render` prints (tests/cluster)."""
 import copy
+import functools
 import json
+import shlex
 
 import pytest
 
+from support import foreign_api
 from support.build import SOURCE
 from support.cluster import Cluster
+from support.cluster.api import wait
 
 JOBS = sorted([*(SOURCE / "tests" / "data" / "render").glob("*.job.yaml"),
                *(SOURCE / "examples" / "jobs").glob("*.yaml")])
+OTHERS = sorted([*(SOURCE / "tests" / "data" / "render_as").glob("*.job.yaml"), SOURCE / "examples/ray/cluster.yaml"])
 APIS = ["v1", "v1beta2", "v1beta1"]
 NAMESPACE = "dry-run"
 
@@ -29,6 +34,21 @@ def server():
 def manifests(drarun, path, *args):
     text = drarun("render", "--format", "json", "--namespace", NAMESPACE, *args, path).ok().out
     return json.loads(text)["items"]
+
+
+@pytest.fixture(scope="module")
+def systems(server):
+    """The server with the CRDs of KubeRay and Kubeflow Trainer."""
+    program, reason = foreign_api.fetched()
+    if not program:
+        pytest.skip(reason)
+    made = foreign_api.crds(program)
+    server.make(*made)
+    for crd in made:
+        version = f"{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}"
+        wait(f"the server does not serve {crd['metadata']['name']}",
+             functools.partial(server.plural, version, crd["spec"]["names"]["kind"]), 60)
+    return server
 
 
 def refused(server, manifest):
@@ -59,6 +79,17 @@ def test_server_takes_what_a_namespace_needs(drarun, server):
     found = json.loads(drarun("install", "-n", NAMESPACE, "--format", "json").ok().out)["items"]
     assert len(found) == 4
     assert sum((refused(server, each) for each in found), []) == []
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.name)
+def test_server_takes_what_is_for_others(drarun, systems, path):
+    """Against the schemas and rules of those systems' own CRDs; the last object is theirs."""
+    options = shlex.split(path.read_text().splitlines()[0].removeprefix("# render:"))
+    found = manifests(drarun, path, *(options if "--as" in options else ["--as", "raycluster"]))
+    assert not found[-1]["apiVersion"].endswith(("k8s.io/v1", "k8s.io/v1beta1"))
+    assert sum((refused(systems, each) for each in found), []) == []
+    found[-1]["spec"]["unknown"] = 1
+    assert "unknown" in refused(systems, found[-1])[0]
 
 
 def test_server_looks(drarun, server):

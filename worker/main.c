@@ -57,7 +57,7 @@ struct settings {
 static const char help_text[] =
     "Usage: drarun-worker --listen [ADDR]:PORT --key-file FILE [--once]\n"
     "       drarun-worker --fd FD | --listen-fd FD --key-fd FD      (how drarun starts it)\n"
-    "       drarun-worker --install DIR\n"
+    "       drarun-worker --install DIR | --install-drarun DIR\n"
     "       drarun-worker --beside RANK [--] [COMMAND...]\n"
     "\n"
     "The agent of drarun: starts and serves the ranks of one worker.\n"
@@ -77,6 +77,7 @@ static const char help_text[] =
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
     "                        CPUs (what drarun exec starts)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
+    "  --install-drarun DIR  copy drarun, which lies beside this program, to DIR/drarun, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
     "  --version             versions of drarun, its protocol and the libpmix inside\n"
     "  --help                this text\n";
@@ -127,6 +128,7 @@ enum {
     OPT_ONCE,
     OPT_POD,
     OPT_INSTALL,
+    OPT_INSTALL_DRARUN,
     OPT_REMOTE_SERVE,
     OPT_BESIDE,
     OPT_VERSION,
@@ -143,6 +145,7 @@ static const struct option option_table[] = {
     {"pod", no_argument, NULL, OPT_POD},
     {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
     {"install", required_argument, NULL, OPT_INSTALL},
+    {"install-drarun", required_argument, NULL, OPT_INSTALL_DRARUN},
     {"beside", required_argument, NULL, OPT_BESIDE},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -178,7 +181,8 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_BESIDE:
         return number_parse("--beside", value, 0, UINT32_MAX, &s->beside, err);
     case OPT_INSTALL:
-        rc = install_agent(value, err);
+    case OPT_INSTALL_DRARUN:
+        rc = install_program(option == OPT_INSTALL ? INSTALL_SELF : "drarun", value, err);
         return rc < 0 ? rc : 1;
     case 'v':
         s->level = s->level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;

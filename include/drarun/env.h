@@ -29,6 +29,9 @@ struct drarun_env_options {
      * with all that it left behind, every child of this process is killed: for programs without
      * children of their own. 0: it is not run, and drarun_env_warning says so. */
     unsigned char run_script;
+    const char
+        *hca_list; /* NCCL_IB_HCA: "auto", as the profile says; "always"; "never". NULL: auto */
+    const char *mpi_transport; /* "auto", "tcp", "rdma". NULL: auto */
 };
 DRARUN_DEFINE_INIT(drarun_env_options)
 

@@ -49,16 +49,37 @@ static int check(const struct drarun_env_options *o, struct drarun_error *err)
     return 0;
 }
 
+static const char *const hca_lists[] = {"auto", "always", "never", NULL};
+static const char *const transports[] = {"auto", "tcp", "rdma", NULL};
+
+/* The word's number in the list, from 1 as in the spec's enums; 0 for NULL; -EINVAL. */
+static int number_of(const char *option, const char *word, const char *const words[3],
+                     struct drarun_error *err)
+{
+    for (int i = 0; word && words[i]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i + 1;
+    return word ? error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected %s, %s or %s, got \"%s\"",
+                             option, words[0], words[1], words[2], word)
+                : 0;
+}
+
 static int build_plan(const struct drarun_env_options *o, struct drarun_env *env,
                       struct drarun_error *err)
 {
     struct env_inputs *in = &env->inputs;
+    int list = number_of("hca_list", o->hca_list, hca_lists, err);
+    int transport = list < 0 ? list : number_of("mpi_transport", o->mpi_transport, transports, err);
+    if (transport < 0)
+        return transport;
     env->interface = o->pod_interface ? strdup(o->pod_interface) : NULL; /* the plan borrows it */
     env->worker = (struct plan_worker_input){
         .pod = in->pod, .node = in->node, .claims = in->claims, .probe = in->probe};
     const struct plan_input input = {
         .network = o->network && o->network[0] == 'a' ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,
         .ranks = PLAN_RANKS_POD,
+        .mpi = (enum spec_transport)transport,
+        .hca_list = (enum spec_hca_list)list,
         .profile = o->profile,
         .nccl_version = o->nccl_version,
         .pod_interface = env->interface,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/render.h"
+#include "jobs/render_foreign.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
 #include "launcher/manifests.h"
@@ -57,6 +58,81 @@ static int fits(const struct job_spec *spec, const struct render_options *render
     return 0;
 }
 
+/* ---- for other systems ---- */
+
+static const struct system {
+    const char *name;
+    render_foreign_fn render;
+    const char *notes;
+} systems[] = {
+    {"raycluster", render_raycluster,
+     "# A RayCluster of KubeRay (ray.io/v1). drarun takes no part in it but by `drarun env`, which "
+     "each\n# worker's entry point runs first.\n"},
+};
+
+/* What only drarun's own job has; NULL: nothing of it is asked for. */
+static const char *own_option(const struct drarun_render_options *o)
+{
+    return o->claims        ? "--claims"
+           : o->agent_claim ? "--agent-claim"
+           : o->pod_groups  ? "--pod-groups"
+           : o->owner_uid   ? "--owner-uid"
+           : o->here        ? "--here"
+                            : NULL;
+}
+
+/* *ret_system: NULL for drarun's own job. */
+static int find_system(const struct drarun_render_options *o, const struct system **ret_system,
+                       struct drarun_error *err)
+{
+    const struct system *found = NULL;
+    const char *own = own_option(o);
+    for (size_t i = 0; o->as && i < ARRAY_LEN(systems); i++)
+        if (strcmp(o->as, systems[i].name) == 0)
+            found = &systems[i];
+    if (o->as && !found)
+        return unknown(err, "--as", "raycluster", o->as);
+    if (found && own)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: not with --as: it is of the job that drarun creates itself", own);
+    if (o->head && !(found && found->render == render_raycluster))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--head is for --as raycluster");
+    if (o->head && strcmp(o->head, "plain") != 0 && strcmp(o->head, "worker") != 0)
+        return unknown(err, "--head", "plain or worker", o->head);
+    *ret_system = found;
+    return 0;
+}
+
+static int render_foreign(const struct job_spec *spec, const struct system *system,
+                          const struct drarun_render_options *o,
+                          const struct render_options *render, json_t **ret_list,
+                          struct drarun_error *err)
+{
+    struct render_foreign how = {.options = *render};
+    struct strlist told = STRLIST_INIT;
+    how.options.attempt = 0;
+    how.head = o->head && o->head[0] == 'w' ? RENDER_HEAD_WORKER : RENDER_HEAD_PLAIN;
+    int rc = system->render(spec, &how, &told, ret_list, err);
+    for (size_t i = 0; rc == 0 && o->note && i < told.count; i++)
+        o->note(told.items[i], o->note_arg);
+    strlist_done(&told);
+    return rc;
+}
+
+/* ---- text ---- */
+
+static int render_list(struct job_spec *spec, const struct system *system,
+                       const struct drarun_render_options *o, const struct render_options *render,
+                       json_t **ret_list, struct drarun_error *err)
+{
+    if (system)
+        return render_foreign(spec, system, o, render, ret_list, err);
+    if (o->claims)
+        spec->claims = o->claims[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
+    int rc = fits(spec, render, err);
+    return rc < 0 ? rc : render_job(spec, render, ret_list, err);
+}
+
 static int render_text(struct job_spec *spec, const struct drarun_render_options *o,
                        char **ret_text, struct drarun_error *err)
 {
@@ -72,15 +148,15 @@ static int render_text(struct job_spec *spec, const struct drarun_render_options
     };
     struct buf out = BUF_INIT;
     CLEANUP(json_decrefp) json_t *list = NULL;
+    const struct system *system = NULL;
     int rc = read_words(o, &render, &agent, err);
-    if (rc == 0 && o->claims)
-        spec->claims = o->claims[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
     if (rc == 0)
-        rc = fits(spec, &render, err);
+        rc = find_system(o, &system, err);
     if (rc == 0)
-        rc = render_job(spec, &render, &list, err);
+        rc = render_list(spec, system, o, &render, &list, err);
     if (rc == 0)
-        rc = manifests_write(list, notes, o->format && o->format[0] == 'j', &out, err);
+        rc = manifests_write(list, system ? system->notes : notes, o->format && o->format[0] == 'j',
+                             &out, err);
     char *text = text_take(&out);
     if (rc == 0 && !text)
         rc = error_set(err, ENOMEM, "out of memory");

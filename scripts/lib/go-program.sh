@@ -24,9 +24,11 @@ find_go() { # SOURCE
     new_enough "$go" "$1" || die "$go_bin has no working go"
 }
 
-# Prints the program that the module in SOURCE makes.
-go_program() { # NAME SOURCE
-    local name=$1 source=$2 made
+# Prints the program that the module in SOURCE makes. Beside it are the named files of the modules
+# that it needs.
+go_program() { # NAME SOURCE [MODULE:FILE...]
+    local name=$1 source=$2 made each folder
+    shift 2
     made=$(cache_dir)/$name-$(cat "$source"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-8)
     if [ ! -d "$made" ]; then
         one_at_a_time "$name"
@@ -37,6 +39,10 @@ go_program() { # NAME SOURCE
             # no go.mod is changed, no newer Go is fetched, no path of this machine is in the program
             (cd "$source" && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -buildvcs=false -trimpath' CGO_ENABLED=0 \
                 "$go" build -ldflags '-s -w' -o "$work/out/$name" .) >&2 || die "$go could not build $name; its reason is above"
+            for each in "$@"; do
+                folder=$(cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$go" list -m -f '{{.Dir}}' "${each%%:*}")
+                cp --no-preserve=mode "$folder/${each#*:}" "$work/out/" || die "module ${each%%:*} has no ${each#*:}"
+            done
             publish "$work/out" "$made"
         fi
     fi

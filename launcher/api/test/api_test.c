@@ -104,6 +104,40 @@ static void test_render_options(void **state)
     drarun_spec_free(spec);
 }
 
+static void keep_line(const char *line, void *arg)
+{
+    *(char **)arg = strdup(line);
+}
+
+static void test_render_for_another_system(void **state)
+{
+    (void)state;
+    struct drarun_spec *spec = read_job();
+    struct drarun_error err = {0};
+    char *text = NULL, *line = NULL;
+    struct drarun_render_options options = drarun_render_options_init();
+    options.as = "raycluster";
+    options.note = keep_line;
+    options.note_arg = &line;
+    assert_int_equal(drarun_render(spec, &options, &text, &err), 0);
+    assert_non_null(strstr(text, "\nkind: RayCluster\n"));
+    assert_memory_equal(line, "LEFT_OUT: spec.command: ", 24);
+    drarun_free(TAKE_PTR(text));
+    free(line);
+    options.here = 1;
+    assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "--here: not with --as"));
+    options.as = NULL;
+    options.head = "worker";
+    assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "--head is for --as raycluster"));
+    options.as = "slurm";
+    assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
+    assert_string_equal(err.text, "--as: expected raycluster, got \"slurm\"");
+    assert_null(text);
+    drarun_spec_free(spec);
+}
+
 /* A caller that was compiled with an older or a newer header. */
 static void test_size_of_options(void **state)
 {
@@ -261,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_findings_have_places),
         cmocka_unit_test(test_no_document),
         cmocka_unit_test(test_render_options),
+        cmocka_unit_test(test_render_for_another_system),
         cmocka_unit_test(test_size_of_options),
         cmocka_unit_test(test_plan),
         cmocka_unit_test_setup_teardown(test_env_of_an_empty_machine, make_root, NULL),

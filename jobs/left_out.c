@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/left_out.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+
+#define CARRIED                                                                                    \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define WHY(ray)                                                                                   \
+    {                                                                                              \
+        ray                                                                                        \
+    }
+
+static const char waits[] = "how long a pod waits is the scheduler's and the controller's";
+static const char watched[] = "no launcher watches the job";
+
+const struct left_out left_out_fields[] = {
+    {"apiVersion", CARRIED},
+    {"kind", CARRIED},
+    {"metadata.name", CARRIED},
+    {"metadata.namespace", CARRIED},
+    {"metadata.labels", CARRIED},
+    {"metadata.annotations", CARRIED},
+    {"spec.workers", CARRIED},
+    {"spec.ranksPerWorker", WHY("Ray starts as many processes as its actors and tasks ask for")},
+    {"spec.devices.gpus.count", CARRIED},
+    {"spec.devices.gpus.class", CARRIED},
+    {"spec.devices.gpus.resource", CARRIED},
+    {"spec.devices.gpus.selector", CARRIED},
+    {"spec.devices.gpus.match", CARRIED},
+    {"spec.devices.gpus.config", CARRIED},
+    {"spec.devices.gpus.driver", CARRIED},
+    {"spec.devices.nics.count", CARRIED},
+    {"spec.devices.nics.class", CARRIED},
+    {"spec.devices.nics.resource", CARRIED},
+    {"spec.devices.nics.selector", CARRIED},
+    {"spec.devices.nics.match", CARRIED},
+    {"spec.devices.nics.config", CARRIED},
+    {"spec.devices.nics.driver", CARRIED},
+    {"spec.devices.align", CARRIED},
+    {"spec.devices.claims", WHY("a controller's pods have claims made from a template"),
+     "template"},
+    {"spec.computeDomain", CARRIED},
+    {"spec.network", CARRIED},
+    {"spec.onTcpFallback", WHY(watched), "report"},
+    {"spec.onPreflightWarning", WHY(watched), "report"},
+    {"spec.launch", WHY("Ray starts its processes itself"), "env"},
+    {"spec.mpi.transport", CARRIED},
+    {"spec.nccl.profile", CARRIED},
+    {"spec.nccl.hcaList", CARRIED},
+    {"spec.nccl.version", CARRIED},
+    {"spec.nccl.env", CARRIED},
+    {"spec.image", CARRIED},
+    {"spec.command", CARRIED},
+    {"spec.template", CARRIED},
+    {"spec.timeouts.queue", WHY(waits)},
+    {"spec.timeouts.nodes", WHY(waits)},
+    {"spec.timeouts.allocation", WHY(waits)},
+    {"spec.timeouts.imagePull", WHY(waits)},
+    {"spec.timeouts.start", WHY(waits)},
+    {"spec.timeouts.total", WHY("a RayCluster stays until it is deleted"), "0"},
+    {"spec.hangAfter", WHY(watched), "0"},
+    {"spec.onHang", WHY(watched), "report"},
+    {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often")},
+    {"spec.ttlSecondsAfterFinished", WHY("a RayCluster stays until it is deleted")},
+    {"spec.suspend", CARRIED},
+    {"spec.queue", CARRIED},
+    {"spec.gangScheduling", WHY("gangs are KubeRay's, by its batch scheduler"), "never"},
+};
+const size_t left_out_count = ARRAY_LEN(left_out_fields);
+
+static const json_t *find(const json_t *document, const char *path)
+{
+    char key[64];
+    while (document && *path) {
+        size_t len = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)len, path);
+        document = json_object_get(document, key);
+        path += len + (path[len] == '.');
+    }
+    return document;
+}
+
+static bool is_same(const json_t *value, const char *same)
+{
+    char number[32] = "";
+    const char *text = json_string_value(value);
+    if (json_is_integer(value))
+        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    return same && strcmp(text ? text : number, same) == 0;
+}
+
+void left_out_tell(const json_t *document, enum left_out_by system, struct strlist *told)
+{
+    for (size_t i = 0; i < left_out_count; i++) {
+        const struct left_out *field = &left_out_fields[i];
+        const json_t *value = field->why[system] ? find(document, field->path) : NULL;
+        if (value && !is_same(value, field->same))
+            strlist_addf(told, "LEFT_OUT: %s: %s", field->path, field->why[system]);
+    }
+}

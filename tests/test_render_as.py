@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun render --as: jobs for KubeRay and Kubeflow Trainer against goldens, against those systems' own Go types, and
+the entry point of their pods as it runs.
+
+tests/data/render_as is as tests/data/render (test_render.py); a golden begins with what is told on standard error."""
+import copy
+import json
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from support import foreign_api
+from support.build import SOURCE
+from support.sysfs_tree import make_tree
+
+DATA = SOURCE / "tests" / "data" / "render_as"
+JOBS = sorted(path.name.removesuffix(".job.yaml") for path in DATA.glob("*.job.yaml"))
+SEED = SOURCE / "tests" / "data" / "seeds" / "ray-all-nic.yaml"
+OF_RAY = SOURCE / "examples" / "ray" / "cluster.yaml"
+EXAMPLES = {"raycluster": ["ray/cluster", "jobs/ray-all-nic", "jobs/two-by-two", "jobs/compute-domain"]}
+FOREIGN = {"RayCluster": "ray.io/v1"}
+
+
+def render(drarun, name, *more):
+    path = DATA / f"{name}.job.yaml"
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# render: --as ")
+    return drarun("render", *shlex.split(first.removeprefix("# render:")), *more, path).ok()
+
+
+def documents(text):
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def of_kind(manifests, kind):
+    (found,) = [each for each in manifests if each["kind"] == kind]
+    return found
+
+
+def all_manifests(drarun):
+    made = [json.loads(render(drarun, name, "--format", "json").out)["items"] for name in JOBS]
+    for system, names in EXAMPLES.items():
+        made += [json.loads(drarun("render", "--as", system, "--format", "json",
+                                   SOURCE / "examples" / f"{name}.yaml").ok().out)["items"] for name in names]
+    return [each for manifests in made for each in manifests]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_golden(drarun, name):
+    golden = DATA / f"{name}.yaml"
+    result = render(drarun, name)
+    text = "".join(f"# {line}\n" for line in result.err.splitlines()) + result.out
+    if os.environ.get("DRARUN_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+    assert documents(result.out) == json.loads(render(drarun, name, "--format", "json").out)["items"]
+
+
+# ---- against the systems' own types ----
+
+@pytest.fixture
+def types():
+    program, reason = foreign_api.fetched()
+    if not program:
+        pytest.skip(reason)
+    return lambda manifests: foreign_api.ask(program, manifests)
+
+
+def lost(ours, theirs, path=""):
+    """Paths whose value the type did not keep; quantities and defaults may be written otherwise."""
+    if isinstance(ours, dict):
+        return [each for key, value in ours.items() if value not in ({}, [], None)
+                for each in lost(value, (theirs or {}).get(key), f"{path}.{key}")]
+    if isinstance(ours, list):
+        if len(ours) != len(theirs or ()):
+            return [path]
+        return [each for i, value in enumerate(ours) for each in lost(value, theirs[i], f"{path}[{i}]")]
+    return [] if ours == theirs else [f"{path}: {ours!r} became {theirs!r}"]
+
+
+def test_types_read_all(drarun, types):
+    manifests = [each for each in all_manifests(drarun) if each["kind"] in FOREIGN]
+    assert len(manifests) >= 6 and {each["kind"] for each in manifests} == set(FOREIGN)
+    assert {(each["kind"], each["apiVersion"]) for each in manifests} == set(FOREIGN.items())
+    assert [lost(*pair) for pair in zip(manifests, types(manifests))] == [[]] * len(manifests)
+
+
+def test_types_look(drarun, types):
+    """What they refuse: otherwise the test above could not fail."""
+    good = of_kind(json.loads(render(drarun, "ray-plain", "--format", "json").out)["items"], "RayCluster")
+    pod = ("spec", "workerGroupSpecs", 0, "template", "spec")
+    for path, key, value in ((("spec",), "heads", 1), (pod, "resourceClaim", []), (pod, "resourceClaims", {}),
+                             (("spec", "workerGroupSpecs", 0), "replicas", "2")):
+        wrong = copy.deepcopy(good)
+        at = wrong
+        for step in path:
+            at = at[step]
+        at[key] = value
+        (answer,) = types([wrong])
+        assert key in answer.get("error", ""), answer
+
+
+# ---- the published cluster ----
+
+def test_a_published_cluster_of_a_short_job(drarun):
+    """The seed's RayCluster: what its author wrote by hand is there, or is derived in the pod (test below)."""
+    assert len(OF_RAY.read_text().splitlines()) <= 13  # with the licence
+    made = documents(drarun("render", "--as", "raycluster", "--api", "v1beta1", OF_RAY).ok().out)
+    seed = documents(SEED.read_text())
+    ours, theirs = of_kind(made, "RayCluster"), of_kind(seed, "RayCluster")
+    assert ours["metadata"]["name"] == theirs["metadata"]["name"]
+    heads = [each["spec"]["headGroupSpec"] for each in (ours, theirs)]
+    assert heads[0]["template"]["spec"] == heads[1]["template"]["spec"]
+    assert heads[0]["rayStartParams"] == heads[1]["rayStartParams"]
+    (ours,), (theirs,) = [each["spec"]["workerGroupSpecs"] for each in (ours, theirs)]
+    assert ours["replicas"] == theirs["replicas"]
+    pods = [each["template"]["spec"] for each in (ours, theirs)]
+    assert pods[0]["tolerations"] == pods[1]["tolerations"]
+    (mine,), (other,) = [pod["containers"] for pod in pods]
+    assert mine["image"] == other["image"]
+    assert mine["resources"]["limits"] == other["resources"]["limits"]
+
+    def mounts(pod):
+        sources = {each["name"]: each for each in pod["volumes"]}
+        places = {each["mountPath"]: sources[each["name"]] for each in pod["containers"][0]["volumeMounts"]}
+        return {path: each.get("hostPath", {}).get("path") or each["emptyDir"]["medium"] for path, each in places.items()
+                if path != "/.drarun"}
+    assert mounts(pods[0]) == mounts(pods[1])
+    claims = [of_kind(each, "ResourceClaimTemplate")["spec"]["spec"]["devices"]["requests"] for each in (made, seed)]
+    assert claims[0] == claims[1]
+    # the seed's claim is listed by no container, so that no device would reach one
+    assert mine["resources"]["claims"] == [{"name": "devices"}] and "claims" not in other["resources"]
+
+
+# ---- the entry point ----
+
+class Pod:
+    """A root with a machine's /sys and /proc, bash, and what the init container puts there."""
+
+    def __init__(self, build, root, manifest):
+        self.root, self.container = root, manifest["containers"][0]
+        make_tree(json.loads((SOURCE / "tests/data/fixtures/a4-highgpu-8g.json").read_text()), root)
+        (init,) = [each for each in manifest["initContainers"] if each["name"] == "drarun-agent"]
+        program, option, folder = init["command"]
+        assert program == "/bin/drarun-worker"
+        (root / ".drarun").mkdir()
+        for _ in range(2):  # it may be run again
+            subprocess.run([build / "bin" / "drarun-worker", option, f"{root}{folder}"], check=True, timeout=60)
+        (root / "bin").mkdir(exist_ok=True)
+        for program in ("bash", "env"):
+            self.copy(shutil.which(program), f"bin/{program}")
+
+    def copy(self, program, where):
+        shutil.copy(program, self.root / where)
+        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=60).stdout
+        for library in (word for word in listed.split() if word.startswith("/")):
+            (self.root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, self.root / library[1:])
+
+    def ray(self, *lines):
+        """In the place of Ray's own: a script."""
+        (self.root / "bin/ray").write_text("\n".join(["#!/bin/bash", *lines, ""]))
+        (self.root / "bin/ray").chmod(0o755)
+
+    def run(self, **more):
+        given = {each["name"]: each["value"] for each in self.container.get("env", ())}
+        return subprocess.run([shutil.which("chroot"), self.root, *self.container["command"]], capture_output=True,
+                              text=True, timeout=60, env={"PATH": "/bin", **given, **more})
+
+
+@pytest.fixture
+def ray_pod(drarun, build, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    made = documents(drarun("render", "--as", "raycluster", OF_RAY).ok().out)
+    (group,) = of_kind(made, "RayCluster")["spec"]["workerGroupSpecs"]
+    return Pod(build, tmp_path / "root", group["template"]["spec"])
+
+
+PLAIN = pytest.mark.plain("a sanitizer's program does not start in a bare root")
+GENERATED = {"KUBERAY_GEN_RAY_START_CMD": "ray start  --address=h:6379  --resources='{\"a b\": 1}'  --block "}
+
+
+@PLAIN
+def test_workers_have_the_published_variables(ray_pod):
+    """Each variable that the seed's author wrote by hand is in Ray's environment, of a table or derived; its
+    arguments come as KubeRay means them."""
+    (seed,) = of_kind(documents(SEED.read_text()), "RayCluster")["spec"]["workerGroupSpecs"]
+    written = {each["name"]: each["value"] for each in seed["template"]["spec"]["containers"][0]["env"]}
+    ray_pod.ray('printf "%s\\n" "$#" "$@" >&2', "exec env -0")
+    done = ray_pod.run(**GENERATED)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith('\n4\nstart\n--address=h:6379\n--resources={"a b": 1}\n--block\n')
+    got = dict(item.split("=", 1) for item in done.stdout.split("\0") if item)
+    assert got["LD_LIBRARY_PATH"].split(":")[-1] == written.pop("LD_LIBRARY_PATH")
+    written.pop("TORCH_DISTRIBUTED_DEBUG")  # a wish of its author, which the example leaves out
+    assert {name: got.get(name) for name in written} == written
+    assert got["NCCL_SOCKET_IFNAME"] == "eth0"  # which he forgot
+
+
+@PLAIN
+def test_ray_does_not_start_without_its_devices(ray_pod):
+    shutil.rmtree(ray_pod.root / "sys/class/infiniband")
+    ray_pod.ray("echo started")
+    done = ray_pod.run(**GENERATED)
+    assert done.returncode == 65 and done.stdout == "" and "NO_RDMA_NIC" in done.stderr
+
+
+# ---- what is refused and told ----
+
+@pytest.mark.parametrize("options,job,status,message", [
+    (["--as", "rayjob"], {}, 64, '--as: expected one of "raycluster"'),
+    (["--as", "raycluster", "--here"], {}, 64, "--here: not with --as"),
+    (["--as", "raycluster", "--claims", "template"], {}, 64, "--claims: not with --as"),
+    (["--as", "raycluster", "--pod-groups", "v1alpha2"], {}, 64, "--pod-groups: not with --as"),
+    (["--as", "raycluster", "--owner-uid", "u"], {}, 64, "--owner-uid: not with --as"),
+    (["--as", "raycluster", "--profiles", "/none"], {}, 64, "--profiles: not with --as"),
+    (["--as", "raycluster", "--step", "2"], {}, 64, "the job's ladder has 1"),
+    (["--as", "raycluster", "--head", "big"], {}, 64, "--head"),
+    (["--head", "worker"], {}, 64, "--head is for --as raycluster"),
+    (["--as", "raycluster"], {"metadata": {"name": "a" * 54}}, 65, "metadata.name: at most 53 characters"),
+    (["--as", "raycluster"], {"metadata": {"name": "1st"}}, 65, "metadata.name: expected a letter first"),
+    (["--as", "raycluster"], {"nccl": {"env": {"A": "1"}}, "container": {"env": [{"name": "A", "value": "2"}]}}, 65,
+     'drarun adds an entry with name "A"'),
+    (["--as", "raycluster"], {"devices": {"nics": {"count": 1, "class": "dranet"}}, "pod": {"hostNetwork": True}}, 65,
+     "hostNetwork: a claimed NIC is moved into the pod's own network"),
+])
+def test_refused(drarun, tmp_path, options, job, status, message):
+    container = {"name": "c", "image": "i", "command": ["ray", "start"], **job.pop("container", {})}
+    metadata = job.pop("metadata", {"name": "job"})
+    pod = {"containers": [container], **job.pop("pod", {})}
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": metadata, "spec": {"workers": 1, "template": {"spec": pod}, **job}}))
+    result = drarun("render", *options, path)
+    assert (result.rc, result.out) == (status, ""), result.err
+    assert message in result.err
+
+
+def test_nothing_is_told_of_what_is_carried(drarun):
+    assert drarun("render", "--as", "raycluster", OF_RAY).ok().err == ""
