@@ -32,6 +32,7 @@
 #define REACH_MS 10000   /* until agents started by hand are reached */
 #define PREPARE_MS 30000 /* until an agent that was reached is prepared */
 #define FILES_MIN 24
+#define AWAITED_SHOWN 8       /* names after the first */
 #define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
 
 /* ---- states ---- */
@@ -57,13 +58,19 @@ void job_event(struct job *job, enum job_event event)
     job_act(job, step->action);
 }
 
+/* The cluster will say how a pod has ended. */
+static bool expects_words(const struct job *job)
+{
+    return job->request->pods && !job->request->pods->entry;
+}
+
 /* A worker has gone, or is about to, and the cluster has not said why. */
 static bool awaits_pod(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
         if ((agent->linger || agent->leaves) && !agent->pod_told)
-            return job->request->pods && cause_may_change(job->cause);
+            return expects_words(job) && cause_may_change(job->cause);
     }
     return false;
 }
@@ -202,6 +209,7 @@ static bool is_awaited(const struct job *job, const struct agent *agent)
 static uint32_t describe_awaited(const struct job *job, struct buf *text)
 {
     const struct agent *first = NULL;
+    struct buf others = BUF_INIT;
     uint32_t awaited = 0;
     char name[128];
     for (uint32_t i = 0; i < job->count; i++) {
@@ -209,6 +217,10 @@ static uint32_t describe_awaited(const struct job *job, struct buf *text)
             continue;
         if (!first)
             first = &job->agents[i];
+        else if (awaited <= AWAITED_SHOWN) {
+            agent_name(&job->agents[i], name, sizeof name);
+            buf_printf(&others, "%s%s", others.len ? ", " : "", name);
+        }
         awaited++;
     }
     if (!first)
@@ -221,7 +233,12 @@ static uint32_t describe_awaited(const struct job *job, struct buf *text)
                                                 : "is not prepared",
                why[0] ? ": " : "", why);
     if (awaited > 1)
-        buf_printf(text, " (nor %u others)", awaited - 1);
+        buf_printf(text, " (nor %s", others.data ? others.data : "others");
+    if (awaited > AWAITED_SHOWN + 1)
+        buf_printf(text, " and %u more", awaited - 1 - AWAITED_SHOWN);
+    if (awaited > 1)
+        buf_add_str(text, ")");
+    buf_done(&others);
     return awaited;
 }
 
@@ -235,9 +252,11 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
         return;
     bool refused = job->state == JOB_CONNECTING && job->request->agents;
     describe_awaited(job, &text);
+    const struct request_pods *pods = job->request->pods;
+    int64_t limit = pods && pods->all_tries_ms ? pods->all_tries_ms : job_start_limit_ms(job);
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s after %" PRId64 " s (%s)%s",
-               text.data ? text.data : "an agent is awaited", job_start_limit_ms(job) / 1000,
-               "--start-timeout", refused ? "; is drarun-worker --listen running there?" : "");
+               text.data ? text.data : "an agent is awaited", limit / 1000, "--start-timeout",
+               refused ? "; is drarun-worker --listen running there?" : "");
     buf_done(&text);
     job_fail(job, &err);
     job_look(job);
@@ -283,7 +302,7 @@ static int64_t ping_every_ms(const struct job *job)
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
 {
     const struct request_pods *pods = agent->job->request->pods;
-    if (!pods) {
+    if (!pods || pods->entry) {
         agent_lose(agent, why);
         return;
     }
@@ -448,7 +467,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     job->cause = cause_new(&job->map);
     if (!job->rank_ended || !job->cause)
         return error_set(err, ENOMEM, "out of memory");
-    if (request->pods)
+    if (expects_words(job))
         cause_expect_pods(job->cause);
     return 0;
 }
@@ -568,6 +587,7 @@ void job_run(struct job *job)
                    "internal error: the loop ended while %s", job_state_name(job->state));
         cause_failure(job->cause, &err);
     }
+    job_await_dismissed(job);
     agents_remove_remains(job);
     log_divert(NULL, NULL);
     /* from here on a signal may end us: the report is written however slow its reader */
@@ -626,6 +646,16 @@ void job_stop(struct job *job, const struct drarun_error *why)
 void job_interrupt(struct job *job, int signo)
 {
     job_on_signal(job, signo);
+}
+
+bool job_gathered(const struct job *job)
+{
+    return job->greeted == job->count;
+}
+
+bool job_is_hopeless(const struct job *job)
+{
+    return job->hopeless;
 }
 
 const struct cause *job_cause(const struct job *job)

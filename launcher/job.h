@@ -55,6 +55,11 @@ struct launch_message *job_launch(struct job *job, struct drarun_error *err);
  * state and place in the kernel, too. */
 void job_ask_vitals(struct job *job, bool ranks);
 
+/* Every agent has said hello, and what it holds. */
+bool job_gathered(const struct job *job);
+/* An agent was refused, or refused us, in a way that another try does not change. */
+bool job_is_hopeless(const struct job *job);
+
 /* Why it ended; borrowed. */
 const struct cause *job_cause(const struct job *job);
 void job_facts(const struct job *job, struct job_facts *ret_facts);

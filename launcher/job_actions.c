@@ -58,6 +58,12 @@ static void do_start(struct job *job)
         job->request->pods->started(job->request->pods->arg);
 }
 
+static void agent_release(struct agent *agent)
+{
+    agent_dismiss(agent);
+    agent_lose(agent, NULL);
+}
+
 static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
     if (agent->phase >= AGENT_DONE)
@@ -65,7 +71,7 @@ static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message
     if (agent->launched && agent->phase > AGENT_GREETING)
         agent_send(agent, message);
     else
-        agent_lose(agent, NULL); /* it holds nothing of ours yet, or may never answer */
+        agent_release(agent); /* it holds nothing of ours yet, or may never answer */
 }
 
 static void do_end(struct job *job, bool at_once)
@@ -127,7 +133,7 @@ static void do_drain(struct job *job)
         struct agent *agent = &job->agents[i];
         if (agent->channel)
             job->facts.wire_bytes += channel_bytes(agent->channel);
-        channel_free(TAKE_PTR(agent->channel));
+        agent_dismiss(agent);
     }
     job->overdue_stage = 0;
     job_start_clock(job->overdue_clock, REAP_MS);

@@ -34,6 +34,8 @@ void agent_name(const struct agent *agent, char *text, size_t size)
     const struct request_pods *pods = agent->job->request->pods;
     if (agent->job->early)
         snprintf(text, size, "the agent");
+    else if (pods && !pods->nodes[agent->index])
+        snprintf(text, size, "worker %u (%s)", agent->index, pods->pods[agent->index]);
     else if (pods)
         snprintf(text, size, "worker %u (%s on %s)", agent->index, pods->pods[agent->index],
                  pods->nodes[agent->index]);
@@ -103,6 +105,7 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
     agent_advance(agent, AGENT_CLOSED);
     if (!why)
         return;
+    agent->job->hopeless |= why->code == EPROTONOSUPPORT || why->code == EACCES;
     struct drarun_error err = *why;
     err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
     error_prefix(&err, "%s was lost", name);
@@ -436,9 +439,14 @@ static void conclude(struct agent *agent)
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECHILD, "its drarun-worker (pid %d) %s%s%s",
                    (int)agent->pid, how, known ? "" : ": ", known ? "" : why);
     } else {
-        bool unheard = agent->job->request->agents && agent->phase == AGENT_GREETING;
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET, "%s%s", why,
-                   unheard ? "; does it hold the same --key-file, and is it free?" : "");
+        const struct job_request *request = agent->job->request;
+        bool unheard = agent->phase == AGENT_GREETING;
+        const char *ask = request->agents                         ? "--key-file"
+                          : request->pods && request->pods->entry ? "DRARUN_KEY or --key-file"
+                                                                  : NULL;
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code == EACCES ? EACCES : ECONNRESET,
+                   "%s%s%s%s", why, unheard && ask ? "; does it hold the same " : "",
+                   unheard && ask ? ask : "", unheard && ask ? ", and is it free?" : "");
     }
     agent_lose(agent, &err);
 }
@@ -459,7 +467,7 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     (void)channel;
     agent->why = *err;
     channel_free(TAKE_PTR(agent->channel));
-    bool pod = job->request->pods && agent->launched;
+    bool pod = job->request->pods && !job->request->pods->entry && agent->launched;
     if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
         /* how the process or pod ended is what people need to know, and it is about to end */
         agent->linger = evtimer_new(job->base, on_linger, agent);

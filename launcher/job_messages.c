@@ -47,7 +47,8 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
     /* fence data of one libpmix means nothing to another: all must be as the first that came */
     for (uint32_t i = 0; i < job->count && !pmix[0]; i++)
         pmix = job->agents[i].pmix;
-    if (hello_check(hello, pmix, &err) < 0) {
+    bool entry = job->request->pods && job->request->pods->entry;
+    if (hello_check(hello, pmix, &err) < 0 || (entry && hello_check_release(hello, &err) < 0)) {
         agent_lose(agent, &err);
         return;
     }

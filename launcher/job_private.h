@@ -113,6 +113,9 @@ struct job {
     int64_t pinged_ms;
     uint32_t overdue_stage;
 
+    uint32_t dismissed; /* agents that were told the job's end, and still listen */
+    bool hopeless;      /* job_is_hopeless */
+
     uint32_t mpi_library_ranks;
     struct job_facts facts;
 };
@@ -164,6 +167,12 @@ void job_mark_log(struct job *job);
 /* The same for the fields of a log's line. */
 struct log_about agent_about(const struct agent *agent);
 void agents_remove_remains(struct job *job);
+
+/* ---- job_dismiss.c ---- */
+/* Lets an agent go: with request_pods.entry it is told how the job has ended. */
+void agent_dismiss(struct agent *agent);
+/* Waits until those that were told have gone, or for a moment. */
+void job_await_dismissed(struct job *job);
 
 /* ---- job_messages.c ---- */
 void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);

@@ -119,8 +119,7 @@ int local_agent_start(const struct local_agents *agents, pid_t *ret_pid, int *re
     return rc;
 }
 
-/* The key in a pipe: never in argv, the environment or a file. */
-static int key_pipe(const struct tls_key *key, int *ret_fd, struct drarun_error *err)
+int local_agent_pass_key(const struct tls_key *key, int *ret_fd, struct drarun_error *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -144,7 +143,7 @@ int local_agent_listen(const struct local_agents *agents, const struct tls_key *
                           (char *)"--key-fd",      (char *)"4",           NULL};
     int rc = listen_on("127.0.0.1:0", &door, ret_port, err);
     if (rc == 0)
-        rc = key_pipe(key, &key_fd, err);
+        rc = local_agent_pass_key(key, &key_fd, err);
     if (rc < 0)
         return rc;
     struct child child = {.agents = agents, .argv = argv, .fds = {door, key_fd}};

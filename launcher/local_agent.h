@@ -30,6 +30,10 @@ int local_agent_start(const struct local_agents *agents, pid_t *ret_pid, int *re
 int local_agent_listen(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
                        uint16_t *ret_port, struct drarun_error *err);
 
+/* *ret_fd is the end of a pipe that the agent reads the key from (--key-fd): never in argv, the
+ * environment or a file. */
+int local_agent_pass_key(const struct tls_key *key, int *ret_fd, struct drarun_error *err);
+
 /* "exited with 70", "was killed by SIGKILL", from a status of waitpid. */
 void local_agent_describe(int wait_status, char *text, size_t size);
 

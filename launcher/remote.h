@@ -31,6 +31,8 @@ struct remote_api {
     /* "host:7173" as "10.0.0.7:7173". Blocks on the name service: before the loop runs. */
     int (*resolve)(const char *address, char numeric[REMOTE_ADDRESS_SIZE],
                    struct drarun_error *err);
+    /* This machine's name with its domain, to be freed; NULL: it has none. Blocks too. */
+    char *(*own_name)(const char *hostname);
     /* Dials until it succeeds; the owner has the deadline. address stays the caller's. */
     int (*dial)(struct remote *remote, uint32_t agent, const char *address,
                 struct drarun_error *err);

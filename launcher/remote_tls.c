@@ -104,6 +104,18 @@ static int remote_tls_resolve(const char *address, char numeric[REMOTE_ADDRESS_S
     return 0;
 }
 
+/* The kubelet writes "ADDRESS HOST.SERVICE.NAMESPACE.svc.DOMAIN HOST" into /etc/hosts of a pod that
+ * has a subdomain. */
+static char *remote_tls_own_name(const char *hostname)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_CANONNAME}, *found = NULL;
+    if (getaddrinfo(hostname, NULL, &hints, &found) != 0)
+        return NULL;
+    char *name = found->ai_canonname ? strdup(found->ai_canonname) : NULL;
+    freeaddrinfo(found);
+    return name;
+}
+
 static void attempt(struct dial *dial);
 
 static void on_pause_over(evutil_socket_t fd, short what, void *arg)
@@ -199,6 +211,7 @@ const struct remote_api *remote_api(void)
         .open = remote_tls_open,
         .close = remote_tls_close,
         .resolve = remote_tls_resolve,
+        .own_name = remote_tls_own_name,
         .dial = remote_tls_dial,
         .give_up = remote_tls_give_up,
         .why = remote_tls_why,

@@ -41,9 +41,9 @@ struct request_pods {
     const char *const *addresses;   /* by worker: IP:PORT */
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
-    const char *const *nodes;
-    const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
-    const char *const *claims;  /* their names; NULL: none, or not known */
+    const char *const *nodes;       /* each may be NULL with entry */
+    const uint32_t *rank_order;     /* workers in the order of their ranks; NULL: by number */
+    const char *const *claims;      /* their names; NULL: none, or not known */
     int64_t total_ms; /* spec.timeouts.total, of which job_request.timeout_ms is the rest */
     int64_t grace_ms; /* that ranks have when the cluster takes one of the pods away */
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
@@ -52,6 +52,12 @@ struct request_pods {
     /* An answer to job_ask_vitals; borrowed. May be NULL. */
     void (*vitals)(void *arg, uint32_t worker, const struct Drarun__Wire__Vitals *vitals);
     void (*started)(void *arg); /* the ranks have been started; may be NULL */
+    /* Another controller made them (docs/design/029-entry.md): no cluster tells how they end, their
+     * agents are of our own release, and are told the job's status. */
+    bool entry;
+    /* The same: this is the last try of several, which together last so long; 0: it is not. They
+     * are told of its end also when not all of them have come. */
+    int64_t all_tries_ms;
     void *arg;
 };
 

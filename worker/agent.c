@@ -226,6 +226,19 @@ static void on_end(struct agent *agent, const Drarun__Wire__End *end)
     agent_end_ranks(agent, end->at_once);
 }
 
+/* The launcher has ended, and so do we. */
+static void on_ended(struct agent *agent, const Drarun__Wire__Ended *ended)
+{
+    const char *text = ended->text;
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    if (length > 0 && agent->options.entry && agent->options.pod->worker != 0) /* who has said it */
+        log_error("the job has ended with %d: %.*s", ended->status, (int)length, text);
+    agent_clean(agent);
+    agent_leave(agent, ended->status & 0xff);
+}
+
 static void on_pong_due(struct agent *agent)
 {
     Drarun__Wire__Pong pong = DRARUN__WIRE__PONG__INIT;
@@ -290,6 +303,9 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_VITALS_REQUEST:
         agent_send_vitals(agent, message->vitals_request->ranks);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_ENDED:
+        on_ended(agent, message->ended);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_PING:
         on_pong_due(agent);
@@ -404,6 +420,8 @@ void agent_free(struct agent *agent)
         event_free(agent->parent_due);
     if (agent->orphan_clock)
         event_free(agent->orphan_clock);
+    if (agent->await_clock)
+        event_free(agent->await_clock);
     listen_close(agent->door);
     tls_context_free(agent->dial_tls);
     if (agent->sigterm)

@@ -21,6 +21,10 @@ struct agent_options {
      * that cleans up after a killed agent. May be NULL. */
     void (*session)(const char *dir, void *arg);
     void *session_arg;
+    /* The container's own program started it (docs/design/029-entry.md): who is to dial it, for
+     * messages, how long it waits for that, and it ends with the job's status. NULL: no. */
+    const char *entry;
+    int64_t await_ms;
     const char *oom_score; /* of the ranks, as oom_exempt gave it; NULL: as this process' */
 };
 

@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/wire/hello.h"
 #include "worker/agent_private.h"
 
 /* An agent in a pod that has had a launcher and waits for another before it was given a job. */
@@ -26,6 +27,8 @@ static void on_orphaned(evutil_socket_t fd, short what, void *arg)
     struct agent *agent = arg;
     (void)fd, (void)what;
     if (agent->state == AGENT_IDLE || agent->state == AGENT_DONE) {
+        if (agent->options.entry)
+            log_error("worker 0 (%s) has left, and did not call again", agent->options.entry);
         agent_leave(agent, 70);
         return;
     }
@@ -54,7 +57,7 @@ static uint32_t orphan_wait_ms(const struct agent *agent)
 bool agent_wait_for_heir(struct agent *agent)
 {
     struct timeval limit = timeval_from_ms(orphan_wait_ms(agent));
-    if (orphan_wait_ms(agent) == 0 || !agent->door || agent->told_to_end)
+    if (orphan_wait_ms(agent) == 0 || !agent->door || agent->told_to_end || agent->other_release)
         return false;
     if (!agent->orphan_clock)
         agent->orphan_clock = evtimer_new(agent->base, on_orphaned, agent);
@@ -68,6 +71,8 @@ void agent_control_take(struct agent *agent, struct channel *channel,
 {
     if (agent->orphan_clock)
         event_del(agent->orphan_clock);
+    if (agent->await_clock)
+        event_del(agent->await_clock);
     agent->control = channel;
     agent->control_lost = false;
     agent->generation = hello ? hello->generation : 0;
@@ -115,6 +120,10 @@ static void launcher_take(struct agent *agent, struct channel *channel,
     if (check_launcher(agent, hello, &err) < 0) {
         refuse(channel, err.text, err.code);
         return;
+    }
+    if (agent->options.entry && hello_check_release(hello, &err) < 0) {
+        log_error("worker 0 (%s): %s", agent->options.entry, err.text);
+        agent->other_release = true;
     }
     if (agent->control && !agent->control_lost)
         replace(agent, hello);
@@ -190,6 +199,30 @@ static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, 
         refuse(channel, "neither a launcher nor a neighbour", EPROTO);
 }
 
+/* ---- an entry point's agent ---- */
+
+static void on_nobody(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    (void)fd, (void)what;
+    log_error("worker 0 (%s) has not called within %" PRId64
+              " s (--start-timeout): does its pod run "
+              "drarun exec with as many workers, and do network policies let it reach this port?",
+              agent->options.entry, agent->options.await_ms / 1000);
+    agent_leave(agent, 70);
+}
+
+static int await_launcher(struct agent *agent, struct drarun_error *err)
+{
+    struct timeval limit = timeval_from_ms(agent->options.await_ms);
+    if (!agent->options.entry)
+        return 0;
+    agent->await_clock = evtimer_new(agent->base, on_nobody, agent);
+    if (!agent->await_clock || evtimer_add(agent->await_clock, &limit) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    return 0;
+}
+
 int agent_open_connections(struct agent *agent, struct drarun_error *err)
 {
     struct agent_options *o = &agent->options;
@@ -210,5 +243,5 @@ int agent_open_connections(struct agent *agent, struct drarun_error *err)
         if (!agent->door)
             return -err->code;
     }
-    return 0;
+    return await_launcher(agent, err);
 }

@@ -61,6 +61,8 @@ struct agent {
     uint64_t generation; /* of the launcher: a newer one takes its place, an older one is refused */
     bool heir;           /* the launcher found the job that another one had launched */
     bool told_to_end;    /* by SIGTERM: no use in waiting for another launcher */
+    bool other_release;  /* the launcher is of one, with options.entry: it will refuse us */
+    struct event *await_clock;  /* until a launcher comes, with options.entry */
     struct event *orphan_clock; /* runs while that is awaited */
     struct listen_door *door;
     struct tls_context *dial_tls;

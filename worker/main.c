@@ -34,6 +34,7 @@
 
 #define DEFAULT_PORT 7173
 #define DELETION_S 1
+#define AWAIT_MS 300000
 #define KEY_VARIABLE "DRARUN_KEY" /* in a pod: from the job's Secret */
 
 struct settings {
@@ -46,6 +47,8 @@ struct settings {
     bool by_hand; /* --listen: with a guard, job after job */
     bool once;
     bool in_pod;
+    const char *entry; /* who is to dial; NULL: no entry point's */
+    int64_t await_ms;
     struct pod pod;
     bool have_key;
     struct tls_key key;
@@ -73,6 +76,10 @@ static const char help_text[] =
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
+    "  --entry HOST          as --pod and --once, for drarun exec: HOST is to dial within "
+    "--await,\n"
+    "                        and the job's exit status is ours\n"
+    "  --await TIME          see --entry (default 5m)\n"
     "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
     "                        CPUs (what drarun exec starts)\n"
@@ -127,6 +134,8 @@ enum {
     OPT_KEY_FD,
     OPT_ONCE,
     OPT_POD,
+    OPT_ENTRY,
+    OPT_AWAIT,
     OPT_INSTALL,
     OPT_INSTALL_DRARUN,
     OPT_REMOTE_SERVE,
@@ -143,6 +152,8 @@ static const struct option option_table[] = {
     {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"once", no_argument, NULL, OPT_ONCE},
     {"pod", no_argument, NULL, OPT_POD},
+    {"entry", required_argument, NULL, OPT_ENTRY},
+    {"await", required_argument, NULL, OPT_AWAIT},
     {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
     {"install", required_argument, NULL, OPT_INSTALL},
     {"install-drarun", required_argument, NULL, OPT_INSTALL_DRARUN},
@@ -176,6 +187,12 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_POD:
         s->in_pod = true;
         return pod_take(&s->pod, err);
+    case OPT_ENTRY:
+        s->entry = value;
+        s->in_pod = s->once = s->by_hand = true;
+        return pod_take(&s->pod, err);
+    case OPT_AWAIT:
+        return duration_parse("--await", value, &s->await_ms, err);
     case OPT_REMOTE_SERVE:
         return inherited_fd("--remote-serve", value, &s->serve_fd, err);
     case OPT_BESIDE:
@@ -258,6 +275,8 @@ static int run_agent(struct guard *guard, void *arg)
         .listen_fd = s->listen_fd,
         .key = s->have_key ? &s->key : NULL,
         .pod = s->in_pod ? &s->pod : NULL,
+        .entry = s->entry,
+        .await_ms = s->await_ms,
         .session = guard ? guard_note_session : NULL,
         .session_arg = guard,
         .oom_score = s->oom_exempt ? s->oom_score : NULL,
@@ -303,7 +322,9 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
-    if (s->in_pod)
+    if (s->entry)
+        log_verbose("listening");
+    else if (s->in_pod)
         log_note("listening on port %u", s->port);
     else
         printf("drarun-worker: listening on port %u\n", s->port);
@@ -311,16 +332,20 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     do
         status = guard_run(guard, run_agent, s, &stop, err);
     while (!stop && !s->once && status >= 0);
-    if (s->in_pod && !stop && status >= 0)
+    if (s->in_pod && !s->entry && !stop && status >= 0)
         await_deletion();
     guard_free(guard);
-    return stop && status == 70 ? 0 : status;
+    return stop && status == 70 && !s->entry ? 0 : status;
 }
 
 int main(int argc, char **argv)
 {
-    struct settings s = {
-        .control_fd = -1, .serve_fd = -1, .beside = -1, .listen_fd = -1, .level = LOG_NORMAL};
+    struct settings s = {.control_fd = -1,
+                         .serve_fd = -1,
+                         .beside = -1,
+                         .listen_fd = -1,
+                         .await_ms = AWAIT_MS,
+                         .level = LOG_NORMAL};
     struct drarun_error err = {0};
     if (argc > 0 && remote_start_is(argv[0]))
         return remote_start(argc, argv);
@@ -329,7 +354,7 @@ int main(int argc, char **argv)
     if (rc > 0)
         return 0;
     log_setup("drarun-worker", s.level);
-    if (s.in_pod && rc == 0)
+    if (s.in_pod && !s.entry && rc == 0)
         pod_log(&s.pod);
     if (s.have_key)
         hide();

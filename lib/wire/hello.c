@@ -31,3 +31,14 @@ int hello_check(const Drarun__Wire__Hello *hello, const char *own_pmix, struct d
             hello->pmix, own_pmix);
     return 0;
 }
+
+int hello_check_release(const Drarun__Wire__Hello *hello, struct drarun_error *err)
+{
+    if (strcmp(hello->build, DRARUN_VERSION) == 0)
+        return 0;
+    return error_kind(
+        err, DRARUN_ERR_INFRASTRUCTURE, EPROTONOSUPPORT,
+        "it is of drarun %s, this side of drarun %s: use one image, or one release, in "
+        "all pods",
+        hello->build, DRARUN_VERSION);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job_plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "jobs/preflight.h"
+#include "jobs/profiles.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct planning {
+    struct preflight_worker *inspected;
+    struct profiles profiles;
+    struct plan plan;
+    bool have_profiles, planned;
+};
+
+static void done(struct planning *p)
+{
+    if (p->planned)
+        plan_done(&p->plan);
+    if (p->have_profiles)
+        profiles_done(&p->profiles);
+    free(p->inspected);
+}
+
+static int collect(const struct job *job, const struct job_plan_input *in, struct planning *p,
+                   struct drarun_error *err)
+{
+    int rc = profiles_builtin(&p->profiles, err);
+    p->have_profiles = rc == 0;
+    p->inspected = calloc(in->spec->workers, sizeof *p->inspected);
+    if (rc < 0)
+        return rc;
+    if (!p->inspected)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < in->spec->workers; i++) {
+        const json_t *inspection = job_inspection(job, i);
+        in->workers[i].probe = json_object_get(inspection, "probe");
+        p->inspected[i] = (struct preflight_worker){
+            .pod = in->workers[i].pod, .node = in->workers[i].node, .inspection = inspection};
+    }
+    return 0;
+}
+
+static int build(const struct job_plan_input *in, struct planning *p, struct drarun_error *err)
+{
+    struct plan_input input = plan_input_of(in->spec);
+    input.slices = in->slices;
+    input.slices_unknown = in->slices_unknown;
+    input.node_labels = in->node_labels;
+    input.profiles = &p->profiles;
+    input.workers = in->workers;
+    input.rank_order = in->rank_order;
+    input.worker_count = in->spec->workers;
+    int rc = plan_build(&input, &p->plan, err);
+    p->planned = rc == 0;
+    return rc < 0 ? error_prefix(err, "plan") : 0;
+}
+
+/* Every refusal and every warning is said; the first refusal is the job's end. */
+static int check(const struct job_plan_input *in, const struct planning *p,
+                 struct drarun_error *err)
+{
+    const struct preflight_input input = {
+        .spec = in->spec,
+        .plan = &p->plan,
+        .workers = p->inspected,
+        .count = in->spec->workers,
+    };
+    struct preflight preflight;
+    int rc = preflight_check(&input, &preflight, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < preflight.count; i++) {
+        struct buf line = BUF_INIT;
+        preflight_line(&preflight.list[i], &line);
+        if (line.data && (i > 0 || !preflight.list[i].refusal)) /* that one is the error */
+            log_note("%s", line.data);
+        buf_done(&line);
+    }
+    rc = preflight_result(&preflight, err);
+    preflight_done(&preflight);
+    return rc;
+}
+
+static void say_warnings(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->warnings.count; i++)
+        log_note("%s: %s", warning_name(plan->warnings.list[i].code),
+                 plan->warnings.list[i].detail);
+}
+
+int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
+{
+    struct planning p = {0};
+    int rc = collect(job, in, &p, err);
+    if (rc == 0)
+        rc = build(in, &p, err);
+    if (rc == 0 && p.plan.refusal.code)
+        rc = error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: %s",
+                        warning_name(p.plan.refusal.code), p.plan.refusal.detail);
+    if (rc == 0) {
+        if (in->warn)
+            say_warnings(&p.plan);
+        rc = check(in, &p, err);
+    }
+    if (rc == 0)
+        rc = job_use_plan(job, &p.plan, err);
+    done(&p);
+    return rc;
+}

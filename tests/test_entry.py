@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`drarun exec -- PROGRAM` as the program of pods that somebody's controller made: machines of namespaces, each with the
+name, the /etc/hosts and the variables that the controller and the kubelet would give it."""
+import os
+import re
+import secrets
+import signal
+import socket
+import time
+
+import pytest
+
+from support.build import BUILD, SLOWER
+
+DOMAIN = "train.svc.cluster.local"
+CONTAINER = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
+WHO = "echo rank $DRARUN_RANK of $WORLD_SIZE on $(hostname) at $MASTER_ADDR key=$DRARUN_KEY"
+
+
+class Pods:
+    """names: of the pods, by worker. variables: a function of the worker."""
+
+    def __init__(self, drarun, nodes, folder, names, service, variables=lambda i: {}):
+        self.drarun, self.nodes, self.names, self.variables = drarun, nodes, names, variables
+        self.key, self.folder = secrets.token_hex(32), folder
+        self.hosts = [f"{node.address} {name}.{service}.{DOMAIN} {name}\n" for node, name in zip(nodes, names)]
+        for i in range(len(names)):
+            self.tell(i, range(len(names)))
+
+    def tell(self, i, known):
+        """Which pods the name service knows, as pod i sees it."""
+        text = "127.0.0.1 localhost\n" + self.hosts[i] + "".join(self.hosts[k] for k in known if k != i)
+        (self.folder / f"hosts{i}").write_text(text)
+
+    def start(self, i, *words, **env):
+        under = [*self.nodes[i].enter, "unshare", "--uts", "--mount", "sh", "-c", CONTAINER, "pod", self.names[i],
+                 self.folder / f"hosts{i}"]
+        env = {"DRARUN_KEY": self.key, **self.variables(i), **env}
+        return self.drarun.start("exec", *words, under=under, env={k: v for k, v in env.items() if v is not None})
+
+    def run(self, *words, timeout=60):
+        """The same in all of them; returns their Results."""
+        return finish([self.start(i, *words) for i in range(len(self.names))], timeout)
+
+
+def finish(jobs, timeout=60):
+    return [job.finish(timeout) for job in jobs]
+
+
+@pytest.fixture
+def pods(drarun, nodes, tmp_path):
+    """pods(2): of a StatefulSet called web; or names, service and variables."""
+    def make(count, names=None, service="web", variables=lambda i: {}):
+        return Pods(drarun, nodes(count), tmp_path, names or [f"web-{i}" for i in range(count)], service, variables)
+    return make
+
+
+def lws(i):
+    return {"LWS_LEADER_ADDRESS": f"lws-5.lws.{DOMAIN}", "LWS_GROUP_SIZE": 2, "LWS_WORKER_INDEX": i}
+
+
+def completion(i):
+    return {"JOB_COMPLETION_INDEX": i}
+
+
+CONTROLLERS = {
+    "StatefulSet": (None, "web", lambda i: {}, ["--workers", 2]),
+    "Indexed Job": (["train-0", "train-1"], "train", completion, ["--workers", 2]),
+    "JobSet": (["js-workers-3-0", "js-workers-3-1"], "js", completion, ["--workers", 2]),
+    "several Jobs of a JobSet": (["js-a-0-0", "js-a-1-0"], "js", lambda i: {"JOB_COMPLETION_INDEX": 0},
+                                 ["--peers", f"js-a-[0-1]-0.js.{DOMAIN}"]),
+    "LeaderWorkerSet": (["lws-5", "lws-5-1"], "lws", lws, []),
+}
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_controllers(pods, controller):
+    names, service, variables, options = CONTROLLERS[controller]
+    made = pods(2, names, service, variables)
+    first, second = made.run(*options, "--per-worker", 2, "--", "sh", "-c", WHO)
+    at = made.nodes[0].address
+    assert sorted(first.ok().out.splitlines()) == [
+        f"rank {rank} of 4 on {made.names[rank // 2]} at {at} key=" for rank in range(4)]
+    assert second.ok().out == ""
+
+
+def test_an_mpi_program(pods, examples):
+    """Every pod runs the same line; the ranks see three hosts and their data crosses between them."""
+    results = pods(3).run("--workers", 3, "--per-worker", 2, "-l", "--", examples / "allreduce")
+    assert "6 ranks, workers: 3, hosts: 3" in results[0].ok().out and "[0] " in results[0].out
+    assert "every element right on every rank" in results[0].out
+    assert [each.rc for each in results] == [0, 0, 0]
+
+
+def test_the_status_is_every_pods(pods):
+    first, second = pods(2).run("--workers", 2, "--", "sh", "-c", "test $DRARUN_RANK = 0 && sleep 60; exit 9")
+    assert (first.rc, second.rc) == (9, 9)
+    for each in (first, second):
+        assert each.err.count("rank 1 on worker 1 (web-1) exited with status 9") == 1, each
+
+
+def test_peers_that_come_late(pods):
+    """The name service knows the other pod only once it runs, and it had another address before."""
+    made = pods(2)
+    made.tell(0, [0])
+    first = made.start(0, "--workers", 2, "--", "true")
+    line = first.process.stderr.readline() + first.process.stderr.readline()
+    assert f"waits for the others: worker 1: cannot look up web-1.web.{DOMAIN}" in line
+    second = made.start(1, "--workers", 2, "--", "true")
+    made.tell(0, [0, 1])
+    assert [each.rc for each in finish([first, second])] == [0, 0]
+
+
+def test_peers_that_never_come(pods):
+    made = pods(3)
+    first, second = finish([made.start(i, "--workers", 3, "--start-timeout", 3 * SLOWER, "--", "true")
+                            for i in (0, 1)])
+    assert (first.rc, second.rc) == (70, 70)
+    assert f"worker 2 (web-2.web.{DOMAIN}:7173) is not reached" in first.err
+    assert f"after {3 * SLOWER} s (--start-timeout)" in first.err and "worker 1" not in first.err
+    assert "worker 2 (web-2" in second.err  # it was told
+    lone = made.start(1, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
+    assert lone.rc == 70 and f"worker 0 (web-0.web.{DOMAIN}:7173) has not called within 1 s" in lone.err
+    made.tell(0, [0])
+    lost = made.start(0, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
+    assert lost.rc == 70 and re.search(r"not all peers have come within 1 s.*worker 1: cannot look up web-1.*"
+                                       r"worker 2: cannot look up web-2.*headless Service", lost.err)
+
+
+def test_without_a_key_nothing_listens(pods):
+    made = pods(2)
+    refused = made.start(0, "--workers", 2, "--", "true", DRARUN_KEY=None).finish()
+    assert refused.rc == 64 and "without a key nothing listens beyond the loopback" in refused.err
+    alone = made.start(0, "--workers", 1, "--", "sh", "-c", "cat /proc/net/tcp /proc/net/tcp6", DRARUN_KEY=None)
+    listening = [line.split()[1] for line in alone.finish().ok().out.splitlines() if " 0A " in line]
+    assert f"0100007F:{7173:04X}" in listening and all(each.startswith("0100007F:") for each in listening)
+    bad = made.start(0, "--workers", 2, "--", "true", DRARUN_KEY="secret").finish()
+    assert bad.rc == 64 and "DRARUN_KEY" in bad.err and "secret" not in bad.err
+
+
+def test_another_key(pods):
+    made = pods(2)
+    jobs = [made.start(0, "--workers", 2, "--", "true"),
+            made.start(1, "--workers", 2, "--start-timeout", 4, "--", "true", DRARUN_KEY=secrets.token_hex(32))]
+    first = jobs[0].finish()
+    assert first.rc == 70 and first.seconds < 20 * SLOWER
+    assert "worker 1" in first.err and "does it hold the same DRARUN_KEY" in first.err
+    second = jobs[1].finish()
+    assert second.rc == 70 and "does it hold this job's key?" in second.err
+
+
+@pytest.mark.plain("one that is linked against the sanitizers' own libraries")
+def test_another_release(pods):
+    """At once, on both sides, and not after the time for those that are late."""
+    made = pods(2)
+    other = BUILD / "tests/programs/drarun_worker_next"
+    first, second = finish([made.start(0, "--workers", 2, "--", "true"),
+                            made.start(1, "--workers", 2, "--", "true", DRARUN_WORKER=other)], timeout=20)
+    assert first.rc == 70
+    assert "worker 1" in first.err and "it is of drarun 99.0, this side of drarun " in first.err
+    assert "use one image, or one release, in all pods" in first.err
+    assert second.rc == 70 and "this side of drarun 99.0" in second.err
+
+
+def test_a_port_in_use(pods):
+    made = pods(2)
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = made.drarun("exec", "--peers", f"127.0.0.1:{port},127.0.0.1:1", "--index", 0, "--", "true",
+                             env={"DRARUN_KEY": made.key})
+    assert result.rc == 70 and f"worker 0 (127.0.0.1:{port})" in result.err and "in use" in result.err
+
+
+RUNS = "trap 'echo saved $DRARUN_RANK; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+
+
+def running(made):
+    jobs = [made.start(i, "--workers", 2, "--", "sh", "-c", RUNS) for i in range(2)]
+    for _ in jobs:
+        assert jobs[0].process.stdout.readline() == "ready\n"
+    return jobs
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_pod_that_is_taken_away(pods, which):
+    """Either pod's SIGTERM reaches all ranks, which may save what they have."""
+    jobs = running(pods(2))
+    jobs[which].signal(signal.SIGTERM)
+    first, second = finish(jobs)
+    assert sorted(first.out.split("\n")) == ["", "saved 0", "saved 1"]
+    assert first.rc == second.rc != 0
+
+
+def test_a_pod_that_is_lost(pods):
+    jobs = running(pods(2))
+    started = time.monotonic()
+    for signo in (signal.SIGSTOP, signal.SIGKILL):  # at once, as the kernel ends a container
+        for pid in jobs[1].processes():
+            try:
+                os.kill(pid, signo)
+            except ProcessLookupError:
+                continue
+    jobs[1].finish(clean=False)
+    first = jobs[0].finish()
+    assert first.rc == 70 and "worker 1 (web-1" in first.err and "was lost" in first.err
+    assert time.monotonic() - started < 20 * SLOWER
+
+
+@pytest.mark.parametrize("words,says", [
+    (["--"], "expected a program behind --"),
+    (["-i", "--", "true"], "-i and -t are for a command beside a rank"),
+    (["--", "true"], "nobody tells who the peers are"),
+    (["--peers", "a,b", "--", "true"], "add --index I"),
+    (["--index", "x", "--peers", "a", "--", "true"], "--index"),
+    (["job"], "expected a job and a rank, or -- and a program"),
+])
+def test_wrong_lines(drarun, words, says):
+    result = drarun("exec", *words, env={"DRARUN_KEY": "0" * 64})
+    assert result.rc == 64 and says in result.err
