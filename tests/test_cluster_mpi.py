@@ -4,12 +4,14 @@ like; and what reaches the user of output, signals and ends."""
 import json
 import random
 import re
+import secrets
 import signal
 import time
 
 import pytest
+import yaml
 
-from support.build import SLOWER
+from support.build import BUILD, SLOWER
 from support.cluster import Cluster, programs
 from support.cluster.plugin import Nics, Plugin, device_class
 from support.cluster.programs import MPIS, program, starter
@@ -115,6 +117,55 @@ def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
     assert len(moved) == 4
     for (_, interface), bytes_ in moved.items():
         assert min(bytes_) > PAYLOAD if interface == "net1" else max(bytes_) < PAYLOAD / 10, (moved, result)
+
+
+# ---- pods that another controller made ----
+
+PROGRAMS = ("bin/drarun", "bin/drarun-worker", "libexec/drarun/drarun-remote")
+
+
+def entry_image(cluster):
+    """What the example's user has: an image with drarun and the program."""
+    files = {f"/usr/local/{each}": BUILD / each for each in PROGRAMS}
+    files["/programs/allreduce"] = programs.files()[program("openmpi4", "allreduce")]
+    return cluster.image("entry", files=files, base=programs.BASE)
+
+
+def ended(cluster, space, name):
+    """The end of the pod's container, whether it was started again or not."""
+    pod = cluster.api.get("v1", "Pod", name, space) or {}
+    for status in pod.get("status", {}).get("containerStatuses", []):
+        for state in ("lastState", "state"):
+            if "terminated" in status[state]:
+                return status[state]["terminated"]
+    return None
+
+
+def test_a_statefulset_as_a_job(jobs, plugged, source):
+    """examples/statefulset as it stands, but for the name of its image."""
+    cluster, space = jobs.cluster, jobs.namespace.name
+    manifests = list(yaml.safe_load_all((source / "examples/statefulset/statefulset.yaml").read_text()))
+    pod = manifests[-1]["spec"]["template"]["spec"]
+    pod["containers"][0]["image"] = entry_image(cluster)
+    pod["terminationGracePeriodSeconds"] = 1
+    for each in manifests:
+        each["metadata"]["namespace"] = space
+    cluster.api.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "train-key", "namespace": space},
+                      "stringData": {"key": secrets.token_hex(32)}}, *manifests)
+
+    def said(*words):
+        return cluster.kubectl("logs", "-n", space, "train-0", *words)
+
+    def state():
+        return "\n".join([cluster.kubectl("describe", "pods", "-n", space), said() if ended(cluster, space, "train-0") else ""])
+
+    ends = [cluster.wait(lambda: f"no end:\n{state()}", lambda name=name: ended(cluster, space, name), 120)
+            for name in ("train-0", "train-1")]
+    assert [each["exitCode"] for each in ends] == [0, 0], state()
+    cluster.wait(lambda: f"no result:\n{said()}", lambda: "2 ranks, workers: 2, hosts: 2;" in said(), 60)
+    cluster.kubectl("delete", "-n", space, "statefulset/train", "resourceclaimtemplate/train-nics", "service/train",
+                    "secret/train-key", "--cascade=foreground")
+    cluster.wait("its pods stay", lambda: not cluster.kubectl("get", "pods", "-n", space, "-o", "name"), 60)
 
 
 def test_bench_over_claimed_nics(jobs, plugged, tmp_path):
