@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "jobs/rendezvous.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
 struct sample {
@@ -21,7 +22,7 @@ static void check(const struct sample *s)
 {
     struct rendezvous r;
     struct drarun_error err = {0};
-    char joined[1024] = "";
+    struct buf joined = BUF_INIT;
     int rc = rendezvous_find(&s->facts, &r, &err);
     if (!s->addresses) {
         assert_true(rc < 0);
@@ -32,11 +33,10 @@ static void check(const struct sample *s)
     }
     assert_string_equal(err.text, "");
     assert_int_equal(rc, 0);
-    for (size_t i = 0; i < r.addresses.count; i++) {
-        strcat(joined, i ? "," : "");
-        strcat(joined, r.addresses.items[i]);
-    }
-    assert_string_equal(joined, s->addresses);
+    for (size_t i = 0; i < r.addresses.count; i++)
+        buf_printf(&joined, "%s%s", i ? "," : "", r.addresses.items[i]);
+    assert_string_equal(joined.data, s->addresses);
+    buf_done(&joined);
     assert_int_equal(r.index, s->index);
     assert_string_equal(r.source, s->says);
     rendezvous_done(&r);

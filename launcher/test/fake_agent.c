@@ -84,7 +84,7 @@ static void say_hello(void)
     hello.host = (char *)"fakehost";
     hello.cpus = 1;
     if (is("major"))
-        hello.major = 99;
+        hello.major = 99, hello.minor = 0;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     say(&envelope);
     if (is("twice"))
