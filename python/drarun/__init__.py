@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI and NCCL jobs on Kubernetes Dynamic Resource Allocation: drarun's C library in Python.
+
+    job = drarun.Job("job.yaml")                    # or a dict, or a text; SpecError with path and line
+    print(drarun.plan(job, slices="slices.json"))   # which rank would get which GPU and NIC
+    drarun.env().apply()                            # the NCCL environment for what this pod holds
+
+Errors are drarun.Error, each kind with a class of its own. Calls release the interpreter's lock."""
+from ._env import Environment, Variable, env
+from ._errors import (CapacityError, ClusterError, Error, Finding, InfrastructureError, InterruptedError,
+                      NotExecutableError, NotFoundError, PreflightError, SpecError, TimeoutError, UsageError)
+from ._job import Job, JobLike, render, validate
+from ._library import version as __version__
+from ._plan import Plan, plan
+
+__all__ = [
+    "CapacityError", "ClusterError", "Environment", "Error", "Finding", "InfrastructureError", "InterruptedError",
+    "Job", "JobLike", "NotExecutableError", "NotFoundError", "Plan", "PreflightError", "SpecError", "TimeoutError",
+    "UsageError", "Variable", "__version__", "env", "plan", "render", "validate",
+]

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job before it runs."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import _html
+from ._errors import Error
+from ._job import JobLike, _or_memory, job_of
+from ._library import Files, Options, PathName, check, error_of, ffi, files, lib, new_error, taken
+
+
+class Plan:
+    """What each worker would claim and, where ResourceSlices were given, which devices it would get, which rank uses
+    which, and the environment that follows. A notebook shows it as a table."""
+
+    def __init__(self, pointer: object) -> None:
+        self._plan = pointer
+
+    @property
+    def verdict(self) -> Error | None:
+        """None: nothing speaks against the job. SpecError: the plan is refused; CapacityError: the cluster has no
+        room for it."""
+        err = new_error()
+        return error_of(err) if lib.drarun_plan_verdict(self._plan, err) < 0 else None
+
+    @property
+    def ok(self) -> bool:
+        """Nothing speaks against the job."""
+        return self.verdict is None
+
+    def check(self) -> Plan:
+        """The plan itself; raises its verdict where there is one."""
+        verdict = self.verdict
+        if verdict is not None:
+            raise verdict
+        return self
+
+    def text(self, *, explain: bool = False) -> str:
+        """As ``drarun plan`` prints it; explain: each variable with rule, fact, reason and source."""
+        return _or_memory(taken(lib.drarun_plan_text(self._plan, bool(explain))))
+
+    def document(self, *, explain: bool = False) -> dict[str, Any]:
+        """As ``drarun plan --output json`` has it."""
+        document: dict[str, Any] = json.loads(_or_memory(taken(lib.drarun_plan_json(self._plan, bool(explain)))))
+        return document
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        return f"<drarun.Plan of {self.document()['job']}: {verdict or 'nothing speaks against it'}>"
+
+    def _repr_html_(self) -> str:
+        verdict = self.verdict
+        return _html.plan(self.document(), str(verdict) if verdict else None)
+
+
+def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Files = None, claims: Files = None,
+         objects: str | None = None, nccl_version: str | None = None, workers: int | None = None,
+         profiles: PathName | None = None) -> Plan:
+    """Plans a job. A job that would find no room is a plan too: see Plan.verdict.
+
+    job and profiles: as for Job.
+    slices, nodes, classes, claims: files as ``kubectl get -o json`` or yaml prints them, with ResourceSlices, and
+    further Nodes, DeviceClasses and ResourceClaims (which hold devices); one may have objects of every kind. Without
+    slices the allocation is not predicted.
+    objects: the same as text, in place of a file of slices.
+    nccl_version: of the image's NCCL, "2.28.9"; None: the spec's, else the newest known.
+    workers: in place of the spec's.
+
+    Raises SpecError for a wrong job, UsageError for options that mean nothing. Some milliseconds for two nodes."""
+    spec = job_of(job, profiles)
+    options = Options("plan", slices=files(slices), nodes=files(nodes), classes=files(classes), claims=files(claims),
+                      objects=objects, nccl_version=nccl_version, workers=workers)
+    made, err = ffi.new("struct drarun_plan **"), new_error()
+    check(lib.drarun_plan_build(spec._spec, options.pointer, made, err), err)
+    return Plan(ffi.gc(made[0], lib.drarun_plan_free))

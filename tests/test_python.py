@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package as its users have it: a wheel, installed in a fresh environment, over libdrarun."""
+import inspect
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from support.sysfs_tree import make_tree
+
+pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
+
+JOB = "jobs/half-nodes-aligned.yaml"
+SLICES = "clusters/a4-two-nodes.json"
+SPEC = {"spec": {"workers": 2, "image": "example.org/a", "command": ["true"]}}
+CURE = "scripts/setup --test installs it"
+
+
+def ok(*command, **how):
+    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100, **how)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(build, source, tmp_path_factory):
+    for module in ("cffi", "setuptools", "wheel", "pip"):
+        pytest.importorskip(module, reason=f"no python3-{module}: {CURE}")
+    copy = tmp_path_factory.mktemp("source")  # setuptools writes beside its input
+    for part in ("python", "include"):
+        shutil.copytree(source / part, copy / part,
+                        ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "_api.py"))
+    shutil.copy(source / "CMakeLists.txt", copy)
+    ok(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps",
+       "--no-build-isolation", "-w", copy, copy / "python", env={**os.environ, "DRARUN_BUILD": str(build)})
+    return next(copy.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """A fresh environment's interpreter; of others' packages it has cffi, from the machine."""
+    venv = tmp_path_factory.mktemp("venv")
+    ok(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv)
+    ok(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", venv / "bin/python", "install",
+       "--no-index", wheel)
+    return venv / "bin/python"
+
+
+@pytest.fixture(scope="module")
+def py(python):
+    """The installed package, in this process."""
+    sys.path.insert(0, ok(python, "-c", "import drarun; print(drarun.__path__[0])").strip().rpartition("/")[0])
+    import drarun
+    yield drarun
+    del sys.path[0]
+
+
+@pytest.fixture(scope="module")
+def machine(source, tmp_path_factory):
+    """What a node with 8 GPUs and 8 NICs shows."""
+    root = tmp_path_factory.mktemp("root")
+    make_tree(json.loads((source / "tests/data/fixtures/a4-highgpu-8g.json").read_text()), root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def examples_dir(source):
+    return source / "examples"
+
+
+# ---- the package ----
+
+def test_wheel_has_the_library_and_its_types(wheel, python):
+    assert re.fullmatch(r"drarun-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
+    listed = ok(sys.executable, "-m", "zipfile", "-l", wheel)
+    for name in ("drarun/py.typed", "drarun/_api.py", "drarun/libdrarun.so.0"):
+        assert name in listed
+    out = ok(python, "-c", "import drarun, os; print(drarun.__file__); print(open('/proc/self/maps').read())",
+             env={name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"})
+    folder = os.path.dirname(out.splitlines()[0])
+    assert f"{folder}/libdrarun.so.0" in out and str(python.parent.parent) in folder
+
+
+@pytest.mark.parametrize("library,says", [
+    ("/nowhere/libdrarun.so.0", "looked for DRARUN_LIBRARY: "),
+    ("libc.so.6", "is version ? and too old for this package: it lacks drarun_"),
+])
+def test_a_wrong_library_is_refused(python, library, says):
+    run = subprocess.run([python, "-c", "import drarun"], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, "DRARUN_LIBRARY": library})
+    assert run.returncode == 1 and "ImportError: drarun: " in run.stderr and says in run.stderr, run.stderr
+
+
+def test_a_class_for_each_kind_of_error(py, source):
+    from drarun import _errors, _library
+    header = (source / "include/drarun/error.h").read_text()
+    statuses = dict(re.findall(r"(DRARUN_ERR_\w+), +/\*.*?(\d+)(?:,[^:]*)? \*/", header))
+    assert len(statuses) == 10
+    for name, status in statuses.items():
+        kind = getattr(_library.lib, name)
+        word = _library.string(_library.lib.drarun_error_kind_name(kind))
+        each = _errors.KINDS.pop(word)
+        assert each is getattr(py, each.__name__) and issubclass(each, py.Error)
+        assert each.exit_status == int(status) == _library.lib.drarun_exit_status(kind)
+        _errors.KINDS[word] = each
+    assert len(_errors.KINDS) == len(statuses)
+
+
+@pytest.mark.parametrize("kind,function", [("env", "env"), ("plan", "plan"), ("render", "Job.render"), ("spec", "Job")])
+def test_each_option_of_the_library_can_be_given(py, kind, function):
+    from drarun._library import ffi
+    members = {name.rstrip("_") for name, _ in ffi.typeof(f"struct drarun_{kind}_options").fields} - {"size"}
+    called = py
+    for name in function.split("."):
+        called = getattr(called, name)
+    assert members <= set(inspect.signature(called).parameters)
+
+
+def test_all_is_documented(py):
+    for name in py.__all__:
+        each = getattr(py, name)
+        if callable(each) and each is not py.JobLike:
+            assert each.__doc__, name
+            for member, function in inspect.getmembers(each, inspect.isfunction):
+                assert member.startswith("_") or function.__doc__, f"{name}.{member}"
+
+
+# ---- specs ----
+
+def test_a_job_from_a_file_a_text_and_a_dict(py, examples_dir):
+    path = examples_dir / JOB
+    jobs = [py.Job(path), py.Job(str(path)), py.Job(path.read_text())]
+    jobs.append(py.Job(jobs[0].document))
+    jobs.append(py.Job(json.dumps(jobs[0].document)))
+    assert {(job.name, job.workers, job.namespace) for job in jobs} == {("all-gather-4x4", 4, None)}
+    assert all(job.document == jobs[0].document for job in jobs)
+    assert repr(jobs[0]) == "<drarun.Job all-gather-4x4, 4 workers, 4 GPUs each, 4 NICs each>"
+    assert pickle.loads(pickle.dumps(jobs[0])).document == jobs[0].document
+    assert py.validate(path) == ()
+
+
+def test_texts_in_a_dict_arrive_as_they_are(py):
+    texts = ["", " a", "yes", "0x1F", "a: b", "#", "\t\n\r", "\x01\x7f\x85", "\u2028\ufeff", "ü€😀", "'\"\\", "1e400"]
+    job = py.Job({"spec": {**SPEC["spec"], "command": texts}})
+    assert job.document["spec"]["command"] == texts
+
+
+@pytest.mark.parametrize("change,path,says", [
+    ({"workers": "two"}, "spec.workers", "expected an integer of at least 1, got \"two\""),
+    ({"workers": {1}}, "spec.workers", "got set"),
+    ({"workers": 10 ** 400}, "spec.workers", "expected a number of 64 bits, got 401 digits"),
+    ({"workers": float("inf")}, "spec.workers", "expected a finite number, got inf"),
+    ({"worker": 2}, "spec.worker", "did you mean workers?"),
+    ({"command": ["a", b"b"]}, "spec.command[1]", "got bytes"),
+    ({"devices": {1: "a"}}, "spec.devices", "expected keys that are texts, got int"),
+    ({"command": ["a", "\udc80"]}, "spec.command[1]", "half of a surrogate pair"),
+    ({"image": None}, "spec.image", ""),
+    ({"devices": object()}, "spec.devices", "got object"),
+])
+def test_a_garbage_dict_is_refused_with_the_path(py, change, path, says):
+    with pytest.raises(py.SpecError) as refused:
+        py.Job({"spec": {**SPEC["spec"], **change}})
+    error = refused.value
+    assert error.path == path and path in str(error) and says in str(error), error
+    assert (error.kind, error.exit_status, error.line, error.column) == ("spec", 65, None, None)
+    assert not re.search(r":\d+:", str(error) + "".join(map(str, error.findings)))
+    assert pickle.loads(pickle.dumps(error)).path == path
+
+
+def test_a_dict_that_holds_itself(py):
+    spec = {}
+    spec["spec"] = spec
+    with pytest.raises(py.SpecError, match="nested deeper than 64; does it hold itself"):
+        py.Job(spec)
+
+
+def test_all_findings_have_their_place(py, tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("spec:\n  workers: two\n  image: a\n  command: [b]\n  colour: red\n")
+    findings = py.validate(path)
+    assert [(each.path, each.line, each.column) for each in findings] == [("spec.workers", 2, 12), ("spec.colour", 5, 3)]
+    assert str(findings[0]).startswith(f"{path}:2:12: spec.workers: ")
+    with pytest.raises(py.SpecError) as refused:
+        py.render(path)
+    assert refused.value.findings == findings and refused.value.line == 2
+
+
+@pytest.mark.parametrize("job,error", [
+    ("nowhere.yaml", "SpecError"), ("a\0b", "SpecError"), ("a: [\n", "SpecError"), ({}, "SpecError"),
+    (7, "TypeError"), (None, "TypeError"), ([SPEC], "TypeError"), (b"spec:\n", "TypeError"),
+])
+def test_what_is_no_job(py, job, error):
+    with pytest.raises(getattr(py, error, TypeError)):
+        py.Job(job)
+
+
+# ---- plans, manifests, environment ----
+
+def test_the_package_and_the_program_tell_the_same(py, examples_dir, machine, drarun):
+    job, slices = examples_dir / JOB, examples_dir / SLICES
+    assert py.plan(job, slices=slices).text() == drarun("plan", job, "--slices", slices).ok().out
+    assert py.plan(job, slices=[slices], nodes=[slices]).document(explain=True) == json.loads(
+        drarun("plan", job, "--slices", slices, "--output", "json", "--explain").ok().out)
+    assert py.render(job, format="json", api="v1beta1") == drarun(
+        "render", job, "--format", "json", "--api", "v1beta1").ok().out
+    assert py.env(root=machine).text() == drarun("env", "--root", machine).ok().out
+
+
+def test_a_plan_in_a_notebook(py, examples_dir):
+    plan = py.plan(examples_dir / JOB, slices=examples_dir / SLICES).check()
+    page = plan._repr_html_()
+    assert page.count("<tr>") == 1 + 16 and "gpu7rdma0" in page and "0000:8f:00.0" in page and "gke-a4" in page
+    full = py.plan(examples_dir / JOB, slices=examples_dir / SLICES, workers=400)
+    assert isinstance(full.verdict, py.CapacityError) and "no room" in full._repr_html_() and not full.ok
+    with pytest.raises(py.CapacityError, match="worker 4 of 400 has no node"):
+        full.check()
+    from drarun import _html  # no job has such names, but a site's profile may have such values
+    assert "<b>&" not in _html.plan({"job": "x", "workers": 1, "plan": {"env": {"A": "<b>&"}}}, None)
+
+
+def test_options_that_mean_nothing(py, examples_dir):
+    job = py.Job(examples_dir / JOB)
+    for call, error, says in [
+            (lambda: job.render(api="v7"), py.UsageError, "v7"),
+            (lambda: py.plan(job, workers=-1), py.UsageError, "workers: -1 is out of range"),
+            (lambda: py.plan(job, slices="a\0b"), py.UsageError, "slices"),
+            (lambda: py.plan(job, slices="nowhere.json"), py.Error, "nowhere.json"),
+            (lambda: py.env(root="/nowhere"), py.Error, "/nowhere: No such file"),
+            (lambda: py.env(network="loud"), py.UsageError, "loud"),
+            (lambda: py.env(network="any").text("xml"), ValueError, "xml"),
+            (lambda: py.plan(job, colour=1), TypeError, "colour")]:
+        with pytest.raises(error, match=re.escape(says)):
+            call()
+
+
+def test_the_environment_is_a_mapping(py, machine, monkeypatch):
+    env = py.env(root=machine)
+    assert env.profile == "gke-a4" and env.summary == "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400"
+    assert env["NCCL_NET"] == "gIB" and dict(env) == {each.name: each.value for each in env.variables}
+    chosen = {each.name: each for each in env.variables}
+    assert chosen["LD_LIBRARY_PATH"].prepend and chosen["NCCL_NET"].reason
+    environ = {"LD_LIBRARY_PATH": "/mine", "A": "b"}
+    for _ in range(2):
+        env.apply(environ)
+        assert environ == {**env, "A": "b", "LD_LIBRARY_PATH": f"{env['LD_LIBRARY_PATH']}:/mine"}
+    monkeypatch.setenv("NCCL_CROSS_NIC", "2")
+    again = {each.name: each for each in py.env(root=machine).variables}["NCCL_CROSS_NIC"]
+    assert (again.value, again.rule) == ("2", "user")
+
+
+# ---- processes and threads ----
+
+def test_it_works_after_fork(py, python, machine, examples_dir):
+    text = f"""
+import os, drarun
+job = drarun.Job({str(examples_dir / JOB)!r})
+plan = drarun.plan(job, slices={str(examples_dir / SLICES)!r})
+env = drarun.env(root={str(machine)!r})
+if os.fork() == 0:
+    same = drarun.env(root={str(machine)!r}).text() == env.text() and drarun.Job(job.document).name == job.name
+    os._exit(0 if same and plan.ok and len(plan.text()) > 1000 else 1)
+print(os.waitstatus_to_exitcode(os.wait()[1]), plan.ok)
+"""
+    assert ok(python, "-c", text) == "0 True\n"
+
+
+def test_threads_share_a_job(py, examples_dir):
+    job = py.Job(examples_dir / JOB)
+    wanted = py.plan(job, slices=examples_dir / SLICES).text()
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(py.plan(job, slices=examples_dir / SLICES).text()))
+               for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert seen == [wanted] * 8
+
+
+def test_nothing_is_left_behind(py, machine, examples_dir):
+    def use():
+        job = py.Job(examples_dir / JOB)
+        py.plan(job, slices=examples_dir / SLICES).document()
+        py.env(root=machine).text()
+        py.validate({"spec": {"workers": "x"}})
+        job.render()
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(20):
+        use()
+    open_before, before = len(os.listdir("/proc/self/fd")), resident()
+    for _ in range(100):
+        use()
+    assert len(os.listdir("/proc/self/fd")) == open_before
+    assert resident() - before < 4 << 20  # a plan that stayed would be 100 times some 100 KiB
+
+
+# ---- speed ----
+
+def best(function, times=30):
+    """Seconds of the fastest: what the call takes when nothing else runs."""
+    seen = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        function()
+        seen.append(time.perf_counter() - begin)
+    return min(seen)
+
+
+def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
+    from drarun._library import Options, ffi, lib
+    options, made, err = Options("env", root=machine), ffi.new("struct drarun_env **"), ffi.new("struct drarun_error *")
+
+    def in_c():
+        assert lib.drarun_env_derive(options.pointer, made, err) == 0
+        lib.drarun_env_free(made[0])
+
+    in_python, alone = best(lambda: py.env(root=machine)), best(in_c)
+    here = best(lambda: py.env(network="any"))
+    print(f"\ndrarun.env(): {here * 1e3:.2f} ms on this machine, {in_python * 1e3:.2f} ms with 8 GPUs and 8 NICs, "
+          f"of which the C call {alone * 1e3:.2f} ms")
+    assert max(here, in_python) < 0.030
+    assert in_python - alone < 0.001
