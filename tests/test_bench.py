@@ -106,6 +106,39 @@ def test_times_of_single_calls(bench):
         assert least > 0 and least <= most == p99 and float(half[7]) >= 0 and time > 0, half
 
 
+def test_latency(drarun, tmp_path):
+    """One number a size: the median of calls of known length, the slower rank's; in text, JSON and CSV, and in place of a verdict."""
+    document, table = tmp_path / "a.json", tmp_path / "a.csv"
+    env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(tmp_path / "ranks"), "SLEEP_US": "2000", "SLEEP_SLOW": "1:50"}
+    out = drarun("bench", "all_reduce", "-n", "2", "--latency", "-b", "8", "-e", "16", "--iters", "30", "-w", "1", "-c", "0", "-J", document,
+                 "--csv", table, "--no-verdict", env=env).ok().out
+    block = out.split("# Latency: of 30 single calls out of place, each behind a barrier, its slowest rank (us)\n")[1].splitlines()
+    assert block[0].split()[1:] == "size type redop root median p95 p99 least most".split() and block[3] == "#"
+    kept = json.loads(document.read_text())["results"]
+    rows_of_csv = [row for row in csv.DictReader(table.open()) if row["place"] == "out"]
+    for line, row, of_csv, size in zip(block[1:3], kept, rows_of_csv, (8, 16), strict=True):
+        cells = line.split()[1:]
+        median, p95, p99, least, most = map(float, cells[4:])
+        assert int(cells[0]) == row["size"] == size and 3000 <= least <= median <= p95 <= p99 <= most
+        assert row["latency_us"] == pytest.approx(median, abs=.01) and float(of_csv["latency_us"]) == pytest.approx(median, rel=1e-4)
+        assert sorted(row["out_of_place_per_iter"]["times_us"])[14] <= row["latency_us"] <= sorted(row["out_of_place_per_iter"]["times_us"])[15]
+
+
+def test_latency_has_no_verdict_of_bandwidth(drarun, tmp_path):
+    """Of 8 bytes two ranks gather nothing, which takes no time and is no latency."""
+    lines, text = tmp_path / "a.jsonl", tmp_path / "a.txt"
+    result = drarun("-n", "2", BENCH, "all_gather", "--latency", "-n", "20", "-w", "2", "--json-lines", lines).ok()
+    sizes = re.findall(r"^# +(\d+)     float    none      -1 ", result.out, re.M)
+    assert sizes == [str(32 << i) for i in range(12)], result
+    said = drarun("bench", "judge", lines).ok().out
+    assert re.search(r"^  latency   [\d.]+ us at 32 B, the median of single calls; 95 % within [\d.]+, 99 % within [\d.]+\n", said, re.M), said
+    assert "  verdict   none: of latency no limit is known\n" in said and "GB/s" not in said
+    text.write_text(result.out)
+    assert len(json.loads(drarun("bench", "judge", "-o", "json", text).ok().out)[0]["result"]["results"]) == 14
+    barrier = drarun("bench", "barrier", "-n", "2", "--latency", "--iters", "20").ok().out
+    assert re.search(r"^#   latency   [\d.]+ us at 0 B, ", barrier, re.M), barrier
+
+
 def test_measurement_that_does_not_end(drarun):
     """-T: a rank that waits for others says so and ends; here it calls more than can be done in a second."""
     result = drarun("-n", "2", BENCH, "all_reduce", "-b", "1K", "-e", "1K", "-n", "100000000", "-T", "1")

@@ -486,7 +486,7 @@ def test_report_as_csv(drarun, tmp_path):
     source = tmp_path / "out.txt"
     source.write_text(Run().text())
     lines = drarun("bench", "report", "--format", "csv", source).ok().out.splitlines()
-    assert len(lines) == 9 and lines[0].startswith("size,count,type,") and lines[1] == "8,2,float,sum,-1,out,50,0.5,0.75,0,,,,,,,"
+    assert len(lines) == 9 and lines[0].startswith("size,count,type,") and lines[1] == "8,2,float,sum,-1,out,50,0.5,0.75,0,,,,,,,,"
 
 
 def test_report_of_what_has_no_figure(drarun, tmp_path):

@@ -321,6 +321,7 @@ static int run(struct bench *b, struct drarun_error *err)
     rc = rc < 0 ? rc : look_at_pairs(b, ranks, err);
     free(ranks);
     if (rc == 0 && b->world.rank == 0) {
+        table_latency(stdout, &b->options, &b->record.result);
         table_traffic(stdout, &b->record.result.traffic);
         table_faults(stdout, &b->record.result.faults);
         table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);

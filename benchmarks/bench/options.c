@@ -260,6 +260,10 @@ static const struct option_spec list[] = {
     BY("per_iter_timing", 'I', "N", HOW,
        "1: also the least, most, 99th percentile and variation of single calls", set_each),
     COUNT("per_iter_skip", 'K', HOW, "without the first N of them", skip, 0, 100000000),
+    {"latency", 0, NULL, NULL, NULL, HOW,
+     "each call by itself, behind a barrier: the median of each size, and percentiles\n"
+     "(-I 1 -z 3; -b 8 -e 64K -f 2 -n 1000 -w 100 unless they are given)",
+     OPTION_FLAG, AT(latency), 0, 0, NULL, false},
     BY("stream_null", 'y', "N", HOW, "1: NCCL on CUDA's stream 0", set_null_stream),
     COUNT("local_register", 'R', HOW, "1: buffers are registered with NCCL, 2: symmetrically",
           of_backend.registers, 0, 2),
@@ -310,6 +314,9 @@ static int check(const struct bench_options *o, struct drarun_error *err)
     if (o->min_bytes < o->max_bytes && o->step_factor <= 1 && o->step_bytes == 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-i 0 never comes to -e: give -f 2, or a step");
+    if (o->latency && (!o->plan.each || o->plan.blocking != 3 || o->plan.agg != 1))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--latency: it is -I 1 -z 3 -m 1, and takes no other of these");
     if (o->skip > 0 && (!o->plan.each || o->skip >= o->plan.iters))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-K %u: expected -I 1 with it, and more calls (-n) than that", o->skip);
@@ -334,6 +341,35 @@ static int no_collective(struct drarun_error *err)
                       "expected one collective, like all_reduce; see drarun-bench --help");
 }
 
+static int read_words(int argc, char **argv, struct bench_options *o, const char **ret_name,
+                      struct drarun_error *err)
+{
+    const char *name = NULL;
+    int rc = 0;
+    for (int at = 1; rc == 0 && at < argc; at++) {
+        int used = options_parse(&bench_option_table, argc - at, argv + at, false, o, err);
+        at += used < 0 ? 0 : used;
+        rc = used < 0 ? used : 0;
+        if (rc == 0 && at < argc && name)
+            rc = no_collective(err);
+        else if (rc == 0 && at < argc)
+            name = argv[at];
+    }
+    *ret_name = name;
+    return rc;
+}
+
+static void use_latency(struct bench_options *o)
+{
+    o->min_bytes = 8;
+    o->max_bytes = 64 << 10;
+    o->step_factor = 2;
+    o->warmup = 100;
+    o->plan.iters = 1000;
+    o->plan.each = true;
+    o->plan.blocking = 3;
+}
+
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err)
 {
     struct bench_options o = {
@@ -347,19 +383,16 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
         .plan = {.iters = 20, .agg = 1, .check = 1, .average = AVERAGE_MEAN},
         .min_busbw = -1,
     };
-    const char *least = getenv("NCCL_TESTS_MIN_BW");
+    const char *least = getenv("NCCL_TESTS_MIN_BW"), *name = NULL;
     int rc = least && *least ? read_busbw("NCCL_TESTS_MIN_BW", least, &o.min_busbw, err) : 0;
-    const char *name = NULL;
     o.min_busbw *= o.min_busbw > 0 ? 0.9 : 1; /* its tolerance in nccl-tests */
     o.types[ELEMENT_FLOAT] = o.ops[REDUCE_SUM] = true;
-    for (int at = 1; rc == 0 && at < argc; at++) {
-        int used = options_parse(&bench_option_table, argc - at, argv + at, false, &o, err);
-        at += used < 0 ? 0 : used;
-        rc = used < 0 ? used : 0;
-        if (rc == 0 && at < argc && name)
-            rc = no_collective(err);
-        else if (rc == 0 && at < argc)
-            name = argv[at];
+    struct bench_options usual = o;
+    rc = rc < 0 ? rc : read_words(argc, argv, &o, &name, err);
+    if (rc == 0 && o.latency) { /* other values where none is given */
+        o = usual;
+        use_latency(&o);
+        rc = read_words(argc, argv, &o, &name, err);
     }
     if (rc == 0 && !o.help && !name)
         rc = no_collective(err);

@@ -21,6 +21,7 @@ struct bench_options {
     unsigned skip;                                 /* calls that -I leaves out of its columns */
     double min_busbw;                              /* below 0: none */
     const char *json_file, *lines_file, *csv_file; /* NULL */
+    bool latency;                                  /* calls one by one */
     bool pairs;                                    /* all pairs of ranks are measured, too */
     bool help;
 };

@@ -171,6 +171,8 @@ int record_row(struct record *r, const struct bench_options *o, const struct mea
     if (take_half(&row->out_of_place, o, out_of_place, m->world->ranks) < 0 ||
         take_half(&row->in_place, o, in_place, m->world->ranks) < 0)
         return no_memory(err);
+    if (o->latency && (l->count > 0 || m->collective->bare)) /* else no call was made */
+        row->latency = row->out_of_place.spread.p50;
     int rc = result_line_row(&r->lines, row, err);
     rc = rc < 0 ? rc : result_line_row(&r->marked, row, err);
     return rc < 0 || !r->csv ? rc : result_csv_row(r->csv, r->csv_name, row, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "benchmarks/bench/table.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/bench/spread.h"
@@ -111,6 +112,28 @@ void table_row(FILE *out, const struct bench_options *o, const struct measure_ca
     half_row(out, o, in_place);
     fputc('\n', out);
     fflush(out);
+}
+
+void table_latency(FILE *out, const struct bench_options *o, const struct result *result)
+{
+    if (!o->latency)
+        return;
+    fprintf(
+        out,
+        "#\n# Latency: of %u single calls out of place, each behind a barrier, its slowest rank "
+        "(us)\n# %10s  %8s  %6s  %6s  %9s  %9s  %9s  %9s  %9s\n",
+        o->plan.iters - o->skip, "size", "type", "redop", "root", "median", "p95", "p99", "least",
+        "most");
+    for (size_t i = 0; i < result->row_count; i++) {
+        const struct result_row *row = &result->rows[i];
+        const struct spread *s = &row->out_of_place.spread;
+        if (row->latency < 0)
+            continue;
+        fprintf(out, "# %10" PRIu64 "  %8s  %6s  %6d  %9.2f  %9.2f  %9.2f  %9.2f  %9.2f\n",
+                row->bytes, row->type, row->op, row->root, row->latency * 1e6, s->p95 * 1e6,
+                s->p99 * 1e6, s->least * 1e6, s->most * 1e6);
+    }
+    fputs("#\n", out);
 }
 
 void table_traffic(FILE *out, const struct result_traffic *traffic)

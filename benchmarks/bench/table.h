@@ -26,6 +26,8 @@ void table_begin(FILE *out, const struct bench_options *o, const struct backend_
 /* Both of a size; with -I their times of single calls are sorted. */
 void table_row(FILE *out, const struct bench_options *o, const struct measure_case *m,
                const struct measured *out_of_place, const struct measured *in_place);
+/* One number for each size, and how the others lie; nothing without --latency. */
+void table_latency(FILE *out, const struct bench_options *o, const struct result *result);
 /* What hosts moved, where there are several. */
 void table_traffic(FILE *out, const struct result_traffic *traffic);
 /* What their devices counted as errors, and what was not looked at. */

@@ -60,8 +60,8 @@ struct result_row *result_add_row(struct result *r)
     if (!list)
         return NULL;
     r->rows = list;
-    r->rows[r->row_count] =
-        (struct result_row){.root = -1, .out_of_place = unknown, .in_place = unknown};
+    r->rows[r->row_count] = (struct result_row){
+        .root = -1, .latency = -1, .out_of_place = unknown, .in_place = unknown};
     return &r->rows[r->row_count++];
 }
 
@@ -135,6 +135,14 @@ double result_average(const struct result *r)
         count += half->measured;
     }
     return count ? sum / (double)count : -1;
+}
+
+const struct result_row *result_latency(const struct result *r)
+{
+    for (size_t i = 0; i < r->row_count; i++)
+        if (r->rows[i].latency >= 0)
+            return &r->rows[i];
+    return NULL;
 }
 
 double result_wrong(const struct result *r)

@@ -48,8 +48,9 @@ struct result_row {
     unsigned line; /* of the text that it came from; 0 */
     uint64_t bytes, count;
     char type[16];
-    char op[16]; /* "none" */
-    int root;    /* -1: none */
+    char op[16];    /* "none" */
+    int root;       /* -1: none */
+    double latency; /* of calls one by one (--latency), the median of the slowest rank's; below 0 */
     struct result_half out_of_place, in_place;
 };
 
@@ -116,6 +117,8 @@ void result_clean(struct result *r);
 
 /* Over all measured halves, as nccl-tests averages them; below 0: nothing was measured. */
 double result_average(const struct result *r);
+/* The first row of a run of calls one by one, whose bandwidths say little; NULL: it is none. */
+const struct result_row *result_latency(const struct result *r);
 /* Elements that were wrong; below 0: nothing was checked. */
 double result_wrong(const struct result *r);
 /* The half with the highest bus bandwidth, and its row; NULL. */

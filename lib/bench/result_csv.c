@@ -28,13 +28,14 @@ static void half(FILE *out, const struct result_row *row, const char *place,
     cell(out, h->wrong >= 0, h->wrong);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         cell(out, h->has_spread, times[i] * 1e6);
+    cell(out, h == &row->out_of_place && row->latency >= 0, row->latency * 1e6);
     fputc('\n', out);
 }
 
 int result_csv_begin(FILE *out, const char *name, struct drarun_error *err)
 {
     fputs("size,count,type,redop,root,place,time_us,algbw,busbw,wrong,min_us,max_us,avg_us,p50_us,"
-          "p95_us,p99_us,stdev_us\n",
+          "p95_us,p99_us,stdev_us,latency_us\n",
           out);
     return written(out, name, err);
 }

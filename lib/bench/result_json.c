@@ -184,6 +184,8 @@ static void put_row(json_t **o, const struct result_row *row)
     set(o, "type", text(row->type));
     set(o, "redop", text(row->op));
     set(o, "root", json_string(root));
+    if (row->latency >= 0)
+        set(o, "latency_us", json_real(row->latency * 1e6));
     set(o, "out_of_place", half(&row->out_of_place));
     if (row->out_of_place.has_spread)
         set(o, "out_of_place_per_iter", half_spread(&row->out_of_place));

@@ -5,9 +5,9 @@
  *   {"version": 3, "program", "collective", "library", "start_time", "args", "env", "config":
  *    {..., "devices": [{..., "node", "nic", "nic_path", "nic_gbit", "kernel", "driver",
  *     "copy_gbs"}]}, "stand_in", "about",
- *    "results": [{"size", "count", "type", "redop", "root", "out_of_place": {"time", "alg_bw",
- *    "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...}, "in_place", ...}],
- *    "out_of_bounds", "average_bus_bandwidth", "end_time"}
+ *    "results": [{"size", "count", "type", "redop", "root", "latency_us", "out_of_place": {"time",
+ *    "alg_bw", "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...},
+ * "in_place", ...}], "out_of_bounds", "average_bus_bandwidth", "end_time"}
  *
  * As JSON lines the same: {"kind": "begin", ...}, {"kind": "row", ...} for each of results, and
  * {"kind": "end", ...}, each written whole with its newline, so that what is there after any end of

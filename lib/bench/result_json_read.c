@@ -296,6 +296,10 @@ static int row(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : whole(r, object, "count", &to->count);
     rc = rc < 0 ? rc : words(r, object, "type", to->type, sizeof to->type);
     rc = rc < 0 ? rc : words(r, object, "redop", to->op, sizeof to->op);
+    if (json_object_get(object, "latency_us")) {
+        rc = rc < 0 ? rc : number(r, object, "latency_us", &to->latency);
+        to->latency /= 1e6;
+    }
     if (rc == 0 && json_is_string(root)) /* as theirs: the table's cell */
         to->root = atoi(json_string_value(root));
     else if (rc == 0)

@@ -107,7 +107,7 @@ static void look_at_rdma(struct verdict *v, const struct verdict_demands *demand
 static void compare_with_limit(struct verdict *v)
 {
     const char *name = v->run->result.collective;
-    if (!(v->limit.gbs > 0))
+    if (!(v->limit.gbs > 0) || result_latency(&v->run->result))
         return;
     v->percent = 100 * v->best->busbw / v->limit.gbs;
     if (v->percent <= 105)
@@ -251,9 +251,27 @@ static void subject(const struct verdict *v, struct buf *out)
     buf_printf(out, ", %s\n", r->program[0] ? r->program : "nccl-tests");
 }
 
+static void latency(const struct result_row *row, struct buf *out)
+{
+    const struct result_half *half = &row->out_of_place;
+    char size[24];
+    verdict_size_text(row->bytes, size, sizeof size);
+    buf_printf(out, "  latency   %.2f us at %s, the median of single calls", row->latency * 1e6,
+               size);
+    if (half->has_spread)
+        buf_printf(out, "; 95 %% within %.2f, 99 %% within %.2f", half->spread.p95 * 1e6,
+                   half->spread.p99 * 1e6);
+    buf_add_str(out, "\n");
+}
+
 static void figures(const struct verdict *v, struct buf *out)
 {
+    const struct result_row *alone = result_latency(&v->run->result);
     char size[24];
+    if (alone && v->best) {
+        latency(alone, out);
+        return;
+    }
     if (!v->best) {
         buf_add_str(out, "  best      no figure counts\n");
     } else {
@@ -380,6 +398,8 @@ void verdict_text(const struct verdict *v, struct buf *out)
                        i ? "         " : "  verdict   FAILED:", v->failures.items[i]);
     else if (v->percent >= 0)
         buf_printf(out, "  verdict   %.1f %% of the limit%s\n", v->percent, below);
+    else if (v->best && result_latency(&v->run->result))
+        buf_add_str(out, "  verdict   none: of latency no limit is known\n");
     else if (v->best)
         buf_printf(out, "  verdict   none: there is no limit to compare it with%s\n", below);
     else
@@ -417,6 +437,11 @@ json_t *verdict_json(const struct verdict *v)
                                   json_pack("{s:f, s:I, s:b}", "busbw", v->best->busbw, "size",
                                             (json_int_t)v->row->bytes, "in_place",
                                             v->best == &v->row->in_place));
+    if (v->best && result_latency(r))
+        rc |= json_object_set_new(o, "latency",
+                                  json_pack("{s:f, s:I}", "median_us",
+                                            result_latency(r)->latency * 1e6, "size",
+                                            (json_int_t)result_latency(r)->bytes));
     if (v->average >= 0)
         rc |= json_object_set_new(o, "average", json_real(v->average));
     rc |= json_object_set_new(o, "limit",

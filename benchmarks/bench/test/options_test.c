@@ -131,6 +131,29 @@ static void test_least_bandwidth_by_environment(void **state)
     assert_true(o.min_busbw < 0);
 }
 
+static void test_latency(void **state)
+{
+    struct bench_options o;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(read_words(&o, &err, "all_reduce --latency"), 0);
+    assert_true(o.latency && o.plan.each && o.plan.blocking == 3);
+    assert_true(o.min_bytes == 8 && o.max_bytes == 64 << 10 && o.step_factor == 2);
+    assert_true(o.plan.iters == 1000 && o.warmup == 100);
+    assert_int_equal(read_words(&o, &err, "-n 7 all_reduce -e 1K --latency -w 2 -K 3"), 0);
+    assert_true(o.min_bytes == 8 && o.max_bytes == 1024 && o.plan.iters == 7 && o.warmup == 2);
+    assert_int_equal(o.skip, 3);
+    static const char *const bad[] = {"all_reduce --latency -I 0", "all_reduce -z 1 --latency",
+                                      "all_reduce --latency -m 2"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        assert_true(read_words(&o, &err, bad[i]) < 0);
+        assert_string_equal(err.text,
+                            "--latency: it is -I 1 -z 3 -m 1, and takes no other of these");
+    }
+    assert_int_equal(read_words(&o, &err, "all_reduce"), 0);
+    assert_true(!o.latency && !o.plan.each && o.plan.blocking == 0 && o.plan.iters == 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_environment_that_is_not_known),
         cmocka_unit_test(test_least_bandwidth_by_environment),
+        cmocka_unit_test(test_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

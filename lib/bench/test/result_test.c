@@ -28,6 +28,7 @@ static void fill(struct result *r)
     struct result_row *row = result_add_row(r);
     row->bytes = 1024;
     row->count = 256;
+    row->latency = 3e-6;
     snprintf(row->type, sizeof row->type, "float");
     snprintf(row->op, sizeof row->op, "sum");
     row->out_of_place = (struct result_half){
@@ -57,6 +58,8 @@ static void same(const struct result *r)
     assert_int_equal(r->row_count, 1);
     assert_int_equal(r->rows[0].bytes, 1024);
     assert_int_equal(r->rows[0].root, -1);
+    assert_float_equal(r->rows[0].latency, 3e-6, 1e-12);
+    assert_ptr_equal(result_latency(r), &r->rows[0]);
     assert_string_equal(r->rows[0].op, "sum");
     assert_true(half->measured && half->busbw == 4 && half->wrong == 0 && half->has_spread);
     assert_float_equal(half->spread.most, 2e-3, 1e-12);
@@ -167,6 +170,7 @@ static void test_not_measured_is_no_number(void **state)
     result_init(&r);
     assert_int_equal(result_json_read(json, "x", 0, &r, &err), 0);
     assert_null(result_peak(&r, &row));
+    assert_null(result_latency(&r));
     assert_true(result_average(&r) < 0 && result_wrong(&r) < 0 && !r.ended);
     json_decref(json);
     result_done(&r);
