@@ -71,19 +71,19 @@ static void take_least(double *row, const double *again, unsigned count)
             row[i] = again[i];
 }
 
-/* How many rank 0 names, on all ranks. */
+/* How many rank 0 suspects, on all ranks. */
 static int judge(const struct meeting *meeting, const struct measure_case *m, const double *row,
-                 double *times, double *ret_named, struct drarun_error *err)
+                 double *times, double *ret_suspects, struct drarun_error *err)
 {
     unsigned count = m->world->ranks;
-    size_t named = 0;
+    size_t suspects = 0;
     int rc = m->backend->share(row, times, count * sizeof *row, err);
     if (rc == 0 && m->world->rank == 0) {
         make_symmetric(count, times);
-        rc = meeting->judge(meeting->to, times, &named, err);
+        rc = meeting->judge(meeting->to, times, &suspects, err);
     }
-    *ret_named = (double)named;
-    return rc < 0 ? rc : m->backend->agree(ret_named, 1, AGREE_MAX, err);
+    *ret_suspects = (double)suspects;
+    return rc < 0 ? rc : m->backend->agree(ret_suspects, 1, AGREE_MAX, err);
 }
 
 int meeting_hold(const struct meeting *meeting, const struct measure_case *m,
@@ -91,15 +91,15 @@ int meeting_hold(const struct meeting *meeting, const struct measure_case *m,
                  struct drarun_error *err)
 {
     unsigned count = m->world->ranks;
-    double named = 1;
+    double suspects = 1;
     cleanup_free double *row = calloc(count, sizeof *row);
     cleanup_free double *again = calloc(count, sizeof *again);
     cleanup_free double *times = calloc((size_t)count * count, sizeof *times);
     int rc = row && again && times ? 0 : error_set(err, ENOMEM, "out of memory");
-    for (unsigned pass = 0; rc == 0 && named > 0 && pass < plan->passes; pass++) {
+    for (unsigned pass = 0; rc == 0 && suspects > 0 && pass < plan->passes; pass++) {
         rc = one_pass(meeting, m, memory, plan, again, err);
         take_least(row, again, count);
-        rc = rc < 0 ? rc : judge(meeting, m, row, times, &named, err);
+        rc = rc < 0 ? rc : judge(meeting, m, row, times, &suspects, err);
     }
     return rc;
 }

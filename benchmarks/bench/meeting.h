@@ -9,8 +9,8 @@
 struct probe_plan {
     size_t bytes;    /* each way, at most what the memory holds */
     unsigned calls;  /* of a pair; the least of them counts */
-    unsigned passes; /* of all rounds: more than one only where the first names somebody, since what
-                        others do on a machine does not come back at the same rank */
+    unsigned passes; /* of all rounds: more than one only where the first suspects somebody, since
+                        what others do on a machine does not come back at the same rank */
     unsigned rounds; /* at most so many, evenly chosen */
 };
 
@@ -20,8 +20,8 @@ struct meeting {
     const void *arg;
     const char *what; /* for who watches */
     /* On rank 0, after each pass: times are ranks times ranks, symmetric, the least of all passes,
-     * 0 where nobody met; how many are named says whether there is another pass. */
-    int (*judge)(void *to, const double *times, size_t *ret_named, struct drarun_error *err);
+     * 0 where nobody met; how many are suspected says whether there is another pass. */
+    int (*judge)(void *to, const double *times, size_t *ret_suspects, struct drarun_error *err);
     void *to;
 };
 

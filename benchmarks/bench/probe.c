@@ -77,14 +77,14 @@ struct found {
     struct slowest slowest;
 };
 
-static int judge(void *to, const double *times, size_t *ret_named, struct drarun_error *err)
+static int judge(void *to, const double *times, size_t *ret_suspects, struct drarun_error *err)
 {
     struct found *found = to;
     part(found->ranks, found->count, times, found->far, found->near);
     slowest_done(&found->slowest);
     if (slowest_find(found->far, found->count, &found->slowest) < 0)
         return error_set(err, ENOMEM, "out of memory");
-    *ret_named = found->slowest.rank_count + found->slowest.pair_count;
+    *ret_suspects = found->slowest.suspects + found->slowest.pair_count;
     return 0;
 }
 

@@ -21,13 +21,13 @@ static unsigned partner(const void *arg, unsigned rank, unsigned round)
     return rails_partner(arg, rank, round);
 }
 
-static int judge(void *to, const double *times, size_t *ret_named, struct drarun_error *err)
+static int judge(void *to, const double *times, size_t *ret_suspects, struct drarun_error *err)
 {
     struct found *found = to;
     rails_slow_done(&found->slow);
     if (rails_find(found->rails, times, found->near, &found->slow) < 0)
         return error_set(err, ENOMEM, "out of memory");
-    *ret_named = found->slow.nic_count + found->slow.host_count + found->slow.path_count;
+    *ret_suspects = found->slow.suspects + found->slow.path_count;
     return 0;
 }
 

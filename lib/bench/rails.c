@@ -156,6 +156,7 @@ int rails_find(const struct rails *r, const double *far, const double *near,
     slow.paths = TAKE_PTR(of_far.pairs);
     slow.path_count = of_far.pair_count;
     slow.pairs_seen = of_far.pairs_seen;
+    slow.suspects = of_far.suspects;
     slowest_done(&of_far);
     slowest_done(&of_near);
     if (rc < 0)

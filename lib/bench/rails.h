@@ -39,7 +39,7 @@ struct rails_slow {
     size_t host_count;
     struct slowest_pair *paths; /* between NICs that are not slow themselves */
     size_t path_count;
-    size_t pairs_seen;
+    size_t pairs_seen, suspects; /* as slowest_find's */
 };
 
 /* far, near: as slowest_find's, of the pairs above and of pairs on one host. Ranks that are slow on

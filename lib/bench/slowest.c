@@ -73,9 +73,13 @@ static void name_ranks(const double *own, size_t ranks, double *scratch, struct 
     double usual = quantile(scratch, count, 0.5);
     double spread = deviation(own, ranks, usual, scratch);
     double excess = count < FEW_RANKS ? FEW_EXCESS : SLOWEST_EXCESS;
-    for (size_t i = 0; i < ranks; i++)
-        if (own[i] > usual * (1 + excess) && own[i] - usual > SPREADS * spread)
+    for (size_t i = 0; i < ranks; i++) {
+        if (own[i] <= usual * (1 + excess))
+            continue;
+        s->suspects++;
+        if (own[i] - usual > SPREADS * spread)
             s->ranks[s->rank_count++] = (struct slowest_rank){(unsigned)i, own[i], usual};
+    }
     qsort(s->ranks, s->rank_count, sizeof *s->ranks, slower_rank);
 }
 

@@ -22,6 +22,7 @@ struct slowest_pair {
 struct slowest {
     struct slowest_rank *ranks; /* the slowest first */
     size_t rank_count;
+    size_t suspects; /* ranks that are slower by as much, named or not: more measurements tell */
     struct slowest_pair *pairs; /* of ranks that are not named, the slowest first */
     size_t pair_count;
     size_t pairs_seen;

@@ -65,6 +65,25 @@ static void names_nobody_without_reason(void **state)
     }
 }
 
+/* Slower by enough in times that spread too far to name anybody: worth another look. */
+static void suspects_before_it_names(void **state)
+{
+    (void)state;
+    uint64_t seed = 17;
+    struct slowest s;
+    double *times = pairs(16, 5, 6.0, &seed);
+    assert_int_equal(slowest_find(times, 16, &s), 0);
+    assert_int_equal(s.rank_count, 0);
+    assert_true(s.suspects > 0);
+    slowest_done(&s);
+    free(times);
+    times = pairs(64, 5, 0.1, &seed);
+    assert_int_equal(slowest_find(times, 64, &s), 0);
+    assert_true(s.rank_count == 1 && s.suspects == 1);
+    slowest_done(&s);
+    free(times);
+}
+
 /* Two ranks of one node: both, the worse first. A cable between two others: that pair alone. */
 static void tells_ranks_from_paths(void **state)
 {
@@ -109,9 +128,8 @@ static void takes_what_there_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_the_slow_rank),
-        cmocka_unit_test(names_nobody_without_reason),
-        cmocka_unit_test(tells_ranks_from_paths),
+        cmocka_unit_test(names_the_slow_rank),      cmocka_unit_test(names_nobody_without_reason),
+        cmocka_unit_test(suspects_before_it_names), cmocka_unit_test(tells_ranks_from_paths),
         cmocka_unit_test(takes_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
