@@ -24,7 +24,7 @@ CURE = "scripts/setup --test installs it"
 
 
 def ok(*command, **how):
-    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100, **how)
+    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=200, **how)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 
@@ -116,11 +116,11 @@ def test_a_class_for_each_kind_of_error(py, source):
 @pytest.mark.parametrize("kind,function", [("env", "env"), ("plan", "plan"), ("render", "Job.render"), ("spec", "Job")])
 def test_each_option_of_the_library_can_be_given(py, kind, function):
     from drarun._library import ffi
-    members = {name.rstrip("_") for name, _ in ffi.typeof(f"struct drarun_{kind}_options").fields} - {"size"}
+    members = {name.rstrip("_") for name, _ in ffi.typeof(f"struct drarun_{kind}_options").fields} - {"size", "note_arg"}
     called = py
     for name in function.split("."):
         called = getattr(called, name)
-    assert members <= set(inspect.signature(called).parameters)
+    assert members <= {name.rstrip("_") for name in inspect.signature(called).parameters}
 
 
 def test_all_is_documented(py):
@@ -225,6 +225,19 @@ def test_a_plan_in_a_notebook(py, examples_dir):
     assert "<b>&" not in _html.plan({"job": "x", "workers": 1, "plan": {"env": {"A": "<b>&"}}}, None)
 
 
+def test_notes_of_a_job_for_ray(py, examples_dir):
+    job = py.Job({**py.Job(examples_dir / "jobs/ray-all-nic.yaml").document})
+    job = py.Job({**job.document, "spec": {**job.document["spec"], "hangAfter": "5m"}})
+    notes = []
+    assert "kind: RayCluster" in job.render(as_="raycluster", note=notes.append)
+    assert notes and all(re.match(r"\S+: spec\.\w+", each) for each in notes), notes
+
+    def wrong(line):
+        raise KeyError(line)
+    with pytest.raises(KeyError, match=re.escape(notes[0])):
+        job.render(as_="raycluster", note=wrong)
+
+
 def test_options_that_mean_nothing(py, examples_dir):
     job = py.Job(examples_dir / JOB)
     for call, error, says in [
@@ -307,14 +320,16 @@ def test_nothing_is_left_behind(py, machine, examples_dir):
 
 # ---- speed ----
 
-def best(function, times=30):
-    """Seconds of the fastest: what the call takes when nothing else runs."""
-    seen = []
+def cost(*functions, times=40):
+    """Milliseconds of processor time of each, the least of many: other programs on the machine don't count, and
+    nothing of this waits. In turn, so that what slows a machine for a while slows all."""
+    least = [float("inf")] * len(functions)
     for _ in range(times):
-        begin = time.perf_counter()
-        function()
-        seen.append(time.perf_counter() - begin)
-    return min(seen)
+        for index, function in enumerate(functions):
+            begin = time.thread_time()
+            function()
+            least[index] = min(least[index], (time.thread_time() - begin) * 1e3)
+    return least
 
 
 def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
@@ -325,9 +340,8 @@ def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
         assert lib.drarun_env_derive(options.pointer, made, err) == 0
         lib.drarun_env_free(made[0])
 
-    in_python, alone = best(lambda: py.env(root=machine)), best(in_c)
-    here = best(lambda: py.env(network="any"))
-    print(f"\ndrarun.env(): {here * 1e3:.2f} ms on this machine, {in_python * 1e3:.2f} ms with 8 GPUs and 8 NICs, "
-          f"of which the C call {alone * 1e3:.2f} ms")
-    assert max(here, in_python) < 0.030
-    assert in_python - alone < 0.001
+    here, in_python, alone = cost(lambda: py.env(network="any"), lambda: py.env(root=machine), in_c)
+    print(f"\ndrarun.env(): {here:.2f} ms on this machine, {in_python:.2f} ms with 8 GPUs and 8 NICs, "
+          f"of which the C call {alone:.2f} ms")
+    assert max(here, in_python) < 30
+    assert in_python - alone < 1

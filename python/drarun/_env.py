@@ -77,7 +77,8 @@ class Environment(Mapping[str, str]):
 def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod: str | None = None,
         probe: PathName | None = None, root: PathName | None = None, network: str | None = None,
         nccl_version: str | None = None, profile: str | None = None, profiles: PathName | None = None,
-        pod_interface: str | None = None, run_script: bool = False) -> Environment:
+        pod_interface: str | None = None, run_script: bool = False, hca_list: str | None = None,
+        mpi_transport: str | None = None) -> Environment:
     """The NCCL, UCX and MPI environment for the devices that this pod or machine really holds, or that a pod whose
     claims are given would hold. What os.environ says for them already is the user's, and stays.
 
@@ -93,11 +94,14 @@ def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod:
     pod_interface: of the pod's network; None: eth0.
     run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 10 s. To end it with all that
     it left, every child of this process is killed: only for programs without children.
+    hca_list: whether NCCL_IB_HCA is set: "auto", as the profile says, "always", "never"; None: auto.
+    mpi_transport: "auto", "tcp" or "rdma"; None: auto.
 
     Raises SpecError where there is no right environment (RDMA was asked for and is not there). A few milliseconds."""
     options = Options("env", claims=files(claims), slices=files(slices), nodes=files(nodes), pod=pod, probe=probe,
                       root=root, network=network, nccl_version=nccl_version, profile=profile, profiles=profiles,
-                      pod_interface=pod_interface, run_script=bool(run_script))
+                      pod_interface=pod_interface, run_script=bool(run_script), hca_list=hca_list,
+                      mpi_transport=mpi_transport)
     made, err = ffi.new("struct drarun_env **"), new_error()
     check(lib.drarun_env_derive(options.pointer, made, err), err)
     return Environment(ffi.gc(made[0], lib.drarun_env_free))

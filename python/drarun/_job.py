@@ -6,11 +6,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 from ._errors import Error, Finding, SpecError
-from ._library import Options, PathName, check, error_of, ffi, lib, new_error, string, taken
+from ._library import Calls, Options, PathName, check, error_of, ffi, lib, new_error, string, taken
 
 JobLike = Union["Job", Mapping[str, Any], str, "os.PathLike[str]"]
 """A Job, or what Job() takes."""
@@ -66,7 +66,8 @@ class Job:
     def render(self, *, format: str | None = None, api: str | None = None, claims: str | None = None,
                namespace: str | None = None, image: str | None = None, agent_claim: str | None = None,
                pod_groups: str | None = None, owner_uid: str | None = None, step: int | None = None,
-               image_volume: bool = False, here: bool = False) -> str:
+               image_volume: bool = False, here: bool = False, as_: str | None = None, head: str | None = None,
+               note: Callable[[str], None] | None = None) -> str:
         """The Kubernetes objects that the job creates, the owner of the others first. No cluster is asked.
 
         format: "yaml", a document each, or "json", one List; None: yaml.
@@ -80,14 +81,24 @@ class Job:
         step: of the ladder that ``align: preferred`` has, from 1.
         image_volume: mounts the agent's image instead of copying from it.
         here: no launcher Job; the launcher runs elsewhere.
+        as_: "raycluster": for that system's controller, which drarun takes no part in but by ``drarun env`` in the
+        pods; None: as drarun creates the job.
+        head: of a RayCluster: "plain", without devices, or "worker", the first of the workers; None: plain.
+        note: called with a line for each field of the job that the other system has no place for.
 
         Raises UsageError for options that do not fit the job, SpecError for a job beyond a limit."""
         options = Options("render", format=format, api=api, claims=claims, namespace_=namespace, image=image,
                           agent_claim=agent_claim, pod_groups=pod_groups, owner_uid=owner_uid, step=step,
-                          image_volume=bool(image_volume), here=bool(here))
-        text, err = ffi.new("char **"), new_error()
-        check(lib.drarun_render(self._spec, options.pointer, text, err), err)
-        return taken(text[0]) or ""
+                          image_volume=bool(image_volume), here=bool(here), head=head,
+                          **{"as": as_})
+        text, err, calls = ffi.new("char **"), new_error(), Calls()
+        if note is not None:
+            options.pointer.note = calls.function("drarun_note_fn", lambda line, _: note(string(line) or ""))
+        status = lib.drarun_render(self._spec, options.pointer, text, err)
+        rendered = taken(text[0]) if status == 0 else None
+        calls.settle()
+        check(status, err)
+        return rendered or ""
 
     def __repr__(self) -> str:
         return f"<drarun.Job {self.summary.removeprefix('job ')}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Union
 
@@ -100,6 +100,33 @@ class Options:
                 setattr(self.pointer, name, _member(name.rstrip("_"), value, self.keep))
             except OverflowError as error:
                 raise UsageError(f"{name}: {value} is out of range") from error
+
+
+class Calls:
+    """Functions that the library calls back during one call. What they raise is kept and raised after it."""
+
+    def __init__(self) -> None:
+        self.keep: list[Any] = []
+        self.raised: BaseException | None = None
+
+    def function(self, type: str, function: Callable[..., Any], on_error: Any = None) -> Any:
+        """on_error: what the library gets when function raises, and from then on."""
+
+        def guarded(*args: Any) -> Any:
+            if self.raised is not None:
+                return on_error
+            try:
+                return function(*args)
+            except BaseException as error:  # also KeyboardInterrupt: it may come at any line
+                self.raised = error
+                return on_error
+
+        self.keep.append(ffi.callback(type, guarded))
+        return self.keep[-1]
+
+    def settle(self) -> None:
+        if self.raised is not None:
+            raise self.raised
 
 
 def files(value: Files) -> list[PathName] | None:
