@@ -139,12 +139,10 @@ static int build_live(const struct options *options, const struct drarun_spec *s
 {
     struct plan_objects objects;
     plan_objects_init(&objects);
-    const struct cluster_kind kinds[] = {{"ResourceSlice", objects.slices},
-                                         {"Node", objects.nodes},
-                                         {"DeviceClass", objects.classes},
-                                         {"ResourceClaim", objects.claims},
-                                         {"DeviceTaintRule", objects.rules}};
-    int rc = cluster_api()->read(&options->cluster, kinds, ARRAY_LEN(kinds), err);
+    struct cluster_kind kinds[PLAN_KINDS];
+    int rc = plan_objects_kinds(&objects, kinds, err);
+    if (rc == 0)
+        rc = cluster_api()->read(&options->cluster, kinds, PLAN_KINDS, err);
     objects.known = true;
     if (rc == 0)
         return plan_new_take(spec, chosen, &objects, ret_plan, err);

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from support.cluster_jobs import Running
+from support.cluster_jobs import RUN_S, Running
+from support.run import Runner
 
 HELLO = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on worker $GROUP_RANK; echo to stderr >&2"]
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
@@ -79,6 +80,54 @@ def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
         assert result.rc == 64 and "no job nothing" in result.err, result
+
+
+# -- the same through libdrarun
+
+@pytest.fixture
+def api(jobs, build):
+    """api(verb, file or job): tests/programs/api_caller.c, a program of somebody who uses the library."""
+    runner = Runner(build / "tests" / "api_caller")
+    yield lambda *words: runner(*words, under=jobs.cluster.under, env=jobs.env, timeout=RUN_S)
+    runner.close()
+
+
+def test_library_runs_a_job(api, jobs, tmp_path):
+    """On the caller's own loop, whose events go on meanwhile."""
+    command = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE; echo bad >&2; sleep 1; exit 3"]
+    result = api("loop", jobs.file(workers=2, command=command), "named")
+    lines = result.out.splitlines()
+    assert sorted(line for line in lines if line.startswith("rank ")) == [
+        "rank 0: rank 0 of 2", "rank 0: stderr: bad", "rank 1: rank 1 of 2", "rank 1: stderr: bad"], lines
+    assert (result.rc, lines[-2:], result.err) == (3, ["status 3", "ticks went on"], "")
+    assert any(line.startswith("log: rank ") and "exited with status 3" in line for line in lines), lines
+    assert jobs.status("named")["phase"] == "ended"
+    again = api("submit", jobs.file("named", command=["true"]))
+    assert again.rc == 69 and again.out.startswith("error cluster: File exists: "), again
+    none = api("wait", "nothing")
+    assert none.rc == 64 and none.out.startswith("error usage: No such file or directory: there is no job nothing"), none
+    jobs.env["KUBECONFIG"] = str(tmp_path / "none")
+    nowhere = api("wait", "nothing")
+    assert nowhere.rc == 64 and f"{tmp_path}/none" in nowhere.out, nowhere
+
+
+def test_library_with_a_job_that_runs(api, jobs):
+    """Submitted, looked at from a child too, left again, waited for in vain, cancelled."""
+    file = jobs.file(command=["sh", "-c", "echo up; sleep 1000"])
+    assert "job job: 1 worker, which claim no devices\n" in api("plan", file).ok().out
+    assert f"submitted {jobs.namespace.name}/job\n" in api("submit", file).ok().out
+    jobs.cluster.wait("the rank does not run", lambda: (jobs.status() or {}).get("phase") == "running", 30)
+    assert json.loads(api("status", "job").ok().out.splitlines()[0])["phase"] == "running"
+    jobs.cluster.wait("no output", lambda: "rank 0: up\n" in api("logs", "job").ok().out, 30)
+    left = api("interrupt", "job")
+    assert left.rc == 130 and left.out.startswith("rank 0: up\nerror interrupted: Operation canceled: "), left
+    forked = api("fork", "job")
+    assert "open one here\nchild 64\nerror timeout: " in forked.out and forked.rc == 124, forked
+    api("cancel", "job").ok()
+    assert api("wait", "job").rc == 130
+    enough = api("enough", file, "next")  # which cancels what it no longer follows
+    assert enough.rc == 130 and "rank 0: up\nerror interrupted: " in enough.out, enough
+    assert api("wait", "next").rc == 130
 
 
 # -- what a killed launcher leaves

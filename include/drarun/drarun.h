@@ -6,6 +6,7 @@
 #include "drarun/api.h"
 #include "drarun/env.h"
 #include "drarun/error.h"
+#include "drarun/job.h"
 #include "drarun/plan.h"
 #include "drarun/render.h"
 #include "drarun/spec.h"

@@ -38,6 +38,21 @@ void plan_objects_done(struct plan_objects *objects)
     *objects = (struct plan_objects){0};
 }
 
+int plan_objects_kinds(const struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
+                       struct drarun_error *err)
+{
+    const struct cluster_kind all[PLAN_KINDS] = {{"ResourceSlice", objects->slices},
+                                                 {"Node", objects->nodes},
+                                                 {"DeviceClass", objects->classes},
+                                                 {"ResourceClaim", objects->claims},
+                                                 {"DeviceTaintRule", objects->rules}};
+    for (size_t i = 0; i < PLAN_KINDS; i++)
+        if (!all[i].objects)
+            return error_set(err, ENOMEM, "out of memory");
+    memcpy(kinds, all, sizeof all);
+    return 0;
+}
+
 void drarun_plan_free(struct drarun_plan *plan)
 {
     if (!plan)
@@ -102,20 +117,16 @@ int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_optio
 static int read_objects(const struct drarun_plan_options *o, struct plan_objects *objects,
                         struct drarun_error *err)
 {
-    const struct cluster_kind kinds[] = {{"ResourceSlice", objects->slices},
-                                         {"Node", objects->nodes},
-                                         {"DeviceClass", objects->classes},
-                                         {"ResourceClaim", objects->claims},
-                                         {"DeviceTaintRule", objects->rules}};
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (!kinds[i].objects)
-            return error_set(err, ENOMEM, "out of memory");
+    struct cluster_kind kinds[PLAN_KINDS];
+    int rc = plan_objects_kinds(objects, kinds, err);
+    if (rc < 0)
+        return rc;
     objects->known = o->objects || (o->slices && o->slices[0]);
-    int rc = o->objects ? cluster_objects_parse("<objects>", o->objects, strlen(o->objects), kinds,
-                                                ARRAY_LEN(kinds), err)
-                        : 0;
+    rc = o->objects ? cluster_objects_parse("<objects>", o->objects, strlen(o->objects), kinds,
+                                            PLAN_KINDS, err)
+                    : 0;
     if (rc == 0)
-        rc = cluster_files_read(o->slices, kinds, ARRAY_LEN(kinds), err);
+        rc = cluster_files_read(o->slices, kinds, PLAN_KINDS, err);
     if (rc == 0)
         rc = cluster_files_read(o->nodes, &kinds[1], 1, err);
     if (rc == 0)

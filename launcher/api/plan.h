@@ -6,15 +6,20 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/plan.h"
+#include "launcher/cluster_files.h"
 
 struct plan_objects {
     json_t *slices, *nodes, *classes, *claims, *rules; /* arrays */
     bool known;                                        /* what slices there are is known */
 };
 
-/* NULL in it without memory. */
 void plan_objects_init(struct plan_objects *objects);
 void plan_objects_done(struct plan_objects *objects);
+/* Where objects of which kind go, slices first, then nodes, classes, claims, rules. -ENOMEM: there
+ * was no memory for the arrays. */
+#define PLAN_KINDS 5
+int plan_objects_kinds(const struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
+                       struct drarun_error *err);
 
 /* Of the options nccl_version and workers; takes the objects, also on failure. */
 int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,

@@ -8,8 +8,8 @@
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
-#include "launcher/cluster/lead.h"
 #include "launcher/cluster/lease.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -76,7 +76,7 @@ int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
     const struct kube_target map = {
         .resource = &kube_config_maps, .namespace_ = namespace, .name = status};
     CLEANUP(json_decrefp)
-    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", LEAD_CANCEL, "now");
+    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", CANCEL_ANNOTATION, "now");
     if (!patch)
         return error_set(err, ENOMEM, "out of memory");
     int rc = clear_ended(cluster, name, namespace, err);

@@ -5,6 +5,8 @@
 
 #include "launcher/cluster/cluster.h"
 
+#define CANCEL_ANNOTATION "drarun.dev/cancel" /* of the owner: ends the job */
+
 /* Of a job that has ended it is said how, and what is kept of it is deleted. Else: writes the wish
  * to the launcher Job; where no launcher Job is, or its launcher is not up yet, the owner is
  * deleted, and the job with it. -ENOENT: there is no such job. */

@@ -31,8 +31,14 @@ void cluster_turn(struct cluster *cluster, int64_t ms)
 int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
                  struct drarun_error *err)
 {
+    return cluster_open_on(cluster, NULL, choice, err);
+}
+
+int cluster_open_on(struct cluster *cluster, struct event_base *base,
+                    const struct kube_config_choice *choice, struct drarun_error *err)
+{
     static const struct kube_config_choice none;
-    *cluster = (struct cluster){.base = event_base_new()};
+    *cluster = (struct cluster){.base = base ? base : event_base_new(), .foreign = base};
     cluster->turn = cluster->base ? evtimer_new(cluster->base, on_turn, NULL) : NULL;
     int rc = cluster->turn ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
     if (rc == 0)
@@ -53,7 +59,7 @@ void cluster_close(struct cluster *cluster)
     kube_config_free(cluster->config);
     if (cluster->turn)
         event_free(cluster->turn);
-    if (cluster->base)
+    if (cluster->base && !cluster->foreign)
         event_base_free(cluster->base);
     *cluster = (struct cluster){0};
 }

@@ -17,6 +17,7 @@
 
 struct cluster {
     struct event_base *base;
+    bool foreign; /* the base is somebody's */
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
@@ -30,7 +31,10 @@ struct cluster {
     char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */
 };
 
-/* Opens no connection yet. choice may be NULL. */
+/* Opens no connection yet. choice may be NULL. base: somebody's loop, which outlives it; NULL: one
+ * of its own. */
+int cluster_open_on(struct cluster *cluster, struct event_base *base,
+                    const struct kube_config_choice *choice, struct drarun_error *err);
 int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
                  struct drarun_error *err);
 void cluster_close(struct cluster *cluster);

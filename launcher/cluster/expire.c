@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "jobs/k8s_name.h"
-#include "launcher/cluster/lead.h"
+#include "launcher/cluster/job_clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -30,6 +30,7 @@
 #define LOG_AFTER_END_MS 5000 /* between the job's end and the end of its log */
 #define LOG_AGAIN_MS 500      /* after a log that broke off */
 #define WAITED_MS 2000        /* before something is said of waiting */
+#define PROGRESS_MS 1000
 
 struct follow {
     struct cluster *cluster;
@@ -48,12 +49,14 @@ struct follow {
     int64_t ended_ms;    /* since when it is known that the job ended; 0: it goes on */
     int64_t since_ms;
     int exit_status;
-    int signo;    /* our own */
-    bool cancel;  /* the job is to be cancelled by the next turn */
-    bool log_end; /* all of the log was read */
-    bool coming;  /* a launcher's pod is there, and the API does not know yet that it runs */
-    bool gone;    /* the job was deleted */
-    bool told;    /* its launcher's trouble was said */
+    int signo;           /* our own */
+    bool cancel;         /* the job is to be cancelled by the next turn */
+    bool log_end;        /* all of the log was read */
+    bool coming;         /* a launcher's pod is there, and the API does not know yet that it runs */
+    bool gone;           /* the job was deleted */
+    bool told;           /* its launcher's trouble was said */
+    bool refused;        /* who gets the output wants no more */
+    int64_t progress_ms; /* when to tell what is awaited; 0: never */
     struct drarun_error trouble;
 };
 
@@ -76,6 +79,10 @@ static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data
     char label[24];
     f->lines++;
     if (f->options->rank >= 0 && rank != (uint32_t)f->options->rank)
+        return;
+    if (f->options->put && !f->refused)
+        f->refused = f->options->put(f->options->arg, rank, is_stderr, data, length) != 0;
+    if (!f->options->foreground)
         return;
     status_line_clear(f->line);
     int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
@@ -384,17 +391,40 @@ static void cancel(struct follow *f)
     f->signo = abs(f->signo);
 }
 
-static void on_status_line(void *arg, struct buf *text)
+/* What is awaited; nothing while the ranks run. */
+static void awaited(const struct follow *f, struct buf *text)
 {
-    struct follow *f = arg;
-    if (f->ended_ms || clock_ms() - f->since_ms < WAITED_MS)
-        return;
     const json_t *waiting = json_object_get(f->doc, "waiting");
     const char *words = json_string_value(json_object_get(waiting, "text"));
     const char *phase = json_string_value(json_object_get(f->doc, "phase"));
-    if (phase && strcmp(phase, "running") == 0)
+    if (f->ended_ms || (phase && strcmp(phase, "running") == 0))
         return;
-    buf_printf(text, "drarun: %s", words ? words : "waiting for the launcher to start");
+    buf_add_str(text, words ? words : "waiting for the launcher to start");
+}
+
+static void on_status_line(void *arg, struct buf *text)
+{
+    struct follow *f = arg;
+    struct buf words = BUF_INIT;
+    awaited(f, &words);
+    if (words.data && clock_ms() - f->since_ms >= WAITED_MS)
+        buf_printf(text, "drarun: %s", words.data);
+    buf_done(&words);
+}
+
+static bool is_stopped(const struct follow *f)
+{
+    return f->options->stop && *f->options->stop;
+}
+
+static void tell_progress(struct follow *f, int64_t now)
+{
+    struct buf text = BUF_INIT;
+    f->progress_ms = now + PROGRESS_MS;
+    awaited(f, &text);
+    if (text.data)
+        f->options->progress(f->options->arg, text.data);
+    buf_done(&text);
 }
 
 /* 1: it is over. */
@@ -408,7 +438,7 @@ static bool is_over(struct follow *f)
         return true;
     if (f->options->once && (f->log_end || no_log))
         return true;
-    return f->gone || f->trouble.code || (f->signo > 0) ||
+    return f->gone || f->trouble.code || f->signo > 0 || f->refused || is_stopped(f) ||
            (f->options->timeout_ms && now - f->since_ms >= f->options->timeout_ms);
 }
 
@@ -421,6 +451,10 @@ static void turn(struct follow *f)
         open_log(f);
     if (f->again_ms && f->again_ms < until)
         until = f->again_ms;
+    if (f->progress_ms && now >= f->progress_ms)
+        tell_progress(f, now);
+    if (f->progress_ms && f->progress_ms < until)
+        until = f->progress_ms;
     if (f->ended_ms && f->ended_ms + LOG_AFTER_END_MS < until)
         until = f->ended_ms + LOG_AFTER_END_MS;
     if (f->options->timeout_ms && f->since_ms + f->options->timeout_ms < until)
@@ -438,27 +472,25 @@ static void say_cause(const struct follow *f)
     log_error("%s%s%s", text, advice ? "\n  " : "", advice ? advice : "");
 }
 
-static int status_of(struct follow *f)
+/* 0: the job's own end, or all of the log. */
+static int end_of(struct follow *f, int *ret_status, struct drarun_error *err)
 {
-    if (f->options->once)
-        return f->trouble.code ? error_exit_status(f->trouble.kind) : 0;
-    if (f->ended_ms) {
-        say_cause(f);
-        return f->exit_status;
-    }
-    if (f->trouble.code) {
-        log_error("%s", f->trouble.text);
-        return error_exit_status(f->trouble.kind);
-    }
-    if (f->gone) {
-        log_error("the job %s was deleted", f->options->job);
-        return f->signo ? 128 + abs(f->signo) : error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    }
-    if (f->signo)
-        return 128 + abs(f->signo);
-    log_error("the job %s has not ended within %" PRId64 " s (--timeout)", f->options->job,
-              f->options->timeout_ms / 1000);
-    return error_exit_status(DRARUN_ERR_TIMEOUT);
+    const char *job = f->options->job;
+    *ret_status = f->ended_ms && !f->options->once ? f->exit_status : 0;
+    if (f->trouble.code && (f->options->once || !f->ended_ms))
+        return error_kind(err, f->trouble.kind, f->trouble.code, "%s", f->trouble.text);
+    if (f->ended_ms || (f->options->once && !f->refused && !is_stopped(f)))
+        return 0;
+    enum drarun_errkind kind = f->signo ? DRARUN_ERR_INTERRUPTED : DRARUN_ERR_INFRASTRUCTURE;
+    *ret_status = f->signo ? 128 + abs(f->signo) : error_exit_status(kind);
+    if (f->gone)
+        return error_kind(err, kind, ENOENT, "the job %s was deleted", job);
+    if (f->signo || f->refused || is_stopped(f))
+        return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
+                          "job %s: what followed it was interrupted", job);
+    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
+                      "the job %s has not ended within %" PRId64 " s (--timeout)", job,
+                      f->options->timeout_ms / 1000);
 }
 
 static void done(struct follow *f)
@@ -474,23 +506,43 @@ static void done(struct follow *f)
     free(f->pod);
 }
 
-int follow_job(struct cluster *cluster, const struct follow_options *options)
+int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
+                     struct drarun_error *err)
 {
     struct follow f = {.cluster = cluster, .options = options, .since_ms = clock_ms()};
     const struct frames_owner owner = {
         .output = on_output, .own = on_own, .stamp = on_stamp, .arg = &f};
-    struct drarun_error err = {0};
+    struct drarun_error first = {0};
+    int rc = 0;
     frames_init(&f.frames, &owner);
-    f.signals = signals_new(cluster->base, on_signal, &f, &err);
-    int rc = f.signals ? watch_all(&f, &err) : -err.code;
+    if (options->progress)
+        f.progress_ms = f.since_ms + PROGRESS_MS;
+    if (options->foreground && !(f.signals = signals_new(cluster->base, on_signal, &f, &first)))
+        rc = -first.code;
+    if (rc == 0)
+        rc = watch_all(&f, &first);
     if (rc < 0)
-        f.trouble = err;
-    else if (!options->quiet)
+        f.trouble = first;
+    else if (options->foreground && !options->quiet)
         f.line = status_line_new(cluster->base, on_status_line, &f);
     while (rc == 0 && !is_over(&f))
         turn(&f);
     status_line_clear(f.line);
-    int status = status_of(&f);
+    rc = end_of(&f, ret_status, err);
+    if (rc == 0 && !options->once)
+        say_cause(&f);
     done(&f);
-    return status;
+    return rc;
+}
+
+int follow_job(struct cluster *cluster, const struct follow_options *options)
+{
+    struct follow_options foreground = *options;
+    struct drarun_error err = {0};
+    int status = 0;
+    foreground.foreground = true;
+    int rc = follow_until_end(cluster, &foreground, &status, &err);
+    if (rc < 0 && rc != -ECANCELED)
+        log_error("%s", err.text);
+    return rc < 0 && err.kind != DRARUN_ERR_INTERRUPTED ? error_exit_status(err.kind) : status;
 }

@@ -4,7 +4,12 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_H
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_H
 
+#include <signal.h>
 #include "launcher/cluster/cluster.h"
+
+/* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */
+typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,
+                                size_t length);
 
 struct follow_options { /* borrowed */
     const char *job, *namespace;
@@ -15,10 +20,20 @@ struct follow_options { /* borrowed */
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */
     int64_t timeout_ms; /* 0: none */
+    bool foreground;    /* this process is the job's: its signals, its terminal, its output */
+    /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
+    follow_output_fn put;
+    void (*progress)(void *arg, const char *text);
+    void *arg;
+    const volatile sig_atomic_t *stop; /* nonzero ends the following, by the loop's next turn */
 };
 
-/* Until the job ends (or its time is over: 124), and its exit status. What cannot be had is said.
- */
+/* Until the job ends: 0 and its exit status, with the words of its cause logged. Else -errno: kind
+ * DRARUN_ERR_TIMEOUT (its time is over, or the log as it is was read: no error with `once`),
+ * DRARUN_ERR_INTERRUPTED (-ECANCELED; *ret_status is that of a signal), or what cannot be had. */
+int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
+                     struct drarun_error *err);
+/* The same in the foreground, with what cannot be had said; returns the exit status. */
 int follow_job(struct cluster *cluster, const struct follow_options *options);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "jobs/objects.h"
+#include "launcher/cluster/cancel.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/lead_private.h"
@@ -42,7 +43,7 @@ static void look_for_cancel(struct lead *lead)
 {
     const json_t *metadata = json_object_get(board_owner(lead->board), "metadata");
     const json_t *annotations = json_object_get(metadata, "annotations");
-    if (lead->cancelled || !json_object_get(annotations, LEAD_CANCEL))
+    if (lead->cancelled || !json_object_get(annotations, CANCEL_ANNOTATION))
         return;
     lead->cancelled = true;
     lead->signo = SIGINT;
@@ -72,15 +73,6 @@ static void on_lease_lost(void *arg, const struct drarun_error *why)
 }
 
 /* ---- beginning ---- */
-
-int lead_name_secret(const char *job, char name[LEAD_SECRET_SIZE], struct drarun_error *err)
-{
-    uint32_t unique;
-    if (getrandom(&unique, sizeof unique, 0) != (ssize_t)sizeof unique)
-        return error_set(err, errno, "getrandom: %s", strerror(errno));
-    snprintf(name, LEAD_SECRET_SIZE, "%s-key-%08x", job, unique);
-    return 0;
-}
 
 static int take_key(struct lead *lead, struct drarun_error *err)
 {
@@ -188,7 +180,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
     };
     int rc = take_key(lead, err);
     if (rc == 0)
-        rc = lead_name_secret(lead->spec->name, lead->secret, err);
+        rc = submit_name_secret(lead->spec->name, lead->secret, err);
     if (rc == 0 && (claims_wanted(lead->spec) || lead->spec->compute_domain) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
     if (rc == 0 && lead->facts && claims_wanted(lead->spec))

@@ -8,12 +8,8 @@
 
 #include "jobs/spec.h"
 #include "launcher/cluster/cluster.h"
+#include "launcher/cluster/job_clock.h"
 #include "lib/wire/tls.h"
-
-/* Room for the name of a job's Secret, which no other has. */
-#define LEAD_SECRET_SIZE 80
-
-#define LEAD_CANCEL "drarun.dev/cancel" /* annotation of the owner: ends the job */
 
 struct lead_options { /* all borrowed */
     const struct job_spec *spec;
@@ -30,12 +26,6 @@ struct lead_options { /* all borrowed */
     bool label, quiet, json;
     const char *report_path;
 };
-
-/* By a clock that never goes back, milliseconds since 1970. */
-int64_t lead_now(void);
-
-/* "NAME-key-1a2b3c4d". */
-int lead_name_secret(const char *job, char name[LEAD_SECRET_SIZE], struct drarun_error *err);
 
 #define LEAD_LEFT (-1)
 

@@ -16,17 +16,6 @@
 #define TELL_WAITING_MS 2000
 #define TURN_MS 60000 /* the longest sleep: the API tells of all that matters */
 
-int64_t lead_now(void)
-{
-    static int64_t offset;
-    struct timespec now;
-    if (!offset) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        offset = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - clock_ms();
-    }
-    return clock_ms() + offset;
-}
-
 const struct prediction *lead_prediction(const struct lead *lead)
 {
     return lead->forecast ? forecast_prediction(lead->forecast, lead->gang.step) : NULL;

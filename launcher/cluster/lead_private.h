@@ -14,6 +14,7 @@
 #include "launcher/cluster/facts.h"
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/lead.h"
+#include "launcher/cluster/submit.h"
 #include "launcher/cluster/lease.h"
 #include "lib/metrics/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
@@ -30,7 +31,7 @@ struct lead {
     char *owner_uid;
     struct tls_key key;
     char key_text[2 * sizeof(struct tls_key) + 1];
-    char secret[LEAD_SECRET_SIZE];
+    char secret[SUBMIT_SECRET_SIZE];
     struct board *board;
     struct lease *lease;
     struct status_writer *writer;

@@ -67,3 +67,11 @@ int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, siz
     }
     return 0;
 }
+
+int snapshot_plan(struct cluster *cluster, struct plan_objects *objects, struct drarun_error *err)
+{
+    struct cluster_kind kinds[PLAN_KINDS];
+    int rc = plan_objects_kinds(objects, kinds, err);
+    objects->known = true;
+    return rc == 0 ? snapshot_read(cluster, kinds, PLAN_KINDS, err) : rc;
+}

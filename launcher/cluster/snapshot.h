@@ -3,6 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_SNAPSHOT_H
 #define DRARUN_LAUNCHER_CLUSTER_SNAPSHOT_H
 
+#include "launcher/api/plan.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster_files.h"
 
@@ -10,5 +11,8 @@
  * may not be read, or is not served, is said and left out. Runs the loop. */
 int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
                   struct drarun_error *err);
+
+/* What a plan is made from, after cluster_discover. */
+int snapshot_plan(struct cluster *cluster, struct plan_objects *objects, struct drarun_error *err);
 
 #endif

@@ -13,6 +13,15 @@ static struct {
     void *arg;
 } setup = {"drarun", LOG_NORMAL, NULL, NULL};
 
+static _Thread_local const struct log_scope *scope;
+
+const struct log_scope *log_scope_set(const struct log_scope *next)
+{
+    const struct log_scope *before = scope;
+    scope = next;
+    return before;
+}
+
 void log_setup(const char *name, enum log_level level)
 {
     setup.name = name;
@@ -27,13 +36,13 @@ void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg)
 
 enum log_level log_level_now(void)
 {
-    return setup.level;
+    return scope ? scope->level : setup.level;
 }
 
 static void put(const struct log_about *about, enum log_level level, const char *format,
                 va_list args)
 {
-    if (setup.level < level)
+    if (log_level_now() < level || (scope && !scope->put))
         return;
     char line[1024];
     int used = snprintf(line, sizeof line, "%s: ", setup.name);
@@ -42,13 +51,16 @@ static void put(const struct log_about *about, enum log_level level, const char 
         return;
     size_t len = strlen(line);
     line[len++] = '\n';
-    if (setup.put) {
+    if (scope || setup.put) {
         const struct log_line whole = {.level = level,
                                        .about = about ? *about : (struct log_about){0},
                                        .text = line,
                                        .length = len,
                                        .prefix = (size_t)used};
-        setup.put(setup.arg, &whole);
+        if (scope)
+            scope->put(scope->arg, &whole);
+        else
+            setup.put(setup.arg, &whole);
         return;
     }
     /* nothing sensible is left to do when stderr itself fails */

@@ -37,6 +37,16 @@ enum log_level log_level_now(void);
 /* Lines go to put instead of stderr, as into a queue of the loop, which must not block; NULL: back.
  * Set while one thread runs; put runs on the thread that logs. */
 void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg);
+
+/* Of this thread alone and before log_divert, for a library in somebody's program. */
+struct log_scope {
+    enum log_level level;
+    void (*put)(void *arg, const struct log_line *line); /* NULL: lines go nowhere */
+    void *arg;
+};
+/* scope: borrowed until another is set; NULL: none. Returns what was set before. */
+const struct log_scope *log_scope_set(const struct log_scope *scope);
+
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs on a cluster: submit, follow, wait, cancel. The calls block until their answer is there;
+ * each request has a deadline. A cluster and its jobs are used by one thread at a time, of the
+ * process that opened it: after fork, a child opens its own. */
+#ifndef DRARUN_JOB_H
+#define DRARUN_JOB_H
+
+#include "drarun/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct event_base; /* libevent's */
+struct drarun_cluster;
+struct drarun_job;
+
+/* ---- the cluster ---- */
+
+enum drarun_loglevel {
+    DRARUN_LOG_ERROR = 0,
+    DRARUN_LOG_NOTE,
+    DRARUN_LOG_VERBOSE,
+    DRARUN_LOG_DEBUG
+};
+
+struct drarun_cluster_options {
+    size_t size;            /* of this struct */
+    const char *kubeconfig; /* file. NULL: $KUBECONFIG, ~/.kube/config, the pod's service account */
+    const char *context;    /* of it. NULL: the current one */
+    const char *namespace_; /* of jobs. NULL: the context's */
+    /* Lines for people that `drarun` would write to stderr, without a newline, from within a call.
+     * NULL: they go nowhere. */
+    void (*log)(void *arg, enum drarun_loglevel level, const char *text);
+    void *arg;
+    enum drarun_loglevel level; /* the most that log gets; 0 is errors */
+    /* The caller's loop, which each call then runs until its answer is there: the caller's own
+     * events go on meanwhile. It must outlive the cluster. NULL: a loop of the cluster's own. */
+    struct event_base *base;
+};
+DRARUN_DEFINE_INIT(drarun_cluster_options)
+
+/* Reads the kubeconfig; no connection is made yet. Kind DRARUN_ERR_USAGE: there is
+ * none, or it has no such context. */
+DRARUN_API int drarun_cluster_open(const struct drarun_cluster_options *options,
+                                   struct drarun_cluster **ret_cluster, struct drarun_error *err);
+/* After its jobs. */
+DRARUN_API void drarun_cluster_close(struct drarun_cluster *cluster);
+DRARUN_API const char *drarun_cluster_namespace(const struct drarun_cluster *cluster);
+
+/* Ends the call that follows a job of the cluster, or the next one that would, with -ECANCELED,
+ * kind DRARUN_ERR_INTERRUPTED; the job goes on. From any thread or signal handler, while the
+ * cluster is open. */
+DRARUN_API void drarun_cluster_interrupt(struct drarun_cluster *cluster);
+
+/* drarun_plan_build with the cluster's slices, nodes, classes and claims as they are now; what the
+ * options say of files is not heeded. */
+DRARUN_API int drarun_cluster_plan(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                                   const struct drarun_plan_options *options,
+                                   struct drarun_plan **ret_plan, struct drarun_error *err);
+
+/* ---- a job ---- */
+
+struct drarun_submit_options {
+    size_t size;       /* of this struct */
+    const char *name;  /* in place of the spec's */
+    const char *image; /* of agent and launcher. NULL: the one of this version */
+    unsigned workers;  /* in place of the spec's; 0: the spec's */
+};
+DRARUN_DEFINE_INIT(drarun_submit_options)
+
+/* Makes the job's objects and leaves it to the cluster, in the namespace of the cluster's options,
+ * else the spec's, else the context's. -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that
+ * name. When it fails, nothing of the job is left. */
+DRARUN_API int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                                 const struct drarun_submit_options *options,
+                                 struct drarun_job **ret_job, struct drarun_error *err);
+/* A job that somebody has submitted. -ENOENT, kind DRARUN_ERR_USAGE: there is none of that name. */
+DRARUN_API int drarun_job_open(struct drarun_cluster *cluster, const char *name,
+                               struct drarun_job **ret_job, struct drarun_error *err);
+/* The job itself goes on. */
+DRARUN_API void drarun_job_free(struct drarun_job *job);
+DRARUN_API const char *drarun_job_name(const struct drarun_job *job);
+DRARUN_API const char *drarun_job_namespace(const struct drarun_job *job);
+
+/* The status document as JSON (share/drarun/schema/drajob-status-v1alpha1.json); "{}" before there
+ * is one. */
+DRARUN_API int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err);
+
+struct drarun_follow_options {
+    size_t size; /* of this struct */
+    /* What a rank wrote, a line with its newline or a piece of a long one; borrowed for the call.
+     * Other than 0: no more, and the call ends as if interrupted. NULL: the output is not read. */
+    int (*output)(void *arg, unsigned rank, int is_stderr, const char *data, size_t length);
+    /* What is awaited before the ranks run, in words, once a second. NULL: it is not told. */
+    void (*progress)(void *arg, const char *text);
+    void *arg;
+    const unsigned *rank; /* output of this one alone. NULL: of all */
+    long long timeout_ms; /* 0: none */
+    unsigned char once;   /* 1: the output that there is, without waiting for more or the end */
+    unsigned char cancel; /* 1: a call that ends before the job does cancels it */
+};
+DRARUN_DEFINE_INIT(drarun_follow_options)
+
+/* Until the job ends, with *ret_status its exit status: that of the first failing rank, 128 + the
+ * signal, or as drarun_exit_status; ret_status may be NULL. -ETIMEDOUT, kind DRARUN_ERR_TIMEOUT.
+ * Callbacks run within the call; they must not use the cluster but for drarun_cluster_interrupt. */
+DRARUN_API int drarun_job_follow(struct drarun_job *job,
+                                 const struct drarun_follow_options *options, int *ret_status,
+                                 struct drarun_error *err);
+/* The same without output; timeout_ms 0: none. */
+DRARUN_API int drarun_job_wait(struct drarun_job *job, long long timeout_ms, int *ret_status,
+                               struct drarun_error *err);
+/* Ranks get SIGTERM and the job ends with 130; what is kept of an ended job is deleted. The call
+ * does not wait for the end. -ENOENT: there is no such job. */
+DRARUN_API int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err);
+
+/* drarun_job_submit, drarun_job_follow. */
+DRARUN_API int drarun_run(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                          const struct drarun_submit_options *submit,
+                          const struct drarun_follow_options *follow, int *ret_status,
+                          struct drarun_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

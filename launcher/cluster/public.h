@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files behind drarun/job.h share: public_cluster.c, public_job.c. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
+#define DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
+
+#include <signal.h>
+#include "drarun/job.h"
+#include "launcher/cluster/cluster.h"
+#include "lib/base/log.h"
+
+struct drarun_cluster {
+    struct cluster cluster;
+    void (*log)(void *arg, enum drarun_loglevel level, const char *text);
+    void *arg;
+    enum drarun_loglevel level;
+    pid_t pid; /* that opened it */
+    int wake;  /* eventfd */
+    struct event *woken;
+    volatile sig_atomic_t interrupted;
+    bool busy;           /* in a call */
+    bool namespace_said; /* goes before the spec's */
+};
+
+/* What every call does first and last: the thread's log goes to the caller, and a connection that
+ * breaks sends no SIGPIPE to the caller's program. */
+struct public_call {
+    struct drarun_cluster *cluster;
+    struct log_scope scope;
+    const struct log_scope *before;
+    sigset_t mask;
+    bool pending;
+};
+
+/* -EBUSY: within another call; -EINVAL: in a child of the process that opened it. Kind USAGE. */
+int public_begin(struct public_call *call, struct drarun_cluster *cluster,
+                 struct drarun_error *err);
+void public_end(struct public_call *call);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/public.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/api/options.h"
+#include "launcher/api/plan.h"
+#include "launcher/cluster/snapshot.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- calls ---- */
+
+static void put_line(void *arg, const struct log_line *line)
+{
+    const struct drarun_cluster *cluster = arg;
+    char text[1024];
+    size_t length = line->length - line->prefix;
+    if (length > 0 && line->text[line->length - 1] == '\n')
+        length--;
+    snprintf(text, sizeof text, "%.*s", (int)length, line->text + line->prefix);
+    cluster->log(cluster->arg, (enum drarun_loglevel)line->level, text);
+}
+
+int public_begin(struct public_call *call, struct drarun_cluster *cluster, struct drarun_error *err)
+{
+    sigset_t pipe, pending;
+    if (cluster->pid != getpid())
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "the cluster was opened by process %d, of which this is a child: open "
+                          "one here",
+                          (int)cluster->pid);
+    if (cluster->busy)
+        return error_kind(err, DRARUN_ERR_USAGE, EBUSY,
+                          "the cluster is in a call of another thread, or of this one's callback");
+    cluster->busy = true;
+    *call = (struct public_call){.cluster = cluster,
+                                 .scope = {.level = (enum log_level)cluster->level,
+                                           .put = cluster->log ? put_line : NULL,
+                                           .arg = cluster}};
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    call->pending = sigismember(&pending, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &call->mask);
+    call->before = log_scope_set(&call->scope);
+    return 0;
+}
+
+void public_end(struct public_call *call)
+{
+    static const struct timespec now = {0};
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    while (!call->pending && sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &call->mask, NULL);
+    log_scope_set(call->before);
+    call->cluster->busy = false;
+}
+
+/* ---- open and close ---- */
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+    struct drarun_cluster *cluster = arg;
+    uint64_t count;
+    (void)what;
+    (void)!read(fd, &count, sizeof count);
+    if (cluster->busy)
+        event_active(cluster->cluster.turn, EV_TIMEOUT, 0);
+}
+
+static int make_wake(struct drarun_cluster *cluster, struct drarun_error *err)
+{
+    cluster->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (cluster->wake < 0)
+        return error_set(err, errno, "eventfd: %s", strerror(errno));
+    cluster->woken =
+        event_new(cluster->cluster.base, cluster->wake, EV_READ | EV_PERSIST, on_wake, cluster);
+    return cluster->woken && event_add(cluster->woken, NULL) == 0
+               ? 0
+               : error_set(err, ENOMEM, "out of memory");
+}
+
+static int open_it(struct drarun_cluster *cluster, const struct drarun_cluster_options *o,
+                   struct drarun_error *err)
+{
+    const struct kube_config_choice choice = {
+        .path = o->kubeconfig, .context = o->context, .namespace_ = o->namespace_};
+    struct public_call call;
+    int rc = public_begin(&call, cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = cluster_open_on(&cluster->cluster, o->base, &choice, err);
+    if (rc == 0)
+        rc = make_wake(cluster, err);
+    public_end(&call);
+    return rc;
+}
+
+int drarun_cluster_open(const struct drarun_cluster_options *options,
+                        struct drarun_cluster **ret_cluster, struct drarun_error *err)
+{
+    struct drarun_cluster_options o;
+    int rc = api_options(options, &o, sizeof o, err);
+    if (rc < 0)
+        return rc;
+    struct drarun_cluster *cluster = calloc(1, sizeof *cluster);
+    if (!cluster)
+        return error_set(err, ENOMEM, "out of memory");
+    cluster->wake = -1;
+    cluster->pid = getpid();
+    cluster->log = o.log;
+    cluster->arg = o.arg;
+    cluster->level = o.level;
+    cluster->namespace_said = o.namespace_ != NULL;
+    rc = open_it(cluster, &o, err);
+    if (rc == 0)
+        *ret_cluster = cluster;
+    else
+        drarun_cluster_close(cluster);
+    return rc;
+}
+
+void drarun_cluster_close(struct drarun_cluster *cluster)
+{
+    struct public_call call;
+    if (!cluster)
+        return;
+    /* in a child loop and connections are the parent's too: to end them would end the parent's */
+    if (public_begin(&call, cluster, NULL) == 0) {
+        if (cluster->woken)
+            event_free(cluster->woken);
+        if (cluster->cluster.base)
+            cluster_close(&cluster->cluster);
+        public_end(&call);
+    }
+    close_fd(&cluster->wake);
+    free(cluster);
+}
+
+const char *drarun_cluster_namespace(const struct drarun_cluster *cluster)
+{
+    return cluster->cluster.namespace;
+}
+
+void drarun_cluster_interrupt(struct drarun_cluster *cluster)
+{
+    static const uint64_t one = 1;
+    int before = errno;
+    cluster->interrupted = 1;
+    (void)!write(cluster->wake, &one, sizeof one);
+    errno = before;
+}
+
+/* ---- plan ---- */
+
+int drarun_cluster_plan(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                        const struct drarun_plan_options *options, struct drarun_plan **ret_plan,
+                        struct drarun_error *err)
+{
+    struct drarun_plan_options o;
+    struct public_call call;
+    struct plan_objects objects;
+    int rc = api_options(options, &o, sizeof o, err);
+    if (rc == 0)
+        rc = public_begin(&call, cluster, err);
+    if (rc < 0)
+        return rc;
+    plan_objects_init(&objects);
+    rc = cluster_discover(&cluster->cluster, err);
+    if (rc == 0)
+        rc = snapshot_plan(&cluster->cluster, &objects, err);
+    if (rc == 0)
+        rc = plan_new_take(spec, &o, &objects, ret_plan, err);
+    plan_objects_done(&objects);
+    public_end(&call);
+    return rc;
+}
