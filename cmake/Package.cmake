@@ -46,8 +46,8 @@ file(WRITE ${PROJECT_BINARY_DIR}/debian/shlibs "libdrarun 0 libdrarun0 (>= ${PRO
 file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)
 set(CPACK_DEBIAN_LIB_DESCRIPTION
-"libdrarun is drarun's C API: it checks job specs, plans and renders them, and
-derives the NCCL environment for what a pod or machine really holds.")
+"libdrarun is drarun's C API: it checks job specs, plans, renders and runs
+them, and derives the NCCL environment for what a pod or machine holds.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libdrarun-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libdrarun0 (= ${PROJECT_VERSION}-1)")

@@ -4,6 +4,7 @@ import base64
 import datetime
 import json
 import re
+import signal
 
 import pytest
 
@@ -128,6 +129,23 @@ def test_library_with_a_job_that_runs(api, jobs):
     enough = api("enough", file, "next")  # which cancels what it no longer follows
     assert enough.rc == 130 and "rank 0: up\nerror interrupted: " in enough.out, enough
     assert api("wait", "next").rc == 130
+
+
+def test_example_of_an_embedder(jobs, build):
+    """examples/embed-c/run.c: the job's exit status, and Ctrl-C."""
+    runner = Runner(build / "tests" / "embed_run")
+    how = {"under": jobs.cluster.under, "env": jobs.env}
+    try:
+        done = runner(jobs.file(workers=2, command=["sh", "-c", "echo up; sleep 1; exit 5"]), timeout=RUN_S, **how)
+        assert done.rc == 5 and sorted(done.out.splitlines()) == ["0: up", "1: up"], done
+        stopped = runner.start(jobs.file("stopped", command=["sh", "-c", "echo up; sleep 1000"]), **how)
+        jobs.cluster.wait("the rank does not run", lambda: (jobs.status("stopped") or {}).get("phase") == "running", 30)
+        stopped.process.send_signal(signal.SIGINT)
+        ended = stopped.finish(RUN_S)
+        assert ended.rc == 130 and "interrupted" in ended.err, ended
+        assert jobs.verb("wait", "stopped").rc == 130
+    finally:
+        runner.close()
 
 
 # -- what a killed launcher leaves
