@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers whose agent our node plugin brings through their claim, and those where it cannot (docs/design/024-agent-by-claim.md)."""
 import json
+import os
+import random
 import re
 
 import pytest
 
-from support.cluster.claiming import COUNT, claimed, plugged, plugins  # noqa: F401
+from support.cluster.claiming import COUNT, claimed, plug_again, plugged, plugins  # noqa: F401
+from support.cluster.freezer import Freezer
 from support.cluster.plugin import Nics
 from support.cluster_jobs import Running
 
@@ -155,3 +158,26 @@ def test_a_wish_for_an_agent_that_cannot_be_met(cluster, claimed, parameters, sa
         {"apiVersion": "drarun.dev/v1alpha1", "kind": "WorkerAgent", **parameters}])
     cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
     assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+# (ranks' script, exit status): the slowest ends by itself, the failing one takes the other with it
+ENDS = [("echo $RANK done", 0), ("sleep 3; echo $RANK done", 0), ("[ $RANK = 1 ] && exit 3; exec sleep 1000", 3)]
+
+
+@pytest.mark.skipif("DRARUN_FREEZE" not in os.environ, reason="minutes of servers that stand still: scripts/soak runs it")
+def test_jobs_while_servers_stand_still(cluster, jobs, plugins):
+    """API server, etcd, kubelet, containerd, our plugin and the rest, each for up to two seconds at random: every job ends as it
+    would, with all of its output, and has its NIC; nothing is left."""
+    count = int(os.environ["DRARUN_FREEZE"])
+    choose, net1 = random.Random(count), "/sys/class/net/net1"
+    nic = {"nics": {**ONE_NIC["nics"], "config": {"interface": {"name": "net1"}}}}
+    with Freezer(cluster.folder, count) as freezer:
+        for i in range(count):
+            (script, status), here = choose.choice(ENDS), choose.choice([["--here"], []])
+            result = jobs.run(*here, name=f"job-{i}", timeout=300, **limited(f"ls -d {net1} && {{ {script}; }}", devices=nic))
+            assert result.rc == status, (i, freezer.frozen, result)
+            lines = sorted(result.out.splitlines())
+            assert set(lines) <= {net1} if status else lines == [net1, net1, "0 done", "1 done"], (i, freezer.frozen, result)
+            plug_again(plugins)
+    print(f"stood still: {freezer.frozen}")
+    assert {"etcd", "kube-apiserver", "kubelet", "drarun-plugin"} <= set(freezer.frozen), freezer.frozen

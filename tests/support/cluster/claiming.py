@@ -22,15 +22,20 @@ def plugins(cluster):
         plugin.stop()
 
 
-@pytest.fixture(autouse=True)
-def plugged(plugins):
-    """All NICs are there again, and nothing is held, after each test."""
-    yield
+def plug_again(plugins):
+    """Nothing is held, and the NICs that died with their pods are there again."""
     for plugin in plugins:
         node = plugin.node
         node.cluster.wait(lambda: f"{plugin.checkpoints()} left:\n{plugin.log()}", lambda: not plugin.checkpoints(), 60)
         Nics(node, COUNT).plug()
         plugin.wait(COUNT)
+
+
+@pytest.fixture(autouse=True)
+def plugged(plugins):
+    """After each test."""
+    yield
+    plug_again(plugins)
 
 
 def claim(name, count=1, config=None, namespace="default"):
