@@ -8,14 +8,16 @@
 
 #define CARRIED                                                                                    \
     {                                                                                              \
-        NULL                                                                                       \
+        NULL, NULL                                                                                 \
     }
-#define WHY(ray)                                                                                   \
+#define WHY(ray, trainer)                                                                          \
     {                                                                                              \
-        ray                                                                                        \
+        ray, trainer                                                                               \
     }
 
 static const char waits[] = "how long a pod waits is the scheduler's and the controller's";
+static const char stays[] = "a RayCluster stays until it is deleted";
+static const char templates[] = "a controller's pods have claims made from a template";
 static const char watched[] = "no launcher watches the job";
 
 const struct left_out left_out_fields[] = {
@@ -26,7 +28,8 @@ const struct left_out left_out_fields[] = {
     {"metadata.labels", CARRIED},
     {"metadata.annotations", CARRIED},
     {"spec.workers", CARRIED},
-    {"spec.ranksPerWorker", WHY("Ray starts as many processes as its actors and tasks ask for")},
+    {"spec.ranksPerWorker",
+     WHY("Ray starts as many processes as its actors and tasks ask for", NULL)},
     {"spec.devices.gpus.count", CARRIED},
     {"spec.devices.gpus.class", CARRIED},
     {"spec.devices.gpus.resource", CARRIED},
@@ -42,13 +45,12 @@ const struct left_out left_out_fields[] = {
     {"spec.devices.nics.config", CARRIED},
     {"spec.devices.nics.driver", CARRIED},
     {"spec.devices.align", CARRIED},
-    {"spec.devices.claims", WHY("a controller's pods have claims made from a template"),
-     "template"},
+    {"spec.devices.claims", WHY(templates, templates), "template"},
     {"spec.computeDomain", CARRIED},
     {"spec.network", CARRIED},
-    {"spec.onTcpFallback", WHY(watched), "report"},
-    {"spec.onPreflightWarning", WHY(watched), "report"},
-    {"spec.launch", WHY("Ray starts its processes itself"), "env"},
+    {"spec.onTcpFallback", WHY(watched, watched), "report"},
+    {"spec.onPreflightWarning", WHY(watched, watched), "report"},
+    {"spec.launch", WHY("Ray starts its processes itself", NULL), "env"},
     {"spec.mpi.transport", CARRIED},
     {"spec.nccl.profile", CARRIED},
     {"spec.nccl.hcaList", CARRIED},
@@ -57,19 +59,22 @@ const struct left_out left_out_fields[] = {
     {"spec.image", CARRIED},
     {"spec.command", CARRIED},
     {"spec.template", CARRIED},
-    {"spec.timeouts.queue", WHY(waits)},
-    {"spec.timeouts.nodes", WHY(waits)},
-    {"spec.timeouts.allocation", WHY(waits)},
-    {"spec.timeouts.imagePull", WHY(waits)},
-    {"spec.timeouts.start", WHY(waits)},
-    {"spec.timeouts.total", WHY("a RayCluster stays until it is deleted"), "0"},
-    {"spec.hangAfter", WHY(watched), "0"},
-    {"spec.onHang", WHY(watched), "report"},
-    {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often")},
-    {"spec.ttlSecondsAfterFinished", WHY("a RayCluster stays until it is deleted")},
+    {"spec.timeouts.queue", WHY(waits, waits)},
+    {"spec.timeouts.nodes", WHY(waits, waits)},
+    {"spec.timeouts.allocation", WHY(waits, waits)},
+    {"spec.timeouts.imagePull", WHY(waits, waits)},
+    {"spec.timeouts.start", WHY(waits, waits)},
+    {"spec.timeouts.total", WHY(stays, NULL), "0"},
+    {"spec.hangAfter", WHY(watched, watched), "0"},
+    {"spec.onHang", WHY(watched, watched), "report"},
+    {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often", NULL)},
+    {"spec.ttlSecondsAfterFinished", WHY(stays, NULL)},
     {"spec.suspend", CARRIED},
     {"spec.queue", CARRIED},
-    {"spec.gangScheduling", WHY("gangs are KubeRay's, by its batch scheduler"), "never"},
+    {"spec.gangScheduling",
+     WHY("gangs are KubeRay's, by its batch scheduler",
+         "gangs are the runtime's podGroupPolicy, for a scheduler that has them"),
+     "never"},
 };
 const size_t left_out_count = ARRAY_LEN(left_out_fields);
 

@@ -27,5 +27,8 @@ typedef int (*render_foreign_fn)(const struct job_spec *spec, const struct rende
 
 int render_raycluster(const struct job_spec *spec, const struct render_foreign *how,
                       struct strlist *told, json_t **ret_manifests, struct drarun_error *err);
+/* With the TrainingRuntime of the same name, which has its pods. */
+int render_trainjob(const struct job_spec *spec, const struct render_foreign *how,
+                    struct strlist *told, json_t **ret_manifests, struct drarun_error *err);
 
 #endif

@@ -27,12 +27,12 @@ static const char manifests[] = "Manifests";
 static const struct option_spec option_list[] = {
     {.name = "as",
      .value = "KIND",
-     .choices = "raycluster",
+     .choices = "raycluster trainjob",
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(as),
-     .help = "for another system's controller: raycluster, of KubeRay\n(default: as drarun creates "
-             "the job)"},
+     .help = "for another system's controller: raycluster, of KubeRay;\ntrainjob, of Kubeflow "
+             "Trainer (default: as drarun\ncreates the job)"},
     {.name = "head",
      .value = "POD",
      .choices = "plain worker",

@@ -3,7 +3,6 @@
 the entry point of their pods as it runs.
 
 tests/data/render_as is as tests/data/render (test_render.py); a golden begins with what is told on standard error."""
-import copy
 import json
 import os
 import shlex
@@ -21,8 +20,10 @@ DATA = SOURCE / "tests" / "data" / "render_as"
 JOBS = sorted(path.name.removesuffix(".job.yaml") for path in DATA.glob("*.job.yaml"))
 SEED = SOURCE / "tests" / "data" / "seeds" / "ray-all-nic.yaml"
 OF_RAY = SOURCE / "examples" / "ray" / "cluster.yaml"
-EXAMPLES = {"raycluster": ["ray/cluster", "jobs/ray-all-nic", "jobs/two-by-two", "jobs/compute-domain"]}
-FOREIGN = {"RayCluster": "ray.io/v1"}
+EXAMPLES = {"raycluster": ["ray/cluster", "jobs/ray-all-nic", "jobs/two-by-two", "jobs/compute-domain"],
+            "trainjob": ["jobs/queued-torchrun", "jobs/ray-all-nic"]}
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+FOREIGN = {"RayCluster": "ray.io/v1", "TrainJob": TRAINER, "TrainingRuntime": TRAINER}
 
 
 def render(drarun, name, *more):
@@ -84,24 +85,32 @@ def lost(ours, theirs, path=""):
 
 def test_types_read_all(drarun, types):
     manifests = [each for each in all_manifests(drarun) if each["kind"] in FOREIGN]
-    assert len(manifests) >= 6 and {each["kind"] for each in manifests} == set(FOREIGN)
+    assert len(manifests) >= 14 and {each["kind"] for each in manifests} == set(FOREIGN)
     assert {(each["kind"], each["apiVersion"]) for each in manifests} == set(FOREIGN.items())
     assert [lost(*pair) for pair in zip(manifests, types(manifests))] == [[]] * len(manifests)
 
 
-def test_types_look(drarun, types):
+@pytest.mark.parametrize("name,kind,path,key,value", [
+    ("ray-plain", "RayCluster", ("spec",), "heads", 1),
+    ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0), "replicas", "2"),
+    ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0, "template", "spec"), "resourceClaim", []),
+    ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0, "template", "spec"), "resourceClaims", {}),
+    ("train", "TrainJob", ("spec", "trainer"), "nodes", 2),
+    ("train", "TrainJob", ("spec",), "suspend", "yes"),
+    ("train", "TrainingRuntime", ("spec", "mlPolicy", "torch"), "processes", 8),
+    ("train", "TrainingRuntime", ("spec", "template", "spec", "replicatedJobs", 0, "template", "spec"), "backOffLimit", 0),
+    ("train", "TrainingRuntime", ("spec", "template", "spec", "failurePolicy"), "maxRestarts", "3"),
+])
+def test_types_look(drarun, types, name, kind, path, key, value):
     """What they refuse: otherwise the test above could not fail."""
-    good = of_kind(json.loads(render(drarun, "ray-plain", "--format", "json").out)["items"], "RayCluster")
-    pod = ("spec", "workerGroupSpecs", 0, "template", "spec")
-    for path, key, value in ((("spec",), "heads", 1), (pod, "resourceClaim", []), (pod, "resourceClaims", {}),
-                             (("spec", "workerGroupSpecs", 0), "replicas", "2")):
-        wrong = copy.deepcopy(good)
-        at = wrong
-        for step in path:
-            at = at[step]
-        at[key] = value
-        (answer,) = types([wrong])
-        assert key in answer.get("error", ""), answer
+    wrong = of_kind(json.loads(render(drarun, name, "--format", "json").out)["items"], kind)
+    assert "error" not in types([wrong])[0]
+    at = wrong
+    for step in path:
+        at = at[step]
+    at[key] = value
+    (answer,) = types([wrong])
+    assert key in answer.get("error", ""), answer
 
 
 # ---- the published cluster ----
@@ -213,7 +222,7 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
 # ---- what is refused and told ----
 
 @pytest.mark.parametrize("options,job,status,message", [
-    (["--as", "rayjob"], {}, 64, '--as: expected one of "raycluster"'),
+    (["--as", "rayjob"], {}, 64, '--as: expected one of "raycluster trainjob"'),
     (["--as", "raycluster", "--here"], {}, 64, "--here: not with --as"),
     (["--as", "raycluster", "--claims", "template"], {}, 64, "--claims: not with --as"),
     (["--as", "raycluster", "--pod-groups", "v1alpha2"], {}, 64, "--pod-groups: not with --as"),
@@ -228,6 +237,16 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
      'drarun adds an entry with name "A"'),
     (["--as", "raycluster"], {"devices": {"nics": {"count": 1, "class": "dranet"}}, "pod": {"hostNetwork": True}}, 65,
      "hostNetwork: a claimed NIC is moved into the pod's own network"),
+    (["--as", "trainjob", "--head", "worker"], {"launch": "env"}, 64, "--head is for --as raycluster"),
+    (["--as", "trainjob"], {}, 65, "spec.launch: expected env, got pmix"),
+    (["--as", "trainjob"], {"launch": "mpirun"}, 65, "spec.launch: expected env, got mpirun"),
+    (["--as", "trainjob"], {"launch": "env", "ranksPerWorker": 2}, 65, "spec.ranksPerWorker: expected 1"),
+    (["--as", "trainjob"], {"launch": "env", "devices": {"gpus": {"count": 2}}}, 65, "spec.ranksPerWorker: expected 1"),
+    (["--as", "trainjob"], {"launch": "env", "devices": {"gpus": {"count": "all"}}}, 65, "spec.ranksPerWorker: expected 1"),
+    (["--as", "trainjob"], {"launch": "env", "metadata": {"name": "a" * 49}}, 65, "metadata.name: at most 48 characters"),
+    (["--as", "trainjob"], {"launch": "env", "pod": {"initContainers": [{"name": "node", "image": "i"}]}}, 65,
+     "the first container is called node"),
+    (["--as", "trainjob"], {"launch": "env", "pod": {"restartPolicy": "Always"}}, 65, "expected Never or OnFailure"),
 ])
 def test_refused(drarun, tmp_path, options, job, status, message):
     container = {"name": "c", "image": "i", "command": ["ray", "start"], **job.pop("container", {})}
@@ -242,3 +261,8 @@ def test_refused(drarun, tmp_path, options, job, status, message):
 
 def test_nothing_is_told_of_what_is_carried(drarun):
     assert drarun("render", "--as", "raycluster", OF_RAY).ok().err == ""
+    job = SOURCE / "examples/jobs/queued-torchrun.yaml"
+    told = drarun("render", "--as", "trainjob", job).ok().err.splitlines()
+    assert [line.split(": ")[2:4] for line in told] == [["LEFT_OUT", "spec.timeouts.queue"],
+                                                        ["STEP_FIXED", "spec.devices.align"],
+                                                        ["TOTAL_PER_ATTEMPT", "spec.timeouts.total"]]

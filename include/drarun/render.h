@@ -25,8 +25,9 @@ struct drarun_render_options {
     unsigned step;              /* of the ladder that `align: preferred` has, from 1; 0: 1 */
     unsigned char image_volume; /* 1: mount the agent's image instead of copying from it */
     unsigned char here;         /* 1: no launcher Job; the launcher runs elsewhere */
-    const char *as; /* "raycluster": for another system's controller, which drarun takes no part in
-                     * but by `drarun env` in the pods. NULL: as drarun creates the job */
+    const char
+        *as; /* "raycluster", "trainjob": for another system's controller, which drarun takes no
+              * part in but by `drarun env` in the pods. NULL: as drarun creates the job */
     const char *head;    /* of a RayCluster: "plain", without devices, or "worker", the first of
                           * the workers. NULL: plain */
     drarun_note_fn note; /* as: called with "NAME: spec.path: words" for each field of the job that

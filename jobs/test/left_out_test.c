@@ -46,17 +46,31 @@ static void test_every_key_has_a_line(void **state)
     assert_int_equal(check_table(&spec_document_fields, ""), left_out_count);
 }
 
-static size_t told_of(const char *text, const char *first)
+static size_t told_of_by(enum left_out_by system, const char *text, const char *first)
 {
     struct strlist told = STRLIST_INIT;
     CLEANUP(json_decrefp) json_t *document = json_loads(text, 0, NULL);
     assert_non_null(document);
-    left_out_tell(document, LEFT_OUT_RAYCLUSTER, &told);
+    left_out_tell(document, system, &told);
     if (first)
         assert_true(told.count > 0 && strncmp(told.items[0], first, strlen(first)) == 0);
     size_t count = told.count;
     strlist_done(&told);
     return count;
+}
+
+static size_t told_of(const char *text, const char *first)
+{
+    return told_of_by(LEFT_OUT_RAYCLUSTER, text, first);
+}
+
+static void test_systems_differ(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"spec\": {\"restarts\": 1, \"launch\": \"pmix\","
+                               "\"timeouts\": {\"total\": \"1h\", \"start\": \"1m\"}}}";
+    assert_int_equal(told_of_by(LEFT_OUT_RAYCLUSTER, text, "LEFT_OUT: spec.launch: "), 4);
+    assert_int_equal(told_of_by(LEFT_OUT_TRAINJOB, text, "LEFT_OUT: spec.timeouts.start: "), 1);
 }
 
 static void test_what_is_there_is_told(void **state)
@@ -89,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_key_has_a_line),
         cmocka_unit_test(test_what_is_there_is_told),
+        cmocka_unit_test(test_systems_differ),
         cmocka_unit_test(test_what_means_the_same_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

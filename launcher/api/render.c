@@ -68,6 +68,10 @@ static const struct system {
     {"raycluster", render_raycluster,
      "# A RayCluster of KubeRay (ray.io/v1). drarun takes no part in it but by `drarun env`, which "
      "each\n# worker's entry point runs first.\n"},
+    {"trainjob", render_trainjob,
+     "# A TrainJob of Kubeflow Trainer 2, and the TrainingRuntime of its pods. drarun takes no "
+     "part "
+     "in it\n# but by `drarun env`, which each pod's entry point runs first.\n"},
 };
 
 /* What only drarun's own job has; NULL: nothing of it is asked for. */
@@ -91,7 +95,7 @@ static int find_system(const struct drarun_render_options *o, const struct syste
         if (strcmp(o->as, systems[i].name) == 0)
             found = &systems[i];
     if (o->as && !found)
-        return unknown(err, "--as", "raycluster", o->as);
+        return unknown(err, "--as", "raycluster or trainjob", o->as);
     if (found && own)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: not with --as: it is of the job that drarun creates itself", own);

@@ -81,8 +81,8 @@ class Job:
         step: of the ladder that ``align: preferred`` has, from 1.
         image_volume: mounts the agent's image instead of copying from it.
         here: no launcher Job; the launcher runs elsewhere.
-        as_: "raycluster": for that system's controller, which drarun takes no part in but by ``drarun env`` in the
-        pods; None: as drarun creates the job.
+        as_: "raycluster" or "trainjob": for that system's controller, which drarun takes no part in but by
+        ``drarun env`` in the pods; None: as drarun creates the job.
         head: of a RayCluster: "plain", without devices, or "worker", the first of the workers; None: plain.
         note: called with a line for each field of the job that the other system has no place for.
 

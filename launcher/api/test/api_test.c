@@ -133,7 +133,7 @@ static void test_render_for_another_system(void **state)
     assert_non_null(strstr(err.text, "--head is for --as raycluster"));
     options.as = "slurm";
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_string_equal(err.text, "--as: expected raycluster, got \"slurm\"");
+    assert_string_equal(err.text, "--as: expected raycluster or trainjob, got \"slurm\"");
     assert_null(text);
     drarun_spec_free(spec);
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A TrainJob of Kubeflow Trainer 2 (trainer.kubeflow.org/v1alpha1) and the TrainingRuntime that
+ * holds its pods: torchrun once a worker. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/k8s_name.h"
+#include "jobs/objects.h"
+#include "jobs/render_foreign_parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define GROUP "trainer.kubeflow.org"
+#define API_VERSION GROUP "/v1alpha1"
+#define NODE "node" /* how Trainer finds the workers' Job, and in it the container */
+#define ANCESTOR GROUP "/trainjob-ancestor-step"
+#define POD_SUFFIX 6 /* that a Job's pods have behind their index */
+#define MS_PER_S 1000
+
+#define refuse(err, ...) error_kind(err, DRARUN_ERR_SPEC, EINVAL, __VA_ARGS__)
+
+static int no_memory(struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "TrainJob: out of memory");
+}
+
+static const json_t *first_container(const json_t *template)
+{
+    const json_t *pod = json_object_get(template, "spec");
+    return json_array_get(json_object_get(pod, "containers"), 0);
+}
+
+/* ---- what it can express ---- */
+
+static int check_name(const struct job_spec *spec, struct drarun_error *err)
+{
+    char last[32];
+    int taken = snprintf(last, sizeof last, "-" NODE "-0-%" PRIu32, spec->workers - 1);
+    return foreign_check_name(spec, K8S_LABEL_MAX - (size_t)taken - POD_SUFFIX,
+                              "the last pod's name NAME-node-0-I-xxxxx is a DNS label", err);
+}
+
+static int check_launch(const struct job_spec *spec, struct drarun_error *err)
+{
+    uint32_t ranks = spec->ranks_per_worker ? spec->ranks_per_worker
+                     : spec->gpus.all       ? 2 /* or more */
+                                            : spec->gpus.count;
+    if (spec->launch != SPEC_LAUNCH_ENV)
+        return refuse(err,
+                      "spec.launch: expected env, got %s: the pods of a TrainJob have neither "
+                      "PMIx nor our mpirun",
+                      spec->launch == SPEC_LAUNCH_PMIX ? "pmix" : "mpirun");
+    if (ranks > 1)
+        return refuse(err, "spec.ranksPerWorker: expected 1: a TrainJob starts one process a pod; "
+                           "make it torchrun, which starts the others");
+    return 0;
+}
+
+static bool is_named(const json_t *list, size_t from, const char *name)
+{
+    for (size_t i = from; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *text = json_string_value(json_object_get(item, "name"));
+        if (text && strcmp(text, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int check_pod(const struct job_spec *spec, struct drarun_error *err)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const char *policy = json_string_value(json_object_get(pod, "restartPolicy"));
+    if (is_named(json_object_get(pod, "containers"), 1, NODE) ||
+        is_named(json_object_get(pod, "initContainers"), 0, NODE))
+        return refuse(err, "spec.template.spec: the first container is called " NODE " in a "
+                           "TrainJob; rename the other");
+    if (policy && strcmp(policy, "Never") != 0 && strcmp(policy, "OnFailure") != 0)
+        return refuse(err,
+                      "spec.template.spec.restartPolicy: expected Never or OnFailure, got "
+                      "\"%.40s\": a Job's pods end",
+                      policy);
+    return 0;
+}
+
+static bool has_torchrun(const json_t *words)
+{
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        if (word && (strstr(word, "torchrun") || strstr(word, "torch.distributed")))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the parts ---- */
+
+/* What PET_NPROC_PER_NODE is, where the command line of torchrun does not say. Trainer's own
+ * "auto" counts CPUs where no limit has GPUs, as with claimed ones. */
+static json_t *processes(const struct job_spec *spec)
+{
+    return spec->gpus.all ? json_string("gpu")
+                          : json_integer(spec->gpus.count ? spec->gpus.count : 1);
+}
+
+/* The ranks' program with its arguments. */
+static json_t *whole_command(const struct job_spec *spec)
+{
+    const json_t *first = first_container(spec->template);
+    json_t *words = json_copy(json_object_get(first, "command"));
+    json_t *args = json_object_get(first, "args");
+    if (words && args && json_array_extend(words, args) < 0) {
+        json_decref(words);
+        return NULL;
+    }
+    return words;
+}
+
+static int worker_pod(const struct job_spec *spec, const struct render_foreign *how,
+                      struct strlist *told, json_t **ret_template, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *template = NULL;
+    CLEANUP(json_decrefp) json_t *command = whole_command(spec);
+    if (!command)
+        return no_memory(err);
+    if (!has_torchrun(command))
+        strlist_add(told, "NO_RANK: spec.launch: env: the program is no torchrun, and gets the "
+                          "variables PET_* but not RANK, WORLD_SIZE and their kin");
+    if (spec->timeouts.total && spec->restarts)
+        strlist_add(told, "TOTAL_PER_ATTEMPT: spec.timeouts.total: each restart has it anew");
+    int rc = foreign_pod(spec, how, command, &template, err);
+    if (rc < 0)
+        return rc;
+    json_t *pod = json_object_get(template, "spec");
+    rc = json_object_set_new((json_t *)first_container(template), "name", json_string(NODE));
+    if (rc == 0 && !json_object_get(pod, "restartPolicy"))
+        rc = json_object_set_new(pod, "restartPolicy", json_string("Never"));
+    if (rc < 0)
+        return no_memory(err);
+    *ret_template = TAKE_PTR(template);
+    return 0;
+}
+
+/* One pod's end is the attempt's end; another one is the JobSet's to make, of all pods. */
+static json_t *job_fields(const struct job_spec *spec, json_t *template_take)
+{
+    int64_t total = (spec->timeouts.total + MS_PER_S - 1) / MS_PER_S;
+    return json_pack("{s:i, s:o*, s:o}", "backoffLimit", 0, "activeDeadlineSeconds",
+                     total > 0 ? json_integer(total) : NULL, "template", template_take);
+}
+
+static json_t *jobset(const struct job_spec *spec, json_t *template_take)
+{
+    json_t *job = json_pack("{s:{s:{s:s}}, s:o}", "metadata", "labels", ANCESTOR, "trainer", "spec",
+                            job_fields(spec, template_take));
+    json_t *policy =
+        spec->restarts ? json_pack("{s:I}", "maxRestarts", (json_int_t)spec->restarts) : NULL;
+    json_t *ttl = spec->ttl_after_finished >= 0 ? json_integer(spec->ttl_after_finished) : NULL;
+    return json_pack("{s:[{s:s, s:i, s:o}], s:o*, s:o*}", "replicatedJobs", "name", NODE,
+                     "replicas", 1, "template", job, "failurePolicy", policy,
+                     "ttlSecondsAfterFinished", ttl);
+}
+
+static json_t *runtime_spec(const struct job_spec *spec, json_t *template_take)
+{
+    return json_pack("{s:{s:I, s:{s:o}}, s:{s:o}}", "mlPolicy", "numNodes",
+                     (json_int_t)spec->workers, "torch", "numProcPerNode", processes(spec),
+                     "template", "spec", jobset(spec, template_take));
+}
+
+/* Trainer 2.0 reads numProcPerNode wherever there is a trainer, and sets PET_* only then. */
+static json_t *job_spec_of(const struct job_spec *spec)
+{
+    json_t *suspend = spec->suspend || spec->queue ? json_true() : NULL; /* Kueue takes it away */
+    return json_pack("{s:{s:s, s:s, s:s}, s:{s:I, s:o}, s:o*}", "runtimeRef", "apiGroup", GROUP,
+                     "kind", "TrainingRuntime", "name", spec->name, "trainer", "numNodes",
+                     (json_int_t)spec->workers, "numProcPerNode", processes(spec), "suspend",
+                     suspend);
+}
+
+int render_trainjob(const struct job_spec *spec, const struct render_foreign *how,
+                    struct strlist *told, json_t **ret_manifests, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL, *template = NULL;
+    int rc = check_name(spec, err);
+    if (rc == 0)
+        rc = check_launch(spec, err);
+    if (rc == 0)
+        rc = check_pod(spec, err);
+    if (rc == 0)
+        rc = foreign_begin(spec, how, LEFT_OUT_TRAINJOB, told, &list, err);
+    if (rc == 0)
+        rc = worker_pod(spec, how, told, &template, err);
+    if (rc < 0)
+        return rc;
+    rc = foreign_add(list, spec, how, API_VERSION, "TrainingRuntime", false,
+                     runtime_spec(spec, TAKE_PTR(template)), err);
+    if (rc == 0)
+        rc = foreign_add(list, spec, how, API_VERSION, "TrainJob", true, job_spec_of(spec), err);
+    if (rc == 0)
+        *ret_manifests = TAKE_PTR(list);
+    return rc;
+}
