@@ -80,6 +80,7 @@ static const char *const foreign_names[] = {
     "TORCHELASTIC_USE_AGENT_STORE",
     "WORLD_SIZE",
     /* drarun's own */
+    "DRARUN_ALLOC",
     "DRARUN_ATTEMPT",
     "DRARUN_HOST",
     "DRARUN_JOB",

@@ -153,7 +153,7 @@ static uint16_t pick_master_port(const struct job *job)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
-    if (request_is_elsewhere(job->request))
+    if (!request_is_here(job->request))
         return MASTER_PORT;
     cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
@@ -165,7 +165,7 @@ static uint16_t pick_master_port(const struct job *job)
 static int make_launch(struct job *job, struct drarun_error *err)
 {
     uint16_t port = 0;
-    bool elsewhere = request_is_elsewhere(job->request);
+    bool elsewhere = !request_is_here(job->request);
     const struct agent *master = &job->agents[rankmap_worker(&job->map, 0)];
     if (!master->address[0] ||
         address_split(master->address, job->master_addr, sizeof job->master_addr, &port, NULL) < 0)

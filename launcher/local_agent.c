@@ -59,7 +59,8 @@ static void __attribute__((noinline, noreturn)) become_agent(struct child *child
     if (child->failed || getppid() != child->parent)
         _exit(127); /* its parent died before prctl */
     setsid();       /* no terminal's signals, and its ranks share its session, worker/spawn.c */
-    signals_restore(child->agents->signals);
+    if (child->agents->signals)
+        signals_restore(child->agents->signals);
     for (int i = 0; i < 2; i++)
         if (moved[i] >= 0)
             last = dup2(moved[i], INHERITED + i) + 1;
@@ -134,13 +135,19 @@ int local_agent_pass_key(const struct tls_key *key, int *ret_fd, struct drarun_e
     return 0;
 }
 
-int local_agent_listen(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
-                       uint16_t *ret_port, struct drarun_error *err)
+/* more: one option more, or NULL. */
+static int listening(const struct local_agents *agents, const struct tls_key *key, const char *more,
+                     pid_t *ret_pid, uint16_t *ret_port, struct drarun_error *err)
 {
     cleanup_close int door = -1;
     cleanup_close int key_fd = -1;
-    char *const argv[] = {(char *)agents->program, (char *)"--listen-fd", (char *)"3",
-                          (char *)"--key-fd",      (char *)"4",           NULL};
+    char *const argv[] = {(char *)agents->program,
+                          (char *)"--listen-fd",
+                          (char *)"3",
+                          (char *)"--key-fd",
+                          (char *)"4",
+                          (char *)more,
+                          NULL};
     int rc = listen_on("127.0.0.1:0", &door, ret_port, err);
     if (rc == 0)
         rc = local_agent_pass_key(key, &key_fd, err);
@@ -148,6 +155,18 @@ int local_agent_listen(const struct local_agents *agents, const struct tls_key *
         return rc;
     struct child child = {.agents = agents, .argv = argv, .fds = {door, key_fd}};
     return start(&child, ret_pid, err);
+}
+
+int local_agent_listen(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
+                       uint16_t *ret_port, struct drarun_error *err)
+{
+    return listening(agents, key, NULL, ret_pid, ret_port, err);
+}
+
+int local_agent_keep(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
+                     uint16_t *ret_port, struct drarun_error *err)
+{
+    return listening(agents, key, "--keep", ret_pid, ret_port, err);
 }
 
 void local_agent_describe(int wait_status, char *text, size_t size)

@@ -12,9 +12,9 @@
 #include "lib/wire/tls.h"
 
 struct local_agents {
-    const char *program; /* path of drarun-worker */
-    const struct signals *signals;
-    struct rlimit files; /* RLIMIT_NOFILE for the agents, as it was given to us */
+    const char *program;           /* path of drarun-worker */
+    const struct signals *signals; /* NULL: they are as they were given to us */
+    struct rlimit files;           /* RLIMIT_NOFILE for the agents, as it was given to us */
 };
 
 /* Raises our own limit of open files as far as we may: many agents need many. */
@@ -29,6 +29,10 @@ int local_agent_start(const struct local_agents *agents, pid_t *ret_pid, int *re
  * at once, since the socket listens before the agent runs. */
 int local_agent_listen(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
                        uint16_t *ret_port, struct drarun_error *err);
+
+/* The same for one that serves job after job, until it gets SIGTERM. */
+int local_agent_keep(const struct local_agents *agents, const struct tls_key *key, pid_t *ret_pid,
+                     uint16_t *ret_port, struct drarun_error *err);
 
 /* *ret_fd is the end of a pipe that the agent reads the key from (--key-fd): never in argv, the
  * environment or a file. */

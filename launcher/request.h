@@ -71,6 +71,9 @@ struct job_request {
     const char *agents;              /* HOST:PORT,... ; NULL: agents are started here */
     const struct request_pods *pods; /* NULL: no cluster */
     const char *key_file;
+    const char *alloc; /* folder of an allocation (alloc.h); NULL: the variable tells */
+    /* What an allocation says of the above, owned; the agents are of this machine. */
+    char *alloc_agents, *alloc_key_file, *alloc_wd;
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
 
@@ -103,6 +106,8 @@ void request_done(struct job_request *request);
 
 /* Its agents are other people's processes: started by hand, or in pods. */
 bool request_is_elsewhere(const struct job_request *request);
+/* Everything of the job is on this machine. */
+bool request_is_here(const struct job_request *request);
 /* The job needs agents that are dialled over TLS. */
 bool request_is_remote(const struct job_request *request);
 

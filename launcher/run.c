@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/alloc.h"
 #include "launcher/job.h"
 #include "launcher/remote.h"
 #include "launcher/report.h"
@@ -93,6 +94,8 @@ static int run_request(char *const all[], struct job_request *request)
     if (is_job_spec(request))
         return run_options_parse_spec(request, &err) < 0 ? fail(&err)
                                                          : run_on_cluster(all, request);
+    if (alloc_use(request, &err) < 0)
+        return fail(&err);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);
         return fail(&err);

@@ -188,6 +188,13 @@ static const struct option_spec specs[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(key_file),
      .help = "the key of those agents: 64 hex digits or 32 bytes,\nreadable by its owner alone"},
+    {.name = "alloc",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = agents,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(alloc),
+     .help = "use those that drarun alloc keeps (default:\n$DRARUN_ALLOC, if it is set)"},
     {.name = "radix",
      .value = "K",
      .kind = OPTION_COUNT,
@@ -432,6 +439,10 @@ static int check_together(const struct job_request *request, struct drarun_error
     if (request->agents && !request->key_file)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--agents needs --key-file FILE, the key that those agents were given");
+    if (request->alloc && (request->agents || request->workers))
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--alloc, --agents and --workers each say which agents: give one of them");
     if (request->key_file && !request->agents)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
     if (request->quiet && request->verbose)

@@ -47,6 +47,7 @@ struct settings {
     bool by_hand; /* --listen: with a guard, job after job */
     bool once;
     bool in_pod;
+    bool quiet;        /* nobody waits to hear that we listen */
     const char *entry; /* who is to dial; NULL: no entry point's */
     int64_t await_ms;
     struct pod pod;
@@ -76,6 +77,7 @@ static const char help_text[] =
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
+    "  --keep                with --listen-fd: serve job after job, for drarun alloc\n"
     "  --entry HOST          as --pod and --once, for drarun exec: HOST is to dial within "
     "--await,\n"
     "                        and the job's exit status is ours\n"
@@ -135,6 +137,7 @@ enum {
     OPT_ONCE,
     OPT_POD,
     OPT_ENTRY,
+    OPT_KEEP,
     OPT_AWAIT,
     OPT_INSTALL,
     OPT_INSTALL_DRARUN,
@@ -152,6 +155,7 @@ static const struct option option_table[] = {
     {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"once", no_argument, NULL, OPT_ONCE},
     {"pod", no_argument, NULL, OPT_POD},
+    {"keep", no_argument, NULL, OPT_KEEP},
     {"entry", required_argument, NULL, OPT_ENTRY},
     {"await", required_argument, NULL, OPT_AWAIT},
     {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
@@ -187,6 +191,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_POD:
         s->in_pod = true;
         return pod_take(&s->pod, err);
+    case OPT_KEEP:
+        s->by_hand = s->quiet = true;
+        return 0;
     case OPT_ENTRY:
         s->entry = value;
         s->in_pod = s->once = s->by_hand = true;
@@ -322,7 +329,7 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
-    if (s->entry)
+    if (s->entry || s->quiet)
         log_verbose("listening");
     else if (s->in_pod)
         log_note("listening on port %u", s->port);

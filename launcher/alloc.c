@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/local_agent.h"
+#include "launcher/programs.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+
+#define AGENTS_FILE "agents"
+#define KEY_FILE "key"
+#define LIST_MAX (1u << 20)
+#define END_MS 3000
+
+struct alloc {
+    char folder[64];
+    struct local_agents local;
+    char program[PATH_MAX];
+    uint32_t count;
+    pid_t *agents; /* 0: ended */
+};
+
+const char *alloc_folder(const struct alloc *alloc)
+{
+    return alloc->folder;
+}
+
+/* ---- making ---- */
+
+static int make_folder(struct alloc *a, struct drarun_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    bool fits = base && base[0] == '/' && strlen(base) < sizeof a->folder - 24;
+    snprintf(a->folder, sizeof a->folder, "%s/drarun-alloc-XXXXXX", fits ? base : "/tmp");
+    if (mkdtemp(a->folder))
+        return 0;
+    int rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot make %s: %s", a->folder,
+                        strerror(errno));
+    a->folder[0] = '\0';
+    return rc;
+}
+
+static int write_file(const struct alloc *a, const char *name, const void *data, size_t length,
+                      struct drarun_error *err)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", a->folder, name);
+    return file_replace(path, data, length, 0600, FILE_AFTER_ANYTHING, err);
+}
+
+static int start_agents(struct alloc *a, const struct tls_key *key, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf list = BUF_INIT;
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint16_t port = 0;
+        int rc = local_agent_keep(&a->local, key, &a->agents[i], &port, err);
+        if (rc < 0)
+            return error_prefix(err, "worker %u", i);
+        buf_printf(&list, "%s127.0.0.1:%u", i ? "," : "", port);
+    }
+    if (list.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    return write_file(a, AGENTS_FILE, list.data, list.len, err);
+}
+
+static int make(struct alloc *a, struct drarun_error *err)
+{
+    struct tls_key key;
+    a->agents = calloc(a->count, sizeof *a->agents);
+    if (!a->agents)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = program_find("drarun-worker", "DRARUN_WORKER", a->program, err);
+    if (rc == 0)
+        rc = make_folder(a, err);
+    if (rc < 0)
+        return rc;
+    a->local.program = a->program;
+    local_agent_raise_limit(&a->local);
+    if (getrandom(key.bytes, sizeof key.bytes, 0) != (ssize_t)sizeof key.bytes)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    rc = write_file(a, KEY_FILE, key.bytes, sizeof key.bytes, err);
+    if (rc == 0)
+        rc = start_agents(a, &key, err);
+    explicit_bzero(&key, sizeof key);
+    return rc;
+}
+
+struct alloc *alloc_new(uint32_t workers, struct drarun_error *err)
+{
+    struct alloc *a = calloc(1, sizeof *a);
+    if (!a) {
+        error_set(err, ENOMEM, "out of memory");
+        return NULL;
+    }
+    a->count = workers;
+    if (make(a, err) < 0) {
+        alloc_free(a);
+        return NULL;
+    }
+    return a;
+}
+
+/* ---- ending ---- */
+
+int64_t alloc_reaped(struct alloc *a, pid_t pid)
+{
+    for (uint32_t i = 0; a->agents && i < a->count; i++)
+        if (a->agents[i] == pid) {
+            a->agents[i] = 0;
+            return i;
+        }
+    return -1;
+}
+
+static bool signal_all(const struct alloc *a, int signo)
+{
+    bool any = false;
+    for (uint32_t i = 0; a->agents && i < a->count; i++)
+        any |= a->agents[i] > 0 && kill(a->agents[i], signo) == 0;
+    return any;
+}
+
+static void reap(struct alloc *a, int options)
+{
+    pid_t pid;
+    for (uint32_t i = 0; a->agents && i < a->count; i++)
+        if (a->agents[i] > 0 && (pid = waitpid(a->agents[i], NULL, options)) != 0)
+            a->agents[i] = 0;
+}
+
+void alloc_free(struct alloc *a)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    if (!a)
+        return;
+    int64_t until = clock_ms() + END_MS;
+    for (signal_all(a, SIGTERM); signal_all(a, 0) && clock_ms() < until; reap(a, WNOHANG))
+        nanosleep(&pause, NULL);
+    signal_all(a, SIGKILL);
+    reap(a, 0);
+    if (a->folder[0])
+        tree_remove(AT_FDCWD, a->folder);
+    free(a->agents);
+    free(a);
+}
+
+/* ---- using ---- */
+
+int alloc_use(struct job_request *request, struct drarun_error *err)
+{
+    const char *folder = request->alloc ? request->alloc : getenv(ALLOC_VARIABLE);
+    CLEANUP(buf_done) struct buf list = BUF_INIT;
+    char path[PATH_MAX];
+    if (!folder || !folder[0] || request->agents || request->workers)
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", folder, AGENTS_FILE);
+    int rc = file_read(AT_FDCWD, path, LIST_MAX, &list, err);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, -rc,
+                          "%s %s is no allocation, or one that has ended (%s): leave its shell, or "
+                          "unset " ALLOC_VARIABLE,
+                          request->alloc ? "--alloc" : ALLOC_VARIABLE, folder, strerror(-rc));
+    snprintf(path, sizeof path, "%s/%s", folder, KEY_FILE);
+    request->alloc_agents = buf_take(&list);
+    request->alloc_key_file = strdup(path);
+    request->alloc_wd = getcwd(NULL, 0);
+    if (!request->alloc_agents || !request->alloc_key_file || !request->alloc_wd)
+        return error_set(err, ENOMEM, "out of memory, or no working directory");
+    request->agents = request->alloc_agents;
+    request->key_file = request->alloc_key_file;
+    for (size_t i = 0; i < request->program_count; i++)
+        if (!request->programs[i].wd)
+            request->programs[i].wd = request->alloc_wd;
+    return 0;
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`drarun alloc`: a shell whose drarun -n runs again and again on the same agents."""
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.build import SLOWER
+
+
+@pytest.fixture
+def alloc(drarun):
+    """alloc(SCRIPT): a shell's script in an allocation of two workers; $D is drarun."""
+    def run(script, *options, start=False, **how):
+        how["env"] = {"D": drarun.program, **how.get("env", {})}
+        call = drarun.start if start else drarun
+        return call("alloc", *(options or ("--workers", 2)), "--", "sh", "-c", script, **how)
+    return run
+
+
+def test_job_after_job(alloc, tmp_path):
+    """With the shell's own environment and folder, as a local job has them."""
+    result = alloc('for i in 1 2 3; do FOO=$i $D -n 4 sh -c \'echo $DRARUN_RANK $DRARUN_WORKER $FOO $(pwd) $DRARUN_ALLOC\'; '
+                   'done; exit 7', cwd=tmp_path)
+    assert result.rc == 7 and result.err == ""
+    assert sorted(result.out.splitlines()) == sorted(
+        f"{rank} {rank // 2} {i} {tmp_path}" for i in (1, 2, 3) for rank in range(4))
+
+
+def test_the_same_agents(alloc):
+    result = alloc("for i in 1 2; do $D -n 2 sh -c 'cut -d\" \" -f4 </proc/$PPID/stat'; done").ok()
+    first, second = result.out.split()[:2], result.out.split()[2:]
+    assert sorted(first) == sorted(second) and len(set(first)) == 2  # the guards, each of which forks an agent for each job
+
+
+def test_an_mpi_program_twice(alloc, examples):
+    result = alloc(f"$D -n 4 {examples}/allreduce && $D -n 2 {examples}/allreduce").ok()
+    assert "4 ranks, workers: 2" in result.out and "2 ranks, workers: 2" in result.out
+
+
+def test_a_failed_job_leaves_the_allocation(alloc):
+    result = alloc("$D -n 2 sh -c 'exit 3'; echo $?; $D --timeout 0.3 -n 2 sleep 60; echo $?; $D -n 1 echo fine").ok()
+    assert result.out.split() == ["3", "124", "fine"]
+
+
+def test_other_agents_are_asked_for(alloc):
+    assert alloc("$D --workers 3 -n 3 sh -c 'echo $DRARUN_WORKERS'").ok().out.split() == ["3"] * 3
+
+
+def test_by_its_folder(drarun, alloc):
+    shell = alloc("echo $DRARUN_ALLOC; exec sleep 60", start=True)
+    folder = shell.process.stdout.readline().strip()
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    assert sorted(drarun("--alloc", folder, "-n", 2, "sh", "-c", "echo $DRARUN_WORKER").ok().out.split()) == ["0", "1"]
+    shell.signal(signal.SIGTERM)
+    assert shell.finish().rc == 143
+    ended = drarun("--alloc", folder, "-n", 2, "true")
+    assert ended.rc == 64 and "is no allocation, or one that has ended" in ended.err
+    stale = drarun("-n", 2, "true", env={"DRARUN_ALLOC": folder})
+    assert stale.rc == 64 and "or unset DRARUN_ALLOC" in stale.err
+
+
+def test_it_is_killed(alloc):
+    """Its agents go with it."""
+    shell = alloc("echo ready; exec sleep 60", start=True)
+    assert shell.process.stdout.readline() == "ready\n"
+    agents = [pid for pid, line in shell.processes().items() if "drarun-worker" in line]
+    assert agents
+    shell.signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10 * SLOWER
+    while any("drarun-worker" in line for line in shell.processes().values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_agent_that_was_killed(alloc):
+    result = alloc("kill -9 $(cat /proc/$PPID/task/$PPID/children | tr ' ' '\\n' | grep -v \"^$$\\$\" | head -n 1); "
+                   "$D --start-timeout 2 -n 2 true; echo $?", clean=False)
+    assert "70" in result.out and "the agent of worker 0 has ended" in result.err
+    assert "worker 0 (127.0.0.1:" in result.err and "is not reached" in result.err
+
+
+@pytest.mark.parametrize("words,says", [
+    (["alloc", "job.yaml"], 'unexpected argument "job.yaml"'),
+    (["alloc", "--workers", "0"], "--workers"),
+    (["--alloc", "/x", "--workers", "2", "true"], "give one of them"),
+])
+def test_wrong_lines(drarun, words, says):
+    result = drarun(*words)
+    assert result.rc == 64 and says in result.err
+
+
+def test_one_in_another(alloc):
+    result = alloc("$D alloc -- true")
+    assert result.rc == 64 and "this shell has an allocation" in result.err
