@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents that are kept for one job after another (docs/design/031-allocation.md): a folder that
+/* Agents that are kept for one job after another (docs/design/032-allocation.md): a folder that
  * only its owner may enter says where they are, and the variable DRARUN_ALLOC where the folder is.
  */
 #ifndef DRARUN_LAUNCHER_ALLOC_H

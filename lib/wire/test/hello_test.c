@@ -41,15 +41,28 @@ static void another_major_version_is_refused(void **state)
     struct drarun_error err = {0};
     Drarun__Wire__Hello hello = hello_of(WIRE_MAJOR + 1, "5.0.7");
     hello.build = (char *)"9.9.9";
+    hello.minor = 7;
     (void)state;
     assert_int_equal(hello_check(&hello, "5.0.7", &err), -EPROTONOSUPPORT);
     assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
-    assert_non_null(strstr(err.text, "2.0"));
-    assert_non_null(strstr(err.text, "1.0"));
+    assert_non_null(strstr(err.text, "version 2.7"));
+    assert_non_null(strstr(err.text, "this side 1.1"));
     assert_non_null(strstr(err.text, "9.9.9"));
     assert_non_null(strstr(err.text, "same release"));
     hello.major = 0; /* one that sent none */
     assert_int_equal(hello_check(&hello, "", NULL), -EPROTONOSUPPORT);
+}
+
+static void another_release_is_refused(void **state)
+{
+    struct drarun_error err = {0};
+    Drarun__Wire__Hello hello = hello_of(WIRE_MAJOR, "5.0.7");
+    (void)state;
+    assert_int_equal(hello_check_release(&hello, &err), 0);
+    hello.build = (char *)"9.9.9";
+    assert_int_equal(hello_check_release(&hello, &err), -EPROTONOSUPPORT);
+    assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
+    assert_non_null(strstr(err.text, "drarun 9.9.9, this side of drarun " DRARUN_VERSION));
 }
 
 static void another_libpmix_is_refused(void **state)
@@ -68,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_may_come),
         cmocka_unit_test(another_major_version_is_refused),
+        cmocka_unit_test(another_release_is_refused),
         cmocka_unit_test(another_libpmix_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
