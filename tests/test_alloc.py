@@ -74,10 +74,16 @@ def test_it_is_killed(alloc):
         time.sleep(0.05)
 
 
+KILL = """guard=$(tr ' ' '\\n' </proc/$PPID/task/$PPID/children | grep -v "^$$\\$" | head -n 1)
+agent=$(cat /proc/$guard/task/$guard/children)
+kill -9 $guard
+for each in $agent; do while readlink /proc/$each/exe >/dev/null; do sleep 0.05; done; done
+$D --start-timeout 2 -n 2 true; echo $?"""
+
+
 def test_an_agent_that_was_killed(alloc):
-    result = alloc("kill -9 $(cat /proc/$PPID/task/$PPID/children | tr ' ' '\\n' | grep -v \"^$$\\$\" | head -n 1); "
-                   "$D --start-timeout 2 -n 2 true; echo $?", clean=False)
-    assert "70" in result.out and "the agent of worker 0 has ended" in result.err
+    result = alloc(KILL, clean=False)
+    assert result.out == "70\n" and "the agent of worker 0 has ended" in result.err
     assert "worker 0 (127.0.0.1:" in result.err and "is not reached" in result.err
 
 

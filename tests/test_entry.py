@@ -113,11 +113,11 @@ def test_peers_that_come_late(pods):
 
 def test_peers_that_never_come(pods):
     made = pods(3)
-    first, second = finish([made.start(i, "--workers", 3, "--start-timeout", 3 * SLOWER, "--", "true")
+    first, second = finish([made.start(i, "--workers", 3, "--start-timeout", 5 * SLOWER, "--", "true")
                             for i in (0, 1)])
     assert (first.rc, second.rc) == (70, 70)
     assert f"worker 2 (web-2.web.{DOMAIN}:7173) is not reached" in first.err
-    assert f"after {3 * SLOWER} s (--start-timeout)" in first.err and "worker 1" not in first.err
+    assert f"after {5 * SLOWER} s (--start-timeout)" in first.err and "worker 1" not in first.err
     assert "worker 2 (web-2" in second.err  # it was told
     lone = made.start(1, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
     assert lone.rc == 70 and f"worker 0 (web-0.web.{DOMAIN}:7173) has not called within 1 s" in lone.err
@@ -141,7 +141,7 @@ def test_without_a_key_nothing_listens(pods):
 def test_another_key(pods):
     made = pods(2)
     jobs = [made.start(0, "--workers", 2, "--", "true"),
-            made.start(1, "--workers", 2, "--start-timeout", 4, "--", "true", DRARUN_KEY=secrets.token_hex(32))]
+            made.start(1, "--workers", 2, "--start-timeout", 6, "--", "true", DRARUN_KEY=secrets.token_hex(32))]
     first = jobs[0].finish()
     assert first.rc == 70 and first.seconds < 20 * SLOWER
     assert "worker 1" in first.err and "does it hold the same DRARUN_KEY" in first.err
