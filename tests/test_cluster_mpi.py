@@ -205,17 +205,21 @@ def whole_result(jobs, kept, out, hosts):
     assert {line["node"] for line in lines} == nodes and all(line["devices"] == "1 device" for line in lines), lines
     page = jobs.drarun("bench", "report", kept).ok().out
     assert "time of each rank against the median" in page and "hosts, ranks and their devices" in page
-    assert all(f"<td>{node}</td>" in page for node in nodes)
+    assert all(f"<td>{node}</td>" in page for node in nodes) and "\n &quot;workers&quot;: 2,\n" in page
 
 
 def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     """A job for each value, then one table; the first is 100 %. Each takes one of the two NICs, which dies with its pod."""
     result = jobs.verb("bench", "all_reduce", "--nics", 1, "--sweep", "ranks-per-worker=2,1", "-b", "64K", "-e", "64K", "--iters", 2,
-                       "--here", "--image", MPI, "-J", tmp_path / "run.json", timeout=240 * SLOWER).ok()
+                       "--here", "--image", MPI, "-J", tmp_path / "run.json", "--csv", tmp_path / "run.csv",
+                       "--json-lines", tmp_path / "run.jsonl", timeout=240 * SLOWER).ok()
     assert result.out.count("# Out of bounds values : 0 OK") == 2 and "job 2 of 2: ranks-per-worker=1" in result.err, result
     table = result.out.split("of first  claims\n")[1].splitlines()
     assert re.fullmatch(r"# +[\d.]+ +[\d.]+ +\S+( %)? +100\.00 %  ranks-per-worker=2", table[0]), table
     assert re.fullmatch(r"# +0\.00 +0\.00 +- +- +ranks-per-worker=1", table[1]), table
+    assert [line.split(",")[0] for line in (tmp_path / "run.csv").read_text().splitlines()] == ["size"] + ["65536"] * 4
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert kinds == ["begin", "row", "end"] * 2
     compared = jobs.drarun("bench", "compare", tmp_path / "run.json", tmp_path / "run.json.0").ok().out
     assert "note: ranks: 2, then 1\n" in compared and "note: spec.ranksPerWorker: 2, then 1\n" in compared, compared
 

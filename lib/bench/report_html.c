@@ -170,10 +170,14 @@ static void job_text(const struct result *r, struct buf *out)
 {
     const json_t *spec = json_object_get(json_object_get(r->about, "job"), "spec");
     cleanup_free char *text = json_is_object(spec) ? json_dumps(spec, JSON_INDENT(1)) : NULL;
+    char *rest = NULL;
     if (!text)
         return;
     buf_add_str(out, "<h3>Job</h3>\n<pre>");
-    plot_text(text, out);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        plot_text(line, out);
+        buf_add_str(out, "\n");
+    }
     buf_add_str(out, "</pre>\n");
 }
 
