@@ -3,9 +3,13 @@
 
     job = drarun.Job("job.yaml")                    # or a dict, or a text; SpecError with path and line
     print(drarun.plan(job, slices="slices.json"))   # which rank would get which GPU and NIC
+    status = drarun.run(job, timeout=600)           # on the cluster of the kubeconfig; Ctrl-C cancels it
     drarun.env().apply()                            # the NCCL environment for what this pod holds
 
-Errors are drarun.Error, each kind with a class of its own. Calls release the interpreter's lock."""
+Errors are drarun.Error, each kind with a class of its own. Calls release the interpreter's lock; drarun.aio has
+them for asyncio."""
+from . import aio
+from ._cluster import Cluster, Output, Submitted, print_output, run, submit
 from ._env import Environment, Variable, env
 from ._errors import (CapacityError, ClusterError, Error, Finding, InfrastructureError, InterruptedError,
                       NotExecutableError, NotFoundError, PreflightError, SpecError, TimeoutError, UsageError)
@@ -14,7 +18,8 @@ from ._library import version as __version__
 from ._plan import Plan, plan
 
 __all__ = [
-    "CapacityError", "ClusterError", "Environment", "Error", "Finding", "InfrastructureError", "InterruptedError",
-    "Job", "JobLike", "NotExecutableError", "NotFoundError", "Plan", "PreflightError", "SpecError", "TimeoutError",
-    "UsageError", "Variable", "__version__", "env", "plan", "render", "validate",
+    "CapacityError", "Cluster", "ClusterError", "Environment", "Error", "Finding", "InfrastructureError",
+    "InterruptedError", "Job", "JobLike", "NotExecutableError", "NotFoundError", "Output", "Plan", "PreflightError",
+    "SpecError", "Submitted", "TimeoutError", "UsageError", "Variable", "__version__", "aio", "env", "plan",
+    "print_output", "render", "run", "submit", "validate",
 ]

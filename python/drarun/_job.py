@@ -7,10 +7,13 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
-from ._errors import Error, Finding, SpecError
+from ._errors import Error, Finding, SpecError, UsageError
 from ._library import Calls, Options, PathName, check, error_of, ffi, lib, new_error, string, taken
+
+if TYPE_CHECKING:
+    from ._cluster import Cluster, Output, Submitted
 
 JobLike = Union["Job", Mapping[str, Any], str, "os.PathLike[str]"]
 """A Job, or what Job() takes."""
@@ -19,7 +22,7 @@ DEPTH = 64
 
 
 class Job:
-    """A job spec (a DraJob document) that was read and found right. It does not change; any number of threads may
+    """A job spec (a DraJob document) that was read and found right. The spec does not change; any number of threads may
     use one, and so may the child of a fork."""
 
     def __init__(self, source: Mapping[str, Any] | PathName, *, profiles: PathName | None = None) -> None:
@@ -46,6 +49,7 @@ class Job:
             raise TypeError(f"a job is a dict, a path or a text, not {type(source).__name__}")
         if status < 0:
             raise _refused(findings, err, placed)
+        self._submitted: Submitted | None = None
         self._spec = ffi.gc(spec[0], lib.drarun_spec_free)
         self.name: str = string(lib.drarun_spec_name(self._spec)) or ""
         self.namespace: str | None = string(lib.drarun_spec_namespace(self._spec))
@@ -99,6 +103,37 @@ class Job:
         calls.settle()
         check(status, err)
         return rendered or ""
+
+    # ---- on a cluster ----
+
+    def submit(self, *, cluster: Cluster | None = None, name: str | None = None, image: str | None = None,
+               workers: int | None = None) -> Submitted:
+        """Makes the job's objects on a cluster and leaves it to that: Cluster.submit. What wait(), logs(), status() and
+        cancel() of this Job mean is the last one that it submitted."""
+        from ._cluster import submit
+        self._submitted = submit(self, cluster=cluster, name=name, image=image, workers=workers)
+        return self._submitted
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Submitted.wait: the exit status, at the job's end. timeout: seconds."""
+        return self._last().wait(timeout)
+
+    def logs(self, *, rank: int | None = None) -> list[Output]:
+        """Submitted.logs: the output that there is."""
+        return self._last().logs(rank=rank)
+
+    def status(self) -> dict[str, Any]:
+        """Submitted.status: the status document."""
+        return self._last().status()
+
+    def cancel(self) -> None:
+        """Submitted.cancel."""
+        self._last().cancel()
+
+    def _last(self) -> Submitted:
+        if self._submitted is None:
+            raise UsageError(f"job {self.name} was not submitted by this object: Job.submit() first, or Cluster.job()")
+        return self._submitted
 
     def __repr__(self) -> str:
         return f"<drarun.Job {self.summary.removeprefix('job ')}>"
