@@ -94,6 +94,18 @@ time.sleep(0.5)
 long.cancel()  # beside the thread that waits
 waits.join()
 assert ends == [130], ends
+gone = job("gone", "sleep 1000").submit(image=IMAGE)
+def is_deleted():
+    try:
+        gone.cancel()
+    except drarun.Error as error:
+        return error.code == errno.ENOENT
+until("it is there", is_deleted)
+try:
+    gone.wait(60)
+    assert False, "it ended"
+except drarun.Error as error:
+    assert error.code == errno.ENOENT, error
 """)
     assert (result.rc, result.err) == (0, "") and result.out == "up\nleft\n", result
 

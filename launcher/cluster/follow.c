@@ -427,10 +427,21 @@ static void tell_progress(struct follow *f, int64_t now)
     buf_done(&text);
 }
 
+/* A job that was deleted before it was watched is told of by nobody. */
+static bool is_deleted(const struct follow *f)
+{
+    const struct follow_options *o = f->options;
+    if (!o->uid || !kube_watch_synced(f->jobs) || !kube_watch_synced(f->status))
+        return false;
+    const json_t *job = kube_watch_find(f->jobs, o->namespace, o->job);
+    return !job || strcmp(kube_uid(job), o->uid) != 0;
+}
+
 /* 1: it is over. */
 static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
+    f->gone |= is_deleted(f);
     bool no_log = kube_watch_synced(f->pods) && !f->pod;
     /* a short job has told its end before the kubelet has told its begin */
     bool read = f->log_end || !f->options->output || (no_log && !f->coming);
