@@ -8,6 +8,7 @@
 #include "jobs/spec_profile.h"
 #include "launcher/api/options.h"
 #include "launcher/profile_file.h"
+#include "lib/base/c_numbers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/doc/load.h"
@@ -131,6 +132,7 @@ static int read_spec(const struct text *text, const struct drarun_spec_options *
                      struct drarun_spec **ret_spec, struct drarun_findings **ret_findings,
                      struct drarun_error *err)
 {
+    C_NUMBERS;
     CLEANUP(drarun_findings_freep) struct drarun_findings *findings = NULL;
     CLEANUP(drarun_spec_freep) struct drarun_spec *spec = calloc(1, sizeof *spec);
     struct drarun_spec_options o;

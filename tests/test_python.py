@@ -437,3 +437,22 @@ def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
           f"of which the C call {alone:.2f} ms")
     assert max(here, in_python) < 30
     assert in_python - alone < 1
+
+
+def test_a_locale_with_a_decimal_comma(python, source, tmp_path):
+    """A program's locale is its own: documents have points."""
+    if not shutil.which("localedef") or not os.path.exists("/usr/share/i18n/locales/de_DE"):
+        pytest.skip(f"no package locales: {CURE}")
+    ok("localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8")
+    code = f"""
+import drarun, locale
+def all():
+    job = drarun.Job({{"spec": {{"workers": 1, "image": "a", "command": ["true"], "timeouts": {{"queue": "1.5m"}}}}}})
+    plan = drarun.plan({str(source / "examples" / JOB)!r}, slices={str(source / "examples" / SLICES)!r})
+    return job.document, job.render(), plan.document(), plan.text(explain=True)
+plain = all()
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert all() == plain, (plain, all())
+assert locale.format_string("%.1f", 1.5) == "1,5"
+"""
+    ok(python, "-c", code, env={**os.environ, "LOCPATH": str(tmp_path)})

@@ -41,7 +41,7 @@ struct drarun_cluster_options {
 DRARUN_DEFINE_INIT(drarun_cluster_options)
 
 /* Reads the kubeconfig; no connection is made yet. Kind DRARUN_ERR_USAGE: there is
- * none, or it has no such context. */
+ * none; DRARUN_ERR_SPEC: its file cannot be read, or has no such context. */
 DRARUN_API int drarun_cluster_open(const struct drarun_cluster_options *options,
                                    struct drarun_cluster **ret_cluster, struct drarun_error *err);
 /* After its jobs. */

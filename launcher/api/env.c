@@ -9,6 +9,7 @@
 #include "launcher/api/text.h"
 #include "launcher/env_inputs.h"
 #include "launcher/env_print.h"
+#include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -177,6 +178,7 @@ int env_refusal(const struct drarun_env *env, struct drarun_error *err)
 int drarun_env_derive(const struct drarun_env_options *options, struct drarun_env **ret_env,
                       struct drarun_error *err)
 {
+    C_NUMBERS;
     CLEANUP(drarun_env_freep) struct drarun_env *env = NULL;
     int rc = env_build(options, &env, err);
     if (rc == 0)
@@ -228,6 +230,7 @@ const char *drarun_env_warning(const struct drarun_env *env, size_t index)
 
 char *drarun_env_text(const struct drarun_env *env, const char *format, int explain)
 {
+    C_NUMBERS;
     static const struct {
         const char *name;
         enum env_format format;

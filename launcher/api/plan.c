@@ -9,6 +9,7 @@
 #include "launcher/cluster_files.h"
 #include "launcher/plan_text.h"
 #include "launcher/spec_file.h"
+#include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -137,6 +138,7 @@ static int read_objects(const struct drarun_plan_options *o, struct plan_objects
 int drarun_plan_build(const struct drarun_spec *spec, const struct drarun_plan_options *options,
                       struct drarun_plan **ret_plan, struct drarun_error *err)
 {
+    C_NUMBERS;
     struct drarun_plan_options o;
     struct plan_objects objects;
     int rc = api_options(options, &o, sizeof o, err);
@@ -167,6 +169,7 @@ int drarun_plan_verdict(const struct drarun_plan *plan, struct drarun_error *err
 
 char *drarun_plan_text(const struct drarun_plan *plan, int explain)
 {
+    C_NUMBERS;
     struct buf text = BUF_INIT;
     preview_text(&plan->input, &plan->preview, explain, &text);
     return text_take(&text);
@@ -174,5 +177,6 @@ char *drarun_plan_text(const struct drarun_plan *plan, int explain)
 
 char *drarun_plan_json(const struct drarun_plan *plan, int explain)
 {
+    C_NUMBERS;
     return text_of_json_take(preview_json(&plan->input, &plan->preview, explain));
 }

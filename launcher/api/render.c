@@ -10,6 +10,7 @@
 #include "launcher/api/text.h"
 #include "launcher/manifests.h"
 #include "launcher/spec_file.h"
+#include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -173,6 +174,7 @@ static int render_text(struct job_spec *spec, const struct drarun_render_options
 int drarun_render(const struct drarun_spec *spec, const struct drarun_render_options *options,
                   char **ret_text, struct drarun_error *err)
 {
+    C_NUMBERS;
     struct drarun_render_options o;
     struct job_spec own;
     int rc = api_options(options, &o, sizeof o, err);

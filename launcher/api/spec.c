@@ -3,6 +3,7 @@
 #include "drarun/spec.h"
 
 #include "launcher/spec_file.h"
+#include "lib/base/c_numbers.h"
 #include "lib/base/buf.h"
 
 const char *drarun_spec_name(const struct drarun_spec *spec)
@@ -22,6 +23,7 @@ unsigned drarun_spec_workers(const struct drarun_spec *spec)
 
 char *drarun_spec_json(const struct drarun_spec *spec)
 {
+    C_NUMBERS;
     return json_dumps(spec->job.document, JSON_INDENT(2));
 }
 
@@ -35,6 +37,7 @@ static void add_devices(struct buf *out, const struct spec_devices *d, const cha
 
 char *drarun_spec_summary(const struct drarun_spec *spec)
 {
+    C_NUMBERS;
     const struct job_spec *job = &spec->job;
     struct buf out = BUF_INIT;
     buf_printf(&out, "job %s, %u worker%s", job->name, job->workers, job->workers == 1 ? "" : "s");

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include "drarun/job.h"
+#include "lib/base/c_numbers.h"
 #include "launcher/cluster/cluster.h"
 #include "lib/base/log.h"
 
@@ -29,6 +30,7 @@ struct public_call {
     const struct log_scope *before;
     sigset_t mask;
     bool pending;
+    struct c_numbers numbers;
 };
 
 /* -EBUSY: within another call; -EINVAL: in a child of the process that opened it. Kind USAGE. */

@@ -49,6 +49,7 @@ int public_begin(struct public_call *call, struct drarun_cluster *cluster, struc
     call->pending = sigismember(&pending, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &call->mask);
     call->before = log_scope_set(&call->scope);
+    call->numbers = c_numbers_begin();
     return 0;
 }
 
@@ -61,6 +62,7 @@ void public_end(struct public_call *call)
     while (!call->pending && sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
         ;
     pthread_sigmask(SIG_SETMASK, &call->mask, NULL);
+    c_numbers_end(&call->numbers);
     log_scope_set(call->before);
     call->cluster->busy = false;
 }
