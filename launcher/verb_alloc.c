@@ -104,8 +104,8 @@ static int allocate(const struct options *options, char *const argv[], int *ret_
                  ? error_set(err, ENOMEM, "out of memory")
                  : 0;
     if (rc == 0 && !argv[0])
-        log_note("%u workers are kept until this shell ends; drarun -n N PROGRAM runs on them",
-                 workers);
+        log_note("%u worker%s kept until this shell ends; drarun -n N PROGRAM runs there", workers,
+                 workers == 1 ? " is" : "s are");
     pid_t pid = rc == 0 ? start(argv[0] ? argv : shell, &before, err) : -1;
     if (pid > 0)
         *ret_status = await_shell(alloc, pid, &held);
@@ -126,9 +126,11 @@ static int run(int argc, char *const argv[])
     }
     int rc = at;
     if (rc >= 0 && at < argc && (at == 0 || strcmp(argv[at - 1], "--") != 0))
-        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
-                        "unexpected argument \"%s\": drarun alloc [options] %s", argv[at],
-                        verb_alloc.arguments);
+        rc = error_kind(
+            &err, DRARUN_ERR_USAGE, EINVAL,
+            "unexpected argument \"%s\": drarun alloc [options] %s keeps workers of this "
+            "machine; a job's pods end with their job",
+            argv[at], verb_alloc.arguments);
     if (rc >= 0 && getenv(ALLOC_VARIABLE))
         rc = error_kind(&err, DRARUN_ERR_USAGE, EBUSY,
                         "this shell has an allocation (" ALLOC_VARIABLE "=%s): leave it first",
