@@ -27,7 +27,7 @@
 #define END_MS 3000
 
 struct alloc {
-    char folder[64];
+    char folder[PATH_MAX - 32];
     struct local_agents local;
     char program[PATH_MAX];
     uint32_t count;
@@ -41,23 +41,10 @@ const char *alloc_folder(const struct alloc *alloc)
 
 /* ---- making ---- */
 
-static int make_folder(struct alloc *a, struct drarun_error *err)
-{
-    const char *base = getenv("TMPDIR");
-    bool fits = base && base[0] == '/' && strlen(base) < sizeof a->folder - 24;
-    snprintf(a->folder, sizeof a->folder, "%s/drarun-alloc-XXXXXX", fits ? base : "/tmp");
-    if (mkdtemp(a->folder))
-        return 0;
-    int rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot make %s: %s", a->folder,
-                        strerror(errno));
-    a->folder[0] = '\0';
-    return rc;
-}
-
 static int write_file(const struct alloc *a, const char *name, const void *data, size_t length,
                       struct drarun_error *err)
 {
-    char path[96];
+    char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", a->folder, name);
     return file_replace(path, data, length, 0600, FILE_AFTER_ANYTHING, err);
 }
@@ -85,7 +72,7 @@ static int make(struct alloc *a, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     int rc = program_find("drarun-worker", "DRARUN_WORKER", a->program, err);
     if (rc == 0)
-        rc = make_folder(a, err);
+        rc = dir_make_temporary("drarun-alloc", a->folder, sizeof a->folder, err);
     if (rc < 0)
         return rc;
     a->local.program = a->program;

@@ -185,17 +185,27 @@ static int fork_agent(struct entry *e, const char *program, pid_t *ret_pid,
     return 0;
 }
 
+/* False: it is still there then. */
+static bool await_agent(pid_t pid, int64_t until_ms)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    while (waitpid(pid, NULL, WNOHANG) == 0) { /* else gone, or reaped by the engine */
+        if (clock_ms() >= until_ms)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* It leaves by itself, having been told the job's end. */
 static void end_agent(pid_t pid)
 {
-    int64_t until = clock_ms() + AGENT_LEAVES_MS;
-    while (clock_ms() < until) {
-        if (waitpid(pid, NULL, WNOHANG) != 0)
-            return; /* gone, or reaped by the engine */
-        const struct timespec pause = {.tv_nsec = 20000000};
-        nanosleep(&pause, NULL);
-    }
+    if (await_agent(pid, clock_ms() + AGENT_LEAVES_MS))
+        return;
     kill(pid, SIGTERM);
+    if (await_agent(pid, clock_ms() + AGENT_LEAVES_MS))
+        return;
+    kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }
 

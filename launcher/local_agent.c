@@ -50,6 +50,13 @@ static int move_away(struct child *child, int fd)
     return moved;
 }
 
+static void let_signals_through(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Between vfork and exec: system calls only, and no writes but to *child and the stack. */
 static void __attribute__((noinline, noreturn)) become_agent(struct child *child)
 {
@@ -61,6 +68,8 @@ static void __attribute__((noinline, noreturn)) become_agent(struct child *child
     setsid();       /* no terminal's signals, and its ranks share its session, worker/spawn.c */
     if (child->agents->signals)
         signals_restore(child->agents->signals);
+    else
+        let_signals_through();
     for (int i = 0; i < 2; i++)
         if (moved[i] >= 0)
             last = dup2(moved[i], INHERITED + i) + 1;

@@ -96,10 +96,10 @@ static int allocate(const struct options *options, char *const argv[], int *ret_
     char *shell[] = {getenv("SHELL") ? getenv("SHELL") : (char *)"/bin/sh", NULL};
     uint32_t workers = options->workers ? options->workers : 1;
     sigset_t held, before;
+    hold_signals(&held, &before); /* from here on what is made is taken away, whatever comes */
     struct alloc *alloc = alloc_new(workers, err);
     if (!alloc)
         return -err->code;
-    hold_signals(&held, &before);
     int rc = setenv(ALLOC_VARIABLE, alloc_folder(alloc), 1) < 0
                  ? error_set(err, ENOMEM, "out of memory")
                  : 0;

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.build import SLOWER
+from support.cluster.api import wait
 
 
 @pytest.fixture
@@ -42,6 +43,21 @@ def test_an_mpi_program_twice(alloc, examples):
 def test_a_failed_job_leaves_the_allocation(alloc):
     result = alloc("$D -n 2 sh -c 'exit 3'; echo $?; $D --timeout 0.3 -n 2 sleep 60; echo $?; $D -n 1 echo fine").ok()
     assert result.out.split() == ["3", "124", "fine"]
+
+
+def test_its_folder_is_where_temporary_files_go(alloc, tmp_path):
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    assert alloc("echo $DRARUN_ALLOC; $D -n 2 true", env={"TMPDIR": str(deep)}).ok().out.startswith(f"{deep}/drarun-alloc-")
+    assert not list(deep.iterdir())
+
+
+def test_ended_while_it_is_made(drarun):
+    """Nothing is left: neither its folder, with the key, nor agents."""
+    alloc = drarun.start("alloc", "--workers", 64, "--", "sleep", 60)
+    wait("no allocation is begun", lambda: list(alloc.tmp.glob("drarun-alloc-*")), 20)
+    alloc.signal(signal.SIGTERM)
+    assert alloc.finish().rc == 143
 
 
 def test_other_agents_are_asked_for(alloc):

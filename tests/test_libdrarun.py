@@ -7,16 +7,12 @@ import subprocess
 
 import pytest
 
+from support.run import output_of as ok
+
 pytestmark = pytest.mark.plain("a program of somebody else's is a plain build")
 
 JOB = "jobs/half-nodes-aligned.yaml"
 SLICES = "clusters/a4-two-nodes.json"
-
-
-def ok(*command, **how):
-    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, **how)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+from support.run import output_of as ok
 from support.sysfs_tree import make_tree
 
 pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
@@ -23,12 +24,6 @@ JOB = "jobs/half-nodes-aligned.yaml"
 SLICES = "clusters/a4-two-nodes.json"
 SPEC = {"spec": {"workers": 2, "image": "example.org/a", "command": ["true"]}}
 CURE = "scripts/setup --test installs it"
-
-
-def ok(*command, **how):
-    run = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=200, **how)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ struct drive {
     const struct strlist *names;
     struct accept *plan;
     struct record *record;
-    char dir[64];
+    char dir[256];
 
     struct slot *slots;
     size_t next, running, failed;
@@ -217,12 +217,12 @@ int drive(struct event_base *base, const struct accept_order *order, const json_
                       .names = names,
                       .plan = plan,
                       .record = record,
-                      .dir = "/tmp/drarun-accept-XXXXXX",
                       .err = err};
-    if (!mkdtemp(d.dir))
-        return error_set(err, errno, "%s: %s", d.dir, strerror(errno));
+    int rc = dir_make_temporary("drarun-accept", d.dir, sizeof d.dir, err);
+    if (rc < 0)
+        return rc;
     d.slots = calloc(order->parallel, sizeof *d.slots);
-    int rc = d.slots ? 0 : error_set(err, ENOMEM, "out of memory");
+    rc = d.slots ? 0 : error_set(err, ENOMEM, "out of memory");
     struct signals *signals = rc == 0 ? signals_new(base, on_signal, &d, err) : NULL;
     if (rc == 0)
         rc = signals ? run_waves(&d) : -err->code;

@@ -208,6 +208,20 @@ int dirs_make_parents(const char *path, unsigned mode, struct drarun_error *err)
     return make_up_to_slashes(copy, mode, err);
 }
 
+int dir_make_temporary(const char *name, char *ret_path, size_t size, struct drarun_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    if (!base || base[0] != '/')
+        base = "/tmp";
+    int length = snprintf(ret_path, size, "%s/%s-XXXXXX", base, name);
+    int rc = length < 0 || (size_t)length >= size ? ENAMETOOLONG : mkdtemp(ret_path) ? 0 : errno;
+    if (rc == 0)
+        return 0;
+    ret_path[0] = '\0';
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, rc, "cannot make a directory in %s: %s", base,
+                      strerror(rc));
+}
+
 int dirs_make(const char *path, unsigned mode, struct drarun_error *err)
 {
     int rc = dirs_make_parents(path, mode, err);

@@ -32,6 +32,10 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
  * success. */
 int file_remove_atomic(const char *path, struct drarun_error *err);
 
+/* Makes a directory of our own (0700) below $TMPDIR, or /tmp where that is no absolute path:
+ * "/tmp/NAME-aB3xYz" into ret_path. -ENAMETOOLONG: it does not fit. */
+int dir_make_temporary(const char *name, char *ret_path, size_t size, struct drarun_error *err);
+
 /* Makes a directory and those above it that are missing; one that is there is left as it is. */
 int dirs_make(const char *path, unsigned mode, struct drarun_error *err);
 /* Whether a directory, which is no link, is ours, so that nobody else can put anything into it:

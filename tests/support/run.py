@@ -134,3 +134,10 @@ class Runner:
     def close(self):
         for job in self.jobs:
             job.close()
+
+
+def output_of(*command, **how):
+    """Of a command that must succeed, run as it is: for tools of others. A process that must leave nothing is a Runner's."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=200, **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
