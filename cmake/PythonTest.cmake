@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # drarun_python_test(FILE LABEL SECONDS [LABEL...] [ALSO FILE...]): tests/FILE.py under pytest as the ctest test
 # LABEL.FILE, and in the same process those behind ALSO, which share its cluster. What the single cases did goes to tests/report/FILE.xml in the build tree, where
-# scripts/test reads it. Of the labels `node` and `bed` two run at a time, as they mostly wait; others alone.
+# scripts/test reads it. Two run at a time where nothing in them measures time or load: those of the labels `node`, `bed` and
+# `cluster`, which mostly wait, `oracle`, those that start no rank, and in builds with sanitizers, whose deadlines are wide, all. Others
+# run alone, and so do test_kube, which ends connections at chosen moments, and test_faults, which sets the machine's clock (other
+# programs' certificates are not valid then). The longest begin first.
 include_guard(GLOBAL)
 
 # Debian's own, which has Debian's pytest; not the first one in PATH
@@ -31,10 +34,14 @@ function(drarun_python_test file label seconds)
     COMMAND ${DRARUN_PYTHON} -B -m pytest -p no:cacheprovider -q -ra --tb=short
             --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py ${arg_ALSO}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES
+  if(file MATCHES "^test_(kube|faults$)" OR (label MATCHES "^(mpi|vm)$")
+      OR NOT (DRARUN_SANITIZE OR label MATCHES "^(bed|cluster|node|oracle)$" OR "offline" IN_LIST arg_UNPARSED_ARGUMENTS))
+    set(serial TRUE)
+  else() # with another beside it
+    set(serial FALSE)
+    math(EXPR timeout "${timeout} + 180")
+  endif()
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${serial}
     LABELS "${label};${arg_UNPARSED_ARGUMENTS}" TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
-  if(NOT label MATCHES "^(bed|node)$")
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
-  endif()
 endfunction()

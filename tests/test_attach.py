@@ -164,7 +164,8 @@ def settled(node, name):
 
 @contextlib.contextmanager
 def followed(node):
-    """Of a block: the lines of what changes in the node's network."""
+    """Of a block: the lines of what changes in the node's network. What the kernel learns of neighbors by their link-local
+    addresses, as of a peer that looks for routers, is nobody's change."""
     said, text, fresh = [], bytearray(), (f"127.9.9.{n}" for n in itertools.count(1))
     run = subprocess.Popen([*node.enter, "ip", "-o", "monitor", "link", "address", "route", "rule", "neigh"],
                            stdout=subprocess.PIPE)
@@ -181,7 +182,8 @@ def followed(node):
         before = text.count(b"\n")
         yield said
         cluster.api.wait("ip monitor says nothing any more", marked, 60)
-        said += [line for line in text.decode().splitlines()[before:] if "127.9.9." not in line]
+        said += [line for line in text.decode().splitlines()[before:] if "127.9.9." not in line
+                 and not (line.removeprefix("Deleted ").startswith("fe80:") and "PERMANENT" not in line)]
     finally:
         run.kill()
         run.communicate()

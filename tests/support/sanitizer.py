@@ -3,6 +3,8 @@
 from .build import SANITIZE, SOURCE
 
 SUPPRESSIONS = SOURCE / "tests" / "sanitizers"
+# what the thread sanitizer itself leaves of a program that is killed while it begins, as patterns of names in TMPDIR
+LEAVES = ("tsan.rodata.*",) if "thread" in SANITIZE else ()
 
 
 def environment(directory):
