@@ -2,6 +2,7 @@
 #include "launcher/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,16 @@ static char *make_json(const struct job_request *request, const struct job_facts
     return text;
 }
 
+/* What is no file but a descriptor has no place beside it for another one. */
+static int write_file(const char *path, const struct buf *line, struct drarun_error *err)
+{
+    if (strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0)
+        return file_write_atomic(path, line->data, line->len, 0644, err);
+    cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+    int rc = fd < 0 ? -errno : fd_write_all(fd, line->data, line->len);
+    return rc < 0 ? error_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
 int report_show(const struct job_request *request, const struct job_facts *facts,
                 const struct cause *cause, struct drarun_error *err)
 {
@@ -87,7 +98,7 @@ int report_show(const struct job_request *request, const struct job_facts *facts
     if (rc == 0 && request->json)
         fd_write_all(STDERR_FILENO, line.data, line.len);
     if (rc == 0 && request->report_path)
-        rc = file_write_atomic(request->report_path, line.data, line.len, 0644, err);
+        rc = write_file(request->report_path, &line, err);
     buf_done(&line);
     return rc;
 }

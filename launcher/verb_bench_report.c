@@ -9,12 +9,14 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/bench/planned.h"
 #include "lib/bench/report_html.h"
 #include "lib/bench/result_csv.h"
+#include "lib/doc/load.h"
 
 struct options {
     struct bench_machine machine; /* first: BENCH_MACHINE_OPTIONS */
-    const char *format, *theme, *output, *title;
+    const char *format, *theme, *output, *title, *plan;
     bool help;
 };
 
@@ -44,6 +46,14 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, output),
      .help = "write FILE (default: to stdout)"},
+    {.name = "plan",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = OF_REPORT,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, plan),
+     .help = "which GPUs and NICs the ranks had, where the results\ndo not say it: drarun plan "
+             "--slices FILE -o json"},
     {.name = "title",
      .value = "TEXT",
      .group = OF_REPORT,
@@ -100,6 +110,16 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
                               o->format);
 }
 
+static int take_plan(const struct options *o, struct result *r, struct drarun_error *err)
+{
+    struct doc *doc = NULL;
+    int rc = o->plan ? doc_load_one(o->plan, &doc, err) : 0;
+    if (rc == 0 && o->plan)
+        rc = planned_take(doc_root(doc, 0), o->plan, r, err);
+    doc_free(doc);
+    return rc;
+}
+
 static int add_runs(const struct options *o, const struct runs *runs, bool page, struct buf *out,
                     struct drarun_error *err)
 {
@@ -107,7 +127,8 @@ static int add_runs(const struct options *o, const struct runs *runs, bool page,
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < runs->count; i++) {
         struct verdict verdict;
-        rc = bench_machine_judge(&o->machine, runs->list[i], &none, &verdict, err);
+        rc = take_plan(o, &runs->list[i]->result, err);
+        rc = rc < 0 ? rc : bench_machine_judge(&o->machine, runs->list[i], &none, &verdict, err);
         if (rc < 0)
             break;
         if (page)

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -265,6 +266,37 @@ def test_errors_of_devices(drarun, tmp_path):
         assert "# Errors not looked for : GPUs: no NVML in the image\n" in said and "errors    none on " in said
 
 
+# nccl-tests 2.19 (src/common.cu): each option's letter and name, its default, and another value
+TAKEN = [("b", "minbytes", "32M", "8"), ("e", "maxbytes", "32M", "1G"), ("i", "stepbytes", "1M", "4K"), ("f", "stepfactor", "1", "2"),
+         ("n", "iters", "20", "5"), ("m", "agg_iters", "1", "4"), ("w", "warmup_iters", "1", "5"), ("N", "run_cycles", "1", "0"),
+         ("c", "check", "1", "0"), ("o", "op", "sum", "all"), ("d", "datatype", "float", "bfloat16"), ("r", "root", "0", "-1"),
+         ("z", "blocking", "0", "3"), ("y", "stream_null", "0", "1"), ("T", "timeout", "0", "60"), ("J", "output_file", "a.json", "b.json"),
+         ("a", "average", "1", "3"), ("R", "local_register", "0", "2"), ("u", "unalign", "0", "3"), ("I", "per_iter_timing", "0", "1"),
+         ("K", "per_iter_skip", "0", "1")]
+REFUSED = [("t", "nthreads", "1", "2"), ("g", "ngpus", "1", "8"), ("p", "parallel_init", "0", "1"), ("G", "cudagraph", "0", "1"),
+           ("C", "report_cputime", "0", "1"), ("S", "report_timestamps", "0", "1"), ("x", "cta_policy", "-1", "1"),
+           ("D", "device_implementation", "0", "1"), ("V", "device_cta_count", "16", "32"), ("M", "memory", "0", "1")]
+
+
+def test_options_of_nccl_tests():
+    """All 32 with -h: taken, or refused with a reason but for the default; by letter and by name."""
+    assert len(TAKEN) + len(REFUSED) + 1 == 32
+    def run(*words):
+        return subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=60, check=False)
+
+    help_text = run("--help").stdout
+    for letter, name, usual, other in TAKEN + REFUSED:
+        assert (f"  -{letter}, --{name} " in help_text) == ((letter, name, usual, other) in TAKEN), name
+        more = ["-I", "1"] if letter == "K" else []
+        for value in (usual, other):
+            for option in (f"-{letter}", f"--{name}"):
+                result = run("broadcast", *more, option, value, "--help")
+                if value == other and (letter, name, usual, other) in REFUSED:
+                    assert result.returncode == 64 and re.search(rf"--{name} {other}: \w+ \w+", result.stderr), result
+                else:
+                    assert result.stdout == help_text, result
+
+
 @pytest.mark.parametrize("words,says", [
     (["all_reduce", "-b", "1x"], "-b 1x: expected a size"),
     (["all_reduce", "--worker", "2"], "unknown option --worker"),
@@ -307,9 +339,10 @@ def running(drarun):
     return start
 
 
-def test_stopped_rank_is_named(running):
-    """With its node, while all others wait in a call that has no end."""
-    job, pids = running("--workers", "2", "-n", "4")
+def test_stopped_rank_is_named(running, drarun, tmp_path):
+    """With its node, while all others wait in a call that has no end; and in the lines that programs read."""
+    lines = tmp_path / "a.jsonl"
+    job, pids = running("--workers", "2", "-n", "4", "--json-lines", lines)
     time.sleep(1)  # it is in the middle of it
     os.kill(pids[2], signal.SIGSTOP)
     began = time.monotonic()
@@ -317,6 +350,13 @@ def test_stopped_rank_is_named(running):
     assert time.monotonic() - began < 20 and result.rc == 124
     assert re.match(r"drarun: rank 2 on worker 1 \(\S+\) has been stopped for \d+\.\d s .*in all_reduce of 1024 bytes \(--hang-after\)$",
                     result.err.strip()), result
+    begin, failed = map(json.loads, lines.read_text().splitlines())
+    assert begin["kind"] == "begin" and failed["kind"] == "failed" and failed["failed"]["status"] == 124, failed
+    assert failed["failed"]["kind"] == "failure" and failed["failed"]["text"] in result.err
+    said = drarun("bench", "judge", lines)
+    assert said.rc == 1 and "  verdict   FAILED: the job failed: rank 2 on worker 1 " in said.out, said
+    page = drarun("bench", "report", lines).ok().out
+    assert "the job failed: rank 2 on worker 1 " in page
 
 
 def test_silent_agent_is_named(running):
@@ -374,22 +414,41 @@ def test_slow_rank_is_named(drarun, tmp_path):
         assert named_slow(drarun, tmp_path / "ranks") == []
 
 
-def on_hosts(drarun, file, **slow):
+def on_hosts(drarun, file, *words, **slow):
     """16 sleeping ranks on four hosts; slow: which of them is slower by half, in what."""
     file.unlink(missing_ok=True)
     env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(file), "SLEEP_US": "10000", "SLEEP_HOST": "4",
            **{name: f"{rank}:50" for name, rank in slow.items()}}
     script = 'hostname host$((RANK / 4)); exec "$0" "$@"'
     result = drarun("-n", "16", "unshare", "-ru", "sh", "-c", script, BUILD / "bin" / "drarun-bench", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
-                    "-c", "0", "-w", "0", "--pairs", env=env, timeout=120).ok()
+                    "-c", "0", "-w", "0", "--pairs", *words, env=env, timeout=120).ok()
     return result, re.findall(r"^# (Slow .*?) +: (.*?): its pairs take .* us, others' .*: \+\d", result.out, re.M)
+
+
+def for_programs(drarun, lines, document):
+    """The slow NIC in lines and in a document, and in what is made of them."""
+    whole = json.loads(document.read_text())
+    assert json.loads(lines.read_text().splitlines()[-1])["pairs"] == whole["pairs"]
+    assert whole["pairs"]["measured"] == 96 and whole["pairs"]["rails"] == {"each": 4, "hosts": 4, "measured": 24}
+    rank, nic = whole["pairs"]["slow"]
+    assert (rank["what"], rank["rank"], rank["host"], nic["what"], nic["rank"], nic["rail"], nic["host"]) == (
+        "rank", 6, "host1", "nic", 6, 2, "host1") and 20 < nic["percent"] < 80 and nic["time"] > nic["usual"], whole["pairs"]
+    del whole["stand_in"]  # which nobody may judge
+    document.write_text(json.dumps(whole))
+    said = drarun("bench", "judge", document).ok().out
+    assert re.search(r"^  slow      rank 6 on host1 \(none\): \+\d\d\.\d %\n            NIC rail 2 of host1 \(its NIC, rank 6\): \+", said, re.M), said
+    again, = json.loads(drarun("bench", "judge", "-o", "json", document).ok().out)
+    assert again["result"]["pairs"]["slow"][1] == pytest.approx(nic) and again["result"]["pairs"]["rails"] == whole["pairs"]["rails"]
+    page = drarun("bench", "report", document).ok().out
+    assert "NIC rail 2 of host1 (its NIC, rank 6): +" in page and page.count('class="f-paper s-limit"') == 1
 
 
 def test_slow_nic_is_named(drarun, tmp_path):
     """By its rail and host, where its rank is as fast as others at home; else the rank alone. Nobody, where nobody is slow."""
-    file = tmp_path / "ranks"
-    result, named = on_hosts(drarun, file, SLEEP_SLOW_NIC=6)
+    file, lines, document = (tmp_path / name for name in ("ranks", "a.jsonl", "a.json"))
+    result, named = on_hosts(drarun, file, "--json-lines", lines, "-J", document, SLEEP_SLOW_NIC=6)
     assert named == [("Slow rank", "6 on host1 (none)"), ("Slow NIC", "rail 2 of host1 (its NIC, rank 6)")], result
+    for_programs(drarun, lines, document)
     result, named = on_hosts(drarun, file, SLEEP_SLOW=9)
     assert named == [("Slow rank", "9 on host2 (none)")] and "no NIC is slower than the rest\n" in result.out, result
     result, named = on_hosts(drarun, file)

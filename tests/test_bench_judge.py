@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import subprocess
+from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
@@ -310,6 +311,11 @@ def test_what_others_saw(judge, verdicts, nodes, size, busbw, line, standing):
         assert others["this"] == busbw and (others["low"] <= busbw <= others["high"]) == (standing == "within")
 
 
+def test_h100_within_a_node(judge):
+    said = judge(Run(hosts=1, model="NVIDIA H100 80GB HBM3", rows=[Row(8 << 30, busbw=475.0)]).text()).ok().out
+    assert "  others    479.72 GB/s at 8 GiB (AI @ Georgia Tech on HGX H100, NCCL 2.24; " in said and "this run: 475.00, within\n" in said
+
+
 def test_log_of_its_own(drarun, judge, tmp_path):
     (tmp_path / "nccl.log").write_text("\n".join(connections()))
     assert "8 with GPUDirect" in judge(Run().text(), "--nccl-log", tmp_path / "nccl.log").ok().out
@@ -480,6 +486,46 @@ def test_pictures(drarun, tmp_path, kind, theme, paper):
         (tmp_path / "x.svg").write_text(picture)
         png = subprocess.run(["rsvg-convert", tmp_path / "x.svg"], capture_output=True, check=True).stdout
         assert png.startswith(b"\x89PNG") and len(png) > 1000
+
+
+def picture_of(drarun, file, *words):
+    """{text: how often}, [colour of each line between a GPU and a NIC]."""
+    picture = drarun("bench", "report", "--format", "svg-hosts", *words, file).ok().out
+    texts = [node.text for node in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    return Counter(texts), re.findall(r'<line class="s-(\w+)"[^>]* y1="[\d.]+" x2="[\d.]+" y2="[\d.]+" stroke-width="2.5"', picture)[4:], picture
+
+
+def test_devices_that_were_claimed(drarun, tmp_path):
+    """As the ranks saw them: who has which NIC, and how far it is; a slow one in red."""
+    near = [("mlx5_0", "PIX"), ("mlx5_1", "PXB"), ("mlx5_0", "SYS"), ("", "")]
+    devices = [{"rank": i, "hostname": "w-0", "node": "n7", "device_info": "NVIDIA H200", "device_hex": f"0000:1{i}:00.0", "numa": 0,
+                "nic": "mlx5_0,mlx5_1,mlx5_2", "nic_nearest": nic, "nic_path": path} for i, (nic, path) in enumerate(near)]
+    file = document(tmp_path, "claimed", config={"iterations": 1, "devices": devices}, pairs={
+        "measured": 6, "rails": {"each": 4, "hosts": 1, "measured": 6}, "slow": [
+            {"what": "nic", "rank": 1, "rail": 1, "host": "w-0", "nic": "mlx5_1", "time": 15, "usual": 10}]})
+    texts, links, picture = picture_of(drarun, file)
+    assert texts["n7: w-0"] == texts["mlx5_0"] == texts["mlx5_1"] == texts["mlx5_2"] == texts["PIX"] == texts["PXB"] == 1, texts
+    assert texts["SYS"] == 0 and links == ["seen", "one", "limit"] and picture.count('class="f-paper s-limit"') == 2
+    assert "NVIDIA H200 0000:12:00.0, NUMA node 0, to its NIC: SYS" in picture
+
+
+def test_report_with_a_plan(drarun, source, tmp_path):
+    """What the output of anyone's nccl-tests does not say comes from a plan over slices; one of another job is refused."""
+    job, plan, run = tmp_path / "job.yaml", tmp_path / "plan.json", source / "docs" / "bench" / "nccl-tests.txt"
+    example = (source / "examples" / "jobs" / "two-by-two.yaml").read_text()
+    slices = source / "examples" / "clusters" / "a4-two-nodes.json"
+    job.write_text(example.replace("count: 2", "count: 8"))
+    plan.write_text(drarun("plan", job, "--slices", slices, "-o", "json").ok().out)
+    texts, links, _ = picture_of(drarun, run, "--plan", plan)
+    assert links == ["seen"] * 16 and texts["PIX"] == 16 and texts["gpu7rdma0"] == 2 and texts["a4-1: nccl-gib-test-1"] == 1, texts
+    assert "gpu7rdma0" in drarun("bench", "report", "--plan", plan, run).ok().out
+    plan.write_text(drarun("plan", source / "examples" / "jobs" / "two-by-two.yaml", "--slices", slices, "-o", "json").ok().out)
+    result = drarun("bench", "report", "--plan", plan, run)
+    assert result.rc == 65 and "plan.json plans 4 ranks, and the run has 16" in result.err, result
+    for text, says in [("{}", "plan.workers: expected a list of workers, as drarun plan -o json writes it with --slices"), ("[", "plan.json:")]:
+        plan.write_text(text)
+        result = drarun("bench", "report", "--plan", plan, run)
+        assert result.rc == 65 and says in result.err, result
 
 
 def test_report_as_csv(drarun, tmp_path):

@@ -108,6 +108,7 @@ def test_report_when_all_went_well(drarun, tmp_path):
     assert result.err == ""
     assert json.loads(file.read_text())["cause"] is None
     assert drarun("--report", "/nonexistent/r", "true").rc == 70
+    assert json.loads(drarun("--report", "/dev/stderr", "true").ok().err)["status"] == 0
     assert json.loads(drarun("--output", "json", "true").ok().err)["status"] == 0
 
 

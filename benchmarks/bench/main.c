@@ -286,7 +286,10 @@ static int look_at_pairs(struct bench *b, const struct table_rank *ranks, struct
     int rc = b->backend->agree(&wanted, 1, AGREE_MAX, err);
     if (rc < 0 || wanted <= 0)
         return rc;
-    return probe_pairs(&m, &b->memory, &plan, ranks, stdout, err);
+    rc = probe_pairs(&m, &b->memory, &plan, ranks, &b->record.result.probed, err);
+    if (rc == 0 && b->world.rank == 0)
+        table_probed(stdout, &b->record.result.probed);
+    return rc;
 }
 
 static int run(struct bench *b, struct drarun_error *err)

@@ -10,11 +10,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-static double now(void)
+/* Nanoseconds: seconds are made of them when nothing is timed any more. */
+static int64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static void layout_of(const struct measure_case *m, struct layout *ret)
@@ -36,6 +37,19 @@ void measure_needs(const struct measure_case *m, unsigned unaligned, size_t *ret
     *ret_recv = *ret_send;
 }
 
+#define FILLING 0x3f /* of each type a number that no arithmetic is slow with */
+
+/* The machine's memory that was never written is the kernel's one page of zeros, which is read from
+ * the cache however much of it there is. */
+static void touch(const struct backend *backend, const struct measure_memory *memory)
+{
+    if (backend->room)
+        return; /* a device's own */
+    memset(memory->made, FILLING, memory->size);
+    backend->put(memory->send, memory->made, memory->send_bytes);
+    backend->put(memory->recv, memory->made, memory->recv_bytes);
+}
+
 int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
                        struct measure_memory *ret, struct drarun_error *err)
 {
@@ -47,6 +61,7 @@ int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
     memory.made = malloc(memory.size + 1);
     memory.wanted = malloc(memory.size + 1);
     if (memory.send && memory.recv && memory.made && memory.wanted) {
+        touch(largest->backend, &memory);
         *ret = memory;
         return 0;
     }
@@ -98,10 +113,15 @@ static void step_into(const struct measure_case *m, const char *how)
         progress_step(m->progress, false, what);
 }
 
+static bool is_empty(const struct measure_case *m, const struct transfer *t)
+{
+    return t->count == 0 && !m->collective->bare; /* as nccl-tests: a size below 16 bytes a rank */
+}
+
 static int call(const struct measure_case *m, const struct transfer *t, struct drarun_error *err)
 {
-    if (t->count == 0 && !m->collective->bare)
-        return 0; /* as nccl-tests: a size below 16 bytes a rank moves nothing */
+    if (is_empty(m, t))
+        return 0;
     step(m, false);
     return m->collective->run(m->backend, m->world, t, err);
 }
@@ -125,75 +145,98 @@ struct clocking {
     double all, *each;
 };
 
-/* Single calls are timed where they run: elsewhere each would have to be waited for. */
-static bool has_marks(const struct measure_case *m, const struct measure_plan *plan)
+/* What a plan makes of each iteration, decided before any is timed. */
+struct pace {
+    unsigned calls;
+    bool groups;  /* the calls start together */
+    bool waits;   /* for each call, */
+    bool meets;   /* and for all ranks after it */
+    bool ends;    /* waits for all of its calls */
+    bool apart;   /* a barrier follows, which is not part of the time */
+    bool clocked; /* is timed by itself */
+    bool marks;   /* is timed where it runs: elsewhere it would have to be waited for */
+};
+
+static struct pace pace_of(const struct measure_case *m, const struct measure_plan *plan,
+                           const struct transfer *t)
 {
-    return plan->each && m->backend->mark && plan->blocking != 3;
+    bool apart = plan->blocking == 3, waits = plan->blocking == 1 || plan->blocking == 2;
+    bool marks = plan->each && m->backend->mark && !apart;
+    return (struct pace){
+        .calls = is_empty(m, t) ? 0 : plan->agg,
+        .groups = m->backend->group && plan->agg > 1 && !waits,
+        .waits = waits,
+        .meets = plan->blocking == 1,
+        .ends = apart || (plan->each && !marks),
+        .apart = apart,
+        .clocked = apart || plan->each,
+        .marks = marks,
+    };
 }
 
-static int set_marks(const struct measure_case *m, const struct measure_plan *plan, unsigned from,
+static int set_marks(const struct measure_case *m, const struct pace *pace, unsigned from,
                      unsigned to, struct drarun_error *err)
 {
     int rc = 0;
-    for (unsigned i = from; rc == 0 && has_marks(m, plan) && i <= to; i++)
+    for (unsigned i = from; rc == 0 && pace->marks && i <= to; i++)
         rc = m->backend->mark(i, err);
     return rc;
 }
 
-static int read_marks(const struct measure_case *m, const struct measure_plan *plan, double *each,
-                      struct drarun_error *err)
+static int read_marks(const struct measure_case *m, const struct measure_plan *plan,
+                      const struct pace *pace, double *each, struct drarun_error *err)
 {
     int rc = 0;
-    for (unsigned i = 0; rc == 0 && has_marks(m, plan) && i < plan->iters; i++) {
+    for (unsigned i = 0; rc == 0 && pace->marks && i < plan->iters; i++) {
         rc = m->backend->between(i, &each[i], err);
         each[i] /= plan->agg;
     }
     return rc;
 }
 
-static int one_iteration(const struct measure_case *m, const struct measure_plan *plan,
+/* The first call's step was taken before the clock was read: below 1 us each store counts. */
+static int one_iteration(const struct measure_case *m, const struct pace *pace,
                          const struct transfer *t, struct drarun_error *err)
 {
-    bool groups = m->backend->group && plan->agg > 1 && plan->blocking != 1 && plan->blocking != 2;
-    int rc = groups ? m->backend->group(true, err) : 0;
-    for (unsigned a = 0; rc == 0 && a < plan->agg; a++) {
-        rc = call(m, t, err);
-        if (rc == 0 && (plan->blocking == 1 || plan->blocking == 2))
+    int rc = pace->groups ? m->backend->group(true, err) : 0;
+    for (unsigned a = 0; rc == 0 && a < pace->calls; a++) {
+        if (a > 0)
+            step(m, false);
+        rc = m->collective->run(m->backend, m->world, t, err);
+        if (rc == 0 && pace->waits)
             rc = m->backend->finish(err);
-        if (rc == 0 && plan->blocking == 1)
+        if (rc == 0 && pace->meets)
             rc = m->backend->barrier(err);
     }
-    if (rc == 0 && groups)
+    if (rc == 0 && pace->groups)
         rc = m->backend->group(false, err);
-    if (rc == 0 && (plan->blocking == 3 || (plan->each && !has_marks(m, plan))))
-        rc = m->backend->finish(err);
-    return rc;
+    return rc == 0 && pace->ends ? m->backend->finish(err) : rc;
 }
 
-/* Barriers of -z 3 are not part of the time. */
 static int iterate(const struct measure_case *m, const struct measure_plan *plan,
-                   const struct transfer *t, struct clocking *c, struct drarun_error *err)
+                   const struct transfer *t, const struct pace *pace, struct clocking *c,
+                   struct drarun_error *err)
 {
-    double begin = now(), inside = 0;
+    int64_t begin = now(), inside = 0;
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < plan->iters; i++) {
-        double before = plan->each || plan->blocking == 3 ? now() : 0;
-        rc = set_marks(m, plan, i, i, err);
-        rc = rc < 0 ? rc : one_iteration(m, plan, t, err);
-        if (rc == 0 && (plan->each || plan->blocking == 3)) {
-            double took = now() - before;
-            inside += took;
-            if (plan->each)
-                c->each[i] = took / plan->agg;
-        }
-        if (rc == 0 && plan->blocking == 3)
+        if (pace->calls > 0)
+            step(m, false);
+        int64_t before = pace->clocked ? now() : 0;
+        rc = pace->marks ? m->backend->mark(i, err) : 0;
+        rc = rc < 0 ? rc : one_iteration(m, pace, t, err);
+        int64_t took = pace->clocked ? now() - before : 0;
+        inside += took;
+        if (plan->each)
+            c->each[i] = (double)took / 1e9 / plan->agg;
+        if (rc == 0 && pace->apart)
             rc = m->backend->barrier(err);
     }
-    rc = rc < 0 ? rc : set_marks(m, plan, plan->iters, plan->iters, err);
+    rc = rc < 0 ? rc : set_marks(m, pace, plan->iters, plan->iters, err);
     if (rc == 0)
         rc = m->backend->finish(err);
-    c->all = plan->blocking == 3 ? inside : now() - begin;
-    return rc < 0 ? rc : read_marks(m, plan, c->each, err);
+    c->all = (double)(pace->apart ? inside : now() - begin) / 1e9;
+    return rc < 0 ? rc : read_marks(m, plan, pace, c->each, err);
 }
 
 static int average(const struct measure_case *m, enum average how, double *seconds,
@@ -213,16 +256,17 @@ static int average(const struct measure_case *m, enum average how, double *secon
 static int time_it(const struct measure_case *m, const struct measure_plan *plan,
                    const struct transfer *t, struct measured *ret, struct drarun_error *err)
 {
+    const struct pace pace = pace_of(m, plan, t);
     struct clocking c = {0};
     if (plan->each && !(c.each = calloc(plan->iters, sizeof *c.each)))
         return error_set(err, ENOMEM, "out of memory");
     step_into(m, "");
-    int rc = set_marks(m, plan, 0, plan->iters, err); /* they are made here, and not in the time */
+    int rc = set_marks(m, &pace, 0, plan->iters, err); /* they are made here, and not in the time */
     for (unsigned i = 0; rc == 0 && i <= plan->settle; i++)
         rc = call(m, t, err); /* one at least, and all begin together */
     rc = rc < 0 ? rc : m->backend->finish(err);
     rc = rc < 0 ? rc : m->backend->barrier(err);
-    rc = rc < 0 ? rc : iterate(m, plan, t, &c, err);
+    rc = rc < 0 ? rc : iterate(m, plan, t, &pace, &c, err);
     ret->seconds = c.all / plan->iters / plan->agg;
     rc = rc < 0 ? rc : m->backend->share(&ret->seconds, ret->ranks, sizeof ret->seconds, err);
     rc = rc < 0 ? rc : average(m, plan->average, &ret->seconds, err);

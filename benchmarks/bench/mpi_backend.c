@@ -14,9 +14,10 @@
 #define OPS 4u /* that MPI has: sum, prod, max, min */
 
 static int rank, ranks;
-/* Of types that MPI has not, made of bytes; MPI_DATATYPE_NULL while nobody used them. */
-static MPI_Datatype made_types[ELEMENTS];
-static MPI_Op made_ops[ELEMENTS][OPS];
+/* Looked up in each timed call. Those that MPI has not are made (of bytes) when they are used
+ * first, and null until then. */
+static MPI_Datatype types[ELEMENTS];
+static MPI_Op ops[ELEMENTS][OPS];
 
 static int failed(int code, const char *what, struct drarun_error *err)
 {
@@ -52,22 +53,22 @@ static MPI_Datatype own_type(enum element type)
     }
 }
 
-static MPI_Datatype type_of(enum element type)
+static MPI_Datatype make_type(enum element type)
 {
-    MPI_Datatype own = own_type(type);
-    if (own != MPI_DATATYPE_NULL)
-        return own;
-    if (made_types[type] == MPI_DATATYPE_NULL) {
-        MPI_Type_contiguous((int)element_size(type), MPI_BYTE, &made_types[type]);
-        MPI_Type_commit(&made_types[type]);
-    }
-    return made_types[type];
+    MPI_Type_contiguous((int)element_size(type), MPI_BYTE, &types[type]);
+    MPI_Type_commit(&types[type]);
+    return types[type];
+}
+
+static inline MPI_Datatype type_of(enum element type)
+{
+    return types[type] != MPI_DATATYPE_NULL ? types[type] : make_type(type);
 }
 
 static void reduce_made(void *from, void *into, int count, MPI_Datatype of, enum reduction op)
 {
     for (unsigned type = 0; type < ELEMENTS; type++)
-        if (made_types[type] != MPI_DATATYPE_NULL && made_types[type] == of)
+        if (types[type] != MPI_DATATYPE_NULL && types[type] == of)
             element_reduce((enum element)type, op, into, from, (size_t)count);
 }
 
@@ -82,15 +83,26 @@ MADE(made_prod, REDUCE_PROD)
 MADE(made_max, REDUCE_MAX)
 MADE(made_min, REDUCE_MIN)
 
-static MPI_Op op_of(enum element type, enum reduction op)
+static MPI_Op make_op(enum element type, enum reduction op)
 {
     static MPI_User_function *const functions[OPS] = {made_sum, made_prod, made_max, made_min};
+    MPI_Op_create(functions[op], 1, &ops[type][op]);
+    return ops[type][op];
+}
+
+static inline MPI_Op op_of(enum element type, enum reduction op)
+{
+    return ops[type][op] != MPI_OP_NULL ? ops[type][op] : make_op(type, op);
+}
+
+static void know_types_and_ops(void)
+{
     const MPI_Op own[OPS] = {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN};
-    if (own_type(type) != MPI_DATATYPE_NULL)
-        return own[op];
-    if (made_ops[type][op] == MPI_OP_NULL)
-        MPI_Op_create(functions[op], 1, &made_ops[type][op]);
-    return made_ops[type][op];
+    for (unsigned type = 0; type < ELEMENTS; type++) {
+        types[type] = own_type((enum element)type);
+        for (unsigned op = 0; op < OPS; op++)
+            ops[type][op] = types[type] != MPI_DATATYPE_NULL ? own[op] : MPI_OP_NULL;
+    }
 }
 
 static const char *lacks(enum element type, enum reduction op)
@@ -118,11 +130,7 @@ static int open_world(const struct backend_options *options, struct backend_worl
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    for (unsigned type = 0; type < ELEMENTS; type++) {
-        made_types[type] = MPI_DATATYPE_NULL;
-        for (unsigned op = 0; op < OPS; op++)
-            made_ops[type][op] = MPI_OP_NULL;
-    }
+    know_types_and_ops();
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = '\0';
     for (char *c = text; *c; c++) /* MPICH has a tab there */
@@ -333,9 +341,8 @@ static int barrier(struct drarun_error *err)
 
 static int agree(double *values, size_t count, enum backend_agree how, struct drarun_error *err)
 {
-    const MPI_Op ops[] = {[AGREE_SUM] = MPI_SUM, [AGREE_MIN] = MPI_MIN, [AGREE_MAX] = MPI_MAX};
-    int code =
-        MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, ops[how], MPI_COMM_WORLD);
+    const MPI_Op of[] = {[AGREE_SUM] = MPI_SUM, [AGREE_MIN] = MPI_MIN, [AGREE_MAX] = MPI_MAX};
+    int code = MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, of[how], MPI_COMM_WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Allreduce", err);
 }
 

@@ -26,7 +26,7 @@ static const struct {
     {'G', "cudagraph", "0", "calls are not captured into CUDA graphs"},
     {'C', "report_cputime", "0", "the time is that until the data is there"},
     {'S', "report_timestamps", "0", "rows have no time of day in this table"},
-    {'x', "cta_policy", NULL, "set NCCL_CTA_POLICY instead"},
+    {'x', "cta_policy", "-1", "set NCCL_CTA_POLICY instead"},
     {'D', "device_implementation", "0", "there is no device code"},
     {'V', "device_cta_count", "16", "there is no device code"},
     {'M', "memory", "0", "the use of memory is not reported"},
@@ -157,8 +157,10 @@ CALL(op)
 
 CALL(root)
 {
-    int64_t root = -1;
-    int rc = strcmp(value, "all") == 0 ? 0 : number_parse(shown, value, 0, INT_MAX, &root, err);
+    int64_t root = -1; /* all, as there */
+    int rc = strcmp(value, "all") == 0 || strcmp(value, "-1") == 0
+                 ? 0
+                 : number_parse(shown, value, 0, INT_MAX, &root, err);
     OPTIONS->root = rc < 0 ? OPTIONS->root : (int)root;
     return rc;
 }
@@ -199,7 +201,7 @@ CALL(of_nccl)
     for (size_t i = 0; i < ARRAY_LEN(of_nccl); i++)
         if ((shown[1] == of_nccl[i].letter && !shown[2]) ||
             (shown[1] == '-' && strcmp(shown + 2, of_nccl[i].name) == 0))
-            return of_nccl[i].same && strcmp(value, of_nccl[i].same) == 0
+            return strcmp(value, of_nccl[i].same) == 0
                        ? 0
                        : error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--%s %s: %s", of_nccl[i].name,
                                     value, of_nccl[i].why);

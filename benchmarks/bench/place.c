@@ -101,6 +101,13 @@ static struct nearest nearest_nic(const struct topo_host *host, const char *gpu,
     return nearest;
 }
 
+static int numa_of(const struct topo_host *host, const char *gpu)
+{
+    struct pci_addr address;
+    size_t at = pci_addr_parse(gpu, &address, NULL) < 0 ? TOPO_NONE : host_find_pci(host, address);
+    return at == TOPO_NONE ? -1 : (int)host_numa_of(host, at);
+}
+
 static void read_machine(const char *root, const char *gpu, struct place *to)
 {
     struct topo_host host;
@@ -108,6 +115,7 @@ static void read_machine(const char *root, const char *gpu, struct place *to)
     if ((*root && rootfd < 0) || host_read_devices(rootfd, &host, NULL) < 0)
         return;
     struct nearest nearest = nearest_nic(&host, gpu, to->nics);
+    to->numa = numa_of(&host, gpu);
     if (nearest.path != TOPO_PATH_UNKNOWN)
         snprintf(to->path, sizeof to->path, "%s", topo_path_name(nearest.path));
     if (nearest.name)
@@ -121,7 +129,7 @@ static void read_machine(const char *root, const char *gpu, struct place *to)
 
 void place_read(const char *root, const char *gpu, struct place *ret_place)
 {
-    struct place place = {0};
+    struct place place = {.numa = -1};
     const char *node = getenv("DRARUN_NODE");
     snprintf(place.node, sizeof place.node, "%s", node ? node : "");
     read_nics(root, &place);

@@ -11,6 +11,7 @@ struct place {
     double nic_gbit;  /* this rank's share of all of them; 0: not known of each */
     char path[8];     /* from the GPU to the nearest of them, "PIX"; "": not known */
     char nearest[24]; /* the one NIC that is so near; "": not known, or several are */
+    int numa;         /* the GPU's; below 0: not known */
     char kernel[64];  /* its release; "": not known */
     char driver[32];  /* NVIDIA's, its version; "": none, or not known */
 };

@@ -12,8 +12,6 @@
 #include "lib/bench/rails.h"
 #include "lib/bench/slowest.h"
 
-#define NAMED_MAX 8u
-
 /* Between hosts paths differ from those inside: where there are several, they alone are compared.
  * far and near: ranks times ranks. */
 static void part(const struct table_rank *ranks, unsigned count, const double *times, double *far,
@@ -47,27 +45,25 @@ static int are_crowded(const struct measure_case *m, const struct table_rank *ra
     return rc;
 }
 
-static void print(const struct slowest *s, const struct table_rank *ranks, FILE *out)
+static int tell(const struct slowest *s, const struct table_rank *ranks, struct probed *to)
 {
-    fprintf(out, "# All pairs of ranks   : %zu measured", s->pairs_seen);
-    fputs(s->rank_count + s->pair_count == 0 ? "; none is slower than the rest\n" : "\n", out);
-    for (size_t i = 0; i < s->rank_count && i < NAMED_MAX; i++) {
-        const struct slowest_rank *r = &s->ranks[i];
-        const struct table_rank *at = &ranks[r->rank];
-        fprintf(out,
-                "# Slow rank            : %u on %s (%s%s%s): its pairs take %.2f us, others' %.2f: "
-                "%+.1f %%\n",
-                r->rank, at->host, at->device, at->address[0] ? " " : "", at->address,
-                r->seconds * 1e6, r->usual * 1e6, (r->seconds / r->usual - 1) * 100);
+    to->known = true;
+    to->pairs = s->pairs_seen;
+    for (size_t i = 0; i < s->rank_count + s->pair_count; i++) {
+        bool alone = i < s->rank_count;
+        const struct slowest_rank *rank = &s->ranks[i];
+        const struct slowest_pair *pair = &s->pairs[i - s->rank_count];
+        struct probed_slow *slow = probed_add(to);
+        if (!slow)
+            return -ENOMEM;
+        slow->kind = alone ? PROBED_RANK : PROBED_PAIR;
+        slow->seconds = alone ? rank->seconds : pair->seconds;
+        slow->usual = alone ? rank->usual : pair->usual;
+        table_rank_end(ranks, alone ? rank->rank : pair->a, &slow->at);
+        if (!alone)
+            table_rank_end(ranks, pair->b, &slow->other);
     }
-    for (size_t i = 0; i < s->pair_count && i < NAMED_MAX; i++) {
-        const struct slowest_pair *p = &s->pairs[i];
-        fprintf(out,
-                "# Slow pair            : %u on %s and %u on %s: %.2f us, others' %.2f: %+.1f %%\n",
-                p->a, ranks[p->a].host, p->b, ranks[p->b].host, p->seconds * 1e6, p->usual * 1e6,
-                (p->seconds / p->usual - 1) * 100);
-    }
-    fflush(out);
+    return 0;
 }
 
 struct found {
@@ -95,7 +91,7 @@ static unsigned partner(const void *arg, unsigned rank, unsigned round)
 }
 
 static int probe(const struct measure_case *m, const struct measure_memory *memory,
-                 const struct probe_plan *plan, struct found *found, FILE *out,
+                 const struct probe_plan *plan, struct found *found, struct probed *probed,
                  struct drarun_error *err)
 {
     const struct meeting meeting = {.rounds = rounds_of(found->count),
@@ -105,14 +101,14 @@ static int probe(const struct measure_case *m, const struct measure_memory *memo
                                     .judge = judge,
                                     .to = found};
     int rc = meeting_hold(&meeting, m, memory, plan, err);
-    if (rc == 0 && m->world->rank == 0)
-        print(&found->slowest, found->ranks, out);
-    return rc < 0 ? rc : rail_probe(m, memory, plan, found->ranks, found->near, out, err);
+    if (rc == 0 && m->world->rank == 0 && tell(&found->slowest, found->ranks, probed) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc < 0 ? rc : rail_probe(m, memory, plan, found->ranks, found->near, probed, err);
 }
 
 int probe_pairs(const struct measure_case *m, const struct measure_memory *memory,
-                const struct probe_plan *plan, const struct table_rank *ranks, FILE *out,
-                struct drarun_error *err)
+                const struct probe_plan *plan, const struct table_rank *ranks,
+                struct probed *ret_probed, struct drarun_error *err)
 {
     unsigned count = m->world->ranks;
     cleanup_free double *far = calloc((size_t)count * count, sizeof *far);
@@ -122,11 +118,11 @@ int probe_pairs(const struct measure_case *m, const struct measure_memory *memor
     if (!far || !near)
         return error_set(err, ENOMEM, "out of memory");
     int rc = are_crowded(m, ranks, &crowded, err);
-    if (rc == 0 && crowded && m->world->rank == 0)
-        fputs("# All pairs of ranks   : not measured: ranks share CPUs, which hides who is slow\n",
-              out);
+    if (rc == 0 && crowded)
+        *ret_probed =
+            (struct probed){.known = true, .why_not = "ranks share CPUs, which hides who is slow"};
     if (rc == 0 && !crowded)
-        rc = probe(m, memory, plan, &found, out, err);
+        rc = probe(m, memory, plan, &found, ret_probed, err);
     slowest_done(&found.slowest);
     return rc;
 }

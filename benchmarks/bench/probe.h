@@ -8,9 +8,9 @@
 #include "benchmarks/bench/meeting.h"
 #include "benchmarks/bench/table.h"
 
-/* To out, on rank 0: lines that begin with "#". ranks: as all told. */
+/* ret_probed: of rank 0. ranks: as all told. */
 int probe_pairs(const struct measure_case *m, const struct measure_memory *memory,
-                const struct probe_plan *plan, const struct table_rank *ranks, FILE *out,
-                struct drarun_error *err);
+                const struct probe_plan *plan, const struct table_rank *ranks,
+                struct probed *ret_probed, struct drarun_error *err);
 
 #endif

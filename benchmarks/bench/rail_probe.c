@@ -8,8 +8,6 @@
 #include "lib/base/error.h"
 #include "lib/bench/rails.h"
 
-#define NAMED_MAX 8u
-
 struct found {
     const struct rails *rails;
     const double *near;
@@ -31,51 +29,58 @@ static int judge(void *to, const double *times, size_t *ret_suspects, struct dra
     return 0;
 }
 
-/* ---- words ---- */
+/* ---- what is told ---- */
 
-static const char *host_name(const struct table_rank *rank)
+static int add(struct probed *to, enum probed_kind kind, double seconds, double usual,
+               struct probed_slow **ret)
 {
-    return rank->place.node[0] ? rank->place.node : rank->host;
+    struct probed_slow *slow = probed_add(to);
+    if (!slow)
+        return -ENOMEM;
+    slow->kind = kind;
+    slow->seconds = seconds;
+    slow->usual = usual;
+    *ret = slow;
+    return 0;
 }
 
-/* The NIC, where it is known which one this rank uses. */
-static const char *nic_name(const struct table_rank *rank)
+static void take_rank(const struct rails *r, const struct table_rank *ranks, unsigned rank,
+                      struct probed_end *to)
 {
-    return rank->place.nearest[0] ? rank->place.nearest : "its NIC";
+    table_rank_end(ranks, rank, to);
+    to->rail = (int)r->rail[rank];
 }
 
-static void print_times(double seconds, double usual, FILE *out)
-{
-    fprintf(out, "%.2f us, others' %.2f: %+.1f %%\n", seconds * 1e6, usual * 1e6,
-            (seconds / usual - 1) * 100);
-}
-
-static void print(const struct found *found, const struct table_rank *ranks, FILE *out)
+static int tell(const struct found *found, const struct table_rank *ranks, struct probed *to)
 {
     const struct rails *r = found->rails;
     const struct rails_slow *slow = &found->slow;
-    bool any = slow->nic_count + slow->host_count + slow->path_count > 0;
-    fprintf(out, "# Rails of the hosts   : %u on each of %u hosts, %zu pairs measured%s\n", r->each,
-            r->hosts, slow->pairs_seen, any ? "" : "; no NIC is slower than the rest");
-    for (size_t i = 0; i < slow->host_count && i < NAMED_MAX; i++) {
-        const struct table_rank *at = &ranks[r->rank[slow->hosts[i].host * r->each]];
-        fprintf(out, "# Slow host            : %s: all its rails: its pairs take at least ",
-                host_name(at));
-        print_times(slow->hosts[i].seconds, slow->hosts[i].usual, out);
+    struct probed_slow *made;
+    int rc = 0;
+    to->rails = r->each;
+    to->hosts = r->hosts;
+    to->rail_pairs = slow->pairs_seen;
+    for (size_t i = 0; rc == 0 && i < slow->host_count; i++) {
+        const struct rails_host *host = &slow->hosts[i];
+        rc = add(to, PROBED_HOST, host->seconds, host->usual, &made);
+        if (rc == 0)
+            table_rank_end(ranks, r->rank[host->host * r->each], &made->at);
+        if (rc == 0)
+            made->at.rank = -1; /* all of it */
     }
-    for (size_t i = 0; i < slow->nic_count && i < NAMED_MAX; i++) {
-        unsigned rank = slow->nics[i].rank;
-        fprintf(out, "# Slow NIC             : rail %u of %s (%s, rank %u): its pairs take ",
-                r->rail[rank], host_name(&ranks[rank]), nic_name(&ranks[rank]), rank);
-        print_times(slow->nics[i].seconds, slow->nics[i].usual, out);
+    for (size_t i = 0; rc == 0 && i < slow->nic_count; i++) {
+        rc = add(to, PROBED_NIC, slow->nics[i].seconds, slow->nics[i].usual, &made);
+        if (rc == 0)
+            take_rank(r, ranks, slow->nics[i].rank, &made->at);
     }
-    for (size_t i = 0; i < slow->path_count && i < NAMED_MAX; i++) {
-        unsigned a = slow->paths[i].a, b = slow->paths[i].b;
-        fprintf(out, "# Slow path            : rail %u of %s and rail %u of %s: ", r->rail[a],
-                host_name(&ranks[a]), r->rail[b], host_name(&ranks[b]));
-        print_times(slow->paths[i].seconds, slow->paths[i].usual, out);
+    for (size_t i = 0; rc == 0 && i < slow->path_count; i++) {
+        rc = add(to, PROBED_PATH, slow->paths[i].seconds, slow->paths[i].usual, &made);
+        if (rc == 0)
+            take_rank(r, ranks, slow->paths[i].a, &made->at);
+        if (rc == 0)
+            take_rank(r, ranks, slow->paths[i].b, &made->other);
     }
-    fflush(out);
+    return rc;
 }
 
 /* ---- all ---- */
@@ -91,7 +96,7 @@ static int find_rails(const struct table_rank *ranks, unsigned count, struct rai
 
 int rail_probe(const struct measure_case *m, const struct measure_memory *memory,
                const struct probe_plan *plan, const struct table_rank *ranks, const double *near,
-               FILE *out, struct drarun_error *err)
+               struct probed *probed, struct drarun_error *err)
 {
     struct rails rails = {0};
     struct found found = {.rails = &rails, .near = near};
@@ -104,8 +109,8 @@ int rail_probe(const struct measure_case *m, const struct measure_memory *memory
                                     .to = &found};
     if (rc == 0 && rails.each > 1) {
         rc = meeting_hold(&meeting, m, memory, plan, err);
-        if (rc == 0 && m->world->rank == 0)
-            print(&found, ranks, out);
+        if (rc == 0 && m->world->rank == 0 && tell(&found, ranks, probed) < 0)
+            rc = error_set(err, ENOMEM, "out of memory");
     }
     rails_slow_done(&found.slow);
     rails_done(&rails);

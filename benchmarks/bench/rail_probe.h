@@ -8,10 +8,10 @@
 #include "benchmarks/bench/meeting.h"
 #include "benchmarks/bench/table.h"
 
-/* near: of rank 0, the times of pairs on one host (lib/bench/slowest.h). To out, on rank 0: lines
- * that begin with "#"; nothing where there are no rails, or one alone. */
+/* near: of rank 0, the times of pairs on one host (lib/bench/slowest.h). Adds to *probed on
+ * rank 0; nothing where there are no rails, or one alone. */
 int rail_probe(const struct measure_case *m, const struct measure_memory *memory,
                const struct probe_plan *plan, const struct table_rank *ranks, const double *near,
-               FILE *out, struct drarun_error *err);
+               struct probed *probed, struct drarun_error *err);
 
 #endif

@@ -81,6 +81,8 @@ static int take_ranks(struct result *to, const struct backend_world *world,
         snprintf(rank->host, sizeof rank->host, "%s", ranks[i].host);
         snprintf(rank->node, sizeof rank->node, "%s", ranks[i].place.node);
         snprintf(rank->nic, sizeof rank->nic, "%s", ranks[i].place.nics);
+        snprintf(rank->nearest, sizeof rank->nearest, "%s", ranks[i].place.nearest);
+        rank->numa = ranks[i].place.numa;
         snprintf(rank->path, sizeof rank->path, "%s", ranks[i].place.path);
         snprintf(rank->kernel, sizeof rank->kernel, "%s", ranks[i].place.kernel);
         snprintf(rank->driver, sizeof rank->driver, "%s", ranks[i].place.driver);

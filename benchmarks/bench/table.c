@@ -50,6 +50,26 @@ bool table_is_first_of_host(const struct table_rank *ranks, unsigned rank)
     return true;
 }
 
+void table_rank_end(const struct table_rank *ranks, unsigned rank, struct probed_end *to)
+{
+    const struct table_rank *of = &ranks[rank];
+    *to = (struct probed_end){.rank = (int)rank, .rail = -1};
+    snprintf(to->host, sizeof to->host, "%s", of->host);
+    snprintf(to->node, sizeof to->node, "%s", of->place.node);
+    snprintf(to->device, sizeof to->device, "%s%s%s", of->device, of->address[0] ? " " : "",
+             of->address);
+    snprintf(to->nic, sizeof to->nic, "%s", of->place.nearest);
+}
+
+void table_probed(FILE *out, const struct probed *probed)
+{
+    struct buf text = BUF_INIT;
+    probed_text(probed, &text);
+    fputs(text.data ? text.data : "", out);
+    fflush(out);
+    buf_done(&text);
+}
+
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
                  const struct table_rank *ranks)
 {

@@ -21,6 +21,9 @@ struct table_rank { /* as every rank tells it */
 /* Is there no rank before it on its host? */
 bool table_is_first_of_host(const struct table_rank *ranks, unsigned rank);
 
+/* That rank as results name it. */
+void table_rank_end(const struct table_rank *ranks, unsigned rank, struct probed_end *to);
+
 void table_begin(FILE *out, const struct bench_options *o, const struct backend_world *world,
                  const struct table_rank *ranks);
 /* Both of a size; with -I their times of single calls are sorted. */
@@ -32,6 +35,8 @@ void table_latency(FILE *out, const struct bench_options *o, const struct result
 void table_traffic(FILE *out, const struct result_traffic *traffic);
 /* What their devices counted as errors, and what was not looked at. */
 void table_faults(FILE *out, const struct result_faults *faults);
+/* Whom the exchanges of pairs name. */
+void table_probed(FILE *out, const struct probed *probed);
 /* wrong: elements of all rows. */
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw);
 

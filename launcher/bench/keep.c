@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/bench/failure.h"
 #include "launcher/bench/results.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -117,13 +118,16 @@ static int write_rows(struct keep *keep, const struct result *r, struct drarun_e
         if (rc == 0 && keep->csv)
             rc = result_csv_row(keep->csv, keep->csv_name, &r->rows[i], err);
     }
-    return rc < 0 || !r->ended ? rc : result_line_end(&keep->lines, r, err);
+    if (rc == 0 && r->ended)
+        rc = result_line_end(&keep->lines, r, err);
+    return rc < 0 || !r->failure.kind[0] ? rc : result_line_failed(&keep->lines, r, err);
 }
 
 static int write_run(struct keep *keep, struct result *r, json_t *kept, struct drarun_error *err)
 {
     if (kept && !r->about && !(r->about = about(kept)))
         return no_memory(err);
+    failure_take(json_object_get(json_object_get(kept, "status"), "report"), &r->failure);
     int rc = write_json(keep, r, err);
     return rc < 0 ? rc : write_rows(keep, r, err);
 }

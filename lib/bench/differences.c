@@ -25,14 +25,29 @@ static void differ_count(struct strlist *list, const char *what, uint64_t first,
         strlist_addf(list, "%s: %" PRIu64 ", then %" PRIu64, what, first, second);
 }
 
+/* The value of the variable that an assignment names; NULL: it is not set there. */
+static const char *value_in(const struct strlist *env, const char *assignment)
+{
+    size_t length = strcspn(assignment, "=");
+    for (size_t i = 0; i < env->count; i++)
+        if (strncmp(env->items[i], assignment, length) == 0 && env->items[i][length] == '=')
+            return env->items[i] + length + 1;
+    return NULL;
+}
+
 static void differ_environment(struct strlist *list, const struct strlist *first,
                                const struct strlist *second)
 {
-    for (size_t i = 0; i < first->count; i++)
-        if (!strlist_has(second, first->items[i]))
-            strlist_addf(list, "only the first: %s", first->items[i]);
+    for (size_t i = 0; i < first->count; i++) {
+        const char *one = first->items[i], *then = value_in(second, one);
+        size_t length = strcspn(one, "=");
+        if (!then)
+            strlist_addf(list, "only the first: %s", one);
+        else if (one[length] && strcmp(one + length + 1, then) != 0)
+            strlist_addf(list, "%.*s: %s, then %s", (int)length, one, one + length + 1, then);
+    }
     for (size_t i = 0; i < second->count; i++)
-        if (!strlist_has(first, second->items[i]))
+        if (!value_in(first, second->items[i]))
             strlist_addf(list, "only the second: %s", second->items[i]);
 }
 
@@ -89,6 +104,7 @@ static const struct {
     {"kernels", offsetof(struct result_rank, kernel)},
     {"GPUs to their nearest NICs", offsetof(struct result_rank, path)},
     {"ranks' NICs", offsetof(struct result_rank, nic)},
+    {"ranks' own NICs", offsetof(struct result_rank, nearest)},
     {"ranks' nodes", offsetof(struct result_rank, node)},
 };
 
@@ -108,6 +124,108 @@ static void differ_ranks(struct strlist *list, const struct result *a, const str
         add_values(a, of_ranks[i].offset, &first);
         add_values(b, of_ranks[i].offset, &second);
         differ_many(list, of_ranks[i].what, &first, &second);
+    }
+}
+
+/* ---- each rank's own ---- */
+
+/* "0000:18:00.0 with mlx5_0 (PIX)", of what is known. */
+static void own_devices(const struct result_rank *rank, struct buf *out)
+{
+    bool single = rank->nic[0] && !strchr(rank->nic, ',');
+    const char *nic = rank->nearest[0] ? rank->nearest : single ? rank->nic : "";
+    buf_add_str(out, rank->address);
+    if (nic[0])
+        buf_printf(out, "%s%s", out->len ? " with " : "", nic);
+    if (nic[0] && rank->path[0])
+        buf_printf(out, " (%s)", rank->path);
+}
+
+static const struct result_rank *rank_of(const struct result *r, unsigned number)
+{
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].rank == number)
+            return &r->ranks[i];
+    return NULL;
+}
+
+/* Whose devices are others: what all have together may be the same, and crossed. */
+static void differ_own(struct strlist *list, const struct result *a, const struct result *b)
+{
+    size_t differing = 0;
+    for (size_t i = 0; i < a->rank_count; i++) {
+        const struct result_rank *other = rank_of(b, a->ranks[i].rank);
+        struct buf first = BUF_INIT, then = BUF_INIT;
+        own_devices(&a->ranks[i], &first);
+        if (other)
+            own_devices(other, &then);
+        if (first.len && then.len && strcmp(first.data, then.data) != 0 &&
+            differing++ < DIFFERENCES_RANKS_MAX)
+            strlist_addf(list, "rank %u: %s, then %s", a->ranks[i].rank, first.data, then.data);
+        buf_done(&first);
+        buf_done(&then);
+    }
+    if (differing > DIFFERENCES_RANKS_MAX)
+        strlist_addf(list, "and %zu more ranks have other devices",
+                     differing - DIFFERENCES_RANKS_MAX);
+}
+
+/* ---- how it was measured, and what came of it ---- */
+
+static void differ_config(struct strlist *list, const struct result_config *a,
+                          const struct result_config *b)
+{
+    static const struct {
+        const char *what;
+        size_t offset;
+    } counts[] = {
+        {"calls of a measurement", offsetof(struct result_config, iterations)},
+        {"calls that count as one", offsetof(struct result_config, aggregated)},
+        {"calls to warm up", offsetof(struct result_config, warmup)},
+        {"--blocking", offsetof(struct result_config, blocking)},
+        {"--unalign", offsetof(struct result_config, unaligned)},
+        {"--cudagraph", offsetof(struct result_config, graph)},
+    };
+    for (size_t i = 0; a->known && b->known && i < sizeof counts / sizeof *counts; i++)
+        differ_count(list, counts[i].what, *(const uint64_t *)((const char *)a + counts[i].offset),
+                     *(const uint64_t *)((const char *)b + counts[i].offset));
+}
+
+static bool has_slow(const struct probed *p, const struct probed_slow *slow)
+{
+    for (size_t i = 0; i < p->slow_count; i++)
+        if (p->slow[i].kind == slow->kind && p->slow[i].at.rank == slow->at.rank &&
+            p->slow[i].other.rank == slow->other.rank &&
+            strcmp(p->slow[i].at.host, slow->at.host) == 0)
+            return true;
+    return false;
+}
+
+/* Whom the exchanges of pairs name in one of them alone; the other one has looked too. */
+static void differ_slow(struct strlist *list, const char *which, const struct probed *p,
+                        const struct probed *other)
+{
+    for (size_t i = 0; other->known && !other->why_not[0] && i < p->slow_count; i++) {
+        struct buf where = BUF_INIT;
+        if (has_slow(other, &p->slow[i]))
+            continue;
+        probed_where(&p->slow[i], &where);
+        strlist_addf(list, "slow in the %s alone: %s %s: %+.1f %%", which,
+                     probed_kind_name(p->slow[i].kind), where.data ? where.data : "",
+                     probed_percent(&p->slow[i]));
+        buf_done(&where);
+    }
+}
+
+static void differ_end(struct strlist *list, const struct result *a, const struct result *b)
+{
+    differ_slow(list, "first", &a->probed, &b->probed);
+    differ_slow(list, "second", &b->probed, &a->probed);
+    if (strcmp(a->failure.text, b->failure.text) != 0) {
+        if (a->failure.kind[0])
+            strlist_addf(list, "the first's job failed: %s", a->failure.text);
+        if (b->failure.kind[0])
+            strlist_addf(list, "the second's job failed: %s", b->failure.text);
     }
 }
 
@@ -226,10 +344,11 @@ void differences_add(const struct result *a, const struct result *b, struct strl
     differ_count(list, "ranks", a->rank_count, b->rank_count);
     differ_count(list, "hosts", result_hosts(a), result_hosts(b));
     differ_ranks(list, a, b);
-    if (a->config.known && b->config.known)
-        differ_count(list, "calls of a measurement", a->config.iterations, b->config.iterations);
+    differ_own(list, a, b);
+    differ_config(list, &a->config, &b->config);
     differ_jobs(list, a, b);
     differ_environment(list, &a->env, &b->env);
+    differ_end(list, a, b);
     for (size_t i = before; i < list->count; i++)
         result_clean_text(list->items[i]); /* some of it is of somebody's file */
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/bench/plot_private.h"
 
-#define WIDTH 860
 #define LEFT 64 /* of the plot's area */
 #define RIGHT 24
 #define TOP 40
@@ -61,7 +61,7 @@ void plot_text(const char *text, struct buf *out)
     }
 }
 
-static void begin(int width, int height, const char *what, enum plot_theme theme, struct buf *out)
+void plot_begin(int width, int height, const char *what, enum plot_theme theme, struct buf *out)
 {
     buf_printf(out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
@@ -75,8 +75,8 @@ static void begin(int width, int height, const char *what, enum plot_theme theme
     buf_printf(out, "<rect class=\"f-paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
 }
 
-static void label(struct buf *out, const char *colour, double x, double y, const char *anchor,
-                  int size, const char *text)
+void plot_label(struct buf *out, const char *colour, double x, double y, const char *anchor,
+                int size, const char *text)
 {
     buf_printf(out,
                "<text class=\"f-%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\">",
@@ -85,8 +85,8 @@ static void label(struct buf *out, const char *colour, double x, double y, const
     buf_add_str(out, "</text>\n");
 }
 
-static void stroke(struct buf *out, const char *colour, double x1, double y1, double x2, double y2,
-                   const char *more)
+void plot_stroke(struct buf *out, const char *colour, double x1, double y1, double x2, double y2,
+                 const char *more)
 {
     buf_printf(out, "<line class=\"s-%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n",
                colour, x1, y1, x2, y2, more);
@@ -122,7 +122,7 @@ static double step_of(double top)
 static bool axes_of(const struct verdict *v, struct axes *ret)
 {
     const struct result *r = &v->run->result;
-    struct axes a = {.x0 = INFINITY, .x1 = -INFINITY, .width = WIDTH - LEFT - RIGHT};
+    struct axes a = {.x0 = INFINITY, .x1 = -INFINITY, .width = PLOT_WIDTH - LEFT - RIGHT};
     if (!v->best)
         return false;
     for (size_t i = 0; i < r->row_count; i++) {
@@ -142,20 +142,21 @@ static void draw_grid(const struct axes *a, struct buf *out)
     char text[32];
     double step = step_of(a->top);
     for (double at = 0; at <= a->top; at += step) {
-        stroke(out, "grid", LEFT, y_of(a, at), LEFT + a->width, y_of(a, at), "");
+        plot_stroke(out, "grid", LEFT, y_of(a, at), LEFT + a->width, y_of(a, at), "");
         snprintf(text, sizeof text, "%g", at);
-        label(out, "faint", LEFT - 8, y_of(a, at) + 4, "end", 12, text);
+        plot_label(out, "faint", LEFT - 8, y_of(a, at) + 4, "end", 12, text);
     }
     unsigned every = (unsigned)ceil((a->x1 - a->x0) / 9);
     every = every ? every : 1;
     for (double at = ceil(a->x0); at <= a->x1; at += every) {
         uint64_t bytes = (uint64_t)exp2(at);
         verdict_size_text(bytes, text, sizeof text);
-        label(out, "faint", x_of(a, bytes), TOP + AREA_H + 20, "middle", 12, text);
-        stroke(out, "grid", x_of(a, bytes), TOP + AREA_H, x_of(a, bytes), TOP + AREA_H + 5, "");
+        plot_label(out, "faint", x_of(a, bytes), TOP + AREA_H + 20, "middle", 12, text);
+        plot_stroke(out, "grid", x_of(a, bytes), TOP + AREA_H, x_of(a, bytes), TOP + AREA_H + 5,
+                    "");
     }
-    label(out, "faint", LEFT + a->width, TOP + AREA_H + 38, "end", 12, "size");
-    label(out, "faint", LEFT - 8, TOP - 10, "end", 12, "GB/s");
+    plot_label(out, "faint", LEFT + a->width, TOP + AREA_H + 38, "end", 12, "size");
+    plot_label(out, "faint", LEFT - 8, TOP - 10, "end", 12, "GB/s");
 }
 
 static void draw_series(const struct result *r, const struct axes *a, bool in_place,
@@ -194,10 +195,10 @@ static void draw_legend(const struct result *r, struct buf *out)
     for (size_t i = 0; i < r->row_count; i++)
         in_place = in_place || r->rows[i].in_place.measured;
     buf_printf(out, "<circle class=\"f-one\" cx=\"%d\" cy=\"16\" r=\"4\"/>\n", LEFT + 6);
-    label(out, "ink", LEFT + 16, 20, "start", 13, "out of place");
+    plot_label(out, "ink", LEFT + 16, 20, "start", 13, "out of place");
     if (in_place) {
         buf_printf(out, "<circle class=\"f-two\" cx=\"%d\" cy=\"16\" r=\"4\"/>\n", LEFT + 126);
-        label(out, "ink", LEFT + 136, 20, "start", 13, "in place");
+        plot_label(out, "ink", LEFT + 136, 20, "start", 13, "in place");
     }
 }
 
@@ -215,7 +216,7 @@ static void draw_seen(const struct known_seen *seen, const struct axes *a, struc
     if (seen->busbw > 0)
         buf_printf(out, "<path class=\"f-seen\" d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\"/>\n", x,
                    y_of(a, seen->busbw) - 5);
-    label(out, "seen", x - 9, (low + high) / 2 + 16, "end", 12, "others");
+    plot_label(out, "seen", x - 9, (low + high) / 2 + 16, "end", 12, "others");
 }
 
 bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *out)
@@ -224,16 +225,16 @@ bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *
     char text[160];
     if (!axes_of(v, &a))
         return false;
-    begin(WIDTH, TOP + AREA_H + BOTTOM, "bus bandwidth over size", theme, out);
+    plot_begin(PLOT_WIDTH, TOP + AREA_H + BOTTOM, "bus bandwidth over size", theme, out);
     draw_grid(&a, out);
     draw_legend(&v->run->result, out);
     if (v->limit.gbs > 0) {
         double y = y_of(&a, v->limit.gbs);
-        stroke(out, "limit", LEFT, y, LEFT + a.width, y,
-               "stroke-width=\"1.5\" stroke-dasharray=\"7 4\"");
+        plot_stroke(out, "limit", LEFT, y, LEFT + a.width, y,
+                    "stroke-width=\"1.5\" stroke-dasharray=\"7 4\"");
         snprintf(text, sizeof text, "limit %.1f GB/s%s", v->limit.gbs,
                  v->limit.assumed ? " (assumed)" : "");
-        label(out, "limit", LEFT + 6, y - 5, "start", 12, text);
+        plot_label(out, "limit", LEFT + 6, y - 5, "start", 12, text);
     }
     draw_series(&v->run->result, &a, false, out);
     draw_series(&v->run->result, &a, true, out);
@@ -269,29 +270,23 @@ static double median_of(const struct result_half *half, double *room)
     return room[half->rank_count / 2];
 }
 
-/* Above the median of its size, per cent, over all sizes. */
-struct slowness {
-    size_t rank;
-    double percent;
-};
-
 static int by_slowness(const void *a, const void *b)
 {
-    const struct slowness *x = a, *y = b;
+    const struct plot_slowness *x = a, *y = b;
     return x->percent > y->percent ? -1 : x->percent < y->percent;
 }
 
 static int by_rank(const void *a, const void *b)
 {
-    const struct slowness *x = a, *y = b;
+    const struct plot_slowness *x = a, *y = b;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static size_t rank_slowness(const struct result *r, struct slowness *list, double *room)
+size_t plot_slowness(const struct result *r, struct plot_slowness *list, double *room)
 {
     size_t rows = 0;
     for (size_t k = 0; k < r->rank_count; k++)
-        list[k] = (struct slowness){k, 0};
+        list[k] = (struct plot_slowness){k, 0};
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_half *half = with_ranks(&r->rows[i], r->rank_count);
         double median = half ? median_of(half, room) : 0;
@@ -325,13 +320,13 @@ static void heat_cell(struct buf *out, double x, double y, double width, double 
     buf_add_str(out, "</title></rect>\n");
 }
 
-static void heat_row(const struct result *r, const struct slowness *of, double y, double width,
+static void heat_row(const struct result *r, const struct plot_slowness *of, double y, double width,
                      double *room, struct buf *out)
 {
     char name[96], what[192], size[24];
     size_t column = 0;
     rank_name(r, of->rank, name, sizeof name);
-    label(out, "ink", 210, y + CELL_H - 4, "end", 11, name);
+    plot_label(out, "ink", 210, y + CELL_H - 4, "end", 11, name);
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_half *half = with_ranks(&r->rows[i], r->rank_count);
         double median = half ? median_of(half, room) : 0;
@@ -345,16 +340,16 @@ static void heat_row(const struct result *r, const struct slowness *of, double y
         column++;
     }
     snprintf(what, sizeof what, "%+.1f %%", of->percent);
-    label(out, "faint", WIDTH - RIGHT, y + CELL_H - 4, "end", 11, what);
+    plot_label(out, "faint", PLOT_WIDTH - RIGHT, y + CELL_H - 4, "end", 11, what);
 }
 
 bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out)
 {
-    cleanup_free struct slowness *list = calloc(r->rank_count + 1, sizeof *list);
+    cleanup_free struct plot_slowness *list = calloc(r->rank_count + 1, sizeof *list);
     cleanup_free double *room = calloc(r->rank_count + 1, sizeof *room);
     if (!list || !room || r->rank_count < 2)
         return false;
-    size_t rows = rank_slowness(r, list, room), shown = r->rank_count;
+    size_t rows = plot_slowness(r, list, room), shown = r->rank_count;
     if (rows == 0)
         return false;
     if (shown > RANKS_MAX) {
@@ -362,79 +357,15 @@ bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out)
         shown = RANKS_MAX;
         qsort(list, shown, sizeof *list, by_rank);
     }
-    begin(WIDTH, TOP + (int)shown * CELL_H + 12, "time of each rank at each size", theme, out);
-    label(
+    plot_begin(PLOT_WIDTH, TOP + (int)shown * CELL_H + 12, "time of each rank at each size", theme,
+               out);
+    plot_label(
         out, "ink", 220, 20, "start", 13,
         "time of each rank against the median of its size: red slower, blue faster (20 % is full)");
-    label(out, "faint", WIDTH - RIGHT, 34, "end", 11, "all sizes");
+    plot_label(out, "faint", PLOT_WIDTH - RIGHT, 34, "end", 11, "all sizes");
     for (size_t i = 0; i < shown; i++)
-        heat_row(r, &list[i], TOP + (double)i * CELL_H, (WIDTH - 220 - RIGHT - 56) / (double)rows,
-                 room, out);
-    buf_add_str(out, "</svg>\n");
-    return true;
-}
-
-/* ---- hosts ---- */
-
-#define HOSTS_MAX 32u
-#define CHIP_W 98
-#define CHIP_H 46
-#define PER_LINE 8u
-
-static void chip(const struct result *r, size_t rank, double percent, double x, double y,
-                 struct buf *out)
-{
-    const struct result_rank *of = &r->ranks[rank];
-    char text[128];
-    bool slow = percent > 5;
-    buf_printf(out,
-               "<rect class=\"f-paper s-%s\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
-               "rx=\"4\" stroke-width=\"%d\"><title>",
-               slow ? "limit" : "grid", x, y, CHIP_W - 6, CHIP_H - 6, slow ? 2 : 1);
-    snprintf(text, sizeof text, "%.60s %s%s%s", of->model, of->address,
-             of->path[0] ? ", to its NIC: " : "", of->path);
-    plot_text(text, out);
-    buf_add_str(out, "</title></rect>\n");
-    snprintf(text, sizeof text, "rank %u", of->rank);
-    label(out, slow ? "limit" : "ink", x + 6, y + 15, "start", 11, text);
-    snprintf(text, sizeof text, "%.13s", of->nic[0] ? of->nic : of->address);
-    label(out, "faint", x + 6, y + 31, "start", 11, text);
-}
-
-bool plot_hosts(const struct result *r, enum plot_theme theme, struct buf *out)
-{
-    cleanup_free struct slowness *list = calloc(r->rank_count + 1, sizeof *list);
-    cleanup_free double *room = calloc(r->rank_count + 1, sizeof *room);
-    size_t hosts = result_hosts(r), of_host = known_ranks_of_host(r);
-    if (!list || !room || hosts == 0 || hosts > HOSTS_MAX || of_host > 64)
-        return false;
-    rank_slowness(r, list, room);
-    size_t lines = (of_host + PER_LINE - 1) / PER_LINE;
-    int height = 34 + (int)lines * CHIP_H;
-    begin(WIDTH, (int)hosts * (height + 10) + 10, "hosts, ranks and their devices", theme, out);
-    size_t host = 0;
-    for (size_t i = 0; i < r->rank_count; i++) {
-        size_t slot = 0;
-        bool begun = false;
-        for (size_t k = 0; k < i; k++)
-            begun = begun || strcmp(r->ranks[k].host, r->ranks[i].host) == 0;
-        if (begun || !r->ranks[i].host[0])
-            continue;
-        double y = 10 + (double)host++ * (height + 10);
-        buf_printf(out,
-                   "<rect class=\"f-box s-grid\" x=\"10\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
-                   "rx=\"6\"/>\n",
-                   y, WIDTH - 20, height);
-        label(out, "ink", 22, y + 18, "start", 13,
-              r->ranks[i].node[0] ? r->ranks[i].node : r->ranks[i].host);
-        label(out, "faint", WIDTH - 22, y + 18, "end", 12, r->ranks[i].model);
-        for (size_t k = i; k < r->rank_count; k++)
-            if (strcmp(r->ranks[k].host, r->ranks[i].host) == 0) {
-                chip(r, k, list[k].percent, 22 + (double)(slot % PER_LINE) * (CHIP_W + 4),
-                     y + 28 + (double)(slot / PER_LINE) * CHIP_H, out);
-                slot++;
-            }
-    }
+        heat_row(r, &list[i], TOP + (double)i * CELL_H,
+                 (PLOT_WIDTH - 220 - RIGHT - 56) / (double)rows, room, out);
     buf_add_str(out, "</svg>\n");
     return true;
 }

@@ -14,8 +14,8 @@ enum plot_theme { PLOT_BOTH, PLOT_LIGHT, PLOT_DARK }; /* both: as the reader's s
  * to draw: no row was measured, or no row has times of ranks. */
 bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *out);
 bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out);
-/* Hosts with their ranks, GPUs and NICs; the slow ones are told apart when their times are known.
- */
+/* Hosts with their ranks, GPUs and the NICs that they claimed, and which NIC is whose; who is slow
+ * is told apart. False also when there are too many of them. */
 bool plot_hosts(const struct result *r, enum plot_theme theme, struct buf *out);
 
 /* Text with &, <, > and quotes as entities, and no bytes that XML refuses. */

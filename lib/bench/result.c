@@ -28,6 +28,7 @@ void result_done(struct result *r)
     strlist_done(&r->args);
     strlist_done(&r->env);
     strlist_done(&r->faults.rose);
+    probed_done(&r->probed);
     json_decref(r->about);
     result_init(r);
 }
@@ -49,7 +50,7 @@ struct result_rank *result_add_rank(struct result *r)
     if (!list)
         return NULL;
     r->ranks = list;
-    r->ranks[r->rank_count] = (struct result_rank){.device = -1};
+    r->ranks[r->rank_count] = (struct result_rank){.device = -1, .numa = -1};
     return &r->ranks[r->rank_count++];
 }
 
@@ -96,18 +97,31 @@ void result_clean_text(char *text)
             *text = '?';
 }
 
+static void clean_probed(struct probed *p)
+{
+    result_clean_text(p->why_not);
+    for (size_t i = 0; i < 2 * p->slow_count; i++) {
+        struct probed_end *end = i % 2 ? &p->slow[i / 2].other : &p->slow[i / 2].at;
+        char *const texts[] = {end->host, end->node, end->device, end->nic};
+        for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+            result_clean_text(texts[k]);
+    }
+}
+
 void result_clean(struct result *r)
 {
-    char *const texts[] = {r->program, r->library,       r->start,
-                           r->end,     r->faults.looked, r->faults.not_looked};
+    char *const texts[] = {r->program,      r->library,       r->start,
+                           r->end,          r->faults.looked, r->faults.not_looked,
+                           r->failure.kind, r->failure.text};
+    clean_probed(&r->probed);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         result_clean_text(texts[i]);
     for (size_t i = 0; i < r->faults.rose.count; i++)
         result_clean_text(r->faults.rose.items[i]);
     for (size_t i = 0; i < r->rank_count; i++) {
-        char *const of_rank[] = {r->ranks[i].host,    r->ranks[i].node,  r->ranks[i].model,
-                                 r->ranks[i].address, r->ranks[i].nic,   r->ranks[i].path,
-                                 r->ranks[i].kernel,  r->ranks[i].driver};
+        char *const of_rank[] = {r->ranks[i].host,    r->ranks[i].node,    r->ranks[i].model,
+                                 r->ranks[i].address, r->ranks[i].nearest, r->ranks[i].nic,
+                                 r->ranks[i].path,    r->ranks[i].kernel,  r->ranks[i].driver};
         for (size_t k = 0; k < ARRAY_LEN(of_rank); k++)
             result_clean_text(of_rank[k]);
     }

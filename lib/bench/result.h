@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
+#include "lib/bench/probed.h"
 #include "lib/bench/spread.h"
 
 #define RESULT_MANY ((uint64_t)1 << 50) /* what is counted further is no more than wrong */
@@ -23,7 +24,9 @@ struct result_rank {
     char model[96];   /* "NVIDIA B200", "memory" */
     char address[24]; /* PCI, or what else stands in the table's brackets */
     char nic[64];     /* "mlx5_0", several with commas */
+    char nearest[64]; /* which of them is its device's own; several with commas; "" */
     char path[8];     /* from its device to the nearest of them: "PIX" (lib/topo/pci.h) */
+    int numa;         /* of its device; below 0 */
     char kernel[64], driver[32];
     double nic_gbit; /* all of them together; 0 */
     double copy_gbs; /* its own memory, while all ranks copied theirs; 0 */
@@ -72,6 +75,14 @@ struct result_faults {
     struct strlist rose;  /* "n1: mlx5_0 port 1 symbol_error +3" */
 };
 
+/* How the job ended that measured, where it did not end well: a rank that hangs, crashes, is lost.
+ */
+struct result_failure {
+    char kind[24]; /* of its first cause (docs/design/006-ends.md); "": nothing is known of one */
+    char text[512];
+    int status;
+};
+
 struct result_config {
     uint64_t threads, gpus; /* of a process */
     uint64_t min_bytes, max_bytes, step_bytes, step_factor, unaligned;
@@ -95,6 +106,8 @@ struct result {
     bool ended;        /* its end was seen: else it was cut off */
     struct result_traffic traffic;
     struct result_faults faults;
+    struct probed probed;
+    struct result_failure failure;
     bool stand_in; /* of a library that moves no data over real links: never judged */
     json_t *about; /* of ours: plan, versions, topology; NULL */
 };

@@ -80,7 +80,10 @@ static json_t *device(const struct result_rank *rank)
     set(&o, "device_info", text(rank->model));
     set_known(&o, "node", rank->node);
     set_known(&o, "nic", rank->nic);
+    set_known(&o, "nic_nearest", rank->nearest);
     set_known(&o, "nic_path", rank->path);
+    if (rank->numa >= 0)
+        set(&o, "numa", json_integer(rank->numa));
     set_known(&o, "kernel", rank->kernel);
     set_known(&o, "driver", rank->driver);
     if (rank->nic_gbit > 0)
@@ -217,7 +220,22 @@ static void put_end(json_t **o, const struct result *r)
         set(o, "device_errors",
             json_pack("{s:s, s:s, s:o}", "looked_for_on", r->faults.looked, "not_looked_for",
                       r->faults.not_looked, "rose", texts(&r->faults.rose)));
+    if (r->probed.known)
+        set(o, "pairs", probed_json(&r->probed));
     set_known(o, "end_time", r->end);
+}
+
+static void put_failure(json_t **o, const struct result_failure *failure)
+{
+    json_t *failed = json_object();
+    if (!failure->kind[0]) {
+        json_decref(failed);
+        return;
+    }
+    set(&failed, "kind", text(failure->kind));
+    set(&failed, "text", text(failure->text));
+    set(&failed, "status", json_integer(failure->status));
+    set(o, "failed", failed);
 }
 
 json_t *result_json(const struct result *r)
@@ -231,6 +249,7 @@ json_t *result_json(const struct result *r)
     }
     set(&o, "results", rows);
     put_end(&o, r);
+    put_failure(&o, &r->failure);
     return o;
 }
 
@@ -282,5 +301,15 @@ int result_line_end(const struct result_lines *to, const struct result *r, struc
     if (!to->out)
         return 0;
     put_end(&o, r);
+    return line(to, o, err);
+}
+
+int result_line_failed(const struct result_lines *to, const struct result *r,
+                       struct drarun_error *err)
+{
+    json_t *o = to->out ? of_kind("failed") : NULL;
+    if (!to->out)
+        return 0;
+    put_failure(&o, &r->failure);
     return line(to, o, err);
 }

@@ -3,15 +3,17 @@
  * texts, devices stand in config), and beside it what it has not:
  *
  *   {"version": 3, "program", "collective", "library", "start_time", "args", "env", "config":
- *    {..., "devices": [{..., "node", "nic", "nic_path", "nic_gbit", "kernel", "driver",
- *     "copy_gbs"}]}, "stand_in", "about",
+ *    {..., "devices": [{..., "node", "nic", "nic_nearest", "nic_path", "numa", "nic_gbit",
+ *     "kernel", "driver", "copy_gbs"}]}, "stand_in", "about",
  *    "results": [{"size", "count", "type", "redop", "root", "latency_us", "out_of_place": {"time",
  *    "alg_bw", "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...},
- * "in_place", ...}], "out_of_bounds", "average_bus_bandwidth", "end_time"}
+ * "in_place", ...}], "out_of_bounds", "average_bus_bandwidth",
+ *    "device_errors", "pairs": {...} (probed.h), "end_time", "failed": {"kind", "text", "status"}}
  *
  * As JSON lines the same: {"kind": "begin", ...}, {"kind": "row", ...} for each of results, and
- * {"kind": "end", ...}, each written whole with its newline, so that what is there after any end of
- * the program can be read. Pure but for `out`. */
+ * {"kind": "end", ...}, and {"kind": "failed", "failed": {...}} of a job that did not end well,
+ * each written whole with its newline, so that what is there after any end of the program can be
+ * read. Pure but for `out`. */
 #ifndef DRARUN_LIB_BENCH_RESULT_JSON_H
 #define DRARUN_LIB_BENCH_RESULT_JSON_H
 
@@ -34,6 +36,9 @@ int result_line_row(const struct result_lines *to, const struct result_row *row,
                     struct drarun_error *err);
 int result_line_end(const struct result_lines *to, const struct result *r,
                     struct drarun_error *err);
+
+int result_line_failed(const struct result_lines *to, const struct result *r,
+                       struct drarun_error *err);
 
 /* Adds what a document or a line says to *r. Members that are not known are passed over, those of
  * the wrong type are an error; `name` and `line` (0: none) are for messages. */

@@ -156,6 +156,8 @@ static int device(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : words(r, object, "device_info", to->model, sizeof to->model);
     rc = rc < 0 ? rc : words(r, object, "device_hex", to->address, sizeof to->address);
     rc = rc < 0 ? rc : words(r, object, "nic", to->nic, sizeof to->nic);
+    rc = rc < 0 ? rc : words(r, object, "nic_nearest", to->nearest, sizeof to->nearest);
+    rc = rc < 0 ? rc : small(r, object, "numa", &to->numa);
     rc = rc < 0 ? rc : words(r, object, "nic_path", to->path, sizeof to->path);
     rc = rc < 0 ? rc : words(r, object, "kernel", to->kernel, sizeof to->kernel);
     rc = rc < 0 ? rc : words(r, object, "driver", to->driver, sizeof to->driver);
@@ -335,6 +337,69 @@ static int device_errors(const struct reading *r, const json_t *object)
     return rc;
 }
 
+static int probed_end(const struct reading *r, const json_t *object, struct probed_end *to)
+{
+    int rc = small(r, object, "rank", &to->rank);
+    rc = rc < 0 ? rc : small(r, object, "rail", &to->rail);
+    rc = rc < 0 ? rc : words(r, object, "host", to->host, sizeof to->host);
+    rc = rc < 0 ? rc : words(r, object, "node", to->node, sizeof to->node);
+    rc = rc < 0 ? rc : words(r, object, "device", to->device, sizeof to->device);
+    return rc < 0 ? rc : words(r, object, "nic", to->nic, sizeof to->nic);
+}
+
+static int probed_slow(const struct reading *r, const json_t *object, struct probed *to)
+{
+    char what[16] = "";
+    int rc = words(r, object, "what", what, sizeof what);
+    enum probed_kind kind = probed_kind_find(what);
+    if (rc < 0 || !kind) /* of a later version */
+        return rc;
+    struct probed_slow *slow = probed_add(to);
+    if (!slow)
+        return no_memory(r);
+    slow->kind = kind;
+    rc = probed_end(r, object, &slow->at);
+    rc = rc < 0 ? rc : probed_end(r, json_object_get(object, "other"), &slow->other);
+    rc = rc < 0 ? rc : number(r, object, "time", &slow->seconds);
+    rc = rc < 0 ? rc : number(r, object, "usual", &slow->usual);
+    slow->seconds /= 1e6;
+    slow->usual /= 1e6;
+    return rc;
+}
+
+static int probed(struct reading *r, const json_t *object)
+{
+    struct probed *to = &r->to->probed;
+    const json_t *rails = json_object_get(object, "rails"), *slow = json_object_get(object, "slow");
+    uint64_t pairs = 0, each = 0, hosts = 0, met = 0;
+    if (!object)
+        return 0;
+    probed_done(to); /* a second end takes the place of the first */
+    int rc = whole(r, object, "measured", &pairs);
+    rc = rc < 0 ? rc : words(r, object, "why_not", to->why_not, sizeof to->why_not);
+    rc = rc < 0 ? rc : whole(r, rails, "each", &each);
+    rc = rc < 0 ? rc : whole(r, rails, "hosts", &hosts);
+    rc = rc < 0 ? rc : whole(r, rails, "measured", &met);
+    to->known = rc == 0;
+    to->pairs = (size_t)pairs;
+    to->rails = (size_t)each;
+    to->hosts = (size_t)hosts;
+    to->rail_pairs = (size_t)met;
+    r->list = "pairs.slow";
+    for (r->item = 0; rc == 0 && r->item < json_array_size(slow); r->item++)
+        rc = probed_slow(r, json_array_get(slow, r->item), to);
+    r->list = NULL;
+    return rc;
+}
+
+static int failure(const struct reading *r, const json_t *object)
+{
+    struct result_failure *to = &r->to->failure;
+    int rc = words(r, object, "kind", to->kind, sizeof to->kind);
+    rc = rc < 0 ? rc : words(r, object, "text", to->text, sizeof to->text);
+    return rc < 0 ? rc : small(r, object, "status", &to->status);
+}
+
 static int end(struct reading *r, const json_t *object)
 {
     const json_t *bounds = json_object_get(object, "out_of_bounds");
@@ -350,6 +415,8 @@ static int end(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);
     r->to->traffic.known = rc == 0 && traffic;
     rc = rc < 0 ? rc : device_errors(r, json_object_get(object, "device_errors"));
+    rc = rc < 0 ? rc : probed(r, json_object_get(object, "pairs"));
+    rc = rc < 0 ? rc : failure(r, json_object_get(object, "failed"));
     rc = rc < 0 ? rc : words(r, object, "end_time", r->to->end, sizeof r->to->end);
     r->to->ended = r->to->ended || json_object_get(object, "end_time");
     return rc;
@@ -371,6 +438,8 @@ int result_json_read(const json_t *value, const char *name, unsigned line, struc
         to->ended = to->ended || rc == 0;
         return rc;
     }
+    if (kind && strcmp(kind, "failed") == 0)
+        return failure(&r, json_object_get(value, "failed"));
     if (kind)
         return 0; /* of a later version */
     if (!json_object_get(value, "results"))

@@ -217,6 +217,8 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
         say(&v.failures, "measured with a stand-in that moves nothing over real links: its figures "
                          "say nothing of a machine");
     else {
+        if (run->result.failure.kind[0])
+            say(&v.failures, "the job failed: %s", run->result.failure.text);
         look_at_data(&v);
         look_at_rdma(&v, demands);
         look_at_figures(&v);
@@ -360,6 +362,23 @@ static void device_errors(const struct verdict *v, struct buf *out)
         buf_printf(out, "            %s\n", faults->rose.items[i]);
 }
 
+#define SLOW_MAX 8u
+
+/* Whom the exchanges of pairs name. */
+static void slow(const struct verdict *v, struct buf *out)
+{
+    const struct probed *p = &v->run->result.probed;
+    for (size_t i = 0; i < p->slow_count && i < SLOW_MAX; i++) {
+        const char *word = i ? "          " : "  slow    ";
+        buf_printf(out, "%s  %s ", word,
+                   p->slow[i].kind == PROBED_NIC ? "NIC" : probed_kind_name(p->slow[i].kind));
+        probed_where(&p->slow[i], out);
+        buf_printf(out, ": %+.1f %%\n", probed_percent(&p->slow[i]));
+    }
+    if (p->slow_count > SLOW_MAX)
+        buf_printf(out, "            and %zu more\n", p->slow_count - SLOW_MAX);
+}
+
 static void seen(const struct verdict *v, struct buf *out)
 {
     const struct known_seen *s = v->seen;
@@ -388,6 +407,7 @@ void verdict_text(const struct verdict *v, struct buf *out)
         data(v, out);
         rdma(v, out);
         device_errors(v, out);
+        slow(v, out);
         seen(v, out);
     }
     for (size_t i = 0; i < v->findings.count; i++)

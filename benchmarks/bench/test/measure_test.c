@@ -18,6 +18,7 @@
 static double delay;
 static size_t flipped = SIZE_MAX;
 static unsigned calls, barriers;
+static unsigned char first_sent, last_received; /* what the first call found */
 
 static double now(void)
 {
@@ -29,11 +30,15 @@ static double now(void)
 static int slow_all_reduce(const struct transfer *t, struct drarun_error *err)
 {
     double end = now() + delay;
+    size_t bytes = t->count * element_size(t->type);
     (void)err;
-    calls++;
+    if (calls++ == 0 && bytes > 0) {
+        first_sent = *(const unsigned char *)t->send;
+        last_received = ((unsigned char *)t->recv)[bytes - 1];
+    }
     if (t->send != t->recv)
-        memcpy(t->recv, t->send, t->count * element_size(t->type));
-    if (flipped < t->count * element_size(t->type))
+        memcpy(t->recv, t->send, bytes);
+    if (flipped < bytes)
         ((unsigned char *)t->recv)[flipped] ^= 1;
     while (now() < end)
         ;
@@ -134,6 +139,17 @@ static void test_calls_are_counted(void **state)
     assert_true(m.wrong == 0);
 }
 
+/* Pages that nobody wrote would be read from the cache, so that large messages were too fast. */
+static void test_memory_was_written_before(void **state)
+{
+    const struct measure_plan plan = {.iters = 1, .agg = 1};
+    (void)state;
+    calls = first_sent = last_received = 0;
+    struct measured m = run(&plan, false);
+    assert_true(first_sent != 0 && last_received != 0);
+    measured_done(&m);
+}
+
 static void test_each_call(void **state)
 {
     const struct measure_plan plan = {.iters = 5, .agg = 2, .each = true};
@@ -183,8 +199,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settled),           cmocka_unit_test(test_known_delays),
-        cmocka_unit_test(test_calls_are_counted), cmocka_unit_test(test_each_call),
-        cmocka_unit_test(test_wrong_data),        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_calls_are_counted), cmocka_unit_test(test_memory_was_written_before),
+        cmocka_unit_test(test_each_call),         cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_bandwidth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ static void make(struct result *r, const char *library, const char *paths, const
     for (size_t i = 0; paths[i]; i++) {
         struct result_rank *rank = result_add_rank(r);
         assert_non_null(rank);
+        rank->rank = (unsigned)i;
         snprintf(rank->host, sizeof rank->host, "w-0");
         snprintf(rank->kernel, sizeof rank->kernel, "6.1.0");
         snprintf(rank->path, sizeof rank->path, "%s", paths[i] == 'P' ? "PIX" : "NODE");
@@ -91,6 +92,53 @@ static void test_jobs(void **state)
     check(&a, &b, (const char *const[]){NULL});
 }
 
+/* Both have the same GPUs and NICs, of which two are crossed; and what else a plan decides. */
+static void test_crossed(void **state)
+{
+    struct result runs[2];
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct result *r = &runs[k];
+        make(r, "", "PPPPPP", NULL);
+        for (unsigned i = 0; i < 6; i++) {
+            unsigned nic = k && i > 1 ? i ^ 1 : i;
+            snprintf(r->ranks[i].address, sizeof r->ranks[i].address, "0000:%u0:00.0", i);
+            snprintf(r->ranks[i].nearest, sizeof r->ranks[i].nearest, "mlx5_%u", nic);
+        }
+        r->config = (struct result_config){.known = true, .iterations = 20, .warmup = k};
+        strlist_add(&r->env, k ? "NCCL_ALGO=Tree" : "NCCL_ALGO=Ring");
+        strlist_add(&r->env, "NCCL_NET=IB");
+    }
+    check(&runs[0], &runs[1],
+          (const char *const[]){
+              "rank 2: 0000:20:00.0 with mlx5_2 (PIX), then 0000:20:00.0 with mlx5_3 (PIX)",
+              "rank 3: 0000:30:00.0 with mlx5_3 (PIX), then 0000:30:00.0 with mlx5_2 (PIX)",
+              "rank 4: 0000:40:00.0 with mlx5_4 (PIX), then 0000:40:00.0 with mlx5_5 (PIX)",
+              "rank 5: 0000:50:00.0 with mlx5_5 (PIX), then 0000:50:00.0 with mlx5_4 (PIX)",
+              "calls to warm up: 0, then 1", "NCCL_ALGO: Ring, then Tree", NULL});
+}
+
+static void test_slow_and_failed(void **state)
+{
+    struct result a, b;
+    (void)state;
+    make(&a, "", "PP", NULL);
+    make(&b, "", "PP", NULL);
+    a.probed.known = b.probed.known = true;
+    struct probed_slow *slow = probed_add(&b.probed);
+    slow->kind = PROBED_NIC;
+    slow->at.rank = 1;
+    slow->at.rail = 1;
+    slow->seconds = 3e-6;
+    slow->usual = 2e-6;
+    snprintf(slow->at.host, sizeof slow->at.host, "w-0");
+    b.failure = (struct result_failure){"failure", "rank 1 hangs", 124};
+    check(&a, &b,
+          (const char *const[]){"slow in the second alone: nic rail 1 of w-0 (its NIC, rank 1): "
+                                "+50.0 %",
+                                "the second's job failed: rank 1 hangs", NULL});
+}
+
 static void test_many(void **state)
 {
     struct result a, b;
@@ -116,6 +164,8 @@ int main(void)
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_alignment_and_versions),
         cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_crossed),
+        cmocka_unit_test(test_slow_and_failed),
         cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
