@@ -42,6 +42,7 @@ dependencies.")
 # libdrarun, as Debian splits libraries: the name has the ABI's number
 set(CPACK_DEBIAN_LIB_PACKAGE_NAME libdrarun0)
 set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIB_PACKAGE_SUGGESTS ${CPACK_PACKAGE_NAME}) # drarun_local_run starts it
 file(WRITE ${PROJECT_BINARY_DIR}/debian/shlibs "libdrarun 0 libdrarun0 (>= ${PROJECT_VERSION})\n")
 file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs ${PROJECT_BINARY_DIR}/debian/triggers)

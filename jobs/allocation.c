@@ -150,3 +150,21 @@ void allocation_pod_claims(const json_t *pod, struct strlist *names)
     if (name && !strlist_has(names, name))
         strlist_add(names, name);
 }
+
+uint32_t allocation_count_gpus(const json_t *claims)
+{
+    uint32_t count = 0;
+    size_t i, k;
+    json_t *claim, *result;
+    json_array_foreach((json_t *)claims, i, claim)
+    {
+        const json_t *allocation = json_object_get(json_object_get(claim, "status"), "allocation");
+        json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), k,
+                           result)
+        {
+            const char *request = json_string_value(json_object_get(result, "request"));
+            count += request && strncmp(request, "gpu", 3) == 0;
+        }
+    }
+    return count;
+}

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 
@@ -36,5 +37,9 @@ void allocation_done(struct allocation *allocation);
  * directly, and status.extendedResourceClaimStatus, which the scheduler makes for extended
  * resources. */
 void allocation_pod_claims(const json_t *pod, struct strlist *names);
+
+/* Devices of the requests gpu and gpu-I (jobs/claims.h) of an array of claims; 0 of what is not
+ * allocated yet. */
+uint32_t allocation_count_gpus(const json_t *claims);
 
 #endif

@@ -234,7 +234,10 @@ static bool trouble_is_fatal(const struct gang *gang, int64_t now_ms)
 static enum gang_event placing_event(const struct gang *gang, const struct gang_input *input,
                                      const struct gang_facts *facts)
 {
-    bool over = gang->blocked_ms && input->now_ms - gang->blocked_ms >= GANG_GRACE_MS;
+    /* of a group the scheduler holds a part only while it places all of it */
+    int64_t grace =
+        input->scheduler_waits && facts->holding > 0 ? GANG_GROUP_GRACE_MS : GANG_GRACE_MS;
+    bool over = gang->blocked_ms && input->now_ms - gang->blocked_ms >= grace;
     bool never = gang->blocked_ms && input->forecast == GANG_FORECAST_NEVER;
     /* what others hold is not there for the next step either, and nobody is kept from it by us */
     bool held_back =
@@ -469,6 +472,8 @@ static void set_next(const struct gang *gang, const struct gang_input *input,
     int64_t grace = INT64_MAX;
     if (gang->blocked_ms)
         grace = sooner(grace, gang->blocked_ms + GANG_GRACE_MS);
+    if (grace <= input->now_ms && input->scheduler_waits)
+        grace = gang->blocked_ms + GANG_GROUP_GRACE_MS;
     if (gang->trouble_ms)
         grace = sooner(grace, gang->trouble_ms + GANG_CONFIG_GRACE_MS);
     if (gang->phase == GANG_RELEASING)

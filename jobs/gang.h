@@ -13,8 +13,9 @@
 #include "jobs/pod_state.h"
 #include "jobs/spec.h"
 
-#define GANG_GRACE_MS 5000     /* nothing has moved for so long before a gang gives up its part */
-#define GANG_PAUSE_MIN_MS 1000 /* before the second try; doubles with each */
+#define GANG_GRACE_MS 5000 /* nothing has moved for so long before a gang gives up its part */
+#define GANG_GROUP_GRACE_MS 30000 /* where the scheduler places all or none */
+#define GANG_PAUSE_MIN_MS 1000    /* before the second try; doubles with each */
 #define GANG_PAUSE_MAX_MS 60000
 #define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it */
 #define GANG_PULL_TRIES 4          /* of an image that its registry does not have */

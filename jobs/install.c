@@ -60,8 +60,9 @@ static const struct rule role[] = {
     {"scheduling.k8s.io", "podgroups", "get create"},
 };
 
-/* Of run, submit, list, status, describe, logs, wait, cancel and exec, not of run --here, which
- * does what the launcher does. Whoever may make pods may read the namespace's secrets through them.
+/* Of run, submit, alloc, list, status, describe, logs, wait, cancel and exec, not of run --here,
+ * which does what the launcher does. Whoever may make pods may read the namespace's secrets through
+ * them.
  */
 static const struct rule user_role[] = {
     {"", "configmaps", "get list watch create patch delete"},
@@ -70,9 +71,11 @@ static const struct rule user_role[] = {
     {"", "pods", "get list watch create"},
     {"", "pods/log", "get"},
     {"", "pods/exec", "get create"},
+    {"", "pods/portforward", "get create"},
     {"", "events", "list watch"},
     {"batch", "jobs", "get list watch create patch delete"},
     {"coordination.k8s.io", "leases", "get"},
+    {"drarun.dev", "drajobs", "get list watch create patch delete"},
     {"resource.k8s.io", "resourceclaims", "get list watch create"},
     {"resource.k8s.io", "resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},

@@ -37,6 +37,13 @@ static json_t *owner_references(const struct job_spec *spec, const struct render
                      options->owner_uid);
 }
 
+/* Its controller is what looks after the DraJob. */
+static json_t *dra_job_reference(const struct job_spec *spec, const struct render_options *options)
+{
+    return json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", SPEC_API_VERSION, "kind",
+                     SPEC_KIND, "name", spec->name, "uid", options->dra_job, "controller", 1);
+}
+
 json_t *object_new(const struct job_spec *spec, const struct render_options *options,
                    const char *api_version, const char *kind, json_t *name_take, bool owned)
 {
@@ -49,6 +56,8 @@ json_t *object_new(const struct job_spec *spec, const struct render_options *opt
         rc = json_object_set_new(metadata, "annotations", json_deep_copy(spec->annotations));
     if (rc == 0 && owned && options->owner_uid)
         rc = json_object_set_new(metadata, "ownerReferences", owner_references(spec, options));
+    if (rc == 0 && !owned && options->dra_job)
+        rc = json_object_set_new(metadata, "ownerReferences", dra_job_reference(spec, options));
     return rc < 0 ? NULL
                   : json_pack("{s:s, s:s, s:O}", "apiVersion", api_version, "kind", kind,
                               "metadata", metadata);
@@ -126,12 +135,13 @@ static json_t *launcher_pod(const struct job_spec *spec, const struct render_opt
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
     json_t *container = json_pack(
-        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*, o*], s:o*, s:o}", "name", "launcher",
+        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*, o*, o*], s:o*, s:o}", "name", "launcher",
         "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
         object_key_variable(spec, options),
         plain_variable("DRARUN_SECRET", secret_name(spec, options)),
         plain_variable("DRARUN_IMAGE", json_string(image)),
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
+        options->keep_s ? plain_variable("DRARUN_KEEP", json_sprintf("%u", options->keep_s)) : NULL,
         metrics_variable(options), "ports", metrics_ports(options), "securityContext", security);
     return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
                      object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
@@ -144,7 +154,7 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
     json_t *job = json_pack("{s:i, s:s, s:o, s:o}", "backoffLimit", 6, "podReplacementPolicy",
                             "Failed", "podFailurePolicy", launcher_failure_policy(), "template",
                             launcher_pod(spec, options));
-    if (spec->ttl_after_finished >= 0)
+    if (spec->ttl_after_finished >= 0 && !options->expires)
         job = with_take(job, "ttlSecondsAfterFinished", json_integer(spec->ttl_after_finished));
     if (spec->suspend)
         job = with_take(job, "suspend", json_true());

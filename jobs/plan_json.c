@@ -96,7 +96,24 @@ static json_t *rank_json(const struct plan *plan, const struct plan_worker *work
     return rank;
 }
 
-/* Where no rank has them yet. */
+static bool is_used(const struct plan_worker *worker, size_t nic)
+{
+    for (size_t g = 0; worker->result && g < worker->gpu_count; g++)
+        for (size_t i = 0; i < worker->result->count[g]; i++)
+            if (worker->result->use[g][i].nic == nic)
+                return true;
+    return false;
+}
+
+/* Whether its ranks name every one. */
+static bool all_used(const struct plan_worker *worker)
+{
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (!is_used(worker, n))
+            return false;
+    return true;
+}
+
 static json_t *nics_json(const struct plan_worker *worker)
 {
     json_t *list = json_array();
@@ -117,10 +134,10 @@ static json_t *worker_json(const struct plan *plan, size_t w, bool explain)
     for (size_t g = 0; g < worker->gpu_count; g++)
         json_array_append_new(ranks, rank_json(plan, worker, g, explain));
     json_object_set_new(object, "ranks", ranks);
-    if (worker->plugin_gpus > 0) {
+    if (worker->plugin_gpus > 0)
         json_object_set_new(object, "pluginGpus", json_integer(worker->plugin_gpus));
+    if (worker->plugin_gpus > 0 || !all_used(worker))
         json_object_set_new(object, "nics", nics_json(worker));
-    }
     json_object_set_new(object, "score", score_json(worker->score));
     return object;
 }

@@ -229,7 +229,8 @@ static int merge_agent(struct merge *m)
         return rc;
     json_object_del(m->first, "args");
     json_t *command = json_pack("[s, s, o, s, s]", AGENT, "--listen",
-                                json_sprintf(":%" JSON_INTEGER_FORMAT, port), "--pod", "--once");
+                                json_sprintf(":%" JSON_INTEGER_FORMAT, port), "--pod",
+                                m->options->keep_s ? "--keep" : "--once");
     return json_object_set_new(m->first, "command", command) < 0 ? no_memory(m) : 0;
 }
 

@@ -35,8 +35,12 @@ struct render_options {
     const char *key;        /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
     const char *secret;     /* its name, unique to the job; NULL: NAME-key */
     bool here;              /* no launcher Job: the launcher runs elsewhere */
+    uint32_t keep_s; /* for drarun alloc: the agents serve one job after another, and the launcher
+                      * takes them away when it hears nothing for so long; 0: a job's */
     const char *const *avoid; /* nodes that its pods must not run on, avoid_count of them */
     size_t avoid_count;
+    const char *dra_job;   /* uid of the DraJob of that name, which owns the first object; NULL */
+    bool expires;          /* and which is deleted in time: the launcher Job needs no ttl */
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };
 

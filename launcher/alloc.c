@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/kept.h"
 #include "launcher/local_agent.h"
 #include "launcher/programs.h"
 #include "lib/base/buf.h"
@@ -147,13 +148,27 @@ void alloc_free(struct alloc *a)
 
 /* ---- using ---- */
 
-int alloc_use(struct job_request *request, struct drarun_error *err)
+static const char *folder_of(const struct job_request *request)
 {
     const char *folder = request->alloc ? request->alloc : getenv(ALLOC_VARIABLE);
+    return folder && folder[0] && !request->agents && !request->workers ? folder : NULL;
+}
+
+bool alloc_is_of_pods(const struct job_request *request)
+{
+    const char *folder = folder_of(request);
+    return folder && kept_is_there(folder);
+}
+
+int alloc_use(struct job_request *request, struct drarun_error *err)
+{
+    const char *folder = folder_of(request);
     CLEANUP(buf_done) struct buf list = BUF_INIT;
     char path[PATH_MAX];
-    if (!folder || !folder[0] || request->agents || request->workers)
+    if (!folder)
         return 0;
+    if (kept_is_there(folder))
+        return kept_use(folder, request, err);
     snprintf(path, sizeof path, "%s/%s", folder, AGENTS_FILE);
     int rc = file_read(AT_FDCWD, path, LIST_MAX, &list, err);
     if (rc < 0)

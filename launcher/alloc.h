@@ -5,6 +5,7 @@
 #ifndef DRARUN_LAUNCHER_ALLOC_H
 #define DRARUN_LAUNCHER_ALLOC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "drarun/error.h"
@@ -25,5 +26,7 @@ int64_t alloc_reaped(struct alloc *alloc, pid_t pid);
 /* The job runs on the agents of that folder (NULL: of the variable, if it is set) unless it says
  * others. */
 int alloc_use(struct job_request *request, struct drarun_error *err);
+/* Those agents are in pods: TLS, as request_is_remote will say. */
+bool alloc_is_of_pods(const struct job_request *request);
 
 #endif

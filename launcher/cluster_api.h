@@ -74,6 +74,22 @@ struct cluster_exec {
     bool input, tty;
 };
 
+struct cluster_controller {
+    struct cluster_choice cluster;
+    const char *image, *log;
+    bool all_namespaces, verbose;
+};
+
+struct cluster_alloc { /* borrowed */
+    struct cluster_choice cluster;
+    const char *file; /* the job spec */
+    const char *name, *image;
+    uint32_t workers;      /* in place of the spec's; 0: the spec's */
+    const char *through;   /* "auto", "direct", "api": how agents are reached; NULL: auto */
+    int64_t lost_after_ms; /* without us the pods are taken away; 0: the default */
+    char *const *argv;     /* in place of a shell; empty: a shell */
+};
+
 struct accept_order;
 struct cluster_kind;
 struct findings;
@@ -94,7 +110,9 @@ struct cluster_api {
     int (*wait)(const struct cluster_job *job);
     int (*cancel)(const struct cluster_job *job);
     int (*exec)(const struct cluster_exec *exec);
+    int (*controller)(const struct cluster_controller *controller);
     int (*accept)(const struct accept_order *order);
+    int (*alloc)(const struct cluster_alloc *alloc);
 };
 
 /* NULL in drarun and drarun-remote. */

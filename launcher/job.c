@@ -61,7 +61,8 @@ void job_event(struct job *job, enum job_event event)
 /* The cluster will say how a pod has ended. */
 static bool expects_words(const struct job *job)
 {
-    return job->request->pods && !job->request->pods->entry;
+    const struct request_pods *pods = job->request->pods;
+    return pods && !pods->entry && !pods->kept;
 }
 
 /* A worker has gone, or is about to, and the cluster has not said why. */
@@ -275,7 +276,7 @@ static void on_limit_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    if (job->request->pods)
+    if (job->request->pods && !job->request->pods->kept)
         fail_total(job);
     else
         job_caused(job, cause_timeout(job->cause, job->request->timeout_ms));
@@ -472,6 +473,25 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     return 0;
 }
 
+static void on_reader_gone(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    event_del(job->reader);
+    log_verbose("nobody reads our frames any more");
+    job_interrupt(job, SIGTERM);
+}
+
+/* Of a pipe's end that is written to, epoll says so when its reader has gone. A file has none. */
+static void watch_reader(struct job *job)
+{
+    if (!job->request->frames)
+        return;
+    job->reader = event_new(job->base, STDOUT_FILENO, EV_READ | EV_PERSIST, on_reader_gone, job);
+    if (job->reader && event_add(job->reader, NULL) < 0)
+        event_free(TAKE_PTR(job->reader));
+}
+
 static int make_streams(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
@@ -492,6 +512,7 @@ static int make_streams(struct job *job, struct drarun_error *err)
     if (!job->output)
         return -err->code;
     log_divert(on_log, job);
+    watch_reader(job);
     job->stdin_rank = input_is_there() ? request->stdin_rank : REQUEST_STDIN_NONE;
     if (job->stdin_rank == REQUEST_STDIN_NONE)
         return 0;
@@ -612,6 +633,7 @@ void job_free(struct job *job)
     agents_free(job);
     status_line_free(job->status);
     input_free(job->input);
+    free_clock(job->reader);
     output_free(job->output);
     signals_free(job->signals);
     launch_message_free(job->launch);

@@ -356,6 +356,13 @@ static int open_remote(struct job *job, struct tls_key *key, struct drarun_error
     return job->remote ? 0 : -err->code;
 }
 
+/* Neighbours dial its own one. */
+static const char *dial_address(const struct agent *agent)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    return pods && pods->dials ? pods->dials[agent->index] : agent->address;
+}
+
 static int start_remote(struct job *job, const struct tls_key *key, struct drarun_error *err)
 {
     for (uint32_t i = 0; i < job->count; i++) {
@@ -367,7 +374,7 @@ static int start_remote(struct job *job, const struct tls_key *key, struct draru
             snprintf(agent->address, sizeof agent->address, "127.0.0.1:%u", port);
         }
         if (rc == 0)
-            rc = remote_api()->dial(job->remote, i, agent->address, err);
+            rc = remote_api()->dial(job->remote, i, dial_address(agent), err);
         if (rc < 0)
             return error_prefix(err, "worker %u", i);
     }
@@ -467,7 +474,8 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     (void)channel;
     agent->why = *err;
     channel_free(TAKE_PTR(agent->channel));
-    bool pod = job->request->pods && !job->request->pods->entry && agent->launched;
+    const struct request_pods *pods = job->request->pods;
+    bool pod = pods && !pods->entry && !pods->kept && agent->launched;
     if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
         /* how the process or pod ended is what people need to know, and it is about to end */
         agent->linger = evtimer_new(job->base, on_linger, agent);

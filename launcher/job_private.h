@@ -89,7 +89,8 @@ struct job {
     struct shm_clean *shm;
 
     struct output *output;
-    struct input *input; /* NULL: no rank wants it */
+    struct event *reader; /* of frames; NULL: it does not matter whether somebody reads */
+    struct input *input;  /* NULL: no rank wants it */
     int32_t stdin_rank;
     uint32_t stdin_left; /* ranks that want it and have not ended */
     struct signals *signals;

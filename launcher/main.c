@@ -11,6 +11,7 @@
 #include "launcher/verb_accept.h"
 #include "launcher/verb_alloc.h"
 #include "launcher/verb_bench.h"
+#include "launcher/verb_controller.h"
 #include "launcher/verb_doctor.h"
 #include "launcher/verb_env.h"
 #include "launcher/verb_exec.h"
@@ -29,10 +30,10 @@
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
 static const struct verb *const verbs[] = {
-    &verb_accept, &verb_alloc, &verb_bench,    &verb_cancel, &verb_describe,
-    &verb_doctor, &verb_env,   &verb_exec,     &verb_import, &verb_install,
-    &verb_list,   &verb_logs,  &verb_plan,     &verb_render, &verb_status,
-    &verb_submit, &verb_topo,  &verb_validate, &verb_wait,   NULL,
+    &verb_accept,   &verb_alloc, &verb_bench,  &verb_cancel, &verb_controller, &verb_describe,
+    &verb_doctor,   &verb_env,   &verb_exec,   &verb_import, &verb_install,    &verb_list,
+    &verb_logs,     &verb_plan,  &verb_render, &verb_status, &verb_submit,     &verb_topo,
+    &verb_validate, &verb_wait,  NULL,
 };
 
 static const struct verb *find_verb(const char *name)

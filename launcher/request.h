@@ -39,6 +39,7 @@ struct request_pods {
     uint32_t generation; /* of the launcher: agents prefer a newer one */
     uint32_t workers;
     const char *const *addresses;   /* by worker: IP:PORT */
+    const char *const *dials;       /* the same from here; NULL: they can be dialled as they are */
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;       /* each may be NULL with entry */
@@ -55,6 +56,7 @@ struct request_pods {
     /* Another controller made them (docs/design/029-entry.md): no cluster tells how they end, their
      * agents are of our own release, and are told the job's status. */
     bool entry;
+    bool kept; /* an allocation's (launcher/kept.h): no cluster tells how they end, either */
     /* The same: this is the last try of several, which together last so long; 0: it is not. They
      * are told of its end also when not all of them have come. */
     int64_t all_tries_ms;
@@ -74,6 +76,7 @@ struct job_request {
     const char *alloc; /* folder of an allocation (alloc.h); NULL: the variable tells */
     /* What an allocation says of the above, owned; the agents are of this machine. */
     char *alloc_agents, *alloc_key_file, *alloc_wd;
+    struct kept *kept; /* the allocation is one of pods (kept.h), which `pods` names; kept_free */
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
 
@@ -85,6 +88,7 @@ struct job_request {
     int32_t stdin_rank;
 
     bool label;
+    bool frames;           /* all output for a program to read: sets framed */
     struct framed *framed; /* as a pod's log, and this one; NULL: as it is */
     const char *output_dir;
     bool json;

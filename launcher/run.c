@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "launcher/alloc.h"
+#include "launcher/framed.h"
 #include "launcher/job.h"
+#include "launcher/kept.h"
 #include "launcher/remote.h"
 #include "launcher/report.h"
 #include "launcher/run_options.h"
@@ -58,10 +60,12 @@ static bool is_job_spec(const struct job_request *request)
     return false;
 }
 
-static int run_job(const struct job_request *request)
+static int run_job(struct job_request *request)
 {
     struct drarun_error err = {0};
+    struct framed framed = {0};
     struct job_facts facts;
+    request->framed = request->frames ? &framed : NULL;
     struct job *job = job_new(request, environ, &err);
     if (!job)
         return fail(&err);
@@ -94,6 +98,10 @@ static int run_request(char *const all[], struct job_request *request)
     if (is_job_spec(request))
         return run_options_parse_spec(request, &err) < 0 ? fail(&err)
                                                          : run_on_cluster(all, request);
+    if (!remote_api() && alloc_is_of_pods(request)) {
+        remote_become(all, &err);
+        return fail(&err);
+    }
     if (alloc_use(request, &err) < 0)
         return fail(&err);
     if (request_is_remote(request) && !remote_api()) {
@@ -109,6 +117,7 @@ int run_verb(char *const all[], int argc, char *const argv[])
     struct drarun_error err = {0};
     int status =
         run_options_parse(argc, argv, &request, &err) < 0 ? fail(&err) : run_request(all, &request);
+    kept_free(request.kept);
     request_done(&request);
     return status;
 }

@@ -248,6 +248,13 @@ static const struct option_spec specs[] = {
      .kind = OPTION_FLAG,
      .offset = FIELD(label),
      .help = "put the rank before each line: [3] text"},
+    {.name = "frames",
+     .group = output,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(frames),
+     .help =
+         "for a program that reads us: \"[3] text\", \"[3:err] text\"\nand our own lines as JSON, "
+         "all on stdout"},
     {.name = "output-dir",
      .value = "DIR",
      .choices = "DIR",
@@ -419,6 +426,10 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: what a job's ranks get is in its spec (the container's %s)",
                           program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
+    if (request->frames)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--frames: for ranks on this machine; a cluster's job is followed by "
+                          "drarun_job_follow(3)");
     for (int i = used; i < count; i++)
         strlist_add(&cluster->args, words[i]);
     cluster->file = program->argv[0];

@@ -90,6 +90,7 @@ static struct drarun_findings *findings_new(const struct reader *reader,
 struct text {                /* of a document */
     const char *name, *text; /* text NULL: the file of that name */
     size_t length;
+    const char *program; /* the command of a spec that has none; NULL: that is a finding */
 };
 
 static int open_document(const struct text *text, struct doc **ret_doc, struct drarun_error *err)
@@ -102,6 +103,17 @@ static int open_document(const struct text *text, struct doc **ret_doc, struct d
             error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document, a DraJob; got %zu",
                        doc_name(*ret_doc), doc_count(*ret_doc));
     return rc;
+}
+
+static void add_command(json_t *root, const char *program)
+{
+    json_t *spec = json_object_get(root, "spec") ? json_object_get(root, "spec") : root;
+    json_t *template = json_object_get(spec, "template");
+    json_t *pod = json_object_get(template, "spec");
+    json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    json_t *holder = template ? first : spec;
+    if (json_is_object(holder) && !json_object_get(holder, "command"))
+        json_object_set_new(holder, "command", json_pack("[s]", program));
 }
 
 /* *ret_findings: what is wrong, when that is asked for; NULL without memory. */
@@ -117,6 +129,8 @@ static int read_document(const struct text *text, const struct profiles *profile
         *ret_findings = findings_new(NULL, err);
         return rc;
     }
+    if (text->program)
+        add_command(doc_root(doc, 0), text->program);
     spec_default_name(doc_name(doc), name, sizeof name);
     reader_init(&reader, doc, false);
     rc = spec_check_profile(&reader, 0, profiles, err);
@@ -212,18 +226,30 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
     return rc;
 }
 
-int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec)
+static int load(const struct text *text, const char *profiles, struct drarun_spec **ret_spec)
 {
     CLEANUP(drarun_findings_freep) struct drarun_findings *findings = NULL;
     const struct drarun_spec_options options = {.size = sizeof options, .profiles = profiles};
     struct drarun_error err = {0};
-    if (drarun_spec_load(path, &options, ret_spec, &findings, &err) == 0)
+    if (read_spec(text, &options, ret_spec, &findings, &err) == 0)
         return 0;
     for (size_t i = 0; findings && i < findings->count; i++)
         log_error("%s", findings->list[i].text);
     if (!findings)
         log_error("%s", err.text);
     else if (findings->total > findings->count)
-        log_error("%s: %zu more", path, findings->total - findings->count);
+        log_error("%s: %zu more", text->name, findings->total - findings->count);
     return error_exit_status(err.kind);
+}
+
+int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec)
+{
+    const struct text text = {.name = path};
+    return load(&text, profiles, ret_spec);
+}
+
+int spec_file_load_program(const char *path, const char *program, struct drarun_spec **ret_spec)
+{
+    const struct text text = {.name = path, .program = program};
+    return load(&text, NULL, ret_spec);
 }

@@ -24,4 +24,7 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
  * exit status, 0 with the spec. */
 int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec);
 
+/* The same for a spec that may do without a command: this program is it then. */
+int spec_file_load_program(const char *path, const char *program, struct drarun_spec **ret_spec);
+
 #endif

@@ -2,7 +2,6 @@
 #include "launcher/topo_slices.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +48,7 @@ static int choose_node(const struct slices *slices, const char **node, struct dr
 
 struct builder {
     struct topo_host *host;
-    json_t *claims; /* NULL: not asked for */
+    const json_t *claims; /* NULL: not asked for */
     bool ats;
 };
 
@@ -259,7 +258,7 @@ static int build(struct builder *b, const struct slice_device *devices, size_t c
     return rc;
 }
 
-static int read_node(const struct slices *slices, json_t *claims, const char *node,
+int topo_slices_host(const struct slices *slices, const json_t *claims, const char *node,
                      struct topo_host *ret_host, struct drarun_error *err)
 {
     struct topo_host host = {.cpu_family = -1, .cpu_model = -1, .partial = true};
@@ -295,7 +294,7 @@ int topo_slices_read(const struct strlist *files, const struct strlist *claims, 
         if (rc == 0) {
             rc = choose_node(&slices, &node, err);
             if (rc == 0)
-                rc = read_node(&slices, claims->count ? given : NULL, node, ret_host, err);
+                rc = topo_slices_host(&slices, claims->count ? given : NULL, node, ret_host, err);
             slices_done(&slices);
         }
     }

@@ -4,6 +4,8 @@
 #ifndef DRARUN_LAUNCHER_TOPO_SLICES_H
 #define DRARUN_LAUNCHER_TOPO_SLICES_H
 
+#include <jansson.h>
+#include "jobs/slices.h"
 #include "lib/base/strlist.h"
 #include "lib/topo/host.h"
 
@@ -12,6 +14,11 @@
  * when the slices are of one node. Errors have kind DRARUN_ERR_SPEC and name the file, or kind
  * DRARUN_ERR_USAGE with the nodes to choose from. */
 int topo_slices_read(const struct strlist *files, const struct strlist *claims, const char *node,
+                     struct topo_host *ret_host, struct drarun_error *err);
+
+/* The same of slices that were read. claims: an array of ResourceClaims, NULL: no mark is made.
+ * Pure. */
+int topo_slices_host(const struct slices *slices, const json_t *claims, const char *node,
                      struct topo_host *ret_host, struct drarun_error *err);
 
 #endif

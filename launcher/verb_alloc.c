@@ -9,17 +9,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/spec.h"
 #include "launcher/alloc.h"
+#include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-#define WORKERS_MAX 4096
+#define WORKERS_MAX 4096 /* on one machine */
 
 struct options {
+    struct cluster_choice cluster;
+    const char *name, *image, *through;
+    int64_t lost_after_ms;
     uint32_t workers;
     bool help;
 };
+
+static const char pods[] = "On a cluster (with a job's FILE)";
 
 static const struct option_spec option_list[] = {
     {.name = "workers",
@@ -28,8 +35,36 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_COUNT,
      .offset = offsetof(struct options, workers),
      .min = 1,
-     .max = WORKERS_MAX,
-     .help = "agents on this machine (default 1)"},
+     .max = SPEC_WORKERS_MAX,
+     .help = "agents on this machine (default 1); with a FILE\npods, in place of the spec's"},
+    {.name = "name",
+     .value = "NAME",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, name),
+     .help = "in place of the spec's"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "through",
+     .value = "WAY",
+     .choices = "auto direct api",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, through),
+     .help = "how the pods are reached: direct, or by the API server\n(default auto: direct where "
+             "they answer)"},
+    {.name = "lost-after",
+     .value = "TIME",
+     .group = pods,
+     .kind = OPTION_DURATION,
+     .offset = offsetof(struct options, lost_after_ms),
+     .help = "the pods are taken away when nothing is heard of this\nprocess for so long (default "
+             "1m)"},
+    CLUSTER_OPTIONS(struct options),
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -113,37 +148,89 @@ static int allocate(const struct options *options, char *const argv[], int *ret_
     return pid > 0 ? 0 : -err->code;
 }
 
+/* The words before "--" beside options: at most one, the job's file. *ret_at: of the command. */
+static int parse(int argc, char *const argv[], struct options *options, const char **ret_file,
+                 int *ret_at, struct drarun_error *err)
+{
+    int at = options_parse(&options_table, argc, argv, false, options, err);
+    if (at >= 0 && at < argc && (at == 0 || strcmp(argv[at - 1], "--") != 0)) {
+        *ret_file = argv[at++];
+        int more = options_parse(&options_table, argc - at, argv + at, false, options, err);
+        at = more < 0 ? more : at + more;
+    }
+    if (at >= 0 && at < argc && strcmp(argv[at - 1], "--") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "unexpected argument \"%s\": drarun alloc [options] %s", argv[at],
+                          verb_alloc.arguments);
+    *ret_at = at;
+    return at < 0 ? at : 0;
+}
+
+static int check(const struct options *o, const char *file, struct drarun_error *err)
+{
+    const char *folder = getenv(ALLOC_VARIABLE);
+    const struct cluster_choice *c = &o->cluster;
+    if (folder && folder[0])
+        return error_kind(err, DRARUN_ERR_USAGE, EBUSY,
+                          "this shell has an allocation (" ALLOC_VARIABLE "=%s): leave it first",
+                          folder);
+    if (file)
+        return 0;
+    if (c->namespace || c->context || c->kubeconfig || o->name || o->image || o->through ||
+        o->lost_after_ms)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "without a job's FILE the workers are this machine's: drarun alloc "
+                          "[options] %s",
+                          verb_alloc.arguments);
+    if (o->workers > WORKERS_MAX)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--workers %u: expected at most %d on one machine", o->workers,
+                          WORKERS_MAX);
+    return 0;
+}
+
+static int on_cluster(const struct options *o, const char *file, char *const argv[],
+                      char *const all[])
+{
+    const struct cluster_alloc alloc = {
+        .cluster = o->cluster,
+        .file = file,
+        .name = o->name,
+        .image = o->image ? o->image : getenv("DRARUN_IMAGE"),
+        .workers = o->workers,
+        .through = o->through,
+        .lost_after_ms = o->lost_after_ms,
+        .argv = argv,
+    };
+    return cluster_api() ? cluster_api()->alloc(&alloc) : cluster_become(all);
+}
+
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
-    int status = 0;
-    int at = options_parse(&options_table, argc, argv, false, &options, &err);
-    if (at >= 0 && options.help) {
+    const char *file = NULL;
+    int status = 0, at = 0;
+    int rc = parse(argc, argv, &options, &file, &at, &err);
+    if (rc == 0 && options.help) {
         verb_help(&verb_alloc, &out);
         return verb_write("alloc", &out);
     }
-    int rc = at;
-    if (rc >= 0 && at < argc && (at == 0 || strcmp(argv[at - 1], "--") != 0))
-        rc = error_kind(
-            &err, DRARUN_ERR_USAGE, EINVAL,
-            "unexpected argument \"%s\": drarun alloc [options] %s keeps workers of this "
-            "machine; a job's pods end with their job",
-            argv[at], verb_alloc.arguments);
-    if (rc >= 0 && getenv(ALLOC_VARIABLE))
-        rc = error_kind(&err, DRARUN_ERR_USAGE, EBUSY,
-                        "this shell has an allocation (" ALLOC_VARIABLE "=%s): leave it first",
-                        getenv(ALLOC_VARIABLE));
-    if (rc >= 0)
+    if (rc == 0)
+        rc = check(&options, file, &err);
+    if (rc == 0 && file)
+        return on_cluster(&options, file, argv + at, argv - 2);
+    if (rc == 0)
         rc = allocate(&options, argv + at, &status, &err);
-    if (rc >= 0)
+    if (rc == 0)
         return status;
     log_error("alloc: %s", err.text);
     return error_exit_status(err.kind);
 }
 
-const struct verb verb_alloc = {
-    "alloc", "[-- COMMAND...]",
-    "Keeps workers for a shell, or a command: each drarun -n N in it runs on them.", &options_table,
-    run};
+const struct verb verb_alloc = {"alloc", "[FILE] [-- COMMAND...]",
+                                "Keeps workers, here or a job's pods, for a shell, or a command: "
+                                "each drarun -n N in it runs on "
+                                "them.",
+                                &options_table, run};

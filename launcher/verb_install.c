@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "jobs/crd.h"
 #include "jobs/install.h"
 #include "launcher/manifests.h"
 #include "lib/base/cleanup.h"
@@ -13,7 +14,7 @@
 
 struct options {
     const char *namespace, *format;
-    bool cluster_role, user_role, help;
+    bool cluster_role, user_role, crd, help;
 };
 
 static const char manifests[] = "Manifests";
@@ -36,6 +37,11 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, user_role),
      .help = "instead the Role of people who submit jobs"},
+    {.name = "crd",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, crd),
+     .help = "instead the CustomResourceDefinition of DraJob"},
     {.name = "format",
      .value = "FORMAT",
      .choices = "yaml json",
@@ -61,20 +67,45 @@ static const char user_note[] =
     "#   drarun install -n NAMESPACE --user-role | kubectl apply --server-side -f -\n"
     "#   kubectl create rolebinding NAME -n NAMESPACE --role " INSTALL_USER_ROLE " --user USER\n";
 
+static const char crd_note[] =
+    "# DraJobs as objects of the cluster, for drarun controller and kubectl get drajobs. Once in "
+    "a\n"
+    "# cluster, by whoever may make CustomResourceDefinitions; it is this version's, so that an\n"
+    "# upgrade applies it again:\n"
+    "#   drarun install --crd | kubectl apply --server-side -f -\n";
+
+static json_t *crd_list(struct drarun_error *err)
+{
+    json_t *crd = NULL;
+    return crd_manifest(&crd, err) < 0 ? NULL : json_pack("[o]", crd);
+}
+
+static json_t *choose(const struct options *options, const char **ret_note,
+                      struct drarun_error *err)
+{
+    const char *namespace = options->namespace ? options->namespace : "default";
+    *ret_note = options->crd            ? crd_note
+                : options->cluster_role ? cluster_note
+                : options->user_role    ? user_note
+                                        : note;
+    json_t *list = options->crd            ? crd_list(err)
+                   : options->cluster_role ? install_cluster_manifests(namespace)
+                   : options->user_role    ? install_user_manifests(namespace)
+                                           : install_manifests(namespace);
+    if (!list && !(err && err->code))
+        error_set(err, ENOMEM, "out of memory");
+    return list;
+}
+
 static int print(const struct options *options, struct buf *out, struct drarun_error *err)
 {
     bool json = options->format && strcmp(options->format, "json") == 0;
-    const char *namespace = options->namespace ? options->namespace : "default";
-    if (options->cluster_role && options->user_role)
+    const char *text = NULL;
+    if (options->cluster_role + options->user_role + options->crd > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--cluster-role and --user-role: give one of them");
-    CLEANUP(json_decrefp)
-    json_t *list = options->cluster_role ? install_cluster_manifests(namespace)
-                   : options->user_role  ? install_user_manifests(namespace)
-                                         : install_manifests(namespace);
-    const char *text = options->cluster_role ? cluster_note : options->user_role ? user_note : note;
-    return list ? manifests_write(list, text, json, out, err)
-                : error_set(err, ENOMEM, "out of memory");
+                          "--cluster-role, --user-role and --crd: give one of them");
+    CLEANUP(json_decrefp) json_t *list = choose(options, &text, err);
+    return list ? manifests_write(list, text, json, out, err) : -err->code;
 }
 
 static int run(int argc, char *const argv[])

@@ -17,7 +17,7 @@
 struct options {
     struct strlist slices, nodes, classes, claims;
     const char *output, *nccl_version, *profiles;
-    uint32_t workers;
+    uint32_t workers, worker;
     struct cluster_choice cluster;
     bool live, explain, help;
 };
@@ -105,11 +105,18 @@ static const struct option_spec option_list[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
-     .choices = "text json",
+     .choices = "text json svg",
      .group = output,
      .kind = OPTION_TEXT,
      .offset = FIELD(output),
-     .help = "text or json (text)"},
+     .help = "text, json, or svg: a picture of a worker's node (text)"},
+    {.name = "worker",
+     .value = "I",
+     .group = output,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(worker),
+     .max = 100000,
+     .help = "with svg: which one (0)"},
     {.name = "help",
      .letter = 'h',
      .group = output,
@@ -119,12 +126,26 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
+static bool is_svg(const struct options *options)
+{
+    return options->output && strcmp(options->output, "svg") == 0;
+}
+
 static int write_plan(const struct drarun_plan *plan, const struct options *options)
 {
     struct buf out = BUF_INIT;
-    bool json = options->output && strcmp(options->output, "json") == 0;
-    cleanup_free char *text =
-        json ? drarun_plan_json(plan, options->explain) : drarun_plan_text(plan, options->explain);
+    struct drarun_error err = {0};
+    cleanup_free char *text = NULL;
+    if (is_svg(options)) {
+        if (drarun_plan_svg(plan, options->worker, &text, &err) < 0) {
+            log_error("plan: %s", err.text);
+            return error_exit_status(err.kind);
+        }
+    } else if (options->output && strcmp(options->output, "json") == 0) {
+        text = drarun_plan_json(plan, options->explain);
+    } else {
+        text = drarun_plan_text(plan, options->explain);
+    }
     if (text)
         buf_add_str(&out, text);
     else
@@ -194,6 +215,8 @@ static int check(struct options *options, struct drarun_error *err)
     if (options->live && options->slices.count > 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--slices and --live (--context, --kubeconfig): give one of them");
+    if (options->worker && !is_svg(options))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--worker is for --output svg");
     return 0;
 }
 

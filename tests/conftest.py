@@ -180,12 +180,12 @@ def machine(source, tmp_path):
 
 @pytest.fixture
 def pod(drarun, tmp_path):
-    """pod(NAME=value...): an agent as in a pod with that environment; under, program as for
-    support.pods.Pod. All have one key."""
+    """pod(NAME=value...): an agent as in a pod with that environment; under, program and
+    keep as for support.pods.Pod. All have one key."""
     made = []
 
-    def make(under=(), program=BUILD / "bin" / "drarun-worker", **env):
-        made.append(Pod(drarun, tmp_path / "key", env, under, program))
+    def make(under=(), program=BUILD / "bin" / "drarun-worker", keep=False, **env):
+        made.append(Pod(drarun, tmp_path / "key", env, under, program, keep))
         return made[-1]
 
     yield make

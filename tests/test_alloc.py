@@ -104,7 +104,8 @@ def test_an_agent_that_was_killed(alloc):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["alloc", "job.yaml"], 'unexpected argument "job.yaml"'),
+    (["alloc", "job.yaml", "more"], 'unexpected argument "more"'),
+    (["alloc", "--namespace", "x", "--", "true"], "without a job's FILE"),
     (["alloc", "--workers", "0"], "--workers"),
     (["--alloc", "/x", "--workers", "2", "true"], "give one of them"),
 ])

@@ -112,6 +112,43 @@ def test_library_runs_a_job(api, jobs, tmp_path):
     assert nowhere.rc == 64 and f"{tmp_path}/none" in nowhere.out, nowhere
 
 
+@pytest.mark.parametrize("loop", ["libevent", "poll"])
+def test_library_follows_several_jobs_on_one_loop(jobs, build, loop):
+    """tests/programs/api_follow.c; one of them is left by its own callback."""
+    files = [jobs.file("left", command=["sh", "-c", "while echo up; do sleep 1; done"])]
+    files += [jobs.file(f"ends-{status}", command=["sh", "-c", f"echo {status}; sleep 1; exit {status}"]) for status in (3, 0)]
+    runner = Runner(build / "tests" / "api_follow")
+    result = runner(loop, *files, under=jobs.cluster.under, env=jobs.env, timeout=RUN_S)
+    runner.close()
+    lines = [line for line in result.out.splitlines() if line != "events left: 0"]
+    assert (result.rc, result.err) == (0, "") and sorted(lines) == [
+        "ends-0 rank 0: 0", "ends-0 status 0", "ends-3 rank 0: 3", "ends-3 status 3", "left rank 0: up"], result
+    assert ("events left: 0" in result.out) == (loop == "libevent")
+
+
+def test_library_with_a_launcher_of_another_version(api, jobs):
+    """Whose status document has members, and values of members, that this library does not know."""
+    document = {"apiVersion": "drarun.dev/v9", "kind": "DraJobStatus", "phase": "dreaming", "gang": "four of them",
+                "attempt": {"number": 1}, "waiting": ["for what is new"], "later": {"a": [1, None]}}
+
+    def store(**more):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "data": {"status.json": json.dumps({**document, **more})},
+                "metadata": {"name": "other-status", "namespace": jobs.namespace.name}}
+    jobs.cluster.api.create(store())
+    soon = api("soon", "other")
+    assert soon.rc == 124 and "error timeout: " in soon.out, soon
+    told = api("status", "other")
+    assert told.rc == 0 and '"dreaming"' in told.out, told
+    assert jobs.verb("status", "other").rc == 0 and jobs.verb("list").rc == 0
+    path = f"/api/v1/namespaces/{jobs.namespace.name}/configmaps/other-status"
+    jobs.cluster.api.ok("PUT", path, store(exit=4, cause={"text": "a newer reason", "kind": "dreamt"}))
+    ended = api("wait", "other")
+    assert ended.rc == 4 and "log: a newer reason\n" in ended.out, ended
+    jobs.cluster.api.ok("PUT", path, {**store(), "data": {"status.json": "{"}})
+    assert api("soon", "other").rc == 124
+    jobs.cluster.api.delete("v1", "ConfigMap", "other-status", jobs.namespace.name)
+
+
 def test_library_with_a_job_that_runs(api, jobs):
     """Submitted, looked at from a child too, left again, waited for in vain, cancelled."""
     file = jobs.file(command=["sh", "-c", "echo up; sleep 1000"])
@@ -209,6 +246,23 @@ def test_job_of_a_launcher_pod_is_not_taken_away(jobs):
     jobs.verb("submit", jobs.file(name="more", command=["true"])).ok()
     assert of_job(jobs, "job") == before
     jobs.verb("cancel", "job").ok()
+
+
+def test_a_pod_too_many_of_the_launchers_job(jobs):
+    """The Job's controller may make one, for a name that was just free: whose log is read is the one that leads."""
+    api, space = jobs.cluster.api, jobs.namespace.name
+    job = Running(jobs, workers=1, command=["sh", "-c", "echo up; until [ -e /tmp/go ]; do sleep 0.2; done; echo done"]).wait_lines(1)
+    image = api.get("v1", "Pod", "job-w-0", space)["spec"]["containers"][0]["image"]
+    api.make({"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": "job-other", "namespace": space, "labels": {"drarun.dev/job": "job", "batch.kubernetes.io/job-name": "job"},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": api.get("batch/v1", "Job", "job", space)["metadata"]["uid"]}]},
+        "spec": {"containers": [{"name": "launcher", "image": image, "imagePullPolicy": "Never",
+                                 "command": ["sh", "-c", "echo of the other; exec sleep 1000"]}], "terminationGracePeriodSeconds": 0}})
+    jobs.cluster.wait("the other pod does not run", lambda: api.get("v1", "Pod", "job-other", space)["status"]["phase"] == "Running", 60)
+    jobs.cluster.kubectl("exec", "job-w-0", "-n", space, "--", "touch", "/tmp/go")
+    result = job.ended()
+    assert (result.rc, result.out) == (0, "up\ndone\n"), result
+    api.delete("v1", "Pod", "job-other", space)
 
 
 # -- logs
@@ -338,9 +392,11 @@ def test_metrics_elsewhere_and_nowhere(jobs):
 
 CLUSTER_WIDE = {"nodes", "resourceslices", "deviceclasses", "devicetaintrules", "selfsubjectreviews"}
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"),  # no such API here
+             *(("drajobs", verb) for verb in ("create", "delete", "watch", "patch")),  # likewise; patch: kubectl apply
              ("podgroups", "get"), ("podgroups", "create"),
              ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("pods", "get"),  # of what is in the way
-             ("jobs", "list"), ("resourceclaims", "list"), ("pods/exec", "create")}  # other versions of the server
+             ("jobs", "list"), ("resourceclaims", "list"), ("pods/exec", "create"),  # other versions of the server
+             ("pods/portforward", "get"), ("pods/portforward", "create")}  # of alloc: test_cluster_alloc.py
 
 
 def test_user_role_is_enough_and_not_more(jobs, cluster):

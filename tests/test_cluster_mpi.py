@@ -204,6 +204,8 @@ def whole_result(jobs, kept, out, hosts):
     assert [line["pod"] for line in lines] == [each["hostname"] for each in devices], lines
     assert {line["node"] for line in lines} == nodes and all(line["devices"] == "1 device" for line in lines), lines
     page = jobs.drarun("bench", "report", kept).ok().out
+    picture = jobs.drarun("bench", "report", "--format", "svg-hosts", kept).ok().out
+    assert picture.count(">nic0</text>") == 2 and all(f">{line['node']}: {line['pod']}</text>" in picture for line in lines), picture
     assert "time of each rank against the median" in page and "hosts, ranks and their devices" in page
     assert all(f"<td>{node}</td>" in page for node in nodes) and "\n &quot;workers&quot;: 2,\n" in page
 
@@ -224,9 +226,10 @@ def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     assert "note: ranks: 2, then 1\n" in compared and "note: spec.ranksPerWorker: 2, then 1\n" in compared, compared
 
 
-def test_bench_names_a_stopped_rank(jobs, cluster):
-    """With its node, from the launcher's pod."""
-    job = jobs.drarun.start("bench", "all_reduce", "--workers", 2, "-b", "1K", "-e", "1K", "--iters", 100000000, "--image", MPI,
+def test_bench_names_a_stopped_rank(jobs, cluster, tmp_path):
+    """With its node, from the launcher's pod; and in the results, which end there."""
+    kept = tmp_path / "run.json"
+    job = jobs.drarun.start("bench", "all_reduce", "--workers", 2, "-b", "1K", "-e", "1K", "--iters", 100000000, "--image", MPI, "-J", kept,
                             under=cluster.under, env=jobs.env)
     line = ""
     while not line.startswith("#        (B)"):
@@ -240,6 +243,9 @@ def test_bench_names_a_stopped_rank(jobs, cluster):
     assert time.monotonic() - began < 30 and result.rc == 124, result
     assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for [2-4]\.\d s .*in all_reduce of 1024 bytes",
                      result.err), result
+    made = json.loads(kept.read_text())
+    assert made["failed"]["status"] == 124 and "has been stopped for" in made["failed"]["text"] and made["results"] == [], made
+    assert "the job failed: rank " in jobs.drarun("bench", "judge", kept).out
 
 
 def test_bench_needs_an_image(jobs):

@@ -245,7 +245,8 @@ def test_mpi_on_rdma_without_gpus(vector, derive):
         del worker["claims"][0]
         env = expect["workers"][w]["env"]
         env.update(UCX_NET_DEVICES=env["NCCL_IB_HCA"][1:], RANK=str(w), WORLD_SIZE="2")
-        expect["workers"][w].update(ranks=[], score=None)
+        nics = [name.partition(":")[0] for name in env["NCCL_IB_HCA"][1:].split(",")]
+        expect["workers"][w].update(ranks=[], nics=nics, score=None)
     expect["jobScore"] = None
     passes(derive(v))
 
@@ -545,10 +546,10 @@ def test_env_of_the_only_pod(cluster, env):
 
 
 @pytest.mark.parametrize("change,options,says", [
-    (None, [], "which of 2 Pods (w-0, w-1)? --pod NAME says it"),
-    (None, ["--pod", "w-2"], "--pod w-2: the files of --claims hold the Pods w-0, w-1"),
+    (None, [], "which of 2 Pods (w-0, w-1)? name the pod"),
+    (None, ["--pod", "w-2"], "pod w-2: the files of claims hold the Pods w-0, w-1"),
     (lambda items: items.clear() or items.append({"kind": "ResourceClaim", "metadata": {"name": "x"}}),
-     ["--pod", "w-0"], "--pod w-0: the files of --claims hold no Pod"),
+     ["--pod", "w-0"], "pod w-0: the files of claims hold no Pod"),
     (lambda items: items.__delitem__(slice(2, 6)), ["--pod", "w-0"],
      "pod w-0 holds the claim nccl-gib-test-0-gpu-"),
 ])
@@ -558,7 +559,7 @@ def test_env_of_which_pod(cluster, env, change, options, says):
 
 
 @pytest.mark.parametrize("options,status,says", [
-    (["--claims", "/none"], 64, "--claims needs --slices"),
+    (["--claims", "/none"], 64, "claims need slices"),
     (["--slices", "/none", "--claims", "/none"], 65, "/none"),
     (["--nccl-version", "two", "--network", "any"], 65, "NCCL version"),
     (["--format", "xml"], 64, "--format"),

@@ -40,7 +40,8 @@ FILES = {
 BENCH = {"bin/drarun-bench", "lib/drarun/bench-mpi.so"}  # which are a package of their own
 LIB = {"lib/libdrarun.so.0"}
 DEV = {"include/drarun/drarun.h", "include/drarun/error.h", "lib/libdrarun.so", "lib/pkgconfig/libdrarun.pc",
-       "lib/cmake/drarun/drarunConfig.cmake", "lib/cmake/drarun/drarunConfigVersion.cmake", "share/man/man3/drarun.3"}
+       "lib/cmake/drarun/drarunConfig.cmake", "lib/cmake/drarun/drarunConfigVersion.cmake", "share/man/man3/drarun.3",
+       "share/man/man3/drarun_run.3", "share/man/man3/drarun_env_free.3"}
 # what makes no sense in a user's tree
 NOT = ("CMakeLists.txt", "__pycache__", ".pyc", ".a")
 
@@ -204,10 +205,11 @@ def test_packages_of_the_library(packages, tmp_path):
     names = {name: {line.split()[5].removeprefix("./usr/") for line in listed(packages[name])}
              for name in ("libdrarun0", "libdrarun-dev")}
     assert LIB | {"share/doc/libdrarun0/copyright"} <= names["libdrarun0"]
-    assert DEV - {"share/man/man3/drarun.3"} | {"share/man/man3/drarun.3.gz"} <= names["libdrarun-dev"]
+    assert {f"{name}.gz" if "/man3/" in name else name for name in DEV} <= names["libdrarun-dev"]
     assert not names["libdrarun0"] & DEV and not names["libdrarun-dev"] & LIB
     control = {name: subprocess.run(["dpkg-deb", "-f", packages[name]], capture_output=True, text=True, check=True).stdout
                for name in names}
+    assert "\nSuggests: drarun\n" in control["libdrarun0"]
     assert "libjansson4" in control["libdrarun0"] and "libdrarun0 (= " in control["libdrarun-dev"]
 
 

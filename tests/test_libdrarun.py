@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libdrarun as its users have it: installed, found by pkg-config and by CMake, with the ABI that libdrarun.map says."""
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -54,6 +55,33 @@ def test_only_the_abi_is_exported(source, library):
     assert declared == listed
 
 
+@pytest.mark.parametrize("header,change,breaks", [
+    (None, None, False),
+    ("job.h", ("enum drarun_loglevel {", "DRARUN_API int drarun_new(void);\nenum drarun_loglevel {"), False),
+    ("spec.h", ("profiles;", "profiles; const char *later;"), False),
+    ("env.h", ("const char *pod;", ""), True),
+    ("error.h", ("text[512]", "text[600]"), True),
+    ("error.h", ("DRARUN_ERR_CAPACITY,", ""), True),
+    ("job.h", ("DRARUN_LOG_NOTE,", "DRARUN_LOG_NEW, DRARUN_LOG_NOTE,"), True),
+    ("job.h", ("long long timeout_ms, int *ret", "int timeout_ms, int *ret"), True),
+], ids=["as it is", "more functions", "more options", "an option less", "a larger error", "a kind less", "a level between", "another argument"])
+def test_abi_stays(source, tmp_path, header, change, breaks):
+    """scripts/abi: what programs were built with."""
+    if not shutil.which("abidiff"):
+        pytest.skip("no abigail-tools: scripts/setup --test installs it")
+    if platform.machine() != "x86_64":
+        pytest.skip("launcher/api/libdrarun.abi is that of x86-64")
+    shutil.copytree(source / "include", tmp_path / "include")
+    if header:
+        path = tmp_path / "include/drarun" / header
+        text = path.read_text()
+        assert change[0] in text
+        path.write_text(text.replace(*change))
+    run = subprocess.run([source / "scripts/abi", "--headers", tmp_path / "include"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (1 if breaks else 0, ""), run
+    assert ("programs built with earlier headers would break" in run.stdout) == breaks
+
+
 def test_what_it_needs(library):
     """Nothing of ours beside it, and no path into the build."""
     lines = ok("objdump", "-p", library).splitlines()
@@ -85,6 +113,17 @@ def test_example_tells_what_is_wrong(embed, source, tmp_path, change, status, sa
 def test_example_and_program_tell_the_same(embed, source, drarun):
     plan = drarun("plan", source / "examples" / JOB, "--slices", source / "examples" / SLICES).ok().out
     assert plan in ok(embed, source / "examples" / JOB, source / "examples" / SLICES)
+
+
+def test_example_with_ranks_on_this_machine(embed, build):
+    """The library has no drarun beside it here, and takes that of PATH."""
+    env = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run([embed.parent / "ranks", "2", "sh", "-c", "echo $RANK; exit $RANK"], capture_output=True, text=True,
+                         env=env, timeout=60)
+    assert (run.returncode, sorted(run.stdout.splitlines()), run.stderr) == (1, ["0: 0", "1: 1"], "")
+    env["PATH"] = "/nowhere"
+    lacking = subprocess.run([embed.parent / "ranks", "2", "true"], capture_output=True, text=True, env=env, timeout=60)
+    assert lacking.returncode == 127 and "it comes with drarun: install it" in lacking.stderr, lacking
 
 
 def test_found_by_cmake_and_leaves_nothing(source, prefix, tmp_path):

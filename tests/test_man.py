@@ -61,6 +61,18 @@ def test_page_of_the_library(source):
         assert run.stdout == "" and run.returncode == 0
 
 
+def test_pages_of_its_functions(source):
+    """scripts/man3 writes them from the headers: each exported function has one."""
+    run = subprocess.run([source / "scripts/man3", "--check"], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    pages = {path.stem: path for path in (source / "docs/man").glob("drarun_*.3")}
+    assert set(pages) == set(re.findall(r"^    (drarun_\w+);", (source / "launcher/api/libdrarun.map").read_text(), re.M))
+    if shutil.which("mandoc"):
+        whole = [path for path in pages.values() if not path.read_text().startswith(".so ")]
+        run = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *whole], capture_output=True, text=True)
+        assert run.stdout == "" and run.returncode == 0
+
+
 def test_completion_knows_every_option(build):
     drarun = build / "bin" / "drarun"
     script = subprocess.run([drarun, "completion", "bash"], capture_output=True, text=True,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun plan: what a job would claim and get, on captured machines."""
 import json
+import re
 
 import pytest
 
@@ -259,3 +260,21 @@ def test_captured_cluster(drarun, source):
                     source / "examples/clusters/a4-two-nodes.json").ok()
     assert "workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200" in result.out
     assert "profile gke-a4: node label" in result.out
+
+
+def test_a_picture_of_a_worker(drarun, source):
+    words = "plan", source / "examples/jobs/half-nodes-aligned.yaml"
+    slices = "--slices", source / "examples/clusters/a4-two-nodes.json"
+    first, last = (drarun(*words, *slices, "-o", "svg", *more).ok().out for more in ([], ["--worker", 3]))
+    for picture, marked, plain in ((first, "GPU0", "GPU7"), (last, "GPU7", "GPU0")):
+        found = re.findall(r'class="gpu (claimed|other)"/>\n<text [^>]*>(GPU\d)<', picture)
+        boxes = {name: kind for kind, name in found}
+        assert len(boxes) == 8 and boxes[marked] == "claimed" and boxes[plain] == "other", boxes
+        assert (picture.count('class="nic claimed"'), picture.count('class="link pix"')) == (4, 1 + 4)  # the legend's
+    plugin = drarun("plan", source / "examples/jobs/whole-nodes.yaml", *slices, "-o", "svg").ok().out
+    assert 'class="nic"' in plugin and 'class="gpu"' in plugin and plugin.count('class="link ') == 4 + 8
+    for more, rc, says in [((*slices, "--worker", 4), 64, "expected one of the job's 4"), ((), 64, "ResourceSlices"),
+                           ((*slices, "--workers", 400), 75, "no room: worker 4 of 400")]:
+        result = drarun(*words, *more, "-o", "svg")
+        assert (result.rc, result.out) == (rc, "") and says in result.err, result
+    assert "--worker is for --output svg" in drarun(*words, "--worker", 1).err

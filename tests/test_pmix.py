@@ -89,3 +89,10 @@ def test_end(client, where, case, status, said):
     assert len(re.findall(f"drarun: {said}", result.err)) == 1
     assert result.err.count("drarun: ") == 1
     assert "PMIX ERROR" not in result.err
+
+
+def test_a_host_that_shows_no_cores(drarun, build, tmp_path):
+    """Bound ranks: libpmix takes such a topology for granted and would crash the agent."""
+    (tmp_path / "sys").mkdir()
+    result = drarun("-n", 2, "--bind", "0", *CLIENTS[1].command(build), "modex", env={"HWLOC_FSROOT": str(tmp_path)}).ok()
+    assert result.out.startswith("modex ok on 2 ranks")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent in a worker pod (--pod): what it tells of its worker, and whom it serves."""
+import json
 import os
 import signal
 import subprocess
@@ -215,3 +216,57 @@ def test_eviction_without_a_launcher(pod):
     some = pod()
     some.agent.signal(signal.SIGTERM)
     assert some.agent.finish(20).rc == 0
+
+
+# ---- pods that an allocation keeps ----
+
+def kept(folder, pods, **more):
+    """What `drarun alloc job.yaml` writes for them; tests/test_cluster_alloc.py has real ones."""
+    spec = {"workers": len(pods), "ranksPerWorker": 2, "image": "none", "command": ["true"], "network": "any"}
+    folder.mkdir(mode=0o700)
+    (folder / "key").touch(mode=0o600)
+    (folder / "key").write_text(pods[0].key)
+    (folder / "kept.json").write_text(json.dumps({
+        "job": "job", "namespace": "n", "uid": JOB["DRARUN_JOB"], "attempt": 2, "document": {
+            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob", "metadata": {"name": "job"}, "spec": spec},
+        "workers": [{"pod": f"job-w-{i}", "node": f"node-{i}", "address": pod.address, "dial": pod.address, "claims": [], **more}
+                    for i, pod in enumerate(pods)]}))
+    return {"DRARUN_ALLOC": str(folder)}
+
+
+@pytest.fixture
+def pods(pod):
+    made = [pod(keep=True, **{**JOB, "DRARUN_WORKER": str(i)}) for i in range(2)]
+    yield made
+    for each in made:
+        each.agent.signal(signal.SIGTERM)
+        assert each.agent.finish(20).rc == 0
+
+
+def test_job_after_job_in_kept_pods(drarun, pods, tmp_path):
+    """At once behind each other, whatever ended the one before."""
+    env = kept(tmp_path / "alloc", pods)
+    script = f"""for i in 1 2 3 4 5; do {drarun.program} sh -c "echo $i" || exit; {drarun.program} -n 2 sh -c 'exit 3'; done"""
+    result = drarun("-c", script, program="/bin/sh", env=env)
+    assert result.rc == 3 and sorted(result.out.split()) == sorted("12345" * 4), result
+    job = drarun.start("-n", 2, "sh", "-c", "echo up; exec sleep 60", env=env)
+    assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
+    busy = drarun("-n", 2, "true", env=env)
+    assert busy.rc == 70 and "has a launcher already" in busy.err, busy
+    job.signal(signal.SIGKILL)
+    job.finish(clean=False)
+    assert drarun("-n", 2, "true", env=env).rc == 0
+
+
+def test_kept_pods_serve_their_allocation(drarun, pods, tmp_path):
+    env = kept(tmp_path / "alloc", pods)
+    path = tmp_path / "alloc" / "kept.json"
+    path.write_text(path.read_text().replace(JOB["DRARUN_JOB"], "0b6d3f0"))
+    result = drarun("-n", 2, "true", env=env)
+    assert result.rc == 70 and " of job 0b6d3f0e, attempt 2; the caller wants" in result.err, result
+    path.write_text(path.read_text().replace('"dial"', '"lost": "its pod was deleted", "dial"'))
+    result = drarun("-n", 2, "true", env=env)
+    assert result.rc == 70 and "worker 0 (pod job-w-0 on node-0) of the allocation job is lost: its pod was deleted" in result.err
+    (tmp_path / "alloc" / "key").chmod(0o644)
+    result = drarun("-n", 2, "true", env=env)
+    assert result.rc == 64 and "key" in result.err, result

@@ -156,7 +156,7 @@ def test_verbs_of_the_users_role_are_counted(drarun):
     assert (role["kind"], role["metadata"]["name"], role["metadata"]["namespace"]) == ("Role", "drarun-user", "train")
     assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
     assert {verb for rule in role["rules"] for verb in rule["verbs"] if "secrets" in rule["resources"]} == {"create"}
-    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 34
+    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 42
     both = drarun("install", "--user-role", "--cluster-role")
     assert both.rc == 64 and "give one of them" in both.err
 

@@ -26,11 +26,25 @@ static const char *const state_names[] = {
     [AGENT_RUNNING] = "running", [AGENT_ENDING] = "ending",       [AGENT_DONE] = "done",
 };
 
+static bool is_kept(const struct agent *agent)
+{
+    return agent->options.pod && agent->options.pod->kept;
+}
+
+/* Whoever dials from now on waits for the agent of the next job: the guard's socket still listens.
+ */
+static void close_door(struct agent *agent)
+{
+    listen_close(TAKE_PTR(agent->door));
+}
+
 static void enter(struct agent *agent, enum agent_state state)
 {
     log_debug("agent %u: %s -> %s", agent->tree.self, state_names[agent->state],
               state_names[state]);
     agent->state = state;
+    if (state == AGENT_DONE && is_kept(agent))
+        close_door(agent);
 }
 
 void agent_leave(struct agent *agent, int status)
@@ -323,6 +337,12 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     const char *why = err->code ? err->text : "connection closed";
     (void)channel;
     agent->control_lost = true;
+    if (is_kept(agent) && agent->state == AGENT_IDLE) { /* it only wanted to know what we hold */
+        agent->generation = 0;
+        return;
+    }
+    if (is_kept(agent))
+        close_door(agent);
     if (agent_wait_for_heir(agent)) {
         log_note("the launcher is gone (%s): waiting for another", why);
         return;

@@ -51,7 +51,8 @@ static uint32_t orphan_wait_ms(const struct agent *agent)
         return agent->options.pod && agent->state == AGENT_IDLE ? IDLE_WAIT_MS : 0;
     if (agent->job.wire)
         return agent->job.wire->orphan_wait_ms;
-    return agent->options.pod ? IDLE_WAIT_MS : 0; /* assigned, and the parent has not called */
+    /* assigned, and the parent has not called */
+    return agent->options.pod && !agent->options.pod->kept ? IDLE_WAIT_MS : 0;
 }
 
 bool agent_wait_for_heir(struct agent *agent)

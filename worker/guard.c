@@ -76,9 +76,8 @@ static void kill_descendants(void)
     }
 }
 
-static void clean_up_after(struct guard *guard, struct shm_clean *shm, int signo)
+static void clean_up_after(struct guard *guard, struct shm_clean *shm)
 {
-    log_error("the agent was killed by signal %d: removing what it left", signo);
     kill_descendants();
     if (guard->page->session_dir[0]) {
         char shm_dir[128];
@@ -130,8 +129,11 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
         return error_set(err, errno, "fork: %s", strerror(errno));
     }
     int status = wait_for(child, &guard->signals, ret_stop);
+    bool asked = *ret_stop && WTERMSIG(status) == SIGTERM; /* at its very end it takes none */
+    if (WIFSIGNALED(status) && !asked)
+        log_error("the agent was killed by signal %d: removing what it left", WTERMSIG(status));
     if (WIFSIGNALED(status))
-        clean_up_after(guard, shm, WTERMSIG(status));
+        clean_up_after(guard, shm);
     shm_clean_free(shm);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 70;
 }

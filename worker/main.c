@@ -77,7 +77,7 @@ static const char help_text[] =
     "  --fd FD               serve the launcher on this connected socket\n"
     "  --listen-fd FD        as --listen, on an inherited listening socket\n"
     "  --key-fd FD           as --key-file, from an inherited descriptor\n"
-    "  --keep                with --listen-fd: serve job after job, for drarun alloc\n"
+    "  --keep                with --listen-fd or --pod: serve job after job, for drarun alloc\n"
     "  --entry HOST          as --pod and --once, for drarun exec: HOST is to dial within "
     "--await,\n"
     "                        and the job's exit status is ours\n"
@@ -125,6 +125,14 @@ static int read_key_fd(const char *text, struct settings *s, struct drarun_error
     if (rc == 0)
         rc = key_fd_read(fd, "--key-fd", &s->key, err);
     s->have_key = rc == 0;
+    return rc;
+}
+
+static int take_pod(struct settings *s, struct drarun_error *err)
+{
+    bool kept = s->pod.kept; /* whichever option came first */
+    int rc = pod_take(&s->pod, err);
+    s->pod.kept = kept;
     return rc;
 }
 
@@ -190,14 +198,14 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         return 0;
     case OPT_POD:
         s->in_pod = true;
-        return pod_take(&s->pod, err);
+        return take_pod(s, err);
     case OPT_KEEP:
-        s->by_hand = s->quiet = true;
+        s->by_hand = s->quiet = s->pod.kept = true;
         return 0;
     case OPT_ENTRY:
         s->entry = value;
         s->in_pod = s->once = s->by_hand = true;
-        return pod_take(&s->pod, err);
+        return take_pod(s, err);
     case OPT_AWAIT:
         return duration_parse("--await", value, &s->await_ms, err);
     case OPT_REMOTE_SERVE:
@@ -329,7 +337,7 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     int status = 0;
     if (!guard)
         return error_set(err, ENOMEM, "out of memory");
-    if (s->entry || s->quiet)
+    if (s->entry || (s->quiet && !s->in_pod))
         log_verbose("listening");
     else if (s->in_pod)
         log_note("listening on port %u", s->port);

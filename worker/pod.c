@@ -82,12 +82,20 @@ static void describe(const char *job, int64_t attempt, int64_t worker, char *tex
     snprintf(text, size, "%s of job %.64s%s", who, job[0] ? job : "(unknown)", of_attempt);
 }
 
+/* A kept pod's jobs are called after the allocation, with a word of their own behind a dot. */
+static bool is_own_job(const struct pod *pod, const char *job)
+{
+    size_t length = strlen(pod->job);
+    if (!pod->job[0] || strcmp(pod->job, job) == 0)
+        return true;
+    return pod->kept && strncmp(job, pod->job, length) == 0 && job[length] == '.';
+}
+
 int pod_check(const struct pod *pod, const Drarun__Wire__Hello *hello, struct drarun_error *err)
 {
     bool launcher = hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER;
     char own[160], wanted[160];
-    if ((!pod->job[0] || strcmp(pod->job, hello->job) == 0) &&
-        (pod->attempt < 0 || pod->attempt == hello->attempt) &&
+    if (is_own_job(pod, hello->job) && (pod->attempt < 0 || pod->attempt == hello->attempt) &&
         (!launcher || pod->worker < 0 || pod->worker == hello->worker))
         return 0;
     describe(pod->job, pod->attempt, pod->worker, own, sizeof own);

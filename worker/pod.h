@@ -15,6 +15,7 @@ struct pod {
     char node[254];  /* "" */
     int64_t worker;  /* index; -1: not known */
     int64_t attempt; /* -1: not known */
+    bool kept;       /* for one job after another: UID.NAME each (docs/design/032-allocation.md) */
 };
 
 /* Takes DRARUN_JOB, DRARUN_JOB_NAME, DRARUN_NODE, DRARUN_ATTEMPT and DRARUN_WORKER (else

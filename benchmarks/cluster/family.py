@@ -2,7 +2,7 @@
 """Times and API requests of jobs on a real Kubernetes of two nodes, beside plain Jobs."""
 from benchmarks.harness.command import Family
 
-from . import counts, reaction, start
+from . import counts, kept, reaction, start
 from . import scale as scaling
 from .bed import Bed
 
@@ -21,4 +21,4 @@ FAMILY = Family(
     "every other round.",
     {"usual": Scale(7, [2, 4, 8], [1, 8, 16], 50, 2, [500, 1000]), "smoke": Scale(1, [2], [1], 2, 0, [50]),
      "quick": Scale(3, [2, 4, 8], [1, 8], 20, 1, [500]), "full": Scale(15, [2, 4, 8], [1, 8, 16], 200, 5, [500, 1000])},
-    on_bed={"start": start.run, "requests": counts.run, "reaction": reaction.run, "scale": scaling.run}, bed=Bed)
+    on_bed={"start": start.run, "requests": counts.run, "reaction": reaction.run, "scale": scaling.run, "kept": kept.run}, bed=Bed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on a cluster: submit, follow, wait, cancel. The calls block until their answer is there;
- * each request has a deadline. A cluster and its jobs are used by one thread at a time, of the
- * process that opened it: after fork, a child opens its own. */
+/* Jobs on a cluster: submit, follow, wait, cancel. The calls block until their answer is there, but
+ * for those that start something; each request has a deadline. A cluster and its jobs are used by
+ * one thread at a time, of the process that opened it: after fork, a child opens its own. */
 #ifndef DRARUN_JOB_H
 #define DRARUN_JOB_H
 
@@ -34,8 +34,9 @@ struct drarun_cluster_options {
     void (*log)(void *arg, enum drarun_loglevel level, const char *text);
     void *arg;
     enum drarun_loglevel level; /* the most that log gets; 0 is errors */
-    /* The caller's loop, which each call then runs until its answer is there: the caller's own
-     * events go on meanwhile. It must outlive the cluster. NULL: a loop of the cluster's own. */
+    /* The caller's libevent loop, which each blocking call then runs until its answer is there: the
+     * caller's own events go on meanwhile. What was started goes on whenever it runs, without
+     * drarun_cluster_dispatch. It must outlive the cluster. NULL: see drarun_cluster_fd. */
     struct event_base *base;
 };
 DRARUN_DEFINE_INIT(drarun_cluster_options)
@@ -44,13 +45,13 @@ DRARUN_DEFINE_INIT(drarun_cluster_options)
  * none; DRARUN_ERR_SPEC: its file cannot be read, or has no such context. */
 DRARUN_API int drarun_cluster_open(const struct drarun_cluster_options *options,
                                    struct drarun_cluster **ret_cluster, struct drarun_error *err);
-/* After its jobs. */
+/* After its jobs and followings. */
 DRARUN_API void drarun_cluster_close(struct drarun_cluster *cluster);
 DRARUN_API const char *drarun_cluster_namespace(const struct drarun_cluster *cluster);
 
-/* Ends the call that follows a job of the cluster, or the next one that would, with -ECANCELED,
- * kind DRARUN_ERR_INTERRUPTED; the job goes on. From any thread or signal handler, while the
- * cluster is open. */
+/* Ends what follows jobs of the cluster, calls and followings, or the next one that would, with
+ * -ECANCELED, kind DRARUN_ERR_INTERRUPTED; the jobs go on. From any thread or signal handler, while
+ * the cluster is open. */
 DRARUN_API void drarun_cluster_interrupt(struct drarun_cluster *cluster);
 
 /* drarun_plan_build with the cluster's slices, nodes, classes and claims as they are now; what the
@@ -86,6 +87,9 @@ DRARUN_API const char *drarun_job_namespace(const struct drarun_job *job);
 /* The status document as JSON (share/drarun/schema/drajob-status-v1alpha1.json); "{}" before there
  * is one. */
 DRARUN_API int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err);
+/* The job's document as JSON, as drarun_spec_json has it. */
+DRARUN_API int drarun_job_document(struct drarun_job *job, char **ret_json,
+                                   struct drarun_error *err);
 
 struct drarun_follow_options {
     size_t size; /* of this struct */
@@ -120,6 +124,48 @@ DRARUN_API int drarun_run(struct drarun_cluster *cluster, const struct drarun_sp
                           const struct drarun_submit_options *submit,
                           const struct drarun_follow_options *follow, int *ret_status,
                           struct drarun_error *err);
+
+/* ---- beside other work ---- */
+
+/* A job that is followed while the caller does something else: its callbacks come from the
+ * caller's loop. With drarun_cluster_options.base that is libevent's; another one, of any make,
+ * waits until drarun_cluster_fd is readable and calls drarun_cluster_dispatch. Any number of them
+ * go on at the same time. They go on within blocking calls on the same cluster, too. */
+struct drarun_following;
+
+/* It has ended: status, and err with code 0, or why not, as of drarun_job_follow. Called once; it
+ * may free the following. Borrowed for the call. */
+typedef void (*drarun_ended_fn)(void *arg, int status, const struct drarun_error *err);
+
+/* drarun_job_follow and drarun_job_wait, which return at once; -errno: nothing was started, and
+ * ended will not be called. Callbacks come from the caller's loop, and must not use the cluster but
+ * for drarun_cluster_interrupt and drarun_following_free. The option cancel cannot be had, since
+ * cancelling blocks. The job may be freed before its following. */
+DRARUN_API int drarun_job_follow_start(struct drarun_job *job,
+                                       const struct drarun_follow_options *options,
+                                       drarun_ended_fn ended, void *arg,
+                                       struct drarun_following **ret_following,
+                                       struct drarun_error *err);
+DRARUN_API int drarun_job_wait_start(struct drarun_job *job, long long timeout_ms,
+                                     drarun_ended_fn ended, void *arg,
+                                     struct drarun_following **ret_following,
+                                     struct drarun_error *err);
+/* drarun_job_submit, which blocks, and drarun_job_follow_start. Where that fails, the job is
+ * cancelled. */
+DRARUN_API int drarun_run_start(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                                const struct drarun_submit_options *submit,
+                                const struct drarun_follow_options *follow, drarun_ended_fn ended,
+                                void *arg, struct drarun_following **ret_following,
+                                struct drarun_error *err);
+/* No callback afterwards; the job goes on. At any time, also from a callback. */
+DRARUN_API void drarun_following_free(struct drarun_following *following);
+
+/* For poll and its like: readable while drarun_cluster_dispatch has something to do. It is the
+ * cluster's: not to be closed or read. -ENOTSUP: libevent waits with something else than epoll, or
+ * there is no /proc. */
+DRARUN_API int drarun_cluster_fd(struct drarun_cluster *cluster, struct drarun_error *err);
+/* Does it, without waiting: callbacks come from here. */
+DRARUN_API int drarun_cluster_dispatch(struct drarun_cluster *cluster, struct drarun_error *err);
 
 #ifdef __cplusplus
 }

@@ -41,6 +41,13 @@ DRARUN_API int drarun_plan_verdict(const struct drarun_plan *plan, struct drarun
 DRARUN_API char *drarun_plan_text(const struct drarun_plan *plan, int explain);
 DRARUN_API char *drarun_plan_json(const struct drarun_plan *plan, int explain);
 
+/* A picture (SVG, with a background of its own) of the node that a worker, counted from 0, would be
+ * on: its devices by NUMA node and host bridge, those of the worker marked and paired.
+ * Kind DRARUN_ERR_USAGE: there is no such worker, or without ResourceSlices or devices no node;
+ * DRARUN_ERR_CAPACITY: the workers have no room. */
+DRARUN_API int drarun_plan_svg(const struct drarun_plan *plan, unsigned worker, char **ret_svg,
+                               struct drarun_error *err);
+
 #ifdef __cplusplus
 }
 #endif

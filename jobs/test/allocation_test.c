@@ -262,6 +262,18 @@ static void probes_that_are_wrong(void **unused)
     }
 }
 
+static void gpus_of_claims(void **state)
+{
+    (void)state;
+    json_t *claims = json_loads(
+        "[{\"status\": {\"allocation\": {\"devices\": {\"results\": [{\"request\": \"gpu-0\"},"
+        "{\"request\": \"gpu\"}, {\"request\": \"nic-0\"}, {}]}}}}, {\"status\": {}}, {}]",
+        0, NULL);
+    assert_int_equal(allocation_count_gpus(claims), 2);
+    assert_int_equal(allocation_count_gpus(NULL), 0);
+    json_decref(claims);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +284,7 @@ int main(void)
         cmocka_unit_test(an_allocation),
         cmocka_unit_test(no_allocation),
         cmocka_unit_test(claims_of_a_pod),
+        cmocka_unit_test(gpus_of_claims),
         cmocka_unit_test(probes_that_are_wrong),
         cmocka_unit_test(history_of_the_drivers),
     };

@@ -43,7 +43,7 @@ static int check(const struct drarun_env_options *o, struct drarun_error *err)
 {
     if (o->claims && o->claims[0] && !(o->slices && o->slices[0]))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--claims needs --slices, which say what the devices are");
+                          "claims need slices, which say what the devices are");
     if (o->network && strcmp(o->network, "rdma") != 0 && strcmp(o->network, "any") != 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "network: expected rdma or any, got \"%s\"", o->network);

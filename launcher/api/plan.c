@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "launcher/api/options.h"
+#include "launcher/api/picture.h"
 #include "launcher/api/text.h"
 #include "launcher/cluster_files.h"
 #include "launcher/plan_text.h"
 #include "launcher/spec_file.h"
+#include "launcher/topo_slices.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -179,4 +181,41 @@ char *drarun_plan_json(const struct drarun_plan *plan, int explain)
 {
     C_NUMBERS;
     return text_of_json_take(preview_json(&plan->input, &plan->preview, explain));
+}
+
+/* ---- a picture ---- */
+
+static int worker_of(const struct drarun_plan *plan, unsigned worker,
+                     const struct plan_worker_input **ret_worker, struct drarun_error *err)
+{
+    const struct preview *preview = &plan->preview;
+    if (worker >= plan->spec.workers)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "worker %u: expected one of the job's %u, which are counted from 0",
+                          worker, plan->spec.workers);
+    if (preview->predicted && preview->prediction.shortage)
+        return drarun_plan_verdict(plan, err);
+    if (!plan->objects.known || !preview->planned || !preview->workers[worker].node)
+        return error_kind(err, DRARUN_ERR_USAGE, ENODATA,
+                          "worker %u: its node is not known: that takes a job with devices, and "
+                          "the cluster's ResourceSlices",
+                          worker);
+    *ret_worker = &preview->workers[worker];
+    return 0;
+}
+
+int drarun_plan_svg(const struct drarun_plan *plan, unsigned worker, char **ret_svg,
+                    struct drarun_error *err)
+{
+    C_NUMBERS;
+    const struct plan_worker_input *input = NULL;
+    struct topo_host host;
+    int rc = worker_of(plan, worker, &input, err);
+    if (rc == 0)
+        rc = topo_slices_host(&plan->slices, input->claims, input->node, &host, err);
+    if (rc < 0)
+        return rc;
+    rc = picture_of_worker(&host, &plan->preview.plan.workers[worker], ret_svg, err);
+    host_done(&host);
+    return rc;
 }

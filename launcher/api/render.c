@@ -35,12 +35,12 @@ static int read_words(const struct drarun_render_options *o, struct render_optio
         return unknown(err, "claims", "direct or template", o->claims);
     render->api = o->api ? claims_api_parse(o->api) : CLAIMS_API_V1;
     if (!render->api)
-        return unknown(err, "--api", "v1, v1beta2 or v1beta1", o->api);
+        return unknown(err, "api", "v1, v1beta2 or v1beta1", o->api);
     render->pod_groups = o->pod_groups ? pod_groups_version(o->pod_groups) : NULL;
     if (o->pod_groups && !render->pod_groups)
-        return unknown(err, "--pod-groups", "v1beta1, v1alpha3 or v1alpha2", o->pod_groups);
+        return unknown(err, "pod_groups", "v1beta1, v1alpha3 or v1alpha2", o->pod_groups);
     if (o->agent_claim && agent_claim_parse(o->agent_claim, agent, err) < 0)
-        return error_prefix(err, "--agent-claim");
+        return error_prefix(err, "agent_claim");
     render->agent = o->agent_claim ? agent : NULL;
     return 0;
 }
@@ -50,11 +50,11 @@ static int fits(const struct job_spec *spec, const struct render_options *render
 {
     if (spec->queue && spec->claims == SPEC_CLAIMS_DIRECT)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--claims direct: spec.queue needs template, since Kueue counts the "
+                          "claims direct: spec.queue needs template, since Kueue counts the "
                           "claims of a Job alone");
     if (render->agent && !agent_claim_fits(spec))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--agent-claim: the job's workers have no claim of which the first "
+                          "agent_claim: the job's workers have no claim of which the first "
                           "container alone has all");
     return 0;
 }
@@ -78,11 +78,11 @@ static const struct system {
 /* What only drarun's own job has; NULL: nothing of it is asked for. */
 static const char *own_option(const struct drarun_render_options *o)
 {
-    return o->claims        ? "--claims"
-           : o->agent_claim ? "--agent-claim"
-           : o->pod_groups  ? "--pod-groups"
-           : o->owner_uid   ? "--owner-uid"
-           : o->here        ? "--here"
+    return o->claims        ? "claims"
+           : o->agent_claim ? "agent_claim"
+           : o->pod_groups  ? "pod_groups"
+           : o->owner_uid   ? "owner_uid"
+           : o->here        ? "here"
                             : NULL;
 }
 
@@ -96,14 +96,15 @@ static int find_system(const struct drarun_render_options *o, const struct syste
         if (strcmp(o->as, systems[i].name) == 0)
             found = &systems[i];
     if (o->as && !found)
-        return unknown(err, "--as", "raycluster or trainjob", o->as);
+        return unknown(err, "as", "raycluster or trainjob", o->as);
     if (found && own)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: not with --as: it is of the job that drarun creates itself", own);
+                          "%s: not for a %s: it is of the job that drarun creates itself", own,
+                          o->as);
     if (o->head && !(found && found->render == render_raycluster))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--head is for --as raycluster");
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "head: only a raycluster has one");
     if (o->head && strcmp(o->head, "plain") != 0 && strcmp(o->head, "worker") != 0)
-        return unknown(err, "--head", "plain or worker", o->head);
+        return unknown(err, "head", "plain or worker", o->head);
     *ret_system = found;
     return 0;
 }

@@ -12,9 +12,12 @@
 #include "jobs/render.h"
 #include "jobs/status_doc.h"
 #include "launcher/accept/run.h"
+#include "launcher/cluster/allocate.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
+#include "launcher/cluster/controller.h"
 #include "launcher/cluster/doctor.h"
+#include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/exec.h"
 #include "launcher/cluster/follow.h"
 #include "launcher/cluster/job_map.h"
@@ -27,6 +30,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
+#include "lib/doc/log_json.h"
 #include "lib/wire/key_file.h"
 
 static int fail(const struct drarun_error *err)
@@ -72,8 +77,11 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
     struct job_spec spec;
     struct tls_key key;
     char holder[300];
+    const char *keep = getenv("DRARUN_KEEP");
+    int64_t keep_s = 0;
     name_holder(true, holder, sizeof holder);
     if (key_env_take("DRARUN_KEY", &key, &err) < 0 ||
+        (keep && number_parse("DRARUN_KEEP", keep, 1, UINT32_MAX, &keep_s, &err) < 0) ||
         cluster_read_start(cluster, &target, &reading, &err) < 0 ||
         cluster_discover(cluster, &err) < 0 ||
         cluster_read_end(cluster, &reading, &owner, &err) < 0 ||
@@ -89,6 +97,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         .key = &key,
         .secret = getenv("DRARUN_SECRET"),
         .args = &run->args,
+        .keep_s = (uint32_t)keep_s,
         .framed = true,
         .metrics_port = cluster->metrics_port ? cluster->metrics_port : RENDER_METRICS_PORT,
     };
@@ -256,16 +265,29 @@ static int describe(const struct cluster_job *job)
     return with_cluster(job, show_describe);
 }
 
-static int exists(struct cluster *cluster, const struct cluster_job *job, struct drarun_error *err)
+/* To the end of the job, or of its log, also when it is suspended on the way. */
+static int follow_through(struct cluster *cluster, const struct cluster_job *job,
+                          struct follow_options *options)
 {
-    CLEANUP(json_decrefp) json_t *map = NULL;
-    return job_map_get(cluster, job->job, cluster->namespace, &map, err);
+    struct drarun_error err = {0};
+    int status = 0;
+    options->foreground = true;
+    int rc = dra_job_await_any(cluster, job->job, cluster->namespace, job->timeout_ms, NULL,
+                               &status, &err);
+    while (rc == 0) {
+        rc = follow_until_end(cluster, options, &status, &err);
+        if (rc == 0)
+            return status;
+        if (rc == -ENOENT)
+            rc = dra_job_await_again(cluster, job->job, cluster->namespace, job->timeout_ms, NULL,
+                                     &status, &err);
+    }
+    return rc < 0 ? follow_failed(&err, status) : status;
 }
 
 static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
 {
-    struct drarun_error err = {0};
-    const struct follow_options options = {
+    struct follow_options options = {
         .job = job->job,
         .namespace = cluster->namespace,
         .output = true,
@@ -273,7 +295,7 @@ static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
         .once = !job->follow,
         .rank = job->rank,
     };
-    return exists(cluster, job, &err) < 0 ? fail(&err) : follow_job(cluster, &options);
+    return follow_through(cluster, job, &options);
 }
 
 static int logs(const struct cluster_job *job)
@@ -283,14 +305,13 @@ static int logs(const struct cluster_job *job)
 
 static int wait_for_end(struct cluster *cluster, const struct cluster_job *job)
 {
-    struct drarun_error err = {0};
-    const struct follow_options options = {
+    struct follow_options options = {
         .job = job->job,
         .namespace = cluster->namespace,
         .rank = -1,
         .timeout_ms = job->timeout_ms,
     };
-    return exists(cluster, job, &err) < 0 ? fail(&err) : follow_job(cluster, &options);
+    return follow_through(cluster, job, &options);
 }
 
 static int wait_job(const struct cluster_job *job)
@@ -317,6 +338,60 @@ static int exec(const struct cluster_exec *exec)
         return fail(&err);
     int status = exec_beside(&cluster, exec);
     cluster_close(&cluster);
+    return status;
+}
+
+static void on_log(void *arg, const struct log_line *line)
+{
+    static const struct log_json who;
+    (void)arg;
+    log_json_write(&who, line);
+}
+
+/* In a pod as objects, unless --log says otherwise. */
+static void choose_log(const struct cluster_controller *how, bool pod)
+{
+    log_setup("drarun", how->verbose ? LOG_VERBOSE : LOG_NORMAL);
+    if (how->log ? strcmp(how->log, "json") == 0 : pod)
+        log_divert(on_log, NULL);
+}
+
+static int controller(const struct cluster_controller *how)
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    char holder[300];
+    if (open_cluster(&how->cluster, &cluster, &err) < 0)
+        return fail(&err);
+    choose_log(how, is_in_pod(&cluster));
+    name_holder(is_in_pod(&cluster), holder, sizeof holder);
+    const struct controller_options options = {
+        .namespace = how->all_namespaces ? NULL : cluster.namespace,
+        .lease_namespace = cluster.namespace,
+        .image = how->image,
+        .holder = holder,
+    };
+    int status = controller_run(&cluster, &options);
+    log_divert(NULL, NULL);
+    cluster_close(&cluster);
+    return status;
+}
+
+static int alloc(const struct cluster_alloc *alloc)
+{
+    struct cluster cluster;
+    struct drarun_error err = {0};
+    struct drarun_spec *spec = NULL;
+    int status = spec_file_load_program(alloc->file, "true", &spec);
+    if (status != 0)
+        return status;
+    if (open_cluster(&alloc->cluster, &cluster, &err) < 0) {
+        status = fail(&err);
+    } else {
+        status = allocate(&cluster, alloc, &spec->job);
+        cluster_close(&cluster);
+    }
+    drarun_spec_free(spec);
     return status;
 }
 
@@ -370,7 +445,9 @@ const struct cluster_api *cluster_api(void)
         .wait = wait_job,
         .cancel = cancel,
         .exec = exec,
+        .controller = controller,
         .accept = test_nodes,
+        .alloc = alloc,
     };
     return &api;
 }

@@ -8,6 +8,7 @@
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lease.h"
@@ -59,7 +60,9 @@ static int clear_ended(struct cluster *cluster, const char *name, const char *na
     if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0 || status_doc_exit(doc) < 0)
         return 0;
     bool here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
-    int rc = delete_job(cluster, name, namespace, here, here ? kube_uid(map) : NULL, err);
+    int rc = dra_job_delete(cluster, name, namespace, err);
+    if (rc >= 0)
+        rc = delete_job(cluster, name, namespace, here, here ? kube_uid(map) : NULL, err);
     if (rc < 0)
         return rc;
     say_end(name, doc);
@@ -88,6 +91,9 @@ int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
         rc = cluster_merge_patch(cluster, &map, patch, err);
         if (rc == -ENOENT) {
             *err = (struct drarun_error){0};
+            rc = dra_job_delete(cluster, name, namespace, err); /* nothing is made of it yet */
+            if (rc != 0)
+                return rc < 0 ? rc : 0;
             return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s",
                               name, namespace);
         }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/render.h"
+#include "launcher/cluster/loop_fd.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -20,25 +21,32 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what, (void)arg; /* it has ended a turn of the loop */
 }
 
+int cluster_loop(struct cluster *cluster)
+{
+    if (!cluster->outer)
+        return event_base_loop(cluster->base, EVLOOP_ONCE);
+    loop_fd_arm(cluster->door);
+    return event_base_loop(cluster->outer, EVLOOP_ONCE);
+}
+
+static int loop_ended(struct drarun_error *err)
+{
+    return error_set(err, EINVAL, "the event loop ended before an answer came");
+}
+
 void cluster_turn(struct cluster *cluster, int64_t ms)
 {
     struct timeval after = timeval_from_ms(ms > 0 ? ms : 0);
     evtimer_add(cluster->turn, &after);
-    event_base_loop(cluster->base, EVLOOP_ONCE);
+    cluster_loop(cluster);
     evtimer_del(cluster->turn);
 }
 
 int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
                  struct drarun_error *err)
 {
-    return cluster_open_on(cluster, NULL, choice, err);
-}
-
-int cluster_open_on(struct cluster *cluster, struct event_base *base,
-                    const struct kube_config_choice *choice, struct drarun_error *err)
-{
     static const struct kube_config_choice none;
-    *cluster = (struct cluster){.base = base ? base : event_base_new(), .foreign = base};
+    *cluster = (struct cluster){.base = event_base_new()};
     cluster->turn = cluster->base ? evtimer_new(cluster->base, on_turn, NULL) : NULL;
     int rc = cluster->turn ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
     if (rc == 0)
@@ -59,7 +67,7 @@ void cluster_close(struct cluster *cluster)
     kube_config_free(cluster->config);
     if (cluster->turn)
         event_free(cluster->turn);
-    if (cluster->base && !cluster->foreign)
+    if (cluster->base)
         event_base_free(cluster->base);
     *cluster = (struct cluster){0};
 }
@@ -67,7 +75,7 @@ void cluster_close(struct cluster *cluster)
 /* ---- one call ---- */
 
 struct waited {
-    struct event_base *base;
+    struct cluster *cluster;
     bool done;
     int rc;
     json_t *body;
@@ -90,8 +98,8 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
 static int wait_for(struct waited *w, int rc, json_t **ret_body)
 {
     while (rc == 0 && !w->done)
-        if (event_base_loop(w->base, EVLOOP_ONCE) != 0 && !w->done)
-            return error_set(w->err, EINVAL, "the event loop ended before an answer came");
+        if (cluster_loop(w->cluster) != 0 && !w->done)
+            return loop_ended(w->err);
     rc = rc < 0 ? rc : w->rc;
     if (rc == 0 && ret_body)
         *ret_body = TAKE_PTR(w->body);
@@ -102,14 +110,14 @@ static int wait_for(struct waited *w, int rc, json_t **ret_body)
 int cluster_get(struct cluster *cluster, const struct kube_target *target, json_t **ret_body,
                 struct drarun_error *err)
 {
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     return wait_for(&w, kube_get(cluster->client, target, on_answer, &w, NULL, err), ret_body);
 }
 
 int cluster_list(struct cluster *cluster, const struct kube_target *target,
                  const struct kube_select *select, json_t **ret_body, struct drarun_error *err)
 {
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_list(cluster->client, target, select, on_answer, &w, NULL, err);
     return wait_for(&w, rc, ret_body);
 }
@@ -118,7 +126,7 @@ int cluster_create(struct cluster *cluster, const struct kube_target *target, co
                    json_t **ret_body, struct drarun_error *err)
 {
     static const struct kube_write again = {.repeat = true};
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_create(cluster->client, target, object, &again, on_answer, &w, NULL, err);
     return wait_for(&w, rc, ret_body);
 }
@@ -126,7 +134,7 @@ int cluster_create(struct cluster *cluster, const struct kube_target *target, co
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                     json_t **ret_body, struct drarun_error *err)
 {
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_replace(cluster->client, target, object, NULL, on_answer, &w, NULL, err);
     return wait_for(&w, rc, ret_body);
 }
@@ -135,7 +143,7 @@ int cluster_merge_patch(struct cluster *cluster, const struct kube_target *targe
                         const json_t *patch, struct drarun_error *err)
 {
     static const struct kube_write again = {.repeat = true};
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_merge_patch(cluster->client, target, patch, &again, on_answer, &w, NULL, err);
     return wait_for(&w, rc, NULL);
 }
@@ -152,7 +160,7 @@ int cluster_delete(struct cluster *cluster, const struct kube_target *target,
                    const struct kube_delete *options, struct drarun_error *err)
 {
     struct drarun_error local = {0};
-    struct waited w = {.base = cluster->base, .err = &local};
+    struct waited w = {.cluster = cluster, .err = &local};
     int rc = kube_delete(cluster->client, target, options, on_answer, &w, NULL, &local);
     rc = gone_is_fine(wait_for(&w, rc, NULL), &local);
     return rc < 0 ? error_kind(err, local.kind, local.code, "%s", local.text) : 0;
@@ -162,7 +170,7 @@ int cluster_delete_all(struct cluster *cluster, const struct kube_target *target
                        const struct kube_select *select, const struct kube_delete *options,
                        struct drarun_error *err)
 {
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_delete_all(cluster->client, target, select, options, on_answer, &w, NULL, err);
     return wait_for(&w, rc, NULL);
 }
@@ -190,8 +198,8 @@ int cluster_read_end(struct cluster *cluster, struct cluster_read *read, json_t 
                      struct drarun_error *err)
 {
     while (read->call)
-        if (event_base_loop(cluster->base, EVLOOP_ONCE) != 0 && read->call)
-            return error_set(err, EINVAL, "the event loop ended before an answer came");
+        if (cluster_loop(cluster) != 0 && read->call)
+            return loop_ended(err);
     if (read->err.code)
         return error_kind(err, read->err.kind, read->err.code, "%s", read->err.text);
     if (ret_body)
@@ -264,6 +272,8 @@ static int take_version(struct cluster *cluster, struct cluster_read *read,
 static int choose_delivery(struct cluster *cluster, struct drarun_error *err)
 {
     const char *choice = getenv("DRARUN_AGENT");
+    cluster->delivery = NULL; /* nor what the last job's claims were offered */
+    cluster->agent = (struct agent_claim){0};
     if (!choice)
         return 0;
     cluster->delivery = choice;
@@ -306,19 +316,21 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
 
 int cluster_discover(struct cluster *cluster, struct drarun_error *err)
 {
-    struct waited w = {.base = cluster->base, .err = err};
+    struct waited w = {.cluster = cluster, .err = err};
     CLEANUP(cluster_read_drop) struct cluster_read version = {0};
     int rc = ask_version(cluster, &version, err);
     if (rc == 0)
         rc = kube_discover(cluster->client, on_served, &w, NULL, err);
     while (rc == 0 && !w.done)
-        if (event_base_loop(cluster->base, EVLOOP_ONCE) != 0 && !w.done)
-            return error_set(err, EINVAL, "the event loop ended before an answer came");
+        if (cluster_loop(cluster) != 0 && !w.done)
+            return loop_ended(err);
     rc = rc < 0 ? rc : w.rc;
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
     cluster->pod_groups = pod_groups_served(w.served);
+    cluster->dra_jobs =
+        kube_serves(w.served, kube_dra_jobs.group, kube_dra_jobs.version, kube_dra_jobs.plural);
     rc = take_version(cluster, &version, err);
     if (rc == 0)
         rc = choose_delivery(cluster, err);

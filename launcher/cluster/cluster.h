@@ -13,17 +13,22 @@
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
 
+struct loop_fd; /* loop_fd.h */
+
 #define CLUSTER_BY_CLAIM "claim:" /* DRARUN_AGENT: and DRIVER=AGENT */
 
 struct cluster {
     struct event_base *base;
-    bool foreign; /* the base is somebody's */
+    /* somebody's loop that runs while we wait, and runs ours when door says so; NULL: none */
+    struct event_base *outer;
+    struct loop_fd *door;
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
     const char *namespace;    /* the choice's; a spec may name another */
     enum claims_api api;      /* newest that is served; 0: none (cluster_discover) */
     const char *pod_groups;   /* the version of scheduling.k8s.io that serves them, or NULL */
+    bool dra_jobs;            /* DraJobs are objects there (jobs/crd.h) */
     bool image_volume;        /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;     /* of launchers, as DRARUN_METRICS says (render_options) */
     const char *delivery;     /* as DRARUN_AGENT says; NULL: by the cluster's version */
@@ -31,15 +36,14 @@ struct cluster {
     char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */
 };
 
-/* Opens no connection yet. choice may be NULL. base: somebody's loop, which outlives it; NULL: one
- * of its own. */
-int cluster_open_on(struct cluster *cluster, struct event_base *base,
-                    const struct kube_config_choice *choice, struct drarun_error *err);
+/* Opens no connection yet. choice may be NULL. */
 int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
                  struct drarun_error *err);
 void cluster_close(struct cluster *cluster);
 
-/* Runs the loop until something has happened, at most ms. */
+/* Runs the loop until something has happened. Not 0: it cannot. */
+int cluster_loop(struct cluster *cluster);
+/* The same, at most ms. */
 void cluster_turn(struct cluster *cluster, int64_t ms);
 
 /* Asks what is served; runs the loop until the answer is there. */

@@ -62,8 +62,9 @@ struct batch {
     const char *namespace;
     const struct source *source;
     bool keep_uid;
-    const char *mark; /* with keep_uid: MADE_BY of what this run makes */
-    char *made_uid;   /* with keep_uid of the last one; the caller frees it */
+    const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
+    const char *dra_job; /* likewise: uid of its DraJob, or NULL */
+    char *made_uid;      /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
     size_t left;
     struct drarun_error *err; /* the first */
@@ -198,13 +199,22 @@ static void say_in_the_way(const struct item *item, const json_t *object, struct
         error_kind(
             err, DRARUN_ERR_CLUSTER, EEXIST,
             "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
-            "cancel %s ends it; or give this one another name (--name)",
+            "cancel %s ends it; or give this one another name",
             job, namespace, job, job);
     else
         error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
                    "%s \"%s\" exists in namespace %s and is of no job: delete it, or give the job "
-                   "another name (--name)",
+                   "another name",
                    item->target.resource->kind, item->target.name, namespace);
+}
+
+/* A DraJob of that name is ours: the one that owned this has gone. */
+static bool is_of_earlier_dra_job(const struct batch *batch, const json_t *object)
+{
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    const char *kind = json_string_value(json_object_get(json_array_get(owners, 0), "kind"));
+    return batch->dra_job && kind && strcmp(kind, kube_dra_jobs.kind) == 0 &&
+           !kube_is_owned_by(object, batch->dra_job);
 }
 
 /* Who owns what is in the way of an owner: a job that is there, or one that has gone. */
@@ -257,7 +267,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         !err && !is_deleted(answer->body) &&
         (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
     if (batch->rc == 0 && batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
-        ask_for_their_owner(item))
+        !is_of_earlier_dra_job(batch, answer->body) && ask_for_their_owner(item))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
@@ -400,6 +410,7 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
                           .namespace = object_namespace(spec, options),
                           .keep_uid = true,
                           .mark = options->secret,
+                          .dra_job = options->dra_job,
                           .err = err};
     CLEANUP(json_decrefp)
     json_t *owner = json_pack("[o]", marked(json_array_get(list, 0), options->secret));

@@ -34,7 +34,13 @@
 
 struct follow {
     struct cluster *cluster;
-    const struct follow_options *options;
+    struct follow_options options; /* with job, namespace and uid our own */
+    follow_ended_fn ended;
+    void *arg;
+    struct event *look; /* when to look at what there is to do */
+    int entered;        /* callbacks of ours on the stack */
+    bool over;          /* ended has been called */
+    bool freed;         /* while entered: the outermost releases it */
     struct kube_watch *status, *pods, *jobs;
     struct kube_stream *log;
     struct frames frames;
@@ -60,9 +66,30 @@ struct follow {
     struct drarun_error trouble;
 };
 
+static void release(struct follow *f);
+
+/* Around what may call the owner back, who may free us. */
+static void enter(struct follow *f)
+{
+    f->entered++;
+}
+
+static void leave(struct follow *f)
+{
+    if (--f->entered == 0 && f->freed)
+        release(f);
+}
+
+/* Something has come about: it is looked at once the callback has returned. */
+void follow_look(struct follow *f)
+{
+    if (!f->over && !f->freed)
+        event_active(f->look, EV_TIMEOUT, 0);
+}
+
 static bool is_of_job(const struct follow *f, const json_t *object)
 {
-    return !f->options->uid || kube_is_owned_by(object, f->options->uid);
+    return !f->options.uid || kube_is_owned_by(object, f->options.uid);
 }
 
 /* ---- output ---- */
@@ -78,15 +105,15 @@ static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data
     struct follow *f = arg;
     char label[24];
     f->lines++;
-    if (f->options->rank >= 0 && rank != (uint32_t)f->options->rank)
+    if (f->options.rank >= 0 && rank != (uint32_t)f->options.rank)
         return;
-    if (f->options->put && !f->refused)
-        f->refused = f->options->put(f->options->arg, rank, is_stderr, data, length) != 0;
-    if (!f->options->foreground)
+    if (f->options.put && !f->refused && !f->freed)
+        f->refused = f->options.put(f->options.arg, rank, is_stderr, data, length) != 0;
+    if (!f->options.foreground)
         return;
     status_line_clear(f->line);
     int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
-    if (f->options->label)
+    if (f->options.label)
         write_out(fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
     write_out(fd, data, length);
 }
@@ -102,7 +129,7 @@ static void note_end(struct follow *f, int status)
 static void show_own(struct follow *f, const json_t *json, const char *line, size_t length)
 {
     const char *text = json_string_value(json_object_get(json, "text"));
-    if (f->options->quiet || f->options->rank >= 0)
+    if (f->options.quiet || f->options.rank >= 0)
         return;
     status_line_clear(f->line);
     if (text)
@@ -156,16 +183,21 @@ static void on_own(void *arg, const char *line, size_t length)
 
 static void on_log_data(const char *bytes, size_t length, void *arg)
 {
-    frames_add(&((struct follow *)arg)->frames, bytes, length);
+    struct follow *f = arg;
+    enter(f);
+    frames_add(&f->frames, bytes, length);
+    follow_look(f);
+    leave(f);
 }
 
 static void on_log_ended(const struct drarun_error *err, void *arg)
 {
     struct follow *f = arg;
     f->log = NULL;
+    enter(f);
     if (err)
         log_verbose("the log broke off: %s", err->text);
-    if (!err && (f->options->once || f->ended_ms)) {
+    if (!err && (f->options.once || f->ended_ms)) {
         frames_end(&f->frames);
         f->log_end = true;
         if (f->lines > 0 && !f->marked)
@@ -173,6 +205,8 @@ static void on_log_ended(const struct drarun_error *err, void *arg)
     } else if (!f->log_end) {
         f->again_ms = clock_ms() + LOG_AGAIN_MS;
     }
+    follow_look(f);
+    leave(f);
 }
 
 static const struct kube_stream_events log_events = {.data = on_log_data, .ended = on_log_ended};
@@ -182,10 +216,10 @@ static void open_log(struct follow *f)
     struct drarun_error err = {0};
     char since[TIMESTAMP_SIZE];
     const struct kube_log log = {
-        .namespace_ = f->options->namespace,
+        .namespace_ = f->options.namespace,
         .pod = f->pod,
         .container = "launcher",
-        .follow = !f->options->once,
+        .follow = !f->options.once,
         .tail = -1,
         .timestamps = true,
         .since_time = log_place_resume(&f->at, since),
@@ -217,6 +251,36 @@ static bool has_begun(const json_t *pod)
     return json_object_get(state, "running") || json_object_get(state, "terminated");
 }
 
+static bool is_alive(const json_t *pod)
+{
+    return pod && json_object_get(launcher_status(pod), "running") &&
+           !json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
+}
+
+static const json_t *find_pod(const struct follow *f, const char *name)
+{
+    return name ? kube_watch_find(f->pods, f->options.namespace, name) : NULL;
+}
+
+/* The Job's controller may make a pod too many, above all for a name that was used before; that one
+ * waits for the Lease of the other. Whom the status document names leads while it runs, and was
+ * the last to lead when the job has ended. NULL: nobody. */
+static const char *leader(const struct follow *f)
+{
+    const char *pod =
+        json_string_value(json_object_get(json_object_get(f->doc, "launcher"), "pod"));
+    return pod && (f->ended_ms || is_alive(find_pod(f, pod))) ? pod : NULL;
+}
+
+/* Where nobody leads, whose log is read goes on while it runs. */
+static bool is_another(const struct follow *f, const json_t *pod)
+{
+    const char *lead = leader(f);
+    if (lead)
+        return strcmp(kube_name(pod), lead) != 0;
+    return f->pod && strcmp(kube_name(pod), f->pod) != 0 && is_alive(find_pod(f, f->pod));
+}
+
 /* What keeps the launcher itself from starting is in nobody's log. */
 static void tell_trouble(struct follow *f, const json_t *pod)
 {
@@ -233,7 +297,7 @@ static void tell_trouble(struct follow *f, const json_t *pod)
 static void look_at_pod(const json_t *pod, void *arg)
 {
     struct follow *f = arg;
-    if (!f->options->output || !is_launcher(pod) || !is_of_job(f, pod))
+    if (!f->options.output || !is_launcher(pod) || !is_of_job(f, pod) || is_another(f, pod))
         return;
     f->coming = !has_begun(pod);
     if (f->coming) {
@@ -253,15 +317,34 @@ static void look_at_pod(const json_t *pod, void *arg)
         open_log(f);
 }
 
+static void look_if_alive(const json_t *pod, void *arg)
+{
+    if (is_alive(pod))
+        look_at_pod(pod, arg);
+}
+
+/* The pod that leads now, where it is another one than before; or one that may be about to. */
+static void look_for_leader(struct follow *f)
+{
+    const char *lead = leader(f);
+    const json_t *pod = find_pod(f, lead);
+    if (pod)
+        look_at_pod(pod, f);
+    else if (!lead && f->pod && !is_alive(find_pod(f, f->pod)))
+        kube_watch_each(f->pods, look_if_alive, f);
+}
+
 static void on_pod(const json_t *pod, void *arg)
 {
     look_at_pod(pod, arg);
+    look_for_leader(arg);
+    follow_look(arg);
 }
 
 static void on_pod_changed(const json_t *pod, const json_t *before, void *arg)
 {
     (void)before;
-    look_at_pod(pod, arg);
+    on_pod(pod, arg);
 }
 
 /* ---- status ---- */
@@ -281,12 +364,19 @@ static void take_status(const json_t *map, void *arg)
     f->doc = doc;
     if (status_doc_exit(doc) >= 0)
         note_end(f, status_doc_exit(doc));
+    look_for_leader(f);
+}
+
+static void on_status(const json_t *map, void *arg)
+{
+    take_status(map, arg);
+    follow_look(arg);
 }
 
 static void on_status_changed(const json_t *map, const json_t *before, void *arg)
 {
     (void)before;
-    take_status(map, arg);
+    on_status(map, arg);
 }
 
 /* The launcher Job has failed without a word of its launcher: no pod could be made, or it crashed.
@@ -296,7 +386,7 @@ static void take_job(const json_t *job, void *arg)
     struct follow *f = arg;
     size_t i;
     json_t *condition;
-    if (f->options->uid && strcmp(kube_uid(job), f->options->uid) != 0)
+    if (f->options.uid && strcmp(kube_uid(job), f->options.uid) != 0)
         return;
     json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
     {
@@ -311,16 +401,28 @@ static void take_job(const json_t *job, void *arg)
     }
 }
 
+static void on_job(const json_t *job, void *arg)
+{
+    take_job(job, arg);
+    follow_look(arg);
+}
+
 static void on_job_changed(const json_t *job, const json_t *before, void *arg)
 {
     (void)before;
-    take_job(job, arg);
+    on_job(job, arg);
 }
 
 static void on_job_deleted(const json_t *job, void *arg)
 {
     struct follow *f = arg;
-    f->gone |= !f->options->uid || strcmp(kube_uid(job), f->options->uid) == 0;
+    f->gone |= !f->options.uid || strcmp(kube_uid(job), f->options.uid) == 0;
+    follow_look(f);
+}
+
+static void on_synced(void *arg)
+{
+    follow_look(arg);
 }
 
 static void on_trouble(const struct drarun_error *err, void *arg)
@@ -330,21 +432,25 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         f->trouble = *err;
     else if (err)
         log_note("%s", err->text);
+    follow_look(f);
 }
 
 static const struct kube_watch_events status_events = {
-    .added = take_status, .changed = on_status_changed, .trouble = on_trouble};
+    .added = on_status, .changed = on_status_changed, .synced = on_synced, .trouble = on_trouble};
 static const struct kube_watch_events pod_events = {
-    .added = on_pod, .changed = on_pod_changed, .trouble = on_trouble};
-static const struct kube_watch_events job_events = {
-    .added = take_job, .changed = on_job_changed, .deleted = on_job_deleted, .trouble = on_trouble};
+    .added = on_pod, .changed = on_pod_changed, .synced = on_synced, .trouble = on_trouble};
+static const struct kube_watch_events job_events = {.added = on_job,
+                                                    .changed = on_job_changed,
+                                                    .deleted = on_job_deleted,
+                                                    .synced = on_synced,
+                                                    .trouble = on_trouble};
 
 static int watch(struct follow *f, const struct kube_resource *resource, const char *name,
                  const char *labels, const struct kube_watch_events *events,
                  struct kube_watch **ret_watch, struct drarun_error *err)
 {
     const struct kube_watch_options options = {
-        .target = {.resource = resource, .namespace_ = f->options->namespace, .name = name},
+        .target = {.resource = resource, .namespace_ = f->options.namespace, .name = name},
         .select.labels = labels,
     };
     return kube_watch_new(f->cluster->client, &options, events, f, ret_watch, err);
@@ -353,13 +459,13 @@ static int watch(struct follow *f, const struct kube_resource *resource, const c
 static int watch_all(struct follow *f, struct drarun_error *err)
 {
     char name[K8S_LABEL_MAX + 8], selector[96];
-    snprintf(name, sizeof name, "%s-status", f->options->job);
-    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", f->options->job);
+    snprintf(name, sizeof name, "%s-status", f->options.job);
+    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", f->options.job);
     int rc = watch(f, &kube_config_maps, name, NULL, &status_events, &f->status, err);
     if (rc == 0)
         rc = watch(f, &kube_pods, NULL, selector, &pod_events, &f->pods, err);
     if (rc == 0)
-        rc = watch(f, &kube_jobs, f->options->job, NULL, &job_events, &f->jobs, err);
+        rc = watch(f, &kube_jobs, f->options.job, NULL, &job_events, &f->jobs, err);
     return rc;
 }
 
@@ -374,7 +480,8 @@ static void on_signal(void *arg, int signo)
         return;
     bool again = f->signo != 0;
     f->signo = signo;
-    if (!f->options->cancel || again)
+    follow_look(f);
+    if (!f->options.cancel || again)
         return;
     f->signo = -signo; /* what follows is the job's own end */
     f->cancel = true;
@@ -384,11 +491,18 @@ static void cancel(struct follow *f)
 {
     struct drarun_error err = {0};
     f->cancel = false;
-    log_note("cancelling %s; again to leave it at once", f->options->job);
-    if (cancel_job(f->cluster, f->options->job, f->options->namespace, &err) == 0)
+    log_note("cancelling %s; again to leave it at once", f->options.job);
+    if (cancel_job(f->cluster, f->options.job, f->options.namespace, &err) == 0)
         return;
     log_error("%s", err.text);
     f->signo = abs(f->signo);
+    follow_look(f);
+}
+
+static bool is_running(const struct follow *f)
+{
+    const char *phase = json_string_value(json_object_get(f->doc, "phase"));
+    return !f->ended_ms && phase && strcmp(phase, "running") == 0;
 }
 
 /* What is awaited; nothing while the ranks run. */
@@ -396,8 +510,7 @@ static void awaited(const struct follow *f, struct buf *text)
 {
     const json_t *waiting = json_object_get(f->doc, "waiting");
     const char *words = json_string_value(json_object_get(waiting, "text"));
-    const char *phase = json_string_value(json_object_get(f->doc, "phase"));
-    if (f->ended_ms || (phase && strcmp(phase, "running") == 0))
+    if (f->ended_ms || is_running(f))
         return;
     buf_add_str(text, words ? words : "waiting for the launcher to start");
 }
@@ -414,7 +527,7 @@ static void on_status_line(void *arg, struct buf *text)
 
 static bool is_stopped(const struct follow *f)
 {
-    return f->options->stop && *f->options->stop;
+    return f->options.stop && *f->options.stop;
 }
 
 static void tell_progress(struct follow *f, int64_t now)
@@ -423,14 +536,14 @@ static void tell_progress(struct follow *f, int64_t now)
     f->progress_ms = now + PROGRESS_MS;
     awaited(f, &text);
     if (text.data)
-        f->options->progress(f->options->arg, text.data);
+        f->options.progress(f->options.arg, text.data);
     buf_done(&text);
 }
 
 /* A job that was deleted before it was watched is told of by nobody. */
 static bool is_deleted(const struct follow *f)
 {
-    const struct follow_options *o = f->options;
+    const struct follow_options *o = &f->options;
     if (!o->uid || !kube_watch_synced(f->jobs) || !kube_watch_synced(f->status))
         return false;
     const json_t *job = kube_watch_find(f->jobs, o->namespace, o->job);
@@ -441,36 +554,64 @@ static bool is_deleted(const struct follow *f)
 static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
+    if (f->options.running && is_running(f)) {
+        *f->options.running = true;
+        return true;
+    }
     f->gone |= is_deleted(f);
     bool no_log = kube_watch_synced(f->pods) && !f->pod;
     /* a short job has told its end before the kubelet has told its begin */
-    bool read = f->log_end || !f->options->output || (no_log && !f->coming);
+    bool read = f->log_end || !f->options.output || (no_log && !f->coming);
     if (f->ended_ms && (read || now - f->ended_ms >= LOG_AFTER_END_MS))
         return true;
-    if (f->options->once && (f->log_end || no_log))
+    if (f->options.once && (f->log_end || no_log))
         return true;
     return f->gone || f->trouble.code || f->signo > 0 || f->refused || is_stopped(f) ||
-           (f->options->timeout_ms && now - f->since_ms >= f->options->timeout_ms);
+           (f->options.timeout_ms && now - f->since_ms >= f->options.timeout_ms);
 }
 
-static void turn(struct follow *f)
+static void sooner(int64_t *until, int64_t ms)
 {
-    if (f->cancel)
-        cancel(f);
-    int64_t now = clock_ms(), until = now + TURN_MS;
+    if (ms < *until)
+        *until = ms;
+}
+
+/* Does what is due; *ret_until: when there is more to do. */
+static void do_due(struct follow *f, int64_t *ret_until)
+{
+    int64_t now = clock_ms();
     if (f->again_ms && now >= f->again_ms)
         open_log(f);
-    if (f->again_ms && f->again_ms < until)
-        until = f->again_ms;
     if (f->progress_ms && now >= f->progress_ms)
         tell_progress(f, now);
-    if (f->progress_ms && f->progress_ms < until)
-        until = f->progress_ms;
-    if (f->ended_ms && f->ended_ms + LOG_AFTER_END_MS < until)
-        until = f->ended_ms + LOG_AFTER_END_MS;
-    if (f->options->timeout_ms && f->since_ms + f->options->timeout_ms < until)
-        until = f->since_ms + f->options->timeout_ms;
-    cluster_turn(f->cluster, until - now);
+    *ret_until = now + TURN_MS;
+    if (f->again_ms)
+        sooner(ret_until, f->again_ms);
+    if (f->progress_ms)
+        sooner(ret_until, f->progress_ms);
+    if (f->ended_ms)
+        sooner(ret_until, f->ended_ms + LOG_AFTER_END_MS);
+    if (f->options.timeout_ms)
+        sooner(ret_until, f->since_ms + f->options.timeout_ms);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct follow *f = arg;
+    int64_t until;
+    (void)fd, (void)what;
+    if (f->over)
+        return;
+    enter(f);
+    do_due(f, &until);
+    f->over = !f->freed && is_over(f);
+    int64_t left = until - clock_ms();
+    struct timeval after = timeval_from_ms(left > 0 ? left : 0);
+    if (f->over)
+        f->ended(f->arg);
+    else if (!f->freed)
+        event_add(f->look, &after);
+    leave(f);
 }
 
 static void say_cause(const struct follow *f)
@@ -478,19 +619,22 @@ static void say_cause(const struct follow *f)
     const json_t *cause = json_object_get(f->doc, "cause");
     const char *text = json_string_value(json_object_get(cause, "text"));
     const char *advice = json_string_value(json_object_get(cause, "advice"));
-    if (!text || f->exit_status == 0)
+    if (!text || !text[0] || f->exit_status == 0)
         return;
     log_error("%s%s%s", text, advice ? "\n  " : "", advice ? advice : "");
 }
 
-/* 0: the job's own end, or all of the log. */
-static int end_of(struct follow *f, int *ret_status, struct drarun_error *err)
+int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
 {
-    const char *job = f->options->job;
-    *ret_status = f->ended_ms && !f->options->once ? f->exit_status : 0;
-    if (f->trouble.code && (f->options->once || !f->ended_ms))
+    const char *job = f->options.job;
+    *ret_status = f->ended_ms && !f->options.once ? f->exit_status : 0;
+    if (f->options.running && *f->options.running)
+        return 0;
+    if (f->trouble.code && (f->options.once || !f->ended_ms))
         return error_kind(err, f->trouble.kind, f->trouble.code, "%s", f->trouble.text);
-    if (f->ended_ms || (f->options->once && !f->refused && !is_stopped(f)))
+    if (f->ended_ms && !f->options.once)
+        say_cause(f);
+    if (f->ended_ms || (f->options.once && !f->refused && !is_stopped(f)))
         return 0;
     enum drarun_errkind kind = f->signo ? DRARUN_ERR_INTERRUPTED : DRARUN_ERR_INFRASTRUCTURE;
     *ret_status = f->signo ? 128 + abs(f->signo) : error_exit_status(kind);
@@ -499,12 +643,11 @@ static int end_of(struct follow *f, int *ret_status, struct drarun_error *err)
     if (f->signo || f->refused || is_stopped(f))
         return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
                           "job %s: what followed it was interrupted", job);
-    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
-                      "the job %s has not ended within %" PRId64 " s (--timeout)", job,
-                      f->options->timeout_ms / 1000);
+    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "the job %s has not ended within %g s",
+                      job, (double)f->options.timeout_ms / 1000);
 }
 
-static void done(struct follow *f)
+static void release(struct follow *f)
 {
     status_line_free(f->line);
     signals_free(f->signals);
@@ -512,38 +655,106 @@ static void done(struct follow *f)
     kube_watch_free(f->status);
     kube_watch_free(f->pods);
     kube_watch_free(f->jobs);
+    if (f->look)
+        event_free(f->look);
     frames_done(&f->frames);
     json_decref(f->doc);
     free(f->pod);
+    free((char *)f->options.job);
+    free((char *)f->options.namespace);
+    free((char *)f->options.uid);
+    free(f);
+}
+
+void follow_free(struct follow *follow)
+{
+    if (!follow)
+        return;
+    follow->freed = true;
+    if (!follow->entered)
+        release(follow);
+}
+
+/* ---- beginning ---- */
+
+static int copy_options(struct follow *f, const struct follow_options *options)
+{
+    f->options = *options;
+    f->options.job = strdup(options->job);
+    f->options.namespace = strdup(options->namespace);
+    f->options.uid = options->uid ? strdup(options->uid) : NULL;
+    return f->options.job && f->options.namespace && (f->options.uid || !options->uid) ? 0
+                                                                                       : -ENOMEM;
+}
+
+static int set_up(struct follow *f, const struct follow_options *options, struct drarun_error *err)
+{
+    const struct frames_owner owner = {
+        .output = on_output, .own = on_own, .stamp = on_stamp, .arg = f};
+    struct event_base *base = f->cluster->base;
+    frames_init(&f->frames, &owner);
+    f->look = event_new(base, -1, 0, on_look, f);
+    if (copy_options(f, options) < 0 || !f->look)
+        return error_set(err, ENOMEM, "out of memory");
+    if (options->progress)
+        f->progress_ms = f->since_ms + PROGRESS_MS;
+    if (options->foreground && !(f->signals = signals_new(base, on_signal, f, err)))
+        return err->code ? -err->code : -ENOMEM;
+    int rc = watch_all(f, err);
+    if (rc == 0 && options->foreground && !options->quiet)
+        f->line = status_line_new(base, on_status_line, f);
+    return rc;
+}
+
+int follow_new(struct cluster *cluster, const struct follow_options *options, follow_ended_fn ended,
+               void *arg, struct follow **ret_follow, struct drarun_error *err)
+{
+    struct drarun_error first = {0};
+    struct follow *f = calloc(1, sizeof *f);
+    if (!f)
+        return error_set(err, ENOMEM, "out of memory");
+    *f = (struct follow){.cluster = cluster, .ended = ended, .arg = arg, .since_ms = clock_ms()};
+    int rc = set_up(f, options, &first);
+    if (rc < 0) {
+        release(f);
+        return error_kind(err, first.kind, first.code, "%s", first.text);
+    }
+    follow_look(f);
+    *ret_follow = f;
+    return 0;
+}
+
+/* ---- in the foreground ---- */
+
+static void on_ended(void *arg)
+{
+    (void)arg; /* over tells */
 }
 
 int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
                      struct drarun_error *err)
 {
-    struct follow f = {.cluster = cluster, .options = options, .since_ms = clock_ms()};
-    const struct frames_owner owner = {
-        .output = on_output, .own = on_own, .stamp = on_stamp, .arg = &f};
-    struct drarun_error first = {0};
-    int rc = 0;
-    frames_init(&f.frames, &owner);
-    if (options->progress)
-        f.progress_ms = f.since_ms + PROGRESS_MS;
-    if (options->foreground && !(f.signals = signals_new(cluster->base, on_signal, &f, &first)))
-        rc = -first.code;
-    if (rc == 0)
-        rc = watch_all(&f, &first);
+    struct follow *f = NULL;
+    int rc = follow_new(cluster, options, on_ended, NULL, &f, err);
     if (rc < 0)
-        f.trouble = first;
-    else if (options->foreground && !options->quiet)
-        f.line = status_line_new(cluster->base, on_status_line, &f);
-    while (rc == 0 && !is_over(&f))
-        turn(&f);
-    status_line_clear(f.line);
-    rc = end_of(&f, ret_status, err);
-    if (rc == 0 && !options->once)
-        say_cause(&f);
-    done(&f);
+        return rc;
+    while (!f->over && cluster_loop(cluster) == 0)
+        if (f->cancel)
+            cancel(f);
+    status_line_clear(f->line);
+    rc = f->over ? follow_result(f, ret_status, err)
+                 : error_set(err, EINVAL, "the event loop ended before the job");
+    follow_free(f);
     return rc;
+}
+
+int follow_failed(const struct drarun_error *err, int status)
+{
+    if (err->code == ETIMEDOUT && err->kind == DRARUN_ERR_TIMEOUT)
+        log_error("%s (--timeout)", err->text);
+    else if (err->code != ECANCELED)
+        log_error("%s", err->text);
+    return err->kind != DRARUN_ERR_INTERRUPTED ? error_exit_status(err->kind) : status;
 }
 
 int follow_job(struct cluster *cluster, const struct follow_options *options)
@@ -553,7 +764,5 @@ int follow_job(struct cluster *cluster, const struct follow_options *options)
     int status = 0;
     foreground.foreground = true;
     int rc = follow_until_end(cluster, &foreground, &status, &err);
-    if (rc < 0 && rc != -ECANCELED)
-        log_error("%s", err.text);
-    return rc < 0 && err.kind != DRARUN_ERR_INTERRUPTED ? error_exit_status(err.kind) : status;
+    return rc < 0 ? follow_failed(&err, status) : status;
 }

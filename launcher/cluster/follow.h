@@ -11,12 +11,13 @@
 typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,
                                 size_t length);
 
-struct follow_options { /* borrowed */
+struct follow_options {
     const char *job, *namespace;
     const char *uid; /* of its launcher Job: an earlier job of that name is not it; NULL: any */
     bool output;     /* the ranks' output and the launcher's own lines are shown */
     bool cancel;     /* a signal ends the job; else it ends the following alone */
     bool label, quiet;
+    bool *running;      /* set, and the following ends, once the ranks run; NULL: it goes on */
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */
     int64_t timeout_ms; /* 0: none */
@@ -25,15 +26,33 @@ struct follow_options { /* borrowed */
     follow_output_fn put;
     void (*progress)(void *arg, const char *text);
     void *arg;
-    const volatile sig_atomic_t *stop; /* nonzero ends the following, by the loop's next turn */
+    const volatile sig_atomic_t *stop; /* nonzero ends it: follow_look */
 };
 
-/* Until the job ends: 0 and its exit status, with the words of its cause logged. Else -errno: kind
- * DRARUN_ERR_TIMEOUT (its time is over, or the log as it is was read: no error with `once`),
- * DRARUN_ERR_INTERRUPTED (-ECANCELED; *ret_status is that of a signal), or what cannot be had. */
+struct follow;
+/* It is over: follow_result tells how. Called once, from the loop; may free it. */
+typedef void (*follow_ended_fn)(void *arg);
+
+/* Begins to follow; all of its callbacks come from the loop. Options are copied with their texts,
+ * but for stop. */
+int follow_new(struct cluster *cluster, const struct follow_options *options, follow_ended_fn ended,
+               void *arg, struct follow **ret_follow, struct drarun_error *err);
+/* No callback afterwards; may be called from one. NULL is fine. */
+void follow_free(struct follow *follow);
+/* To be called when stop has been set. */
+void follow_look(struct follow *follow);
+/* Once it is over. 0 and the job's exit status, with the words of its cause logged (0 too where it
+ * runs, and `running` says so). Else -errno: kind DRARUN_ERR_TIMEOUT (its time is over, or the log
+ * as it is was read: no error with `once`), DRARUN_ERR_INTERRUPTED (-ECANCELED; *ret_status is that
+ * of a signal), or what cannot be had. */
+int follow_result(const struct follow *follow, int *ret_status, struct drarun_error *err);
+
+/* Both at once: runs the loop until it is over. */
 int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
                      struct drarun_error *err);
-/* The same in the foreground, with what cannot be had said; returns the exit status. */
+/* Says what cannot be had; returns the exit status. status: of follow_result. */
+int follow_failed(const struct drarun_error *err, int status);
+/* In the foreground until the job ends, with what cannot be had said; returns the exit status. */
 int follow_job(struct cluster *cluster, const struct follow_options *options);
 
 #endif

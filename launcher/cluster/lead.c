@@ -140,7 +140,8 @@ static int take_over(struct lead *lead, struct drarun_error *err)
     if (rc == 0)
         rc = lead_resume(lead, err);
     bool alive = !lead->ended && !lead->orphaned && !lead->releasing;
-    return rc < 0 || !alive || lead->gang.phase == GANG_RELEASING ? rc : adopt(lead, err);
+    bool whole = lead->checked; /* who is lost of an allocation stays so */
+    return rc < 0 || !alive || whole || lead->gang.phase == GANG_RELEASING ? rc : adopt(lead, err);
 }
 
 static int make(struct lead *lead, struct drarun_error *err)
@@ -176,6 +177,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
         .key = lead->key_text,
         .secret = options->secret ? options->secret : lead->secret,
         .here = options->here,
+        .keep_s = options->keep_s,
         .owner_uid = options->owner_uid,
     };
     int rc = take_key(lead, err);
@@ -221,11 +223,16 @@ static int catch_signals(struct lead *lead, struct drarun_error *err)
     return lead->signals ? 0 : -err->code;
 }
 
+/* Of an allocation the ranks' run ends when the workers are checked. */
 static int attempt(struct lead *lead, struct drarun_error *err)
 {
-    int rc = lead_place(lead, err);
+    int rc = lead->checked ? 0 : lead_place(lead, err);
     status_line_clear(lead->line);
-    return rc < 0 ? rc : lead_run_ranks(lead, err);
+    if (rc == 0 && !lead->checked)
+        rc = lead_run_ranks(lead, err);
+    if (rc == 0 && lead->checked)
+        rc = catch_signals(lead, err);
+    return rc == 0 && lead->checked ? lead_keep(lead, err) : rc;
 }
 
 static int attempts(struct lead *lead, struct drarun_error *err)

@@ -21,6 +21,7 @@ struct lead_options { /* all borrowed */
     const char *secret;         /* that holds it; NULL: named here */
     const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
     bool here;                  /* no launcher Job */
+    uint32_t keep_s;            /* drarun alloc: no ranks, the workers are kept (render_options) */
     bool framed;                /* as a pod's log */
     int32_t metrics_port;       /* where they are served; not positive: nowhere */
     bool label, quiet, json;

@@ -179,6 +179,7 @@ int lead_place(struct lead *lead, struct drarun_error *err)
     free(TAKE_PTR(lead->told_words));
     lead->dirty = true;
     while (!lead_is_stopped(lead)) {
+        lead_look_for_shell(lead);
         int64_t now = lead_now();
         bool due = now >= lead->decision.next_ms || now >= look_ms(lead);
         if (!lead->dirty && !due) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
  * attempt until its workers are up), lead_queue.c (while it is suspended), lead_ranks.c (its
- * ranks), lead_plan.c (what they get), lead_restart.c (the next attempt), lead_resume.c (what an
- * earlier launcher has left), lead_vitals.c (whether they hang), lead_metrics.c (for Prometheus),
- * lead_status.c and lead_events.c (what is told). */
+ * ranks), lead_keep.c (or the workers of an allocation), lead_plan.c (what they get),
+ * lead_restart.c (the next attempt), lead_resume.c (what an earlier launcher has left),
+ * lead_vitals.c (whether they hang), lead_metrics.c (for Prometheus), lead_status.c and
+ * lead_events.c (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -65,6 +66,12 @@ struct lead {
     bool ended;                /* it had told the job's end */
     bool releasing;            /* it was on its way to the next attempt */
 
+    bool checked;        /* drarun alloc: the workers are up and may be used */
+    bool shell_ended;    /* in order */
+    char shell_word[24]; /* the last one of its heartbeat */
+    int64_t shell_ms;    /* when that came; 0: not looked yet */
+    uint32_t kept_lost;  /* workers that are lost, as the status says */
+
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
     json_t *domain;             /* the ComputeDomain, where it is asked for cliques; or NULL */
@@ -109,6 +116,13 @@ void lead_give_back_suspended(struct lead *lead);
 int lead_run_ranks(struct lead *lead, struct drarun_error *err);
 /* Something has changed while ranks run. */
 void lead_look_at_ranks(struct lead *lead);
+
+/* ---- lead_keep.c ---- */
+
+/* The workers of an allocation, which are up and checked, until it ends: 0 when its shell has. */
+int lead_keep(struct lead *lead, struct drarun_error *err);
+/* An allocation's shell that has ended, or is silent for too long, stops the launcher. */
+void lead_look_for_shell(struct lead *lead);
 
 /* ---- lead_restart.c ---- */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/allocation.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/ranks.h"
 #include "launcher/report.h"
@@ -25,7 +26,12 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
         rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ECANCELED,
                         "a worker was lost while the agents were asked (%s)", lead->decision.event);
     }
-    return rc < 0 ? rc : lead_plan(lead, job, err);
+    if (rc == 0)
+        rc = lead_plan(lead, job, err);
+    if (rc < 0 || lead->options->keep_s == 0)
+        return rc;
+    lead->checked = true; /* an allocation: who uses it starts ranks */
+    return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED, "the workers are kept");
 }
 
 static void on_started(void *arg)
@@ -63,31 +69,12 @@ void lead_look_at_ranks(struct lead *lead)
 
 /* ---- from begin to end ---- */
 
-/* Devices of the requests gpu and gpu-I of an allocated claim. */
-static uint32_t count_gpus(const json_t *claims)
-{
-    uint32_t count = 0;
-    size_t i, k;
-    json_t *claim, *result;
-    json_array_foreach((json_t *)claims, i, claim)
-    {
-        const json_t *allocation = json_object_get(json_object_get(claim, "status"), "allocation");
-        json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), k,
-                           result)
-        {
-            const char *request = json_string_value(json_object_get(result, "request"));
-            count += request && strncmp(request, "gpu", 3) == 0;
-        }
-    }
-    return count;
-}
-
 static uint32_t gpus_of_a_worker(const struct lead *lead)
 {
     if (lead->spec->gpus.count > 0)
         return lead->spec->gpus.count;
     CLEANUP(json_decrefp) json_t *claims = board_claims(lead->board, lead->render.attempt);
-    return count_gpus(json_array_get(claims, 0));
+    return allocation_count_gpus(json_array_get(claims, 0));
 }
 
 static void keep_report(struct lead *lead, const struct job_request *request)
@@ -128,7 +115,8 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
         return -err->code;
     job_run(lead->job);
     lead_leave_vitals(lead);
-    keep_report(lead, &ranks->request);
+    if (!lead->checked)
+        keep_report(lead, &ranks->request);
     job_free(TAKE_PTR(lead->job));
     return 0;
 }

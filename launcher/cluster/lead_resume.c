@@ -54,7 +54,8 @@ static void take(struct lead *lead, const json_t *doc)
         return;
     }
     lead->releasing = lead->report != NULL;
-    lead->orphaned = ran && !lead->releasing;
+    lead->checked = ran && lead->options->keep_s > 0;
+    lead->orphaned = ran && !lead->releasing && !lead->checked;
 }
 
 int lead_resume(struct lead *lead, struct drarun_error *err)

@@ -15,8 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
-#define LOOK_AGAIN_MS 1000    /* at a Lease that another launcher holds */
-#define WAIT_S (LEASE_S + 30) /* for one that does not renew it, and a renewal that came late */
+#define LOOK_AGAIN_MS 1000 /* at a Lease that another one holds */
 
 struct lease {
     struct cluster *cluster;
@@ -28,6 +27,22 @@ struct lease {
     int64_t renewed_ms;
     uint32_t generation;
 };
+
+static int64_t life_ms(const struct lease *lease)
+{
+    return (lease->owner.life_s ? lease->owner.life_s : LEASE_S) * 1000;
+}
+
+/* For one that does not renew it, and a renewal that came late. */
+static int64_t patience_ms(const struct lease *lease)
+{
+    return life_ms(lease) + 30000;
+}
+
+static const char *what(const struct lease *lease)
+{
+    return lease->owner.what ? lease->owner.what : "the job's Lease";
+}
 
 /* metav1.MicroTime takes six digits and no fewer. */
 static void write_time(char text[TIMESTAMP_SIZE + 3])
@@ -58,7 +73,7 @@ static int fill(struct lease *lease, json_t *object, int64_t transitions)
     if (!spec && json_object_set_new(object, "spec", spec = json_object()) < 0)
         return -ENOMEM;
     int rc = json_object_set_new(spec, "holderIdentity", json_string(lease->holder));
-    rc |= json_object_set_new(spec, "leaseDurationSeconds", json_integer(LEASE_S));
+    rc |= json_object_set_new(spec, "leaseDurationSeconds", json_integer(life_ms(lease) / 1000));
     rc |= json_object_set_new(spec, "renewTime", json_string(now));
     if (transitions >= 0) {
         rc |= json_object_set_new(spec, "acquireTime", json_string(now));
@@ -83,7 +98,7 @@ static void lose(struct lease *lease, const struct drarun_error *why)
 {
     struct drarun_error err = *why;
     err.kind = DRARUN_ERR_INFRASTRUCTURE;
-    error_prefix(&err, "the job's Lease is lost");
+    error_prefix(&err, "%s is lost", what(lease));
     lease->owner.lost(lease->owner.arg, &err);
 }
 
@@ -99,9 +114,9 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
     lease->call = NULL;
     if (!err) {
         took(lease, json_incref((json_t *)answer->body));
-        plan_renewal(lease, LEASE_RENEW_S * 1000);
+        plan_renewal(lease, life_ms(lease) / 3);
     } else if (err->code == EBUSY || err->code == ENOENT ||
-               clock_ms() - lease->renewed_ms > (LEASE_S - 10) * 1000) {
+               clock_ms() - lease->renewed_ms > life_ms(lease) * 5 / 6) {
         lose(lease, err);
     } else {
         log_verbose("the Lease was not renewed: %s", err->text);
@@ -111,8 +126,8 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
 
 static void on_renew(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct kube_write in_time = {.timeout_ms = 10000};
     struct lease *lease = arg;
+    const struct kube_write in_time = {.timeout_ms = life_ms(lease) / 6};
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
@@ -161,7 +176,7 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
         *seen_ms = clock_ms();
     }
     bool free_now = !holder || !holder[0] || strcmp(holder, lease->holder) == 0 ||
-                    clock_ms() - *seen_ms >= LEASE_S * 1000 || holder_is_gone(lease, holder);
+                    clock_ms() - *seen_ms >= life_ms(lease) || holder_is_gone(lease, holder);
     if (!free_now)
         return 0;
     json_int_t before = json_integer_value(json_object_get(spec_of(found), "leaseTransitions"));
@@ -177,27 +192,52 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
     return rc < 0 ? rc : 1;
 }
 
+static bool is_stopped(const struct lease *lease)
+{
+    return lease->owner.stop && *lease->owner.stop;
+}
+
+static const char *holder_of(const struct lease *lease)
+{
+    const char *holder =
+        json_string_value(json_object_get(spec_of(lease->object), "holderIdentity"));
+    return holder ? holder : "?";
+}
+
+static int give_up(const struct lease *lease, struct drarun_error *err)
+{
+    if (is_stopped(lease))
+        return error_set(err, ECANCELED, "told to end while another one holds %s", what(lease));
+    return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                      "another launcher (%s) still holds %s and renews it after %" PRId64
+                      " s: it leads the job",
+                      holder_of(lease), what(lease), patience_ms(lease) / 1000);
+}
+
+static void say_wait(const struct lease *lease)
+{
+    if (lease->owner.stop)
+        log_note("%s holds %s: waiting for its end", holder_of(lease), what(lease));
+    else
+        log_note("another launcher (%s) holds %s: waiting up to %" PRId64 " s for its end",
+                 holder_of(lease), what(lease), patience_ms(lease) / 1000);
+}
+
 static int wait_for_it(struct lease *lease, struct drarun_error *err)
 {
     const char *seen = NULL;
-    int64_t seen_ms = 0, deadline = clock_ms() + WAIT_S * 1000;
+    int64_t seen_ms = 0, deadline = clock_ms() + patience_ms(lease);
     bool said = false;
     int rc;
     while ((rc = try(lease, &seen, &seen_ms, err)) == 0) {
-        const char *holder =
-            json_string_value(json_object_get(spec_of(lease->object), "holderIdentity"));
-        if (clock_ms() >= deadline) {
-            rc = error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                            "another launcher (%s) still holds the job's Lease and renews it after "
-                            "%d s: it leads the job",
-                            holder ? holder : "?", WAIT_S);
+        if (is_stopped(lease) || (!lease->owner.stop && clock_ms() >= deadline)) {
+            rc = give_up(lease, err);
             break;
         }
         if (!said)
-            log_note("another launcher (%s) holds the job's Lease: waiting up to %d s for its end",
-                     holder ? holder : "?", WAIT_S);
+            say_wait(lease);
         said = true;
-        for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end;)
+        for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end && !is_stopped(lease);)
             cluster_turn(lease->cluster, end - clock_ms());
     }
     free((char *)seen);
@@ -224,7 +264,7 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
         rc = wait_for_it(lease, err);
     if (rc < 0)
         return rc;
-    plan_renewal(lease, LEASE_RENEW_S * 1000);
+    plan_renewal(lease, life_ms(lease) / 3);
     *ret_lease = TAKE_PTR(lease);
     return 0;
 }
@@ -236,6 +276,30 @@ bool lease_is_held(struct cluster *cluster, const char *job, const char *namespa
     CLEANUP(json_decrefp) json_t *object = NULL;
     return cluster_get(cluster, &target, &object, &err) == 0 &&
            kube_client_now(cluster->client) - lease_life_sign(object) < LEASE_S * 1000;
+}
+
+static int give_back(struct lease *lease, struct drarun_error *err)
+{
+    struct kube_target target = target_of(lease->object);
+    json_object_set_new(spec_of(lease->object), "holderIdentity", json_string(""));
+    return cluster_replace(lease->cluster, &target, lease->object, NULL, err);
+}
+
+void lease_give_back(struct lease *lease)
+{
+    struct drarun_error err = {0};
+    json_t *found = NULL;
+    struct kube_target target = target_of(lease->object);
+    kube_call_cancel(TAKE_PTR(lease->call));
+    evtimer_del(lease->renew);
+    int rc = give_back(lease, &err);
+    /* a renewal that was under way may have come first */
+    if (rc == -EBUSY && cluster_get(lease->cluster, &target, &found, &err) == 0) {
+        took(lease, found);
+        rc = strcmp(holder_of(lease), lease->holder) == 0 ? give_back(lease, &err) : 0;
+    }
+    if (rc < 0)
+        log_verbose("%s was not given back: %s", what(lease), err.text);
 }
 
 void lease_free(struct lease *lease)

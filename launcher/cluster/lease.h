@@ -6,8 +6,7 @@
 
 #include "launcher/cluster/cluster.h"
 
-#define LEASE_S 60 /* without renewal it is anybody's */
-#define LEASE_RENEW_S 20
+#define LEASE_S 60 /* of a job: without renewal it is anybody's */
 
 struct lease;
 
@@ -15,6 +14,9 @@ struct lease_owner {
     /* Another launcher has it, or it could not be renewed in time: this one must stop. */
     void (*lost)(void *arg, const struct drarun_error *why);
     void *arg;
+    const char *what; /* for messages; NULL: "the job's Lease" */
+    int64_t life_s;   /* without renewal it is anybody's; 0: LEASE_S */
+    const bool *stop; /* waits without limit until this is set (-ECANCELED); NULL: for its life */
 };
 
 /* Takes it, and waits for its end where a launcher that may be alive holds it: one in a pod that is
@@ -25,6 +27,8 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
                const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err);
 /* Has a launcher said within LEASE_S that it is there? By the API server's clock. */
 bool lease_is_held(struct cluster *cluster, const char *job, const char *namespace);
+/* Nobody holds it any more, so that another one need not wait. Runs the loop. */
+void lease_give_back(struct lease *lease);
 /* Stops renewing; the Lease goes with its owner. */
 void lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease, lease_free)

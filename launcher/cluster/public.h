@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind drarun/job.h share: public_cluster.c, public_job.c. */
+/* What the files behind drarun/job.h share: public_cluster.c, public_follow.c, public_job.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 #define DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 
 #include <signal.h>
+#include <sys/queue.h>
 #include "drarun/job.h"
 #include "lib/base/c_numbers.h"
 #include "launcher/cluster/cluster.h"
@@ -18,8 +19,17 @@ struct drarun_cluster {
     int wake;  /* eventfd */
     struct event *woken;
     volatile sig_atomic_t interrupted;
+    struct loop_fd *door; /* NULL: nobody asked for a descriptor */
+    struct event *driver; /* on the caller's loop; NULL: there is none */
+    TAILQ_HEAD(, drarun_following) followings;
     bool busy;           /* in a call */
     bool namespace_said; /* goes before the spec's */
+};
+
+struct drarun_job {
+    struct drarun_cluster *cluster;
+    char *name, *namespace;
+    char *uid; /* of its launcher Job; NULL: whichever job has the name */
 };
 
 /* What every call does first and last: the thread's log goes to the caller, and a connection that
@@ -37,5 +47,8 @@ struct public_call {
 int public_begin(struct public_call *call, struct drarun_cluster *cluster,
                  struct drarun_error *err);
 void public_end(struct public_call *call);
+
+/* An interrupt is given to what follows now; it waits for the next one where nothing does. */
+void public_take_interrupt(struct drarun_cluster *cluster);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "launcher/api/options.h"
 #include "launcher/api/plan.h"
+#include "launcher/cluster/loop_fd.h"
 #include "launcher/cluster/snapshot.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -50,13 +51,20 @@ int public_begin(struct public_call *call, struct drarun_cluster *cluster, struc
     pthread_sigmask(SIG_BLOCK, &pipe, &call->mask);
     call->before = log_scope_set(&call->scope);
     call->numbers = c_numbers_begin();
+    if (cluster->driver)
+        event_add(cluster->driver, NULL);
     return 0;
 }
 
 void public_end(struct public_call *call)
 {
     static const struct timespec now = {0};
+    struct drarun_cluster *cluster = call->cluster;
     sigset_t pipe;
+    if (cluster->driver && TAILQ_EMPTY(&cluster->followings))
+        event_del(cluster->driver); /* the caller's loop may end for want of events */
+    if (cluster->door)
+        loop_fd_arm(cluster->door);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     while (!call->pending && sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
@@ -64,7 +72,7 @@ void public_end(struct public_call *call)
     pthread_sigmask(SIG_SETMASK, &call->mask, NULL);
     c_numbers_end(&call->numbers);
     log_scope_set(call->before);
-    call->cluster->busy = false;
+    cluster->busy = false;
 }
 
 /* ---- open and close ---- */
@@ -75,8 +83,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     uint64_t count;
     (void)what;
     (void)!read(fd, &count, sizeof count);
-    if (cluster->busy)
-        event_active(cluster->cluster.turn, EV_TIMEOUT, 0);
+    public_take_interrupt(cluster);
 }
 
 static int make_wake(struct drarun_cluster *cluster, struct drarun_error *err)
@@ -91,6 +98,36 @@ static int make_wake(struct drarun_cluster *cluster, struct drarun_error *err)
                : error_set(err, ENOMEM, "out of memory");
 }
 
+static void on_door(evutil_socket_t fd, short what, void *arg)
+{
+    struct drarun_cluster *cluster = arg;
+    (void)fd, (void)what;
+    if (cluster->busy) /* a blocking call of this thread runs the caller's loop */
+        loop_fd_run(cluster->door);
+    else
+        drarun_cluster_dispatch(cluster, NULL);
+}
+
+static int make_door(struct drarun_cluster *cluster, struct drarun_error *err)
+{
+    return cluster->door ? 0 : loop_fd_new(cluster->cluster.base, &cluster->door, err);
+}
+
+/* The caller's loop runs ours. */
+static int join(struct drarun_cluster *cluster, struct event_base *base, struct drarun_error *err)
+{
+    int rc = make_door(cluster, err);
+    if (rc < 0)
+        return rc;
+    cluster->driver =
+        event_new(base, loop_fd_number(cluster->door), EV_READ | EV_PERSIST, on_door, cluster);
+    if (!cluster->driver || event_add(cluster->driver, NULL) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    cluster->cluster.outer = base;
+    cluster->cluster.door = cluster->door;
+    return 0;
+}
+
 static int open_it(struct drarun_cluster *cluster, const struct drarun_cluster_options *o,
                    struct drarun_error *err)
 {
@@ -100,9 +137,11 @@ static int open_it(struct drarun_cluster *cluster, const struct drarun_cluster_o
     int rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
-    rc = cluster_open_on(&cluster->cluster, o->base, &choice, err);
+    rc = cluster_open(&cluster->cluster, &choice, err);
     if (rc == 0)
         rc = make_wake(cluster, err);
+    if (rc == 0 && o->base)
+        rc = join(cluster, o->base, err);
     public_end(&call);
     return rc;
 }
@@ -118,6 +157,7 @@ int drarun_cluster_open(const struct drarun_cluster_options *options,
     if (!cluster)
         return error_set(err, ENOMEM, "out of memory");
     cluster->wake = -1;
+    TAILQ_INIT(&cluster->followings);
     cluster->pid = getpid();
     cluster->log = o.log;
     cluster->arg = o.arg;
@@ -138,6 +178,9 @@ void drarun_cluster_close(struct drarun_cluster *cluster)
         return;
     /* in a child loop and connections are the parent's too: to end them would end the parent's */
     if (public_begin(&call, cluster, NULL) == 0) {
+        if (cluster->driver)
+            event_free(TAKE_PTR(cluster->driver));
+        loop_fd_free(TAKE_PTR(cluster->door));
         if (cluster->woken)
             event_free(cluster->woken);
         if (cluster->cluster.base)
@@ -160,6 +203,30 @@ void drarun_cluster_interrupt(struct drarun_cluster *cluster)
     cluster->interrupted = 1;
     (void)!write(cluster->wake, &one, sizeof one);
     errno = before;
+}
+
+int drarun_cluster_fd(struct drarun_cluster *cluster, struct drarun_error *err)
+{
+    struct public_call call;
+    int rc = public_begin(&call, cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = make_door(cluster, err);
+    public_end(&call);
+    return rc == 0 ? loop_fd_number(cluster->door) : rc;
+}
+
+int drarun_cluster_dispatch(struct drarun_cluster *cluster, struct drarun_error *err)
+{
+    struct public_call call;
+    int rc = public_begin(&call, cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = make_door(cluster, err);
+    if (rc == 0 && loop_fd_run(cluster->door) != 0)
+        rc = error_set(err, EINVAL, "the cluster's event loop cannot run");
+    public_end(&call);
+    return rc;
 }
 
 /* ---- plan ---- */

@@ -3,20 +3,16 @@
 #include <string.h>
 
 #include "launcher/api/options.h"
+#include "launcher/api/text.h"
+#include "jobs/drajob.h"
 #include "launcher/cluster/cancel.h"
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/public.h"
 #include "launcher/cluster/submit.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-struct drarun_job {
-    struct drarun_cluster *cluster;
-    char *name, *namespace;
-    char *uid; /* of its launcher Job; NULL: whichever job has the name */
-};
 
 /* Takes uid. */
 static int job_new_take(struct drarun_cluster *cluster, const char *name, const char *namespace,
@@ -70,13 +66,18 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
 int drarun_job_open(struct drarun_cluster *cluster, const char *name, struct drarun_job **ret_job,
                     struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *map = NULL;
+    CLEANUP(json_decrefp) json_t *map = NULL, *object = NULL;
     struct public_call call;
     const char *namespace = cluster->cluster.namespace;
+    struct drarun_error none = {0};
     int rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
-    rc = job_map_get(&cluster->cluster, name, namespace, &map, err);
+    rc = job_map_get(&cluster->cluster, name, namespace, &map, &none);
+    if (rc == -ENOENT)
+        rc = dra_job_get(&cluster->cluster, name, namespace, &object, err);
+    else if (rc < 0 && err)
+        *err = none;
     public_end(&call);
     return rc == 0 ? job_new_take(cluster, name, namespace, NULL, ret_job, err) : rc;
 }
@@ -101,16 +102,40 @@ const char *drarun_job_namespace(const struct drarun_job *job)
     return job->namespace;
 }
 
-int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err)
+/* Of a DraJob of which nothing is made yet: what its own status says. */
+static int dra_job_text(struct drarun_job *job, char **ret_json, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *object = NULL;
+    int rc = dra_job_get(&job->cluster->cluster, job->name, job->namespace, &object, err);
+    if (rc < 0)
+        return rc;
+    CLEANUP(json_decrefp) json_t *doc = drajob_doc(object);
+    *ret_json = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    return 0;
+}
+
+static int status_text(struct drarun_job *job, char **ret_json, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *map = NULL;
+    struct drarun_error none = {0};
+    int rc = job_map_get(&job->cluster->cluster, job->name, job->namespace, &map, &none);
+    if (rc == -ENOENT)
+        return dra_job_text(job, ret_json, err);
+    if (rc < 0 && err)
+        *err = none;
+    const char *text = rc == 0 ? job_map_status(map) : NULL;
+    *ret_json = strdup(text ? text : "{}");
+    return rc;
+}
+
+int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err)
+{
     struct public_call call;
+    char *json = NULL;
     int rc = public_begin(&call, job->cluster, err);
     if (rc < 0)
         return rc;
-    rc = job_map_get(&job->cluster->cluster, job->name, job->namespace, &map, err);
-    const char *text = rc == 0 ? job_map_status(map) : NULL;
-    char *json = strdup(text ? text : "{}");
+    rc = status_text(job, &json, err);
     public_end(&call);
     if (rc == 0 && !json)
         rc = error_set(err, ENOMEM, "out of memory");
@@ -118,6 +143,32 @@ int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_err
         *ret_json = TAKE_PTR(json);
     free(json);
     return rc;
+}
+
+static int document_of(const json_t *map, char **ret_json, struct drarun_error *err)
+{
+    struct job_spec spec;
+    int rc = job_map_spec(map, &spec, err);
+    if (rc < 0)
+        return rc;
+    char *json = text_of_json_take(json_incref(spec.document));
+    job_spec_done(&spec);
+    if (!json)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_json = json;
+    return 0;
+}
+
+int drarun_job_document(struct drarun_job *job, char **ret_json, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    struct public_call call;
+    int rc = public_begin(&call, job->cluster, err);
+    if (rc < 0)
+        return rc;
+    rc = job_map_get(&job->cluster->cluster, job->name, job->namespace, &map, err);
+    public_end(&call);
+    return rc == 0 ? document_of(map, ret_json, err) : rc;
 }
 
 int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err)
@@ -134,80 +185,6 @@ int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err)
     return rc;
 }
 
-/* ---- following ---- */
-
-struct forwarded { /* to callbacks of the public types */
-    const struct drarun_follow_options *options;
-};
-
-static int on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
-{
-    const struct drarun_follow_options *o = ((struct forwarded *)arg)->options;
-    return o->output(o->arg, rank, is_stderr, data, length);
-}
-
-static void on_progress(void *arg, const char *text)
-{
-    const struct drarun_follow_options *o = ((struct forwarded *)arg)->options;
-    o->progress(o->arg, text);
-}
-
-static int follow(struct drarun_job *job, const struct drarun_follow_options *o, int *ret_status,
-                  struct drarun_error *err)
-{
-    struct drarun_cluster *cluster = job->cluster;
-    struct forwarded forwarded = {o};
-    const struct follow_options options = {
-        .job = job->name,
-        .namespace = job->namespace,
-        .uid = job->uid,
-        .output = o->output,
-        .once = o->once,
-        .rank = o->rank ? (int32_t)*o->rank : -1,
-        .timeout_ms = o->timeout_ms,
-        .put = o->output ? on_output : NULL,
-        .progress = o->progress ? on_progress : NULL,
-        .arg = &forwarded,
-        .stop = &cluster->interrupted,
-    };
-    struct public_call call;
-    int rc = public_begin(&call, cluster, err);
-    if (rc < 0)
-        return rc;
-    rc = follow_until_end(&cluster->cluster, &options, ret_status, err);
-    if (rc < 0)
-        cluster->interrupted = 0; /* it was meant for this call */
-    public_end(&call);
-    return rc;
-}
-
-int drarun_job_follow(struct drarun_job *job, const struct drarun_follow_options *options,
-                      int *ret_status, struct drarun_error *err)
-{
-    struct drarun_follow_options o;
-    struct drarun_error first = {0};
-    int status = 0, rc = api_options(options, &o, sizeof o, err);
-    if (rc < 0)
-        return rc;
-    rc = follow(job, &o, &status, &first);
-    bool unended = first.kind == DRARUN_ERR_INTERRUPTED || first.kind == DRARUN_ERR_TIMEOUT;
-    if (rc < 0 && unended && o.cancel)
-        drarun_job_cancel(job, NULL);
-    if (rc < 0 && err)
-        *err = first;
-    if (rc == 0 && ret_status)
-        *ret_status = status;
-    return rc;
-}
-
-int drarun_job_wait(struct drarun_job *job, long long timeout_ms, int *ret_status,
-                    struct drarun_error *err)
-{
-    struct drarun_follow_options options = drarun_follow_options_init();
-    options.timeout_ms = timeout_ms;
-    return drarun_job_follow(job, &options, ret_status, err);
-}
-
 int drarun_run(struct drarun_cluster *cluster, const struct drarun_spec *spec,
                const struct drarun_submit_options *submit_options,
                const struct drarun_follow_options *follow_options, int *ret_status,
@@ -218,6 +195,22 @@ int drarun_run(struct drarun_cluster *cluster, const struct drarun_spec *spec,
     if (rc < 0)
         return rc;
     rc = drarun_job_follow(job, follow_options, ret_status, err);
+    drarun_job_free(job);
+    return rc;
+}
+
+int drarun_run_start(struct drarun_cluster *cluster, const struct drarun_spec *spec,
+                     const struct drarun_submit_options *submit_options,
+                     const struct drarun_follow_options *follow_options, drarun_ended_fn ended,
+                     void *arg, struct drarun_following **ret_following, struct drarun_error *err)
+{
+    struct drarun_job *job = NULL;
+    int rc = drarun_job_submit(cluster, spec, submit_options, &job, err);
+    if (rc < 0)
+        return rc;
+    rc = drarun_job_follow_start(job, follow_options, ended, arg, ret_following, err);
+    if (rc < 0)
+        drarun_job_cancel(job, NULL);
     drarun_job_free(job);
     return rc;
 }

@@ -10,7 +10,9 @@
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
+#include "jobs/drajob.h"
 #include "launcher/cluster/board.h"
+#include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/job_map.h"
@@ -65,6 +67,34 @@ static bool is_status_map(const json_t *map)
     return length > 7 && strcmp(name + length - 7, "-status") == 0;
 }
 
+static bool has_doc(const json_t *docs, const json_t *object)
+{
+    size_t i;
+    const json_t *doc;
+    json_array_foreach(docs, i, doc)
+    {
+        const char *name = json_string_value(json_object_get(doc, "name"));
+        const char *namespace = json_string_value(json_object_get(doc, "namespace"));
+        if (name && strcmp(name, kube_name(object)) == 0 &&
+            (!namespace || strcmp(namespace, kube_namespace(object)) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* DraJobs of which nothing is made yet, or nothing is left. */
+static void add_dra_jobs(struct cluster *cluster, const char *namespace, json_t *docs)
+{
+    CLEANUP(json_decrefp) json_t *objects = dra_job_list(cluster, namespace);
+    size_t i;
+    const json_t *object;
+    json_array_foreach(objects, i, object)
+    {
+        if (!has_doc(docs, object))
+            json_array_append_new(docs, drajob_doc(object));
+    }
+}
+
 int show_list(struct cluster *cluster, const struct cluster_job *job)
 {
     struct drarun_error err = {0};
@@ -85,6 +115,7 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
         if (is_status_map(map))
             json_array_append_new(docs, doc_of(map));
     }
+    add_dra_jobs(cluster, target.namespace_, docs);
     if (job->json) {
         verb_add_json_take(json_incref(docs), &out);
         return verb_write("list", &out);
@@ -186,14 +217,28 @@ static bool still_waits(const json_t *doc)
     return status_doc_exit(doc) < 0 && (!phase || strcmp(phase, "running") != 0);
 }
 
+static int read_dra_job(struct cluster *cluster, const char *job, json_t **ret_doc,
+                        struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *object = NULL;
+    int rc = dra_job_get(cluster, job, cluster->namespace, &object, err);
+    if (rc < 0)
+        return rc;
+    *ret_doc = drajob_doc(object);
+    return *ret_doc ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
 static int read_status(struct cluster *cluster, const char *job, json_t **ret_doc,
                        struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
     struct job_spec spec;
-    int rc = job_map_get(cluster, job, cluster->namespace, &map, err);
+    struct drarun_error none = {0};
+    int rc = job_map_get(cluster, job, cluster->namespace, &map, &none);
+    if (rc == -ENOENT)
+        return read_dra_job(cluster, job, ret_doc, err);
     if (rc < 0)
-        return rc;
+        return error_kind(err, none.kind, none.code, "%s", none.text);
     doc = doc_of(map);
     if (!doc)
         return error_set(err, ENOMEM, "out of memory");

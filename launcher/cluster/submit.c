@@ -7,8 +7,10 @@
 #include <sys/random.h>
 
 #include "jobs/claims.h"
+#include "jobs/drajob.h"
 #include "jobs/install.h"
 #include "jobs/render.h"
+#include "launcher/cluster/create.h"
 #include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"
 #include "lib/base/cleanup.h"
@@ -67,7 +69,7 @@ static int ensure_install(struct cluster *cluster, const char *namespace,
     return 0;
 }
 
-static int make_key(char text[65], struct drarun_error *err)
+static int make_key(char text[SUBMIT_KEY_SIZE], struct drarun_error *err)
 {
     unsigned char bytes[32];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
@@ -78,16 +80,83 @@ static int make_key(char text[65], struct drarun_error *err)
     return 0;
 }
 
-int submit_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
-               const char *image, char **ret_uid, struct drarun_error *err)
+/* ---- the job as an object ---- */
+
+struct client_job {
+    char *uid; /* of the DraJob that was made; NULL: none */
+};
+
+static int say_there_is_one(const struct job_spec *spec, const char *namespace,
+                            struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
+                      "there is a job \"%s\" in namespace %s already: drarun status %s shows it, "
+                      "drarun cancel %s ends it; or give this one another name (--name)",
+                      spec->name, namespace, spec->name, spec->name);
+}
+
+/* Where DraJobs are no objects, or not for this user, the job goes without. */
+static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
+                           const char *namespace, struct client_job *own, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = &kube_dra_jobs, .namespace_ = namespace};
+    struct drarun_error local = {0};
+    CLEANUP(json_decrefp) json_t *made = NULL;
+    if (!cluster->dra_jobs)
+        return 0;
+    CLEANUP(json_decrefp) json_t *object = drajob_object(spec, namespace);
+    int rc = object ? cluster_create(cluster, &target, object, &made, &local)
+                    : error_set(err, ENOMEM, "out of memory");
+    if (rc == -EEXIST)
+        return say_there_is_one(spec, namespace, err);
+    if (rc == -EINVAL || rc == -EACCES || rc == -ENOENT) {
+        log_verbose("the job is no DraJob object: %s", local.text);
+        return 0;
+    }
+    if (rc < 0)
+        return error_kind(err, local.kind, local.code, "%s", local.text);
+    own->uid = strdup(kube_uid(made));
+    return own->uid ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static void client_job_undo(struct cluster *cluster, const struct job_spec *spec,
+                            const char *namespace, const struct client_job *own)
+{
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_dra_jobs, .namespace_ = namespace, .name = spec->name};
+    const struct kube_delete this = {.propagation = "Background", .uid = own->uid};
+    if (own->uid && cluster_delete(cluster, &target, &this, &err) < 0)
+        log_error("%s; the DraJob of a job that was not made remains", err.text);
+}
+
+static void set_render(const struct cluster *cluster, struct render_options *render)
+{
+    render->api = cluster->api;
+    render->agent = cluster->agent.agent[0] ? &cluster->agent : NULL;
+    render->image_volume = cluster->image_volume;
+    render->delivery = cluster->delivery;
+    render->metrics_port = cluster->metrics_port;
+    render->pod_groups = cluster->pod_groups;
+}
+
+/* key: of the job, 64 hexadecimal digits; own: NULL, or what becomes of its object. */
+static int submit(struct cluster *cluster, const struct job_spec *spec,
+                  const struct submit_options *options, const char *key, struct client_job *own,
+                  char **ret_uid, struct drarun_error *err)
 {
     CLEANUP(cluster_read_drop) struct cluster_read account = {0};
-    char key[65], secret[SUBMIT_SECRET_SIZE];
-    struct render_options render = {
-        .attempt = 1, .namespace = namespace, .image = image, .key = key, .secret = secret};
-    int rc = make_key(key, err);
-    if (rc == 0)
-        rc = submit_name_secret(spec->name, secret, err);
+    const char *namespace = options->namespace;
+    char secret[SUBMIT_SECRET_SIZE];
+    struct render_options render = {.attempt = 1,
+                                    .namespace = namespace,
+                                    .image = options->image,
+                                    .key = key,
+                                    .secret = secret,
+                                    .dra_job = options->dra_job,
+                                    .expires = options->dra_job,
+                                    .keep_s = options->keep_s};
+    int rc = submit_name_secret(spec->name, secret, err);
     if (rc == 0)
         rc = ask_account(cluster, namespace, &account, err);
     if (rc == 0)
@@ -96,18 +165,58 @@ int submit_job(struct cluster *cluster, const struct job_spec *spec, const char 
         rc = cluster_need_claims(cluster, err);
     if (rc == 0)
         offer_look(cluster, spec);
-    render.api = cluster->api;
-    render.agent = cluster->agent.agent[0] ? &cluster->agent : NULL;
-    render.image_volume = cluster->image_volume;
-    render.delivery = cluster->delivery;
-    render.metrics_port = cluster->metrics_port;
-    render.pod_groups = cluster->pod_groups;
+    set_render(cluster, &render);
     if (rc == 0)
         rc = ensure_install(cluster, namespace, &account, err);
+    if (rc == 0 && own)
+        rc = client_job_make(cluster, spec, namespace, own, err);
+    if (own && own->uid)
+        render.dra_job = own->uid;
     if (rc == 0)
-        rc = reap_create(cluster, spec, &render, ret_uid, err);
+        rc = options->dra_job ? create_job(cluster, spec, &render, ret_uid, err)
+                              : reap_create(cluster, spec, &render, ret_uid, err);
+    return rc;
+}
+
+int submit_objects(struct cluster *cluster, const struct job_spec *spec,
+                   const struct submit_options *options, char **ret_uid, struct drarun_error *err)
+{
+    char key[SUBMIT_KEY_SIZE];
+    int rc = make_key(key, err);
+    if (rc == 0)
+        rc = submit(cluster, spec, options, key, NULL, ret_uid, err);
+    explicit_bzero(key, sizeof key);
+    return rc;
+}
+
+int submit_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+               const char *image, char **ret_uid, struct drarun_error *err)
+{
+    const struct submit_options options = {.namespace = namespace, .image = image};
+    struct client_job own = {0};
+    char key[SUBMIT_KEY_SIZE];
+    int rc = make_key(key, err);
+    if (rc == 0)
+        rc = submit(cluster, spec, &options, key, &own, ret_uid, err);
+    explicit_bzero(key, sizeof key);
     if (rc == 0)
         reap_abandoned(cluster, namespace);
-    explicit_bzero(key, sizeof key);
+    else
+        client_job_undo(cluster, spec, namespace, &own);
+    free(own.uid);
+    return rc;
+}
+
+int submit_kept(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                const char *image, uint32_t keep_s, char ret_key[SUBMIT_KEY_SIZE], char **ret_uid,
+                struct drarun_error *err)
+{
+    const struct submit_options options = {
+        .namespace = namespace, .image = image, .keep_s = keep_s};
+    int rc = make_key(ret_key, err);
+    if (rc == 0)
+        rc = submit(cluster, spec, &options, ret_key, NULL, ret_uid, err);
+    if (rc == 0)
+        reap_abandoned(cluster, namespace);
     return rc;
 }

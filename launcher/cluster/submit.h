@@ -9,14 +9,35 @@
 
 /* Room for the name of a job's Secret, which no other has. */
 #define SUBMIT_SECRET_SIZE 80
+#define SUBMIT_KEY_SIZE 65 /* 64 hexadecimal digits */
 
 /* "NAME-key-1a2b3c4d". */
 int submit_name_secret(const char *job, char name[SUBMIT_SECRET_SIZE], struct drarun_error *err);
 
-/* image: of agent and launcher; NULL: the default. What a namespace needs once is made where it is
+struct submit_options { /* borrowed */
+    const char *namespace;
+    const char *image;   /* of agent and launcher; NULL: the default */
+    const char *dra_job; /* uid of the job's DraJob, which is deleted in time by whoever asks */
+    uint32_t keep_s;     /* see submit_kept; 0: the workers end with their ranks */
+};
+
+/* The objects of a job, and nothing else: errors as create_job's. */
+int submit_objects(struct cluster *cluster, const struct job_spec *spec,
+                   const struct submit_options *options, char **ret_uid, struct drarun_error *err);
+
+/* The same as a user does it: where DraJobs are served, and he may make them, with its DraJob as
+ * the owner; and what killed launchers have left is taken away.
+ *
+ * image: of agent and launcher; NULL: the default. What a namespace needs once is made where it is
  * missing and we may. *ret_uid is the launcher Job's, which the caller frees. Errors as
  * create_job's. */
 int submit_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                const char *image, char **ret_uid, struct drarun_error *err);
+
+/* The same for drarun alloc, without a DraJob: the workers are kept until nothing is heard of it
+ * for keep_s seconds (heartbeat.h), and the key is the caller's too, who wipes it. */
+int submit_kept(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                const char *image, uint32_t keep_s, char ret_key[SUBMIT_KEY_SIZE], char **ret_uid,
+                struct drarun_error *err);
 
 #endif

@@ -77,13 +77,33 @@ struct reader_node reader_item(const struct reader_node *list, size_t index)
                                 .index = index};
 }
 
+/* Cut between characters. */
+static int cut(const char *text, size_t most)
+{
+    size_t n = strlen(text);
+    if (n <= most)
+        return (int)n;
+    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+        n--;
+    return (int)n;
+}
+
+/* Control characters would let a text write on the terminal what it likes. */
+static void tame(char *text)
+{
+    for (char *p = text; p && *p; p++)
+        if (iscntrl((unsigned char)*p))
+            *p = '?';
+}
+
 /* ".key", or ["a.b/c"] where a point could not be told from the path's. */
 static void add_key(struct buf *path, const char *key)
 {
+    int length = cut(key, (size_t)SHOWN_MAX * 2);
     if (key[strcspn(key, ".[]\" ")] || !*key)
-        buf_printf(path, "[\"%.*s\"]", SHOWN_MAX * 2, key);
+        buf_printf(path, "[\"%.*s\"]", length, key);
     else
-        buf_printf(path, "%s%.*s", path->len ? "." : "", SHOWN_MAX * 2, key);
+        buf_printf(path, "%s%.*s", path->len ? "." : "", length, key);
 }
 
 static void add_path(struct buf *path, const struct reader_node *node)
@@ -139,6 +159,8 @@ static void keep(struct reader *r, struct doc_place at, struct buf *path, const 
     buf_printf(&line, "%s%s%s%s", line.len ? " " : "", path->data ? path->data : "",
                path->len ? ": " : "", text);
     char *kept = strdup(path->data ? path->data : "");
+    tame(line.data);
+    tame(kept);
     if (line.failed || path->failed || !kept)
         r->texts.failed = true;
     else
@@ -181,25 +203,10 @@ int reader_fail_key(const struct reader_node *object, const char *key, const cha
     return -EINVAL;
 }
 
-/* Cut between characters. */
-static int shown_length(const char *text)
-{
-    size_t n = strlen(text);
-    if (n <= SHOWN_MAX)
-        return (int)n;
-    for (n = SHOWN_MAX; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
-        n--;
-    return (int)n;
-}
-
-/* Control characters would let a text write on the terminal what it likes. */
 static void show_text(const char *text, char *out, size_t size)
 {
-    int n = shown_length(text);
+    int n = cut(text, SHOWN_MAX);
     snprintf(out, size, "\"%.*s%s\"", n, text, text[n] ? "..." : "");
-    for (char *p = out; *p; p++)
-        if (iscntrl((unsigned char)*p))
-            *p = '?';
 }
 
 static void show(const json_t *value, char *out, size_t size)

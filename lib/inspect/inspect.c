@@ -272,7 +272,8 @@ static int read_root(const char *root, struct topo_host *ret_host, struct drarun
     const char *path = root ? root : "/";
     cleanup_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
+        return error_kind(err, root ? DRARUN_ERR_SPEC : DRARUN_ERR_NONE, errno, "%s: %s", path,
+                          strerror(errno));
     int rc = host_read(fd, ret_host, err);
     return rc < 0 ? rc : take_fd(&fd);
 }

@@ -67,7 +67,7 @@ static int service_url(struct kube_config *config, struct drarun_error *err)
     if (!host || !*host || !port || !*port)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
                           "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this "
-                          "is no pod; give a --kubeconfig");
+                          "is no pod; name a kubeconfig");
     int rc = number_parse("KUBERNETES_SERVICE_PORT", port, 1, 65535, &number, err);
     if (rc < 0)
         return rc;

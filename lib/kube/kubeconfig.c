@@ -463,11 +463,11 @@ int kubeconfig_choose(const struct kubeconfig *files, const struct kube_config_c
         return NO_MEMORY(err);
     if (files->count == 0)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                          "no kubeconfig: looked at %s; set KUBECONFIG or give --kubeconfig",
+                          "no kubeconfig: looked at %s; set KUBECONFIG or name a file",
                           files->searched);
     if (!name)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                          "%s has no current-context; give --context", files->searched);
+                          "%s has no current-context; name a context", files->searched);
     int rc = fill(files, choice, name, config, err);
     if (rc < 0)
         return rc;

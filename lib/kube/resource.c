@@ -37,6 +37,7 @@ RESOURCE(kube_compute_domains, "resource.nvidia.com", "v1beta1", "computedomains
          true);
 RESOURCE(kube_priority_classes, "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
          false);
+RESOURCE(kube_dra_jobs, "drarun.dev", "v1alpha1", "drajobs", "DraJob", true);
 RESOURCE(kube_device_classes, "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false);
 
 const struct kube_resource *kube_resource_find(const char *api_version, const char *kind)

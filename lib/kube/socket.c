@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -25,6 +26,7 @@
 struct kube_socket {
     struct kube_client *client;
     char *path, *what;
+    const char *protocols; /* offered */
     const struct kube_socket_events *events;
     void *arg;
     struct attempt *attempt; /* owns the exchange */
@@ -287,8 +289,8 @@ static void on_connected(struct exchange *exchange, const struct curl_slist *hea
     s->exchange = exchange;
     s->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, s);
     s->writable = event_new(base, fd, EV_WRITE, on_writable, s);
-    int rc = upgrade_request(&s->upgrade, s->client->url, s->path,
-                             "v5.channel.k8s.io, v4.channel.k8s.io", headers, &s->out, &err);
+    int rc =
+        upgrade_request(&s->upgrade, s->client->url, s->path, s->protocols, headers, &s->out, &err);
     if (rc == 0 && (!s->readable || !s->writable || event_add(s->readable, NULL) < 0))
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc < 0)
@@ -310,34 +312,30 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
     socket_end(s, &err);
 }
 
-int kube_exec_open(struct kube_client *client, const struct kube_exec *exec,
-                   const struct kube_socket_events *events, void *arg,
-                   struct kube_socket **ret_socket, struct drarun_error *err)
+struct opening {
+    struct kube_target target; /* of a pod */
+    struct buf query;
+    const char *verb, *protocols;
+};
+
+static int open_socket(struct kube_client *client, const struct opening *o,
+                       const struct kube_socket_events *events, void *arg,
+                       struct kube_socket **ret_socket, struct drarun_error *err)
 {
     static const struct attempt_events of_attempt = {.connected = on_connected, .done = on_done};
-    struct kube_target target = {.resource = &kube_pods,
-                                 .namespace_ = exec->namespace_,
-                                 .name = exec->pod,
-                                 .subresource = "exec"};
     CLEANUP(kube_socket_freep) struct kube_socket *s = calloc(1, sizeof *s);
     struct timeval after = timeval_from_ms(OPEN_MS);
-    struct buf path = BUF_INIT, query = BUF_INIT, what = BUF_INIT;
+    struct buf path = BUF_INIT, what = BUF_INIT;
     if (!s)
         return error_set(err, ENOMEM, "out of memory");
-    *s = (struct kube_socket){.client = client, .events = events, .arg = arg};
-    kube_query_add(&query, "container", exec->container);
-    for (size_t i = 0; i < exec->command->count; i++)
-        kube_query_add(&query, "command", exec->command->items[i]);
-    kube_query_add(&query, "stdin", exec->stdin_ ? "true" : NULL);
-    kube_query_add(&query, "stdout", "true");
-    kube_query_add(&query, exec->tty ? "tty" : "stderr", "true");
-    kube_path(&target, &path);
-    buf_printf(&path, "?%s", query.data ? query.data : "");
-    kube_target_describe("exec in", &target, &what);
-    bool whole = !path.failed && !query.failed && !what.failed;
+    *s = (struct kube_socket){
+        .client = client, .protocols = o->protocols, .events = events, .arg = arg};
+    kube_path(&o->target, &path);
+    buf_printf(&path, "?%s", o->query.data ? o->query.data : "");
+    kube_target_describe(o->verb, &o->target, &what);
+    bool whole = !path.failed && !o->query.failed && !what.failed;
     s->path = buf_take(&path);
     s->what = buf_take(&what);
-    buf_done(&query);
     s->deadline = event_new(client->base, -1, 0, on_deadline, s);
     if (!whole || !s->path || !s->what || !s->deadline || event_add(s->deadline, &after) < 0)
         return error_set(err, ENOMEM, "out of memory");
@@ -346,6 +344,47 @@ int kube_exec_open(struct kube_client *client, const struct kube_exec *exec,
     int rc = attempt_start(client, &request, &of_attempt, s, &s->attempt, err);
     if (rc == 0)
         *ret_socket = TAKE_PTR(s);
+    return rc;
+}
+
+int kube_exec_open(struct kube_client *client, const struct kube_exec *exec,
+                   const struct kube_socket_events *events, void *arg,
+                   struct kube_socket **ret_socket, struct drarun_error *err)
+{
+    struct opening o = {.target = {.resource = &kube_pods,
+                                   .namespace_ = exec->namespace_,
+                                   .name = exec->pod,
+                                   .subresource = "exec"},
+                        .query = BUF_INIT,
+                        .verb = "exec in",
+                        .protocols = "v5.channel.k8s.io, v4.channel.k8s.io"};
+    kube_query_add(&o.query, "container", exec->container);
+    for (size_t i = 0; i < exec->command->count; i++)
+        kube_query_add(&o.query, "command", exec->command->items[i]);
+    kube_query_add(&o.query, "stdin", exec->stdin_ ? "true" : NULL);
+    kube_query_add(&o.query, "stdout", "true");
+    kube_query_add(&o.query, exec->tty ? "tty" : "stderr", "true");
+    int rc = open_socket(client, &o, events, arg, ret_socket, err);
+    buf_done(&o.query);
+    return rc;
+}
+
+int kube_forward_open(struct kube_client *client, const struct kube_forward *forward,
+                      const struct kube_socket_events *events, void *arg,
+                      struct kube_socket **ret_socket, struct drarun_error *err)
+{
+    char port[8];
+    struct opening o = {.target = {.resource = &kube_pods,
+                                   .namespace_ = forward->namespace_,
+                                   .name = forward->pod,
+                                   .subresource = "portforward"},
+                        .query = BUF_INIT,
+                        .verb = "forward a port of",
+                        .protocols = "v4.channel.k8s.io"};
+    snprintf(port, sizeof port, "%u", forward->port);
+    kube_query_add(&o.query, "ports", port);
+    int rc = open_socket(client, &o, events, arg, ret_socket, err);
+    buf_done(&o.query);
     return rc;
 }
 
@@ -361,8 +400,7 @@ static int queue(struct kube_socket *s, const void *message, size_t length)
     return 0;
 }
 
-int kube_socket_send(struct kube_socket *socket, enum kube_channel channel, const void *bytes,
-                     size_t length)
+int kube_socket_send(struct kube_socket *socket, unsigned channel, const void *bytes, size_t length)
 {
     struct buf message = BUF_INIT;
     buf_add(&message, (const unsigned char[]){(unsigned char)channel}, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command in a pod: a WebSocket with Kubernetes' channels, each message's first byte
- * (subprotocols v4 and v5.channel.k8s.io; k8s.io/kubelet/pkg/cri/streaming/remotecommand). What is
- * under way when it breaks is lost: only the owner knows whether it may begin again. */
+/* A command in a pod, or a connection to one of its ports: a WebSocket with Kubernetes' channels,
+ * each message's first byte (subprotocols v4 and v5.channel.k8s.io;
+ * k8s.io/kubelet/pkg/cri/streaming/remotecommand and portforward). What is under way when it breaks
+ * is lost: only the owner knows whether it may begin again. */
 #ifndef DRARUN_KUBE_SOCKET_H
 #define DRARUN_KUBE_SOCKET_H
 
@@ -22,6 +23,13 @@ enum kube_channel {
     KUBE_CHANNEL_RESIZE = 4, /* {"Width":80,"Height":24} */
 };
 
+/* Of one port: its bytes, both ways, and words in place of them when there is no connection. The
+ * first message of each is the port, two bytes, the low one first. */
+enum kube_forward_channel {
+    KUBE_FORWARD_DATA = 0,
+    KUBE_FORWARD_ERROR = 1,
+};
+
 struct kube_socket_events { /* borrowed as long as the socket */
     void (*opened)(void *arg);
     void (*data)(unsigned channel, const char *bytes, size_t length, void *arg);
@@ -37,12 +45,21 @@ struct kube_exec { /* borrowed for the call */
     bool stdin_, tty; /* tty: one channel for both outputs */
 };
 
+struct kube_forward { /* borrowed for the call */
+    const char *namespace_, *pod;
+    uint16_t port; /* as a program in the pod would dial it, on the loopback */
+};
+
 int kube_exec_open(struct kube_client *client, const struct kube_exec *exec,
                    const struct kube_socket_events *events, void *arg,
                    struct kube_socket **ret_socket, struct drarun_error *err);
 
-/* Copies. From opened() on. */
-int kube_socket_send(struct kube_socket *socket, enum kube_channel channel, const void *bytes,
+int kube_forward_open(struct kube_client *client, const struct kube_forward *forward,
+                      const struct kube_socket_events *events, void *arg,
+                      struct kube_socket **ret_socket, struct drarun_error *err);
+
+/* Copies. From opened() on. channel: of kube_channel, or kube_forward_channel. */
+int kube_socket_send(struct kube_socket *socket, unsigned channel, const void *bytes,
                      size_t length);
 /* No more will be sent on it. A server that knows v4 alone cannot be told: -ENOTSUP. */
 int kube_socket_close_channel(struct kube_socket *socket, enum kube_channel channel);

@@ -55,16 +55,17 @@ class Caller:
 
 
 class Pod:
-    """under: a command before the agent's, as one that makes a container. program: the agent there."""
+    """under: a command before the agent's, as one that makes a container. program: the agent there. keep: it serves job after
+    job."""
 
-    def __init__(self, drarun, key_file, env, under=(), program=BUILD / "bin" / "drarun-worker"):
+    def __init__(self, drarun, key_file, env, under=(), program=BUILD / "bin" / "drarun-worker", keep=False):
         self.key_file, self.program = key_file, BUILD / "tests" / "programs" / "wire_caller"
         if not key_file.exists():
             key_file.touch(mode=0o600)
             key_file.write_text(secrets.token_hex(32))
         self.key = key_file.read_text()
         self.callers = []
-        self.agent = drarun.start("--listen", "127.0.0.1:0", "--pod", "--once", under=under,
+        self.agent = drarun.start("--listen", "127.0.0.1:0", "--pod", "--keep" if keep else "--once", under=under,
                                   program=program,
                                   env={"DRARUN_KEY": self.key, **env})
         self.address = f"127.0.0.1:{Agents.port(self.agent, 'stderr')}"

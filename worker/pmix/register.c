@@ -171,8 +171,10 @@ static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
     cpulist_format(cpus->ids, cpus->count, &text);
     if (text.data)
         add_text(part, PMIX_CPUSET, text.data);
-    if (bitmap && PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS &&
-        locality)
+    /* libpmix 5.0.7 crashes where the host shows no cores */
+    bool known = hwloc_get_nbobjs_by_type(topology_get(host->topology), HWLOC_OBJ_CORE) > 0;
+    if (bitmap && known &&
+        PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS && locality)
         add_text(part, PMIX_LOCALITY_STRING, locality);
     free(locality);
     buf_done(&text);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "drarun/drarun.h"
 #include "lib/base/cleanup.h"
@@ -62,6 +64,31 @@ static void test_findings_have_places(void **state)
     assert_null(drarun_findings_at(findings, 2));
     drarun_findings_free(findings);
     drarun_findings_free(NULL);
+}
+
+/* Whatever the document says: an error is a line, of characters and no parts of them. */
+static void test_errors_are_lines(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "spec:\n  \"work\\n\\e[31mers\": 2\n  launch: \"a\\nb\"\n"
+        "  \"xé23456789012345678901234567890123456789012345678901234567890123456"
+        "78901234567ééé\": 1\n";
+    struct drarun_spec *spec = NULL;
+    struct drarun_findings *findings = NULL;
+    struct drarun_error err = {0};
+    assert_int_equal(drarun_spec_parse("x", text, strlen(text), NULL, &spec, &findings, &err),
+                     -EINVAL);
+    assert_string_equal(err.path, "spec[\"work??[31mers\"]");
+    for (size_t i = 0; i < drarun_findings_count(findings); i++) {
+        const struct drarun_finding *each = drarun_findings_at(findings, i);
+        json_t *is_utf8 = json_string(each->text);
+        assert_non_null(is_utf8);
+        json_decref(is_utf8);
+        for (const char *p = each->text; *p; p++)
+            assert_false(iscntrl((unsigned char)*p));
+    }
+    drarun_findings_free(findings);
 }
 
 /* What is no document at all has one finding too. */
@@ -126,14 +153,14 @@ static void test_render_for_another_system(void **state)
     free(line);
     options.here = 1;
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "--here: not with --as"));
+    assert_non_null(strstr(err.text, "here: not for a raycluster"));
     options.as = NULL;
     options.head = "worker";
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "--head is for --as raycluster"));
+    assert_non_null(strstr(err.text, "head: only a raycluster has one"));
     options.as = "slurm";
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_string_equal(err.text, "--as: expected raycluster or trainjob, got \"slurm\"");
+    assert_string_equal(err.text, "as: expected raycluster or trainjob, got \"slurm\"");
     assert_null(text);
     drarun_spec_free(spec);
 }
@@ -195,6 +222,11 @@ static void test_plan(void **state)
     assert_true(json[0] == '{');
     drarun_free(shown);
     drarun_free(json);
+    char *svg = NULL;
+    assert_int_equal(drarun_plan_svg(plan, 0, &svg, &err), -ENOSPC);
+    assert_int_equal(drarun_plan_svg(plan, 3, &svg, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+    assert_null(svg);
     drarun_plan_free(plan);
 }
 
@@ -247,6 +279,19 @@ static void test_env_of_an_empty_machine(void **state)
     assert_int_equal(err.kind, DRARUN_ERR_USAGE);
 }
 
+static void test_env_of_no_such_machine(void **state)
+{
+    (void)state;
+    struct drarun_env_options options = drarun_env_options_init();
+    struct drarun_error err = {0};
+    struct drarun_env *env = NULL;
+    options.root = "/nowhere/at/all";
+    assert_int_equal(drarun_env_derive(&options, &env, &err), -ENOENT);
+    assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+    assert_non_null(strstr(err.text, "/nowhere/at/all: No such file"));
+    assert_null(env);
+}
+
 static void *derive_often(void *arg)
 {
     (void)arg;
@@ -288,17 +333,47 @@ static void test_errors(void **state)
     drarun_free(NULL);
 }
 
+static void test_results_of_benchmarks(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "# Collective test starting: all_reduce_perf\n"
+        "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  "
+        "#wrong\n"
+        "1048576  262144  float  sum  -1  10.00  100.0  150.0  0  10.00  100.0  170.0  0\n"
+        "# Avg bus bandwidth : 160\n";
+    struct drarun_bench_options options = drarun_bench_options_init();
+    struct drarun_error err = {0};
+    char *json = NULL, *page = NULL;
+    options.min_busbw = 161;
+    assert_int_equal(drarun_bench_verdicts(text, strlen(text), &options, &json, &err), 0);
+    assert_non_null(strstr(json, "\"failed\": true"));
+    assert_int_equal(drarun_bench_report(text, strlen(text), NULL, &page, NULL), 0);
+    assert_non_null(strstr(page, "all_reduce"));
+    drarun_free(page);
+    drarun_free(TAKE_PTR(json));
+    assert_int_equal(drarun_bench_verdicts("x\n", 2, NULL, &json, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+    options.min_percent = -1;
+    assert_int_equal(drarun_bench_verdicts(text, strlen(text), &options, &json, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+    assert_null(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec),
         cmocka_unit_test(test_findings_have_places),
+        cmocka_unit_test(test_errors_are_lines),
         cmocka_unit_test(test_no_document),
         cmocka_unit_test(test_render_options),
         cmocka_unit_test(test_render_for_another_system),
         cmocka_unit_test(test_size_of_options),
         cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_results_of_benchmarks),
         cmocka_unit_test_setup_teardown(test_env_of_an_empty_machine, make_root, NULL),
+        cmocka_unit_test(test_env_of_no_such_machine),
         cmocka_unit_test_setup_teardown(test_threads, NULL, remove_root),
         cmocka_unit_test(test_errors),
     };

@@ -105,7 +105,7 @@ static void test_refused(void **state)
     static const struct {
         const char *text, *part;
     } rows[] = {
-        {"", "has no current-context; give --context"},
+        {"", "has no current-context; name a context"},
         {"current-context: x\n", "the list has no context \"x\""},
         {"current-context: x\ncontexts: 3\n", "/d/0:2:11: contexts: expected a list"},
         {"current-context: x\ncontexts: [{name: x}]\n", "expected \"context\" beside it"},

@@ -30,13 +30,18 @@ def _of_library(home):
                 yield path
 
 
+def bench_files():
+    """{path in the image: file} of drarun-bench on Open MPI 4, which the root "mpi" has."""
+    bench = SOURCE / "benchmarks" / "bench"
+    return {"/usr/local/bin/drarun-bench": BUILD / "bin" / "drarun-bench",
+            BENCH_MODULE: BY_NAME["openmpi4"].compile(
+                bench / "mpi_backend.c", bench / "element.c", SOURCE / "lib/base/error.c",
+                flags=["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"])}
+
+
 def files():
     """{path in the image: file}."""
-    bench = SOURCE / "benchmarks" / "bench"
-    found = {"/usr/local/bin/drarun-bench": BUILD / "bin" / "drarun-bench",
-             BENCH_MODULE: BY_NAME["openmpi4"].compile(
-                 bench / "mpi_backend.c", bench / "element.c", SOURCE / "lib/base/error.c",
-                 flags=["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"])}
+    found = bench_files()
     found |= {f"/examples/{path.name}": path for path in (SOURCE / "examples/mpi4py/allreduce.py",
                                                          SOURCE / "examples/torchrun/train.py")}
     for name in MPIS:

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drarun/local.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/api/options.h"
+#include "launcher/cluster/frames.h"
+#include "launcher/spec_file.h"
+#include "lib/base/buf.h"
+#include "lib/base/c_numbers.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/strlist.h"
+
+#define SAID_MAX ((size_t)1 << 20) /* bytes of its stderr that are kept: the report is the last */
+#define PIECE 65536
+#define PIECES_MAX 16     /* before others get their turn */
+#define END_WAIT_MS 10000 /* between SIGTERM and SIGKILL: --kill-after is 1 s */
+
+extern char **environ;
+
+struct drarun_local {
+    struct drarun_local_options options; /* with nothing borrowed but its functions */
+    int epoll, out, err, pidfd;
+    pid_t pid;
+    struct frames frames;
+    struct buf said; /* on its stderr */
+    bool reaped;
+    bool ended;
+    int wait_status;      /* -1: somebody else took it */
+    volatile int refused; /* output() wants no more */
+    volatile sig_atomic_t signalled;
+};
+
+/* ---- its command line ---- */
+
+static const json_t *first_container(const struct job_spec *job)
+{
+    const json_t *pod = json_object_get(job->template, "spec");
+    return json_array_get(json_object_get(pod, "containers"), 0);
+}
+
+/* What the options leave to the job. */
+static void take_counts(const struct job_spec *job, struct drarun_local_options *o)
+{
+    static const char *const launches[] = {NULL, "pmix", "env", "mpirun"};
+    uint32_t each = job->ranks_per_worker ? job->ranks_per_worker : job->gpus.count;
+    if (!o->workers && !o->ranks && job->workers > 1)
+        o->workers = job->workers;
+    if (!o->ranks)
+        o->ranks = (o->workers ? o->workers : 1) * (each ? each : 1);
+    if (!o->launch)
+        o->launch = launches[job->launch];
+}
+
+/* Beside the library: PREFIX/lib/libdrarun.so, or of a build tree; Debian has a folder between. */
+static bool find_beside(char path[PATH_MAX])
+{
+    static const char *const places[] = {"../bin/drarun", "../../bin/drarun"};
+    Dl_info library;
+    char folder[PATH_MAX], tried[PATH_MAX + 16];
+    if (!dladdr((void *)(uintptr_t)drarun_local_start, &library) || !library.dli_fname ||
+        !realpath(library.dli_fname, folder))
+        return false;
+    *strrchr(folder, '/') = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        snprintf(tried, sizeof tried, "%s/%s", folder, places[i]);
+        if (access(tried, X_OK) == 0 && realpath(tried, path))
+            return true;
+    }
+    return false;
+}
+
+/* A job's variables that have a value of their own */
+static void add_env(const struct job_spec *job, struct strlist *words)
+{
+    size_t i;
+    json_t *each;
+    const json_t *container = first_container(job);
+    json_array_foreach(json_object_get(container, "env"), i, each)
+    {
+        const char *name = json_string_value(json_object_get(each, "name"));
+        const char *value = json_string_value(json_object_get(each, "value"));
+        if (name && value) {
+            strlist_add(words, "--env");
+            strlist_addf(words, "%s=%s", name, value);
+        }
+    }
+    for (i = 0; i < job->nccl_env.count; i++) {
+        strlist_add(words, "--env");
+        strlist_add(words, job->nccl_env.items[i]);
+    }
+}
+
+static void add_words(const json_t *list, struct strlist *words)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach((json_t *)list, i, each)
+        strlist_add(words, json_string_value(each) ? json_string_value(each) : "");
+}
+
+static void add_number(struct strlist *words, const char *option, unsigned number)
+{
+    if (number > 0) {
+        strlist_add(words, option);
+        strlist_addf(words, "%u", number);
+    }
+}
+
+static void add_text(struct strlist *words, const char *option, const char *text)
+{
+    if (text) {
+        strlist_add(words, option);
+        strlist_add(words, text);
+    }
+}
+
+static void make_words(const char *program, const char *const *command,
+                       const struct drarun_local_options *o, struct strlist *words)
+{
+    static const char *const more[] = {"", "", "-v", "-vv"};
+    strlist_add(words, program);
+    strlist_add(words, "run");
+    strlist_add(words, "--frames");
+    add_text(words, "--output", "json");
+    add_text(words, "--stdin", "none");
+    add_number(words, "-n", o->ranks ? o->ranks : o->workers);
+    add_number(words, "--workers", o->workers);
+    add_text(words, "--launch", o->launch);
+    add_text(words, "--bind", o->bind);
+    add_text(words, "--wd", o->directory);
+    if (o->timeout_ms > 0)
+        strlist_addf(words, "--timeout=%lldms", o->timeout_ms);
+    if (o->log && o->level > DRARUN_LOG_NOTE && o->level <= DRARUN_LOG_DEBUG)
+        strlist_add(words, more[o->level]);
+    if (o->spec)
+        add_env(&o->spec->job, words);
+    for (size_t i = 0; o->env && o->env[i]; i++)
+        add_text(words, "--env", o->env[i]);
+    for (size_t i = 0; o->more && o->more[i]; i++)
+        strlist_add(words, o->more[i]);
+    strlist_add(words, "--");
+    for (size_t i = 0; command && command[i]; i++)
+        strlist_add(words, command[i]);
+    if (!command && o->spec) {
+        add_words(json_object_get(first_container(&o->spec->job), "command"), words);
+        add_words(json_object_get(first_container(&o->spec->job), "args"), words);
+    }
+}
+
+/* ---- its output ---- */
+
+static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
+{
+    struct drarun_local *local = arg;
+    const struct drarun_local_options *o = &local->options;
+    if (!o->output || local->refused || o->output(o->arg, rank, is_stderr, data, length) == 0)
+        return;
+    local->refused = 1;
+    drarun_local_signal(local, SIGTERM);
+}
+
+static enum drarun_loglevel level_of(const char *name)
+{
+    static const char *const names[] = {"error", "note", "verbose", "debug"};
+    for (size_t i = 0; name && i < ARRAY_LEN(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return (enum drarun_loglevel)i;
+    return DRARUN_LOG_ERROR;
+}
+
+static void on_own(void *arg, const char *line, size_t length)
+{
+    const struct drarun_local_options *o = &((struct drarun_local *)arg)->options;
+    CLEANUP(json_decrefp) json_t *json = json_loadb(line, length, 0, NULL);
+    const char *text = json_string_value(json_object_get(json, "text"));
+    enum drarun_loglevel level = level_of(json_string_value(json_object_get(json, "level")));
+    if (text && o->log && level <= o->level)
+        o->log(o->arg, level, text);
+}
+
+/* What has come on *fd; at its end it is closed. */
+static void read_from(struct drarun_local *local, int *fd)
+{
+    cleanup_free char *piece = malloc(PIECE);
+    for (int i = 0; piece && i < PIECES_MAX && *fd >= 0; i++) {
+        ssize_t n = read(*fd, piece, PIECE);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            close_fd(fd);
+        } else if (fd == &local->out) {
+            frames_add(&local->frames, piece, (size_t)n);
+        } else {
+            if (local->said.len + (size_t)n > SAID_MAX)
+                buf_reset(&local->said);
+            buf_add(&local->said, piece, (size_t)n);
+        }
+    }
+}
+
+static void reap(struct drarun_local *local)
+{
+    struct pollfd ended = {.fd = local->pidfd, .events = POLLIN};
+    if (local->reaped || poll(&ended, 1, 0) != 1)
+        return;
+    local->reaped = true;
+    if (waitpid(local->pid, &local->wait_status, 0) != local->pid)
+        local->wait_status = -1;
+    epoll_ctl(local->epoll, EPOLL_CTL_DEL, local->pidfd, NULL);
+}
+
+int drarun_local_dispatch(struct drarun_local *local, struct drarun_error *err)
+{
+    (void)err;
+    read_from(local, &local->out);
+    read_from(local, &local->err);
+    reap(local);
+    if (!local->ended && local->reaped && local->out < 0 && local->err < 0) {
+        frames_end(&local->frames);
+        local->ended = true;
+    }
+    return local->ended;
+}
+
+int drarun_local_fd(const struct drarun_local *local)
+{
+    return local->epoll;
+}
+
+/* ---- its end ---- */
+
+static enum drarun_errkind kind_of_name(const char *name)
+{
+    for (int kind = DRARUN_ERR_USAGE; name && kind <= DRARUN_ERR_TIMEOUT; kind++)
+        if (strcmp(name, drarun_error_kind_name((enum drarun_errkind)kind)) == 0)
+            return (enum drarun_errkind)kind;
+    return DRARUN_ERR_INFRASTRUCTURE;
+}
+
+static int code_of(enum drarun_errkind kind)
+{
+    return kind == DRARUN_ERR_TIMEOUT       ? ETIMEDOUT
+           : kind == DRARUN_ERR_INTERRUPTED ? ECANCELED
+           : kind == DRARUN_ERR_NOT_FOUND   ? ENOENT
+           : kind == DRARUN_ERR_USAGE       ? EINVAL
+                                            : EIO;
+}
+
+/* What kept the job from an end of its ranks; NONE: nothing did. */
+static enum drarun_errkind kind_of_cause(const json_t *cause)
+{
+    const char *kind = json_string_value(json_object_get(cause, "kind"));
+    if (!kind)
+        return DRARUN_ERR_NONE;
+    return strcmp(kind, "timeout") == 0       ? DRARUN_ERR_TIMEOUT
+           : strcmp(kind, "interrupted") == 0 ? DRARUN_ERR_INTERRUPTED
+           : strcmp(kind, "failure") == 0
+               ? kind_of_name(json_string_value(json_object_get(cause, "error")))
+               : DRARUN_ERR_NONE;
+}
+
+/* drarun ended before there was a job: its words, and its own exit status. */
+static int no_report(const struct drarun_local *local, struct drarun_error *err)
+{
+    static const char prefix[] = "drarun: ";
+    const char *text = local->said.data ? local->said.data : "";
+    int status = local->wait_status;
+    enum drarun_errkind kind = DRARUN_ERR_INFRASTRUCTURE;
+    for (int each = DRARUN_ERR_USAGE; each <= DRARUN_ERR_TIMEOUT; each++)
+        if (status >= 0 && WIFEXITED(status) &&
+            WEXITSTATUS(status) == drarun_exit_status((enum drarun_errkind)each))
+            kind = (enum drarun_errkind)each;
+    if (local->signalled)
+        kind = DRARUN_ERR_INTERRUPTED;
+    if (strstr(text, "unknown option --frames"))
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOTSUP,
+                          "the program drarun is older than libdrarun " DRARUN_VERSION
+                          " and has no --frames: update it, or name another");
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0)
+        text += sizeof prefix - 1;
+    if (!*text)
+        text = "it ended without a word";
+    return error_kind(err, kind, code_of(kind), "drarun: %.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* The report is the last line of its stderr. */
+static json_t *report(const struct drarun_local *local)
+{
+    const char *text = local->said.data;
+    size_t length = local->said.len;
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    const char *before = length > 0 ? memrchr(text, '\n', length) : NULL;
+    const char *line = before ? before + 1 : text;
+    return length > 0 ? json_loadb(line, (size_t)(text + length - line), 0, NULL) : NULL;
+}
+
+/* Without the name of the option that an embedder has not given. */
+static size_t text_length(const char *text)
+{
+    static const char option[] = " (--timeout)";
+    size_t length = strlen(text), end = sizeof option - 1;
+    return length > end && strcmp(text + length - end, option) == 0 ? length - end : length;
+}
+
+static int result(const struct drarun_local *local, int *ret_status, struct drarun_error *err)
+{
+    C_NUMBERS;
+    CLEANUP(json_decrefp) json_t *json = report(local);
+    const json_t *cause = json_object_get(json, "cause"), *status = json_object_get(json, "status");
+    const char *text = json_string_value(json_object_get(cause, "text"));
+    if (!json_is_integer(status))
+        return no_report(local, err);
+    enum drarun_errkind kind = kind_of_cause(cause);
+    int length = text ? (int)text_length(text) : 0;
+    if (local->refused)
+        return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
+                          "the job was ended by who gets its output");
+    if (kind)
+        return error_kind(err, kind, code_of(kind), "%.*s", length, text ? text : "");
+    if (text && local->options.log)
+        local->options.log(local->options.arg, DRARUN_LOG_ERROR, text);
+    if (ret_status)
+        *ret_status = (int)json_integer_value(status);
+    return 0;
+}
+
+static void wait_a_while(const struct drarun_local *local, int ms)
+{
+    struct pollfd ready = {.fd = local->epoll, .events = POLLIN};
+    poll(&ready, 1, ms);
+}
+
+int drarun_local_wait(struct drarun_local *local, int *ret_status, struct drarun_error *err)
+{
+    while (drarun_local_dispatch(local, err) == 0)
+        wait_a_while(local, -1);
+    return result(local, ret_status, err);
+}
+
+void drarun_local_signal(struct drarun_local *local, int signo)
+{
+    int before = errno;
+    if (signo == SIGINT || signo == SIGTERM)
+        local->signalled = 1;
+    pidfd_send_signal(local->pidfd, signo, NULL, 0);
+    errno = before;
+}
+
+static void end_it(struct drarun_local *local)
+{
+    struct pollfd ended = {.fd = local->pidfd, .events = POLLIN};
+    local->options.output = NULL;
+    local->options.log = NULL;
+    close_fd(&local->out); /* which would hold up one whose pipe is full */
+    drarun_local_signal(local, SIGTERM);
+    if (poll(&ended, 1, END_WAIT_MS) != 1)
+        drarun_local_signal(local, SIGKILL); /* its agents follow it */
+    waitpid(local->pid, NULL, 0);
+    local->reaped = true;
+}
+
+void drarun_local_free(struct drarun_local *local)
+{
+    if (!local)
+        return;
+    if (local->pid > 0 && !local->reaped)
+        end_it(local);
+    close_fd(&local->out);
+    close_fd(&local->err);
+    close_fd(&local->pidfd);
+    close_fd(&local->epoll);
+    frames_done(&local->frames);
+    buf_done(&local->said);
+    free(local);
+}
+DEFINE_CLEANUP(struct drarun_local, drarun_local_free)
+
+/* ---- its begin ---- */
+
+static int add(int epoll, int fd)
+{
+    struct epoll_event wanted = {.events = EPOLLIN};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &wanted);
+}
+
+/* In a process group of its own: a terminal's Ctrl-C is for the caller. */
+static int spawn(const char *program, struct strlist *words, const int ends[2], pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                       POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[0], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDERR_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    int code = posix_spawnp(ret_pid, program, &files, &how, words->items, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    return code;
+}
+
+/* A pipe whose ends are above the three that the program gets. */
+static int pipe_above(int *ret_read, int *ret_write)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    *ret_read = fcntl(ends[0], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    *ret_write = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int code = errno;
+    close(ends[0]);
+    close(ends[1]);
+    if (*ret_read < 0 || *ret_write < 0)
+        return -code;
+    return fcntl(*ret_read, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int start(struct drarun_local *local, const char *program, struct strlist *words,
+                 struct drarun_error *err)
+{
+    cleanup_close int out = -1;
+    cleanup_close int said = -1;
+    int rc = pipe_above(&local->out, &out);
+    if (rc == 0)
+        rc = pipe_above(&local->err, &said);
+    if (rc == 0 && (local->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        rc = -errno;
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot connect drarun: %s",
+                          strerror(-rc));
+    const int ends[2] = {out, said};
+    int code = spawn(program, words, ends, &local->pid);
+    if (code != 0) {
+        local->pid = 0;
+        return error_kind(err, code == ENOENT ? DRARUN_ERR_NOT_FOUND : DRARUN_ERR_INFRASTRUCTURE,
+                          code, "cannot start the program %s: %s%s", program, strerror(code),
+                          code == ENOENT ? "; it comes with drarun: install it, or name it" : "");
+    }
+    local->pidfd = pidfd_open(local->pid, 0);
+    if (local->pidfd < 0 || add(local->epoll, local->pidfd) < 0 ||
+        add(local->epoll, local->out) < 0 || add(local->epoll, local->err) < 0) {
+        code = errno;
+        kill(local->pid, SIGTERM);
+        waitpid(local->pid, NULL, 0);
+        local->pid = 0;
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot watch drarun: %s",
+                          strerror(code));
+    }
+    return 0;
+}
+
+static struct drarun_local *local_new(const struct drarun_local_options *o)
+{
+    struct drarun_local *local = calloc(1, sizeof *local);
+    const struct frames_owner owner = {.output = on_output, .own = on_own, .arg = local};
+    if (!local)
+        return NULL;
+    local->options.output = o->output;
+    local->options.log = o->log;
+    local->options.level = o->level;
+    local->options.arg = o->arg;
+    local->out = local->err = local->pidfd = local->epoll = -1;
+    local->wait_status = -1;
+    frames_init(&local->frames, &owner);
+    return local;
+}
+
+int drarun_local_start(const char *const *command, const struct drarun_local_options *options,
+                       struct drarun_local **ret_local, struct drarun_error *err)
+{
+    struct drarun_local_options o;
+    char beside[PATH_MAX];
+    struct strlist words = STRLIST_INIT;
+    int rc = api_options(options, &o, sizeof o, err);
+    if (rc < 0)
+        return rc;
+    if (o.spec)
+        take_counts(&o.spec->job, &o);
+    if (command ? !command[0] : !o.spec)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "command: expected a program, got none");
+    const char *program = o.program ? o.program : find_beside(beside) ? beside : "drarun";
+    CLEANUP(drarun_local_freep) struct drarun_local *local = local_new(&o);
+    make_words(program, command, &o, &words);
+    if (!local || words.failed)
+        rc = error_set(err, ENOMEM, "out of memory");
+    else
+        rc = start(local, program, &words, err);
+    strlist_done(&words);
+    if (rc == 0)
+        *ret_local = TAKE_PTR(local);
+    return rc;
+}
+
+int drarun_local_run(const char *const *command, const struct drarun_local_options *options,
+                     int *ret_status, struct drarun_error *err)
+{
+    struct drarun_local *local = NULL;
+    int rc = drarun_local_start(command, options, &local, err);
+    if (rc < 0)
+        return rc;
+    rc = drarun_local_wait(local, ret_status, err);
+    drarun_local_free(local);
+    return rc;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/controller.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/crd.h"
+#include "launcher/cluster/controller_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define LIFE_S 15     /* of its Lease, as usual for controllers */
+#define TURN_MS 60000 /* the longest wait for something to happen */
+#define LABEL "drarun.dev/job"
+
+/* ---- the queue ---- */
+
+void controller_key(const char *namespace, const char *name, struct buf *key)
+{
+    buf_printf(key, "%s/%s", namespace, name);
+}
+
+void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms)
+{
+    struct buf key = BUF_INIT;
+    int64_t at = clock_ms() + ms;
+    controller_key(namespace, name, &key);
+    const json_t *before = key.data ? json_object_get(c->due, key.data) : NULL;
+    if (key.data && (!before || json_integer_value(before) > at))
+        json_object_set_new(c->due, key.data, json_integer(at));
+    buf_done(&key);
+}
+
+/* The one that is due first, or NULL; borrowed. */
+static const char *first_due(const struct controller *c, int64_t *ret_at)
+{
+    const char *first = NULL, *key;
+    json_t *at;
+    json_object_foreach(c->due, key, at)
+    {
+        if (first && json_integer_value(at) >= *ret_at)
+            continue;
+        first = key;
+        *ret_at = json_integer_value(at);
+    }
+    return first;
+}
+
+static void look_at(struct controller *c, const char *key)
+{
+    cleanup_free char *copy = strdup(key);
+    char *slash = copy ? strchr(copy, '/') : NULL;
+    if (!slash) {
+        json_object_del(c->due, key);
+        return;
+    }
+    json_object_del(c->due, copy);
+    *slash = '\0';
+    controller_look(c, copy, slash + 1);
+}
+
+/* ---- what is watched ---- */
+
+static void on_drajob(const json_t *object, void *arg)
+{
+    controller_again(arg, kube_namespace(object), kube_name(object), 0);
+}
+
+static void on_drajob_changed(const json_t *object, const json_t *before, void *arg)
+{
+    (void)before;
+    on_drajob(object, arg);
+}
+
+/* An object of a job: the job's name is its label. */
+static void on_part(const json_t *object, void *arg)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *job = json_string_value(json_object_get(labels, LABEL));
+    if (job)
+        controller_again(arg, kube_namespace(object), job, 0);
+}
+
+static void on_part_changed(const json_t *object, const json_t *before, void *arg)
+{
+    (void)before;
+    on_part(object, arg);
+}
+
+static void on_trouble(const struct drarun_error *err, void *arg)
+{
+    (void)arg;
+    if (err)
+        log_note("%s", err->text);
+    else
+        log_note("the API server answers again");
+}
+
+/* The spec of a job is in its DraJob, and of its Job only the status is read. */
+static void trim(json_t *object, void *arg)
+{
+    (void)arg;
+    json_object_del(object, "spec");
+    json_object_del(json_object_get(object, "data"), "job.json");
+}
+
+static const struct kube_watch_events drajob_events = {
+    .added = on_drajob, .changed = on_drajob_changed, .trouble = on_trouble};
+static const struct kube_watch_events part_events = {.added = on_part,
+                                                     .changed = on_part_changed,
+                                                     .deleted = on_part,
+                                                     .trouble = on_trouble,
+                                                     .trim = trim};
+
+static int watch(struct controller *c, const struct kube_resource *resource, const char *labels,
+                 const struct kube_watch_events *events, struct kube_watch **ret_watch,
+                 struct drarun_error *err)
+{
+    const struct kube_watch_options options = {
+        .target = {.resource = resource, .namespace_ = c->options->namespace},
+        .select.labels = labels,
+    };
+    return kube_watch_new(c->cluster->client, &options, events, c, ret_watch, err);
+}
+
+/* Nothing is decided before all that is there is known. */
+static int watch_all(struct controller *c, struct drarun_error *err)
+{
+    int rc = watch(c, &kube_jobs, LABEL, &part_events, &c->jobs, err);
+    if (rc == 0)
+        rc = watch(c, &kube_config_maps, LABEL, &part_events, &c->maps, err);
+    if (rc == 0)
+        rc = watch(c, &kube_dra_jobs, NULL, &drajob_events, &c->drajobs, err);
+    while (rc == 0 && !c->stop && !c->lost.code &&
+           !(kube_watch_synced(c->jobs) && kube_watch_synced(c->maps) &&
+             kube_watch_synced(c->drajobs)))
+        cluster_turn(c->cluster, TURN_MS);
+    return rc;
+}
+
+/* ---- the course of it ---- */
+
+static void on_signal(void *arg, int signo)
+{
+    struct controller *c = arg;
+    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+        c->stop = true;
+    else if (signo == SIGTSTP)
+        raise(SIGSTOP);
+}
+
+static void on_lost(void *arg, const struct drarun_error *why)
+{
+    struct controller *c = arg;
+    c->lost = *why;
+}
+
+static int take_lease(struct controller *c, struct drarun_error *err)
+{
+    const struct lease_owner owner = {.lost = on_lost,
+                                      .arg = c,
+                                      .what = "the controller's Lease",
+                                      .life_s = LIFE_S,
+                                      .stop = &c->stop};
+    CLEANUP(json_decrefp)
+    json_t *manifest = json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion",
+                                 "coordination.k8s.io/v1", "kind", "Lease", "metadata", "name",
+                                 CONTROLLER_LEASE, "namespace", c->options->lease_namespace,
+                                 "labels", "app.kubernetes.io/name", CONTROLLER_LEASE);
+    if (!manifest)
+        return error_set(err, ENOMEM, "out of memory");
+    return lease_take(c->cluster, manifest, c->options->holder, &owner, &c->lease, err);
+}
+
+static void serve(struct controller *c)
+{
+    while (!c->stop && !c->lost.code) {
+        int64_t at = 0;
+        const char *key = first_due(c, &at);
+        int64_t left = key ? at - clock_ms() : TURN_MS;
+        if (left <= 0)
+            look_at(c, key);
+        else
+            cluster_turn(c->cluster, left < TURN_MS ? left : TURN_MS);
+    }
+}
+
+static int begin(struct controller *c, struct drarun_error *err)
+{
+    c->due = json_object();
+    c->outdated = json_object();
+    c->pauses = json_object();
+    c->made = json_object();
+    if (!c->due || !c->outdated || !c->pauses || !c->made)
+        return error_set(err, ENOMEM, "out of memory");
+    c->signals = signals_new(c->cluster->base, on_signal, c, err);
+    int rc = c->signals ? cluster_discover(c->cluster, err) : -err->code;
+    if (rc == 0 && !c->cluster->dra_jobs)
+        rc = error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
+                        "%s knows no DraJobs: let somebody who may run drarun install --crd | "
+                        "kubectl apply --server-side -f -",
+                        kube_config_server(c->cluster->config));
+    if (rc == 0)
+        rc = take_lease(c, err);
+    if (rc < 0)
+        return rc;
+    log_note("looks after the DraJobs of %s%s, as %s",
+             c->options->namespace ? "namespace " : "all namespaces",
+             c->options->namespace ? c->options->namespace : "", c->options->holder);
+    return watch_all(c, err);
+}
+
+static void done(struct controller *c)
+{
+    kube_watch_free(c->drajobs);
+    kube_watch_free(c->jobs);
+    kube_watch_free(c->maps);
+    if (c->lease && !c->lost.code)
+        lease_give_back(c->lease);
+    lease_free(c->lease);
+    signals_free(c->signals);
+    json_decref(c->due);
+    json_decref(c->outdated);
+    json_decref(c->pauses);
+    json_decref(c->made);
+}
+
+int controller_run(struct cluster *cluster, const struct controller_options *options)
+{
+    struct controller c = {.cluster = cluster, .options = options};
+    struct drarun_error err = {0};
+    int rc = begin(&c, &err);
+    if (rc == 0)
+        serve(&c);
+    if (rc == 0 && c.lost.code)
+        rc = error_kind(&err, c.lost.kind, c.lost.code, "%s", c.lost.text);
+    done(&c);
+    if (rc == 0 || rc == -ECANCELED)
+        return 0;
+    log_error("controller: %s", err.text);
+    return error_exit_status(err.kind);
+}

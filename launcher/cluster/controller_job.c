@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/drajob.h"
+#include "jobs/k8s_name.h"
+#include "jobs/status_doc.h"
+#include "launcher/cluster/controller_private.h"
+#include "launcher/cluster/job_clock.h"
+#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/submit.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+
+#define SUBMITTING "Submitting" /* the reason while a client makes the objects */
+#define CLIENT_MS 60000         /* a client that makes the objects itself may take */
+#define GOING_MS 500            /* between two looks at what is to go */
+#define AGAIN_MIN_MS 1000       /* after what could not be made; doubles */
+#define AGAIN_MAX_MS 60000
+#define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
+#define INTERRUPTED 130 /* as a cancelled job's */
+#define INFRASTRUCTURE 70
+
+/* One DraJob, and what there is of it. */
+struct sight {
+    struct controller *c;
+    const char *namespace, *name;
+    json_t *object;        /* references of our own: the watch may drop them meanwhile */
+    json_t *job;           /* the launcher's Job of that name, whoever's; or NULL */
+    json_t *map;           /* NAME-status, whoever's; or NULL */
+    bool own_job, own_map; /* they are this DraJob's */
+};
+
+static const json_t *metadata_of(const json_t *object)
+{
+    return json_object_get(object, "metadata");
+}
+
+static bool is_going(const json_t *object)
+{
+    return json_object_get(metadata_of(object), "deletionTimestamp");
+}
+
+static void again(const struct sight *s, int64_t ms)
+{
+    controller_again(s->c, s->namespace, s->name, ms);
+}
+
+/* ---- telling ---- */
+
+/* What is remembered of it in one of the controller's books; NULL: nothing. */
+static const json_t *noted(const struct sight *s, const json_t *book)
+{
+    struct buf key = BUF_INIT;
+    controller_key(s->namespace, s->name, &key);
+    const json_t *value = key.data ? json_object_get(book, key.data) : NULL;
+    buf_done(&key);
+    return value;
+}
+
+static void note(const struct sight *s, json_t *book, json_t *value_take)
+{
+    struct buf key = BUF_INIT;
+    controller_key(s->namespace, s->name, &key);
+    if (key.data)
+        json_object_set_new(book, key.data, value_take);
+    else
+        json_decref(value_take);
+    buf_done(&key);
+}
+
+static bool is_noted(const struct sight *s, const json_t *book, const char *text)
+{
+    const char *value = json_string_value(noted(s, book));
+    return value && text && strcmp(value, text) == 0;
+}
+
+/* Until the watch brings what was written, the object that it has is out of date. */
+static int write_status(const struct sight *s, json_t *status_take, struct drarun_error *err)
+{
+    const struct kube_target target = {.resource = &kube_dra_jobs,
+                                       .namespace_ = s->namespace,
+                                       .name = s->name,
+                                       .subresource = "status"};
+    CLEANUP(json_decrefp) json_t *object = json_copy(s->object);
+    if (!object || json_object_set_new(object, "status", status_take) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    CLEANUP(json_decrefp) json_t *written = NULL;
+    int rc = cluster_replace(s->c->cluster, &target, object, &written, err);
+    const char *before = kube_resource_version(s->object);
+    if (rc == 0 && strcmp(kube_resource_version(written), before) != 0)
+        note(s, s->c->outdated, json_string(before));
+    return rc;
+}
+
+/* 0: the status is as it should be, or was written. What somebody else has changed meanwhile comes
+ * by the watch, and is looked at then. */
+static int tell(const struct sight *s, const struct drajob_input *said)
+{
+    struct drarun_error err = {0};
+    struct drajob_input input = *said;
+    input.object = s->object;
+    input.now_ms = lead_now();
+    json_t *status = drajob_status(&input);
+    if (status && json_equal(status, json_object_get(s->object, "status"))) {
+        json_decref(status);
+        return 0;
+    }
+    int rc = status ? write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0 || rc == -ENOENT)
+        return rc;
+    if (rc != -EBUSY)
+        log_note("%s/%s: its status is not written: %s", s->namespace, s->name, err.text);
+    again(s, rc == -EBUSY ? CONFLICT_MS : AGAIN_MIN_MS);
+    return rc;
+}
+
+static int tell_stage(const struct sight *s, enum drajob_stage stage, const char *reason,
+                      const char *text)
+{
+    const struct drajob_input input = {.stage = stage, .reason = reason, .text = text};
+    return tell(s, &input);
+}
+
+/* The pause before the next try, which doubles. */
+static int64_t pause_ms(const struct sight *s)
+{
+    json_int_t last = json_integer_value(noted(s, s->c->pauses));
+    int64_t ms = last > 0 ? last * 2 : AGAIN_MIN_MS;
+    ms = ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS;
+    note(s, s->c->pauses, json_integer(ms));
+    return ms;
+}
+
+/* ---- away with it ---- */
+
+static int delete_job_of(const struct sight *s, const char *uid)
+{
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
+    const struct kube_delete options = {.propagation = "Background", .uid = uid};
+    int rc = cluster_delete(s->c->cluster, &target, &options, &err);
+    if (rc < 0 && rc != -EBUSY)
+        log_note("%s/%s: %s", s->namespace, s->name, err.text);
+    again(s, rc < 0 ? pause_ms(s) : GOING_MS);
+    return rc;
+}
+
+/* Its time to live is over. */
+static void expire(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    int64_t ttl = drajob_ttl(s->object), end = drajob_end_ms(s->object);
+    int64_t left = end + ttl * 1000 - lead_now();
+    const struct kube_target target = {
+        .resource = &kube_dra_jobs, .namespace_ = s->namespace, .name = s->name};
+    const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(s->object)};
+    if (ttl < 0 || end == 0)
+        return;
+    if (left > 0) {
+        again(s, left);
+        return;
+    }
+    if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {
+        log_note("%s/%s, whose time is over, is not deleted: %s", s->namespace, s->name, err.text);
+        again(s, pause_ms(s));
+    }
+}
+
+/* ---- making it ---- */
+
+/* 1: pods or claims of a job of that name are there still. */
+static int pods_remain(const struct sight *s, struct drarun_error *err)
+{
+    char labels[32 + K8S_LABEL_MAX];
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
+    const struct kube_select select = {.labels = labels, .metadata_only = true};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    snprintf(labels, sizeof labels, "drarun.dev/job=%s", s->name);
+    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
+    return rc < 0 ? rc : json_array_size(json_object_get(list, "items")) > 0;
+}
+
+static void tell_refused(const struct sight *s, const struct drarun_error *err)
+{
+    log_note("%s/%s: its spec is refused: %s", s->namespace, s->name, err->text);
+    tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
+}
+
+static int tell_launcher(const struct sight *s, const char *uid)
+{
+    const struct drajob_input input = {.stage = DRAJOB_LED, .launcher = uid};
+    return tell(s, &input);
+}
+
+static void made(const struct sight *s, const char *uid)
+{
+    note(s, s->c->pauses, json_null());
+    note(s, s->c->made, json_string(uid));
+    log_note("%s/%s: its objects are made", s->namespace, s->name);
+    tell_launcher(s, uid);
+}
+
+/* 422: what the API server says against a pod or a claim is against the spec. */
+static void not_made(const struct sight *s, const struct drarun_error *err)
+{
+    if (err->kind == DRARUN_ERR_SPEC || err->code == EINVAL) {
+        tell_refused(s, err);
+        return;
+    }
+    log_note("%s/%s: %s", s->namespace, s->name, err->text);
+    tell_stage(s, DRAJOB_PENDING, err->code == EEXIST ? "NameInUse" : "CannotCreate", err->text);
+    again(s, pause_ms(s));
+}
+
+static void make(const struct sight *s, const struct job_spec *spec)
+{
+    struct drarun_error err = {0};
+    cleanup_free char *uid = NULL;
+    const struct submit_options options = {
+        .namespace = s->namespace, .image = s->c->options->image, .dra_job = kube_uid(s->object)};
+    if (submit_objects(s->c->cluster, spec, &options, &uid, &err) < 0)
+        not_made(s, &err);
+    else
+        made(s, uid);
+}
+
+/* Nothing of an earlier job, nor of an earlier run of this one, may be in the way: a name is free
+ * once its owner's garbage is collected. */
+static bool is_clear(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    if (s->own_job && !is_going(s->job)) /* we died while it was made */
+        delete_job_of(s, kube_uid(s->job));
+    int there = s->job || s->map ? 1 : pods_remain(s, &err);
+    if (there == 0)
+        return true;
+    if (there < 0)
+        log_note("%s/%s: %s", s->namespace, s->name, err.text);
+    tell_stage(s, DRAJOB_PENDING, "NameInUse",
+               "objects of a job of that name are there: waiting for them to go");
+    if (!s->job && !s->map) /* their end is watched */
+        again(s, there < 0 ? pause_ms(s) : GOING_MS);
+    return false;
+}
+
+static void suspend(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    if (s->own_job && !is_going(s->job))
+        delete_job_of(s, kube_uid(s->job));
+    bool rest = s->own_job || s->own_map || pods_remain(s, &err) != 0;
+    tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL);
+    if (rest)
+        again(s, GOING_MS);
+}
+
+/* A client that wrote the object makes the rest of it; once it was suspended, that is ours. */
+static bool is_clients(const struct sight *s)
+{
+    const char *reason =
+        json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
+    return drajob_is_of_client(s->object) && (!reason || strcmp(reason, SUBMITTING) == 0);
+}
+
+static bool is_young(const struct sight *s)
+{
+    int64_t created = 0, now = kube_client_now(s->c->cluster->client);
+    const char *text =
+        json_string_value(json_object_get(metadata_of(s->object), "creationTimestamp"));
+    return text && timestamp_parse(text, &created) && now - created < CLIENT_MS;
+}
+
+/* It may have died on the way; or its job has ended, and is gone: it must not run twice. */
+static void lose_client(const struct sight *s)
+{
+    const struct drajob_input input = {
+        .stage = DRAJOB_LOST,
+        .reason = "ClientLost",
+        .text =
+            "its launcher's Job is gone, or its client has never made it: delete it, and submit "
+            "it again if it is to run",
+        .result = "failed",
+        .exit = INFRASTRUCTURE};
+    tell(s, &input);
+}
+
+static void await_client(const struct sight *s)
+{
+    if (s->own_job)
+        tell_launcher(s, kube_uid(s->job));
+    else if (!is_young(s))
+        lose_client(s);
+    else if (tell_stage(s, DRAJOB_PENDING, SUBMITTING, "its client makes its objects") == 0)
+        again(s, CLIENT_MS / 4);
+}
+
+/* It is first told that the spec was accepted: with that the API server lets nobody change it, and
+ * who changed it meanwhile makes this write fail. */
+static void begin(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    if (drajob_is_refused(s->object))
+        return;
+    if (drajob_spec(s->object, &spec, &err) < 0) {
+        if (err.kind == DRARUN_ERR_SPEC)
+            tell_refused(s, &err);
+        else
+            again(s, pause_ms(s));
+        return;
+    }
+    if (drajob_is_suspended(s->object))
+        suspend(s);
+    else if (is_clients(s))
+        await_client(s);
+    else if (!drajob_is_accepted(s->object))
+        tell_stage(s, DRAJOB_PENDING, NULL, NULL);
+    else if (s->own_job && is_noted(s, s->c->made, kube_uid(s->job)))
+        tell_launcher(s, kube_uid(s->job)); /* what could not be told when it was made */
+    else if (is_clear(s))
+        make(s, &spec);
+    job_spec_done(&spec);
+}
+
+/* ---- what became of it ---- */
+
+/* The launcher's Job has failed, and its launcher may have had no word: it crashed, or got no pod.
+ */
+static const char *failure(const json_t *job)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, each)
+    {
+        const char *type = json_string_value(json_object_get(each, "type"));
+        const char *status = json_string_value(json_object_get(each, "status"));
+        const char *message = json_string_value(json_object_get(each, "message"));
+        if (type && status && strcmp(type, "Failed") == 0 && strcmp(status, "True") == 0)
+            return message ? message : "its launcher's Job failed";
+    }
+    return NULL;
+}
+
+/* The watches do not keep step: a Job that was just made may not be seen yet. */
+static bool is_gone(const struct sight *s, const char *uid)
+{
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
+    CLEANUP(json_decrefp) json_t *job = NULL;
+    int rc = cluster_get(s->c->cluster, &target, &job, &err);
+    bool gone = rc == -ENOENT || (rc == 0 && (strcmp(kube_uid(job), uid) != 0 || is_going(job)));
+    if (!gone)
+        again(s, GOING_MS);
+    return gone;
+}
+
+/* The document of this run's launcher; a new reference, or NULL. */
+static json_t *document(const struct sight *s, const char *launcher)
+{
+    json_t *doc = NULL;
+    const char *text = s->map && kube_is_owned_by(s->map, launcher) ? job_map_status(s->map) : NULL;
+    return text && status_doc_parse(text, strlen(text), &doc, NULL) == 0 ? doc : NULL;
+}
+
+static void lose(const struct sight *s, struct drajob_input *input, const char *failed)
+{
+    input->stage = DRAJOB_LOST;
+    input->reason = failed ? "LauncherFailed" : "JobDeleted";
+    input->text = failed ? failed : "its launcher's Job was deleted";
+    input->result = failed ? "failed" : "cancelled";
+    input->exit = failed ? INFRASTRUCTURE : INTERRUPTED;
+    tell(s, input);
+}
+
+static void follow(const struct sight *s, const char *launcher)
+{
+    CLEANUP(json_decrefp) json_t *doc = document(s, launcher);
+    bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
+    const char *failed = there ? failure(s->job) : NULL;
+    struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
+    if (doc && status_doc_exit(doc) >= 0)
+        tell(s, &input);
+    else if (drajob_is_suspended(s->object))
+        suspend(s);
+    else if (failed || (!there && is_gone(s, launcher)))
+        lose(s, &input, failed);
+    else if (there)
+        tell(s, &input);
+}
+
+static json_t *find(const struct kube_watch *watch, const char *namespace, const char *name)
+{
+    return json_incref((json_t *)kube_watch_find(watch, namespace, name));
+}
+
+static void see(struct sight *s)
+{
+    char map[K8S_LABEL_MAX + 8];
+    snprintf(map, sizeof map, "%s-status", s->name);
+    s->object = find(s->c->drajobs, s->namespace, s->name);
+    s->job = find(s->c->jobs, s->namespace, s->name);
+    s->map = find(s->c->maps, s->namespace, map);
+    s->own_job = s->job && kube_is_owned_by(s->job, kube_uid(s->object));
+    s->own_map = s->map && s->own_job && kube_is_owned_by(s->map, kube_uid(s->job));
+}
+
+static void decide(const struct sight *s)
+{
+    const char *launcher = drajob_launcher(s->object);
+    if (drajob_has_ended(s->object))
+        expire(s);
+    else if (launcher)
+        follow(s, launcher);
+    else
+        begin(s);
+}
+
+static void forget(const struct sight *s)
+{
+    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made};
+    struct buf key = BUF_INIT;
+    controller_key(s->namespace, s->name, &key);
+    for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)
+        json_object_del(books[i], key.data);
+    buf_done(&key);
+}
+
+void controller_look(struct controller *c, const char *namespace, const char *name)
+{
+    struct sight s = {.c = c, .namespace = namespace, .name = name};
+    see(&s);
+    if (!s.object)
+        forget(&s);
+    else if (!is_going(s.object) && !is_noted(&s, c->outdated, kube_resource_version(s.object)))
+        decide(&s);
+    json_decref(s.object);
+    json_decref(s.job);
+    json_decref(s.map);
+}

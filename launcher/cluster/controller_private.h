@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the controller share: controller.c (the Lease, the watches, the queue) and
+ * controller_job.c (one DraJob). */
+#ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
+#define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
+
+#include "launcher/cluster/controller.h"
+#include "launcher/cluster/lease.h"
+#include "launcher/signals.h"
+#include "lib/base/buf.h"
+#include "lib/kube/watch.h"
+
+struct controller {
+    struct cluster *cluster;
+    const struct controller_options *options;
+    struct kube_watch *drajobs, *jobs, *maps;
+    struct lease *lease;
+    struct signals *signals;
+    /* Books of what is remembered, by "NAMESPACE/NAME" (controller_key): */
+    json_t *due;      /* when to look at it, milliseconds of clock_ms */
+    json_t *outdated; /* the resourceVersion on which our last write was based */
+    json_t *pauses;   /* the last pause after something could not be done, milliseconds */
+    json_t *made;     /* uid of the launcher Job that this process made last */
+    bool stop;
+    struct drarun_error lost; /* the Lease; code 0: no */
+};
+
+/* Looks at what there is of a DraJob and does what is to be done next; asks to be called again by
+ * controller_again where no change of an object will. Runs the loop. */
+void controller_look(struct controller *c, const char *namespace, const char *name);
+
+void controller_key(const char *namespace, const char *name, struct buf *key);
+/* Looks at it again after this time at the latest. */
+void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/cluster/heartbeat.h"
+#include "launcher/cluster/lead_private.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define TURN_MS 15000
+
+/* ---- the shell ---- */
+
+static const char *last_word(const struct lead *lead)
+{
+    const json_t *metadata = json_object_get(board_owner(lead->board), "metadata");
+    const json_t *annotations = json_object_get(metadata, "annotations");
+    const char *word = json_string_value(json_object_get(annotations, HEARTBEAT_ANNOTATION));
+    return word ? word : "";
+}
+
+/* Without the API server nobody can be heard. */
+static void listen_to_shell(struct lead *lead)
+{
+    const char *word = last_word(lead);
+    struct drarun_error err = {0};
+    bool deaf = board_check(lead->board, &err) < 0 || board_trouble(lead->board);
+    if (deaf || lead->shell_ms == 0 || strcmp(word, lead->shell_word) != 0)
+        lead->shell_ms = clock_ms();
+    snprintf(lead->shell_word, sizeof lead->shell_word, "%s", word);
+}
+
+void lead_look_for_shell(struct lead *lead)
+{
+    if (lead->options->keep_s == 0 || lead->cancelled || lead->signo)
+        return;
+    listen_to_shell(lead);
+    if (strcmp(lead->shell_word, HEARTBEAT_ENDED) == 0)
+        lead->shell_ended = true;
+    else if (clock_ms() - lead->shell_ms < (int64_t)lead->options->keep_s * 1000)
+        return;
+    else
+        log_note("nothing was heard of the allocation's shell for %u s: its workers are taken away",
+                 lead->options->keep_s);
+    lead->cancelled = !lead->shell_ended;
+    lead->signo = SIGHUP;
+}
+
+/* ---- the workers ---- */
+
+static const char *why_lost(const struct pod_state *worker)
+{
+    if (worker->phase == POD_ABSENT)
+        return "its pod was deleted";
+    if (worker->not_ready)
+        return "its node has stopped to answer";
+    return worker->message ? worker->message : pod_end_name(worker->end);
+}
+
+static bool is_lost(const struct pod_state *worker)
+{
+    return worker->phase == POD_ABSENT || worker->phase == POD_ENDED || worker->deleting ||
+           worker->not_ready;
+}
+
+/* Who is lost is known to the status; the others stay until the shell ends. */
+static void look_at_workers(struct lead *lead)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < lead->spec->workers; i++)
+        lost += is_lost(&workers[i]);
+    if (lost == lead->kept_lost)
+        return;
+    for (uint32_t i = 0; lost > lead->kept_lost && i < lead->spec->workers; i++)
+        if (is_lost(&workers[i]))
+            log_note("worker %u is lost: %s", i, why_lost(&workers[i]));
+    lead->kept_lost = lost;
+    lead_tell(lead, NULL);
+}
+
+/* ---- from begin to end ---- */
+
+static int64_t limit_ms(const struct lead *lead)
+{
+    int64_t total = lead->spec->timeouts.total;
+    return total <= 0 || total == INT64_MAX
+               ? INT64_MAX
+               : lead->gang.since_ms + total + lead->gang.spent_ms[GANG_CLOCK_QUEUE];
+}
+
+static void turn(struct lead *lead, int64_t limit)
+{
+    int64_t left = limit == INT64_MAX ? TURN_MS : limit - lead_now();
+    lead_look_for_shell(lead);
+    look_at_workers(lead);
+    int64_t silent = lead->shell_ms + (int64_t)lead->options->keep_s * 1000 - clock_ms();
+    left = left < silent ? left : silent;
+    if (!lead_is_stopped(lead) && left > 0)
+        cluster_turn(lead->cluster, left < TURN_MS ? left : TURN_MS);
+}
+
+int lead_keep(struct lead *lead, struct drarun_error *err)
+{
+    int64_t limit = limit_ms(lead);
+    lead_tell(lead, NULL);
+    lead_event(lead, "Started", "all workers are up and kept for one job after another");
+    log_note("%u worker%s kept", lead->spec->workers, lead->spec->workers == 1 ? " is" : "s are");
+    while (!lead_is_stopped(lead) && lead_now() < limit)
+        turn(lead, limit);
+    if (lead->shell_ended) {
+        lead->signo = 0;
+        lead->status = 0;
+        lead->report = json_pack("{s:i}", "status", 0);
+        return 0;
+    }
+    if (lead_is_stopped(lead))
+        return -EINTR;
+    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
+                      "the allocation did not end within %" PRId64 " s (spec.timeouts.total)",
+                      lead->spec->timeouts.total / 1000);
+}

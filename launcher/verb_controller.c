@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_controller.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "launcher/cluster_api.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct options {
+    struct cluster_controller how;
+    struct cluster_choice cluster;
+    bool help;
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const char others[] = "Others";
+
+static const struct option_spec option_list[] = {
+    {.name = "all-namespaces",
+     .letter = 'A',
+     .group = "Jobs",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(how.all_namespaces),
+     .help = "DraJobs of all namespaces; --namespace is then that of its Lease"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = "Jobs",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(how.image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "log",
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = others,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(how.log),
+     .help = "text, or json: an object a line (default: json in a pod)"},
+    {.name = "verbose",
+     .letter = 'v',
+     .group = others,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(how.verbose),
+     .help = "tell more"},
+    CLUSTER_OPTIONS(struct options),
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {.how.image = getenv("DRARUN_IMAGE")};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    int rc = options_parse(&options_table, argc, argv, false, &options, &err);
+    if (rc >= 0 && rc < argc)
+        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[rc]);
+    if (rc < 0) {
+        log_error("controller: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (options.help) {
+        verb_help(&verb_controller, &out);
+        return verb_write("controller", &out);
+    }
+    options.how.cluster = options.cluster;
+    return cluster_api() ? cluster_api()->controller(&options.how) : cluster_become(argv - 2);
+}
+
+const struct verb verb_controller = {"controller", NULL,
+                                     "Makes jobs of the DraJobs that are applied to a cluster.",
+                                     &options_table, run};

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DraJobs that are applied, and drarun controller: a process beside the API server that may do what deploy/controller.yaml
+says, and once the Deployment of that file."""
+import contextlib
+import json
+import os
+import signal
+
+import pytest
+import yaml
+
+from support.build import SOURCE
+from support.cluster.objects import DISCOVERY
+from support.cluster_jobs import IMAGE, RUN_S, in_namespace
+
+API, KIND = "drarun.dev/v1alpha1", "DraJob"
+HOME = "drarun-controller"
+ACCOUNT = f"system:serviceaccount:{HOME}:{HOME}"
+DEPLOYMENT = "Deployment"
+ENDS = ("Succeeded", "Failed", "Cancelled")
+TAKE_OVER_S = 90  # 15 s of a Lease that nobody renews, on a busy machine
+
+
+def manifests(name):
+    return list(yaml.safe_load_all((SOURCE / "deploy" / name).read_text()))
+
+
+@pytest.fixture(scope="module")
+def served(cluster):
+    """The cluster with DraJobs and the controller's account."""
+    cluster.api.make(*manifests("crd.yaml"))
+    cluster.wait("the server does not tell of DraJobs", lambda: cluster.api.plural(API, KIND) and '"drajobs"' in json.dumps(
+        cluster.api.ok("GET", "/apis", accept=DISCOVERY)), 60)
+    cluster.api.make(*[each for each in manifests("controller.yaml") if each["kind"] != DEPLOYMENT])
+    yield cluster
+    for each in reversed(manifests("controller.yaml") + manifests("crd.yaml")):
+        cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
+
+
+class Applied:
+    """Jobs in a namespace of the test's own, as objects."""
+
+    def __init__(self, jobs):
+        self.jobs, self.cluster, self.namespace = jobs, jobs.cluster, jobs.namespace.name
+        self.verb = jobs.verb
+
+    def apply(self, name="job", **spec):
+        """kubectl apply of the document; what it said against it, or ""."""
+        made = {"apiVersion": API, "kind": KIND, "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {"workers": 1, "image": "localhost/busybox:1", **spec}}
+        run = self.cluster.in_ns([self.cluster.programs / "kubectl", "apply", "-f", "-"], input=json.dumps(made))
+        return "" if run.returncode == 0 else run.stderr
+
+    def get(self, name="job"):
+        return self.cluster.api.get(API, KIND, name, self.namespace)
+
+    def state(self, name="job"):
+        return ((self.get(name) or {}).get("status") or {}).get("state")
+
+    def wait(self, state, name="job", seconds=RUN_S):
+        def there():
+            now = self.state(name)
+            assert now == state or now not in ENDS, f"{name} is {now}: {json.dumps(self.get(name)['status'])}"
+            return now == state
+        self.cluster.wait(lambda: f"{name} is not {state}: {json.dumps((self.get(name) or {}).get('status'))}", there, seconds)
+        return self.get(name)["status"]
+
+    def conditions(self, name="job"):
+        return {each["type"]: each["status"] for each in self.get(name)["status"]["conditions"]}
+
+    def patch(self, change, name="job"):
+        return self.cluster.api.request("PATCH", self.cluster.api.path(API, KIND, self.namespace, name), change,
+                                        content="application/merge-patch+json")
+
+    def parts(self):
+        """What there is of jobs, but for DraJobs."""
+        return sorted(found for kind, api in (("Job", "batch/v1"), ("Pod", "v1"), ("Secret", "v1"), ("ResourceClaim", "resource.k8s.io/v1"))
+                      for found in ((kind, each["metadata"]["name"]) for each in self.cluster.api.get(api, kind, namespace=self.namespace)))
+
+    def remove(self):
+        """All DraJobs, and with them what they own. The garbage collector looks for new kinds every 30 s."""
+        for each in self.cluster.api.get(API, KIND, namespace=self.namespace):
+            self.cluster.api.delete(API, KIND, each["metadata"]["name"], self.namespace)
+        self.cluster.wait(lambda: f"what it owned stays: {self.parts()}", lambda: not self.parts(), 2 * RUN_S)
+
+
+@pytest.fixture
+def applied(served, drarun, tmp_path, request):
+    """A namespace in which nothing is left once its DraJobs are deleted."""
+    with in_namespace(served, drarun, tmp_path, request.node.name) as jobs:
+        served.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", jobs.namespace.name).ok().out)
+        made = Applied(jobs)
+        yield made
+        made.remove()
+
+
+@contextlib.contextmanager
+def controller(applied, name="controller"):
+    """One for that namespace, with no more rights than the account has."""
+    cluster = applied.cluster
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", HOME, HOME) + "/token", asked)["status"]["token"]
+    config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", cluster.plane.server, {"token": token}, HOME)
+    job = applied.jobs.drarun.start("controller", "--all-namespaces", under=cluster.under,
+                                    env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
+    yield job
+    if job.process.poll() is None:
+        job.signal(signal.SIGTERM)
+        result = job.finish(60)
+        assert result.rc == 0, result
+
+
+def said(job):
+    """What a controller has logged so far."""
+    fd = job.process.stderr.fileno()
+    os.set_blocking(fd, False)
+    job.log = getattr(job, "log", "")
+    with contextlib.suppress(BlockingIOError):
+        while chunk := os.read(fd, 65536):
+            job.log += chunk.decode()
+    return job.log
+
+
+@pytest.fixture
+def led(applied):
+    with controller(applied):
+        yield applied
+
+
+def test_controller_without_definition_or_rights(cluster, drarun, request):
+    """It ends, and says who can help."""
+    if cluster.api.plural(API, KIND):
+        pytest.skip("the definition is there already: this test comes first in its file")
+    run = drarun("controller", under=cluster.under, env={"KUBECONFIG": str(cluster.kubeconfig())})
+    assert run.rc == 69 and "knows no DraJobs: let somebody who may run drarun install --crd" in run.err, run
+    request.getfixturevalue("served")
+    run = drarun("controller", "-A", under=cluster.under, env={"KUBECONFIG": str(cluster.kubeconfig(user="nobody"))})
+    assert run.rc == 69 and "leases" in run.err and "403" in run.err, run
+    run = drarun("controller", "job.yaml")
+    assert run.rc == 64 and 'unexpected argument "job.yaml"' in run.err, run
+
+
+def test_killed_controller_leaves_jobs_alone(applied):
+    """Another one takes over once the Lease has run out; the job never notices, and its end is told."""
+    with controller(applied, "first") as first:
+        assert applied.apply(workers=2, command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
+        before = applied.wait("Running")
+        with controller(applied, "second") as second:
+            applied.cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            first.signal(signal.SIGKILL)
+            first.process.wait()
+            applied.cluster.wait("nobody takes over", lambda: "looks after" in said(second), TAKE_OVER_S)
+            assert applied.apply("other", command=["true"]) == ""  # it works
+            applied.wait("Succeeded", "other")
+            assert applied.get()["status"] == before
+            for worker in range(2):
+                applied.cluster.kubectl("exec", f"job-w-{worker}", "-n", applied.namespace, "--", "touch", "/tmp/go")
+            status = applied.wait("Succeeded")
+            assert (status["launcherUID"], status["attempt"], status["restarts"]) == (before["launcherUID"], 1, 0)
+
+
+def test_applied_job_runs(led):
+    """From kubectl apply to the exit status, and all of it goes with the object."""
+    assert led.apply(workers=2, command=["sh", "-c", "echo rank $RANK; exit $((RANK * 7))"]) == ""
+    status = led.wait("Failed")
+    assert (status["reason"], status["exitStatus"], status["ready"], status["workers"]["count"]) == ("Exit", 7, "0/2", 2)
+    assert "rank 1" in status["message"] and status["cause"]["kind"] == "exit"
+    assert led.conditions() == {"Accepted": "True", "Suspended": "False", "Allocated": "False", "Running": "False",
+                                "Succeeded": "False", "Failed": "True"}
+    head, row = led.cluster.kubectl("get", "drajobs", "-n", led.namespace).splitlines()
+    assert dict(zip(head.split(), ("job", "2"))) == {"NAME": "job", "WORKERS": "2"} and " Failed " in row and " 7 " in row
+    assert led.verb("wait", "job").rc == 7 and "rank 1\n" in led.verb("logs", "job").ok().out
+    assert "failed (7)" in led.verb("list").ok().out
+    owner = led.cluster.api.get("batch/v1", "Job", "job", led.namespace)["metadata"]["ownerReferences"]
+    assert [(each["kind"], each["controller"]) for each in owner] == [(KIND, True)]
+    led.remove()
+
+
+def test_refused_spec_is_corrected_in_its_place(led):
+    """What the schema lets through, the status names; a second apply is taken."""
+    assert led.apply(command=["true"], nccl={"profile": "gke-a5"}) == ""
+    status = led.wait("Invalid")
+    assert status["reason"] == "InvalidSpec" and 'spec.nccl.profile: no profile "gke-a5"; did you mean gke-a4?' in status["message"]
+    assert led.conditions() == {"Accepted": "False"} and led.parts() == []
+    waited = led.verb("wait", "job")
+    assert waited.rc == 65 and "no profile" in waited.err
+    assert "no profile" in led.verb("status", "job").ok().out
+    assert led.apply(command=["true"], nccl={"profile": "auto"}) == ""
+    assert led.wait("Succeeded")["exitStatus"] == 0
+    assert "is fixed once the job is accepted" in led.apply(command=["false"], nccl={"profile": "auto"})
+
+
+def test_suspended_and_resumed(led):
+    """As with Kueue: nothing is there of a suspended job; one that runs gives all of it back, and starts anew."""
+    assert led.apply(workers=2, command=["sleep", "1000"], suspend=True) == ""
+    assert led.wait("Suspended")["reason"] == "Suspended"
+    assert led.parts() == [] and led.conditions()["Suspended"] == "True"
+    assert "suspended" in led.verb("status", "job").ok().out
+    assert led.patch({"spec": {"suspend": False}})[0] == 200
+    first = led.wait("Running")["launcherUID"]
+    assert led.conditions()["Running"] == led.conditions()["Allocated"] == "True"
+    waiting = led.jobs.drarun.start("wait", "job", under=led.cluster.under, env=led.jobs.env)
+    assert led.patch({"spec": {"suspend": True}})[0] == 200
+    assert "launcherUID" not in led.wait("Suspended")
+    assert led.parts() == []
+    assert led.patch({"spec": {"suspend": False}})[0] == 200
+    assert led.wait("Running")["launcherUID"] != first
+    led.verb("cancel", "job").ok()
+    assert led.wait("Cancelled")["exitStatus"] == 130
+    assert waiting.finish(RUN_S).rc == 130
+
+
+def test_half_made_job_is_made_again(applied):
+    """A controller died between the Job and what its pod needs."""
+    assert applied.apply(command=["true"]) == ""
+    owner = {"apiVersion": API, "kind": KIND, "name": "job", "uid": applied.get()["metadata"]["uid"], "controller": True}
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "launcher", "image": IMAGE, "envFrom": [{"secretRef": {"name": "none"}}]}]}}
+    made = applied.cluster.api.make({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {
+            "name": "job", "namespace": applied.namespace, "labels": {"drarun.dev/job": "job"}, "ownerReferences": [owner]},
+        "spec": {"template": pod}})
+    with controller(applied):
+        assert applied.wait("Succeeded")["launcherUID"] != made["metadata"]["uid"]
+
+
+def test_client_writes_the_same_object(led):
+    """drarun run, with the definition there: its job is a DraJob like others, whose objects it makes itself."""
+    role = json.loads(led.verb("install", "-n", led.namespace, "--user-role", "--format", "json").ok().out)["items"][0]
+    led.jobs.env["KUBECONFIG"] = str(led.jobs.namespace.rbac_user(role))  # what people have is enough
+    assert led.jobs.run(workers=2, command=["echo", "hello"]).ok().out == "hello\nhello\n"
+    assert led.wait("Succeeded")["exitStatus"] == 0
+    again = led.jobs.run(command=["true"])
+    assert again.rc == 69 and 'there is a job "job"' in again.err
+    assert "had ended before: succeeded" in led.verb("cancel", "job").ok().err
+    led.cluster.wait("the DraJob stays", lambda: not led.get() and not led.parts(), RUN_S)
+    assert led.jobs.run(command=["echo", "again"]).ok().out == "again\n"
+
+
+def test_client_without_a_controller(applied):
+    """Its job runs as ever; one that was applied waits, and says for whom."""
+    assert applied.jobs.run(command=["echo", "alone"]).ok().out == "alone\n"
+    assert applied.state() is None and applied.verb("wait", "job").rc == 0
+    assert applied.apply("waiting", command=["true"]) == ""
+    assert "no drarun controller has seen it" in applied.verb("status", "waiting").ok().out
+    assert "waiting" in applied.verb("list").ok().out
+    assert applied.verb("wait", "waiting", "--timeout", "1s").rc == 124
+    applied.verb("cancel", "waiting").ok()
+    assert applied.get("waiting") is None
+    with controller(applied):
+        assert applied.wait("Succeeded")["exitStatus"] == 0  # what ended before it came
+
+
+def test_time_to_live_and_names_in_use(led):
+    """A job goes with its time; the name of a job that is going is waited for."""
+    assert led.apply(command=["sleep", "1000"]) == ""
+    led.wait("Running")
+    led.cluster.api.delete(API, KIND, "job", led.namespace)
+    assert led.apply(command=["true"], ttlSecondsAfterFinished=1) == ""
+    led.cluster.wait("an ended job stays", lambda: led.get() is None, RUN_S)
+    led.cluster.wait(lambda: f"what it owned stays: {led.parts()}", lambda: not led.parts(), RUN_S)
+
+
+def test_deleted_launcher_and_quota(led):
+    """What somebody else does: the Job is deleted; a quota that is lifted later."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},
+             "spec": {"hard": {"count/jobs.batch": "0"}}}
+    led.cluster.api.make(quota)
+    led.cluster.wait("the quota does not work", lambda: led.cluster.api.get("v1", "ResourceQuota", "none", led.namespace).get(
+        "status", {}).get("hard"), 30)
+    assert led.apply(command=["sleep", "1000"]) == ""
+    led.cluster.wait("it is not told why", lambda: "exceeded quota" in (led.get().get("status") or {}).get("message", ""), RUN_S)
+    assert led.state() == "Pending" and led.get()["status"]["reason"] == "CannotCreate"
+    led.cluster.api.delete("v1", "ResourceQuota", "none", led.namespace)
+    led.wait("Running")
+    led.cluster.api.delete("batch/v1", "Job", "job", led.namespace)
+    assert led.wait("Cancelled")["reason"] == "JobDeleted"
+
+
+def test_api_server_goes_away(led):
+    """The controller waits for it, and tells what happened meanwhile."""
+    assert led.apply(command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
+    led.wait("Running")
+    led.cluster.apiserver.kill()
+    led.cluster.apiserver.start()
+    led.cluster.plane.wait_ready()
+    led.cluster.kubectl("exec", "job-w-0", "-n", led.namespace, "--", "touch", "/tmp/go")
+    assert led.wait("Succeeded", seconds=2 * RUN_S)["exitStatus"] == 0
+
+
+NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroups", "get"), ("podgroups", "create"),  # no such API here
+             ("configmaps", "get"), ("jobs", "get"), ("resourceclaims", "get"), ("resourceclaimtemplates", "get"),  # of what is in the way
+             ("configmaps", "list"), ("drajobs", "list"), ("jobs", "list"),  # servers that do not stream their lists
+             ("resourceslices", "list")}  # where a class may bring the agent
+
+
+def given():
+    """(resource, verb) of deploy/controller.yaml."""
+    return {(name, verb) for each in manifests("controller.yaml") for rule in each.get("rules", ())
+            for name in rule["resources"] for verb in rule["verbs"]}
+
+
+def test_deployment(applied):
+    """The Deployment as it is deployed, but for the image's name; and the rights of its account are those that it uses."""
+    cluster = applied.cluster
+    cluster.device_classes()
+    deployment = next(each for each in manifests("controller.yaml") if each["kind"] == DEPLOYMENT)
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container["image"] = container["env"][0]["value"] = IMAGE
+    mark = cluster.audit.mark()
+    cluster.api.make(deployment)
+    try:
+        assert applied.apply(workers=2, command=["true"]) == ""
+        assert applied.wait("Succeeded", seconds=2 * RUN_S)["ready"] == "0/2"
+        cluster.wait("there are not two that run", lambda: [
+            each["status"]["phase"] for each in cluster.api.get("v1", "Pod", namespace=HOME)] == ["Running"] * 2, RUN_S)
+        assert applied.apply("gone", command=["true"], ttlSecondsAfterFinished=0) == ""
+        for mode in ("direct", "template"):  # the devices are nowhere
+            assert applied.apply(mode, command=["true"], devices={"claims": mode, "gpus": {"count": 1}}) == ""
+            cluster.wait("it does not wait", lambda: applied.state(mode) == "Placing", RUN_S)
+            assert applied.conditions(mode)["Allocated"] == "False"
+            assert applied.patch({"spec": {"suspend": True}}, mode)[0] == 200
+            applied.wait("Suspended", mode)
+        cluster.wait("its time does not end", lambda: not applied.get("gone"), RUN_S)
+        applied.remove()
+    finally:
+        cluster.api.delete("apps/v1", DEPLOYMENT, HOME, HOME)
+        cluster.wait("its pods stay", lambda: not cluster.api.get("v1", "Pod", namespace=HOME), RUN_S)
+    asked = [each for each in cluster.audit.requests(since=mark, user=ACCOUNT) if each.resource]
+    assert not [each for each in asked if each.code == 403], asked
+    used = {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in asked}
+    assert given() - used <= NOT_TRIED and used <= given(), (given() - used, used - given())

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CustomResourceDefinition of DraJob on a real API server, held against the parser: what it takes and refuses,
+whether its messages name the field, and that an accepted job's spec stays as it is."""
+import copy
+import json
+
+import pytest
+import yaml
+
+from support.build import SANITIZE, SOURCE
+from support.cluster import Cluster
+from test_validate import SHORT, WHOLE, documents, variants
+
+JOBS = sorted([*(SOURCE / "examples").glob("**/*.yaml"), *(SOURCE / "tests/data/render").glob("*.job.yaml"),
+               *(SOURCE / "tests/data/render_as").glob("*.job.yaml")])
+API, KIND = "drarun.dev/v1alpha1", "DraJob"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Cluster() as cluster:
+        crd = yaml.safe_load((SOURCE / "deploy/crd.yaml").read_text())
+        cluster.api.make(crd)
+        cluster.wait("the server does not serve DraJobs", lambda: cluster.api.plural(API, KIND), 30)
+        yield cluster
+
+
+def as_object(document, name="tried"):
+    """What would be applied: a spec alone has no counterpart."""
+    known = {"apiVersion", "kind", "metadata", "spec"}
+    made = copy.deepcopy(document if known & set(document) else {"spec": document})
+    return {"apiVersion": API, "kind": KIND, **made, "metadata": {"name": name, **made.get("metadata", {}), "namespace": "default"}}
+
+
+def send(server, made):
+    """(taken, what was said), with unknown fields refused, as kubectl asks for."""
+    path = server.api.path(API, KIND, "default") + "?dryRun=All&fieldValidation=Strict"
+    status, answer = server.api.request("POST", path, made)
+    return status == 201, "" if status == 201 else answer.get("message", str(answer))
+
+
+def job_of(path):
+    found = [each for each in yaml.safe_load_all(path.read_text()) if each]
+    return next((each for each in found if each.get("kind") == KIND or "workers" in each or "spec" in each
+                 and "apiVersion" not in each), None)
+
+
+def test_deployed_definition_is_what_install_prints(drarun):
+    assert (SOURCE / "deploy/crd.yaml").read_text() == drarun("install", "--crd").ok().out
+
+
+@pytest.mark.parametrize("path", [path for path in JOBS if job_of(path)], ids=lambda path: path.name)
+def test_jobs_of_examples_and_tests_are_taken(server, path):
+    assert send(server, as_object(job_of(path))) == (True, "")
+
+
+# What a structural schema and its rules cannot judge. `drarun controller` does, and tells it in the status.
+UNSEEN = {"selector": "a text or a list: rules see nothing of it", "config": "what a driver makes of it",
+          "profile": "versions know different ones"}
+# Kubernetes' own, which it may take more of than we, or which say where an object is.
+OUTSIDE = {"apiVersion", "kind", "metadata"}
+
+
+def cases():
+    """(keys that lead to what was changed, the object)"""
+    for name, document in documents():
+        if isinstance(document, dict) and document:
+            yield (name,), as_object(document)
+    for path, document in variants(WHOLE, WHOLE):
+        if path[0] == "spec" and isinstance(document.get("spec"), dict):
+            yield path, as_object(document)
+
+
+def judged(drarun, objects, folder):
+    """What the parser says of each: a list of findings."""
+    files = []
+    for number, each in enumerate(objects):
+        files.append(folder / f"{number}.json")
+        files[-1].write_text(json.dumps(each))
+    return [result["findings"] for result in json.loads(drarun("validate", "--output", "json", *files).out)]
+
+
+def names_field(path, said):
+    """The key that was changed, or the one above it where it is missing or in a list."""
+    keys = [key for key in path if isinstance(key, str) and key.isalnum()]
+    return any(key in said for key in keys[-3:])
+
+
+def test_judges_as_the_parser(drarun, server, tmp_path):
+    """What the parser takes is taken. What it refuses is refused with the field's name, but for what is listed above,
+    and for null, which the server takes for left out; 2.0 is no whole number to it."""
+    chosen = [case for number, case in enumerate(cases()) if not SANITIZE or number % 10 == 0]
+    wrong, refused = [], 0
+    for (path, made), findings in zip(chosen, judged(drarun, [made for _, made in chosen], tmp_path)):
+        taken, said = send(server, made)
+        refused += not taken
+        if not findings and not taken and path[-1] != "2.0":
+            wrong.append(f"{path}: refused: {said}")
+        elif findings and taken and not (set(path) & set(UNSEEN) or path[-1] == "null"):
+            wrong.append(f"{path}: taken, the parser says {findings}")
+        elif not taken and len(path) > 1 and not names_field(path, said):
+            wrong.append(f"{path}: the field is not named: {said}")
+    assert not wrong, "\n".join(wrong[:40]) + f"\n{len(wrong)} of {len(chosen)}"
+    assert refused > len(chosen) // 3
+
+
+def changed(**spec):
+    made = as_object({"spec": {**copy.deepcopy(SHORT), **spec}})
+    return made
+
+
+@pytest.mark.parametrize("made,field,said", [
+    (changed(template={"spec": {"containers": [{"image": "i", "command": ["c"]}]}}), "spec", "the short form of template"),
+    (as_object({"workers": 1, "image": "i"}), "spec", "image and command are missing"),
+    (as_object({"template": {"spec": {"containers": [{"image": "i"}]}}}), "spec.template.spec.containers", "needs a command"),
+    (changed(queue="q", devices={"claims": "direct"}), "spec.devices.claims", "queue needs claims: template"),
+    (changed(workers=1000, ranksPerWorker=1001), "spec.ranksPerWorker", "1000000 ranks"),
+    (changed(nccl={"env": {"1X": "y"}}), "spec.nccl.env", "names of variables"),
+    (changed(devices={"nics": {"count": 1}}), "spec.devices.nics", "class is missing"),
+    (changed(devices={"nics": {"count": 1, "class": "a", "resource": "b/c"}}), "spec.devices.nics", "two ways to one device"),
+    (changed(devices={"gpus": {"count": "all", "resource": "a.b/c"}}), "spec.devices.gpus.count", "all needs a class"),
+    (changed(devices={"gpus": {"count": 1, "resource": "a.b/c", "match": ["d/e"]}}), "spec.devices.gpus.resource", "use class"),
+    (changed(devices={"gpus": {"count": 1, "resource": "a.b/c", "selector": "true"}}), "spec.devices.gpus", ""),
+    (changed(devices={"gpus": {"count": 1, "driver": "a.b"}}), "spec.devices.gpus.driver", "there is no config"),
+    (changed(devices={"gpus": {"count": "most"}}), "spec.devices.gpus.count", ""),
+    (changed(timeouts={"queue": "soon"}), "spec.timeouts.queue", ""),
+    (changed(netwerk="any"), "spec.netwerk", "unknown field"),
+], ids=lambda value: value if isinstance(value, str) and value else "")
+def test_rules(server, made, field, said):
+    taken, message = send(server, made)
+    assert not taken and field in message and said in message, message
+
+
+@pytest.mark.parametrize("name,workers,taken", [("a" * 55, 1, True), ("a" * 56, 1, False), ("a.b", 1, False),
+                                                ("a" * 55, 10000, True)])
+def test_names(server, name, workers, taken):
+    well, said = send(server, as_object({"spec": {**SHORT, "workers": workers}}, name))
+    assert well == taken and (well or "metadata.name" in said), said
+
+
+def patch(server, path, change):
+    return server.api.request("PATCH", path, change, content="application/merge-patch+json")
+
+
+CHANGES = [{"workers": 3}, {"image": "other"}, {"command": ["other"]}, {"devices": {"gpus": {"count": 2}}},
+           {"nccl": {"env": {"A": "2"}}}, {"ttlSecondsAfterFinished": 1}, {"image": None}]
+
+
+def test_accepted_spec_is_fixed(server):
+    """Before it is accepted, and while it is refused, it may be corrected; then only suspend changes."""
+    made = as_object({"spec": {**SHORT, "devices": {"gpus": {"count": 1}}, "nccl": {"env": {"A": "1"}}}}, "fixed")
+    server.api.make(made)
+    path = server.api.path(API, KIND, "default", "fixed")
+    assert patch(server, path, {"spec": {"workers": 4}})[0] == 200
+    assert patch(server, path + "/status", {"status": {"state": "Invalid", "reason": "InvalidSpec"}})[0] == 200
+    assert patch(server, path, {"spec": {"workers": 2}})[0] == 200
+    assert patch(server, path + "/status", {"status": {"state": "Running", "reason": "Running"}})[0] == 200
+    for change in CHANGES:
+        status, answer = patch(server, path, {"spec": change})
+        assert status == 422 and f"spec.{next(iter(change))}" in answer["message"], (change, answer)
+        assert None in change.values() or "is fixed once the job is accepted" in answer["message"]
+    assert patch(server, path, {"spec": {"suspend": True}})[0] == 200
+    assert patch(server, path, {"metadata": {"labels": {"a": "b"}}})[0] == 200
+    server.api.delete(API, KIND, "fixed", "default")
+
+
+def test_accepted_template_is_fixed(server):
+    spec = {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"image": "i", "command": ["c"], "tty": True}]}}}
+    server.api.make(as_object({"spec": spec}, "pods"))
+    path = server.api.path(API, KIND, "default", "pods")
+    assert patch(server, path + "/status", {"status": {"state": "Running", "reason": "Running"}})[0] == 200
+    for change in ({"metadata": {"labels": {"a": "c"}}}, {"spec": {"containers": [{"image": "j", "command": ["c"]}]}},
+                   {"spec": {"hostNetwork": True}}):
+        status, answer = patch(server, path, {"spec": {"template": change}})
+        assert status == 422 and "spec.template" in answer["message"], (change, answer)
+    server.api.delete(API, KIND, "pods", "default")
+
+
+def test_columns(server):
+    server.api.make(as_object({"spec": {**SHORT, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
+    path = server.api.path(API, KIND, "default", "shown")
+    patch(server, path + "/status", {"status": {"state": "Running", "ready": "1/2", "reason": "Running"}})
+    head, row = server.kubectl("get", "dj", "shown").splitlines()
+    assert head.split() == ["NAME", "WORKERS", "GPUS", "NICS", "STATE", "READY", "EXIT", "AGE"]
+    assert row.split()[:6] == ["shown", "2", "8", "all", "Running", "1/2"]
+    server.api.delete(API, KIND, "shown", "default")

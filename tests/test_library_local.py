@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks on this machine through libdrarun and the Python package, with no cluster."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support import python_package
+
+HELLO = "echo rank $RANK of $WORLD_SIZE, $ADDED, in $PWD; echo bad >&2; exit 3"
+
+
+@pytest.fixture
+def local(build):
+    """local(way, command...): tests/programs/api_local.c."""
+    def run(way, *command):
+        return subprocess.run([build / "tests/api_local", way, *command], capture_output=True, text=True, timeout=60)
+    return run
+
+
+def gone(mark):
+    """No process has it as an argument any more."""
+    end = time.monotonic() + 30
+    while subprocess.run(["pgrep", "-f", mark], capture_output=True).returncode == 0:
+        assert time.monotonic() < end, f"{mark} runs on"
+        time.sleep(0.05)
+
+
+def test_a_job_to_its_end(local):
+    run = local("run", "sh", "-c", HELLO)
+    lines = sorted(run.stdout.splitlines())
+    assert (run.returncode, run.stderr) == (3, "")
+    assert [line for line in lines if line.startswith("[0]")] == [
+        "[0] rank 0: rank 0 of 2, by the caller, in /", "[0] rank 0: stderr: bad",
+        "[0] rank 1: rank 1 of 2, by the caller, in /", "[0] rank 1: stderr: bad"]
+    assert any(line.startswith("log: rank ") and "exited with status 3" in line for line in lines) and "status 3" in lines
+
+
+def test_two_workers(local):
+    run = local("worker", "sh", "-c", "echo $GROUP_RANK")
+    assert run.returncode == 0 and sorted(run.stdout.splitlines()) == ["[0] rank 0: 0", "[0] rank 1: 1", "status 0"], run
+
+
+def test_two_jobs_at_once_one_of_them_freed(local):
+    run = local("two", "sh", "-c", "sleep 0.2; echo $RANK")
+    assert run.returncode == 0 and sorted(run.stdout.splitlines()) == ["[1] rank 0: 0", "[1] rank 1: 1", "status 0"], run
+
+
+@pytest.mark.parametrize("way,says", [
+    ("signal", "error interrupted: "), ("enough", "error interrupted: "),
+    ("endless", "error timeout: the job did not end within 200 ms\n")])
+def test_a_job_that_is_ended(local, way, says):
+    mark = f"sleep 1000.{os.getpid()}{len(way)}"
+    run = local(way, "sh", "-c", f"echo up; exec {mark}")
+    assert says in run.stdout and run.stdout.count("up\n") <= 2, run
+    gone(mark)
+
+
+@pytest.mark.parametrize("command,says", [
+    (["/nowhere/at/all"], "error not-found: no program /nowhere/at/all"), (["/"], "error not-executable: ")])
+def test_what_cannot_run(local, command, says):
+    assert says in local("run", *command).stdout
+
+
+def test_the_job_ends_with_its_program(build):
+    """Also one that says nothing, and whose program was killed."""
+    mark = f"sleep 1000.{os.getpid()}"
+    with subprocess.Popen([build / "tests/api_local", "run", "sh", "-c", f"echo up; exec {mark}"],
+                          stdout=subprocess.PIPE) as run:
+        assert run.stdout.readline()
+        run.kill()
+    gone(mark)
+
+
+# ---- in Python ----
+
+@pytest.fixture
+def python(build, tmp_path):
+    pytest.importorskip("cffi", reason="no python3-cffi: scripts/setup --test installs it")
+    env = {**os.environ, **python_package.in_folder(tmp_path)}
+    head = f"import asyncio, os, signal, threading, time, drarun\nPROGRAM = {str(build / 'bin/drarun')!r}\n"
+
+    def run(text):
+        return subprocess.run([sys.executable, "-c", head + text], env=env, capture_output=True, text=True, timeout=60)
+    return run
+
+
+PLAIN = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
+
+
+@PLAIN
+def test_python(python):
+    run = python("""
+seen, told = [], []
+assert drarun.run_local(["sh", "-c", "echo $RANK $ADDED; exit $RANK"], ranks=2, env={"ADDED": "x"}, program=PROGRAM,
+                        output=seen.append, log=lambda level, text: told.append((level, text))) == 1
+assert sorted(seen) == [drarun.Output(0, "0 x\\n", False), drarun.Output(1, "1 x\\n", False)], seen
+assert told[-1][0] == "error" and "exited with status 1" in told[-1][1], told
+job = drarun.Job({"spec": {"workers": 2, "ranksPerWorker": 2, "nccl": {"env": {"NCCL_DEBUG": "INFO"}}, "template": {"spec": {
+    "containers": [{"name": "a", "image": "i", "command": ["sh", "-c"], "args": ["echo $GROUP_RANK $ADDED $NCCL_DEBUG"],
+                    "env": [{"name": "ADDED", "value": "b=c"}, {"name": "OTHER", "valueFrom": {}}]}]}}}})
+for command, options, count in ((job, {}, 4), (job.document, {"ranks": 3}, 3), (job, {"ranks": 2, "workers": 2}, 2)):
+    seen.clear()
+    assert drarun.run_local(command, program=PROGRAM, output=seen.append, **options) == 0
+    assert len(seen) == count and {each.text for each in seen} <= {"0 b=c INFO\\n", "1 b=c INFO\\n"}, seen
+try:
+    drarun.run_local("nowhere.yaml")
+    assert False, "it ran"
+except drarun.SpecError as error:
+    assert "nowhere.yaml" in str(error), error
+assert drarun.run_local(["echo", "here"]) == 0  # found beside the library
+assert asyncio.run(drarun.aio.run_local(["true"], program=PROGRAM)) == 0
+for error, says, options in [
+        (drarun.NotFoundError, "/nowhere", {"program": "/nowhere"}), (drarun.UsageError, "level", {"level": "loud"}),
+        (drarun.InfrastructureError, "it ended without a word", {"program": "/bin/false"}),  # no drarun, or an older one
+        (drarun.UsageError, "timeout", {"timeout": 0}), (drarun.UsageError, "--launch", {"launch": "mail"}),
+        (drarun.UsageError, "unknown option", {"options": ["--nothing"]}), (drarun.UsageError, "ranks", {"ranks": -1})]:
+    try:
+        drarun.run_local(["true"], **{"program": PROGRAM, **options})
+        assert False, says
+    except error as raised:
+        assert says in str(raised), raised
+try:
+    drarun.run_local(["sleep", "1000"], timeout=0.2, program=PROGRAM)
+    assert False, "it ended"
+except drarun.TimeoutError:
+    pass
+def wrong(output):
+    raise KeyError(output.text)
+try:
+    drarun.run_local(["sh", "-c", "echo up; sleep 1000"], output=wrong, program=PROGRAM)
+    assert False, "it ended"
+except KeyError as error:
+    assert error.args == ("up\\n",)
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "here\n"), run
+
+
+@PLAIN
+def test_python_with_a_program_of_another_release(python, build, tmp_path):
+    """An older drarun does not know what it is asked for; an agent of another release that speaks the protocol is fine."""
+    older = tmp_path / "older"
+    older.write_text("#!/bin/sh\necho 'drarun: unknown option --frames; --help lists them' >&2\nexit 64\n")
+    older.chmod(0o755)
+    run = python(f"""
+try:
+    drarun.run_local(["true"], program={str(older)!r})
+    assert False, "it ran"
+except drarun.InfrastructureError as error:
+    assert "older than libdrarun" in str(error), error
+os.environ["DRARUN_WORKER"] = {str(build / "tests/programs/drarun_worker_next")!r}
+assert drarun.run_local(["echo", "next"], program=PROGRAM) == 0
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "next\n"), run
+
+
+@PLAIN
+def test_python_ctrl_c_at_any_time(python):
+    mark = f"1000.{os.getpid()}"
+    run = python(f"""
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for delay in (0, 0.002, 0.01, 0.03, 0.1, 0.3):
+    try:
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        drarun.run_local(["sleep", "{mark}"], ranks=2, program=PROGRAM)
+        assert False, "it ended"
+    except KeyboardInterrupt:
+        pass
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("handler is as it was")
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "handler is as it was\n"), run
+    gone(f"sleep {mark}")
