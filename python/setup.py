@@ -22,6 +22,10 @@ import declarations  # noqa: E402
 def library(work: Path) -> Path:
     build = os.environ.get("DRARUN_BUILD")
     if not build:
+        for program in ("cmake", "ninja", "cc"):
+            if not shutil.which(program):
+                sys.exit(f"setup.py: no {program}, which builds libdrarun: scripts/setup --build installs what the build needs, "
+                         "or DRARUN_BUILD names a tree in which drarun was built")
         build = work / "cmake"
         subprocess.run(["cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                         "-DDRARUN_TESTS=OFF", "-DDRARUN_EXAMPLES=OFF"], check=True)

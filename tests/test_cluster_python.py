@@ -60,6 +60,7 @@ assert "1 worker" in cluster.plan(job("planned", "true")).text()
 long = job("long", "echo up; sleep 1000")
 submitted = long.submit(image=IMAGE)
 until("the rank does not run", lambda: long.status().get("phase") == "running")
+assert submitted.document() == cluster.job("long").document() == long.document
 until("no output", lambda: long.logs() == [drarun.Output(0, "up\\n", False)])
 try:
     long.wait(timeout=0.3)

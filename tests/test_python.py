@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+from support.nccl_tests import Run
 from support.run import output_of as ok
 from support.sysfs_tree import make_tree
 
@@ -77,7 +78,7 @@ def examples_dir(source):
 def test_wheel_has_the_library_and_its_types(wheel, python):
     assert re.fullmatch(r"drarun-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
     listed = ok(sys.executable, "-m", "zipfile", "-l", wheel)
-    for name in ("drarun/py.typed", "drarun/_api.py", "drarun/libdrarun.so.0"):
+    for name in ("drarun/py.typed", "drarun/ray/__init__.py", "drarun/_api.py", "drarun/libdrarun.so.0"):
         assert name in listed
     out = ok(python, "-c", "import drarun, os; print(drarun.__file__); print(open('/proc/self/maps').read())",
              env={name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"})
@@ -120,9 +121,17 @@ def test_each_option_of_the_library_can_be_given(py, kind, function):
     assert members <= {name.rstrip("_") for name in inspect.signature(called).parameters}
 
 
+def test_ray_workers_get_the_options_of_env(py):
+    import drarun.ray
+    from drarun.ray import _options
+    env, given = (set(inspect.signature(each).parameters) for each in (py.env, drarun.ray.runtime_env))
+    assert given - {"base"} == set(_options.NAMES) == env - {"claims", "slices", "nodes", "pod", "probe", "run_script"}
+
+
 def test_all_is_documented(py):
-    for name in py.__all__:
-        each = getattr(py, name)
+    import drarun.ray
+    for module, name in [*((py, name) for name in py.__all__), *((drarun.ray, name) for name in drarun.ray.__all__)]:
+        each = getattr(module, name)
         if callable(each) and each is not py.JobLike:
             assert each.__doc__, name
             for member, function in inspect.getmembers(each, inspect.isfunction):
@@ -171,6 +180,46 @@ def test_a_garbage_dict_is_refused_with_the_path(py, change, path, says):
     assert pickle.loads(pickle.dumps(error)).path == path
 
 
+def mutated(value, random, depth=0):
+    """Garbage that was a document: some value of it is another, gone, doubled or of a Python type."""
+    garbage = [None, True, -1, 0, 2 ** 63, 10 ** 400, 1.5, float("nan"), "", "x" * 5000, "\0", "\udc80", "${HOME}", b"", set(), [],
+               {}, [[]], {"": 1}, {1: 2}, (), object, Ellipsis, range(3), "0", "1e9", "true", "\u2028", {"spec": {}}]
+    if depth and random.random() < 0.12:
+        return random.choice(garbage)
+    if isinstance(value, dict):
+        made = {key: mutated(each, random, depth + 1) for key, each in value.items() if random.random() > 0.03}
+        if random.random() < 0.06:
+            made[random.choice(["", "spec", "workers", "x" * 300, "\n", 7, None])] = random.choice(garbage)
+        return made
+    if isinstance(value, list):
+        return [mutated(each, random, depth + 1) for each in value for _ in range(random.choice([1, 1, 1, 1, 0, 2]))]
+    return value
+
+
+def test_garbage_dicts(py, examples_dir):
+    """Each is a job, with which all can be done that a job is for, or is refused with a path."""
+    from random import Random
+    right = [py.Job(path).document for path in sorted((examples_dir / "jobs").glob("*.yaml"))]
+    jobs = refused = 0
+    for seed in range(600):
+        random = Random(seed)
+        try:
+            job = py.Job(mutated(random.choice(right), random))
+        except py.SpecError as error:
+            refused += 1
+            assert error.kind == "spec" and str(error).startswith("job: ") and len(error.findings) < 100, (seed, error)
+            assert "\n" not in str(error) and all(each.path is None or each.path in str(each) for each in error.findings), (seed, error)
+            continue
+        jobs += 1
+        assert py.Job(job.document).document == job.document, seed
+        for call in (job.render, lambda: py.plan(job).document()):
+            try:
+                assert call(), seed
+            except (py.SpecError, py.UsageError):
+                pass
+    assert refused > 300 and jobs > 5, (refused, jobs)
+
+
 def test_a_dict_that_holds_itself(py):
     spec = {}
     spec["spec"] = spec
@@ -208,6 +257,22 @@ def test_the_package_and_the_program_tell_the_same(py, examples_dir, machine, dr
     assert py.render(job, format="json", api="v1beta1") == drarun(
         "render", job, "--format", "json", "--api", "v1beta1").ok().out
     assert py.env(root=machine).text() == drarun("env", "--root", machine).ok().out
+    assert py.plan(job, slices=slices).svg(3) == drarun(
+        "plan", job, "--slices", slices, "--output", "svg", "--worker", 3).ok().out
+
+
+def test_results_as_the_program_judges_them(py, drarun, tmp_path):
+    path, text = tmp_path / "out.txt", Run().text()
+    path.write_text(text)
+    for demands, words in (({}, ()), ({"min_busbw": 500, "min_percent": 99.5}, ("--min-busbw", 500, "--min-percent", 99.5))):
+        judged = drarun("bench", "judge", path, "--output", "json", *words)
+        assert py.bench_verdicts(text, **demands) == json.loads(judged.out)
+        assert judged.rc == (1 if demands else 0)
+    assert py.bench_report(text, title="A page") == drarun("bench", "report", path, "--title", "A page").ok().out
+    with pytest.raises(py.SpecError, match="no row of nccl-tests"):
+        py.bench_report("hello")
+    with pytest.raises(py.UsageError, match="min_percent: expected 0 or more"):
+        py.bench_verdicts(text, min_percent=float("nan"))
 
 
 def test_a_plan_in_a_notebook(py, examples_dir):
@@ -215,6 +280,12 @@ def test_a_plan_in_a_notebook(py, examples_dir):
     page = plan._repr_html_()
     assert page.count("<tr>") == 1 + 16 and "gpu7rdma0" in page and "0000:8f:00.0" in page and "gke-a4" in page
     full = py.plan(examples_dir / JOB, slices=examples_dir / SLICES, workers=400)
+    assert page.count('src="data:image/svg+xml;base64,') == 4 and "worker 3 on a4-1" in page
+    assert plan._repr_svg_() == plan.svg() != plan.svg(3)
+    assert full._repr_svg_() is None and "<img" not in full._repr_html_()
+    for worker, error in ((4, "expected one of the job's 4"), (-1, "expected a number from 0")):
+        with pytest.raises(py.UsageError, match=error):
+            plan.svg(worker)
     assert isinstance(full.verdict, py.CapacityError) and "no room" in full._repr_html_() and not full.ok
     with pytest.raises(py.CapacityError, match="worker 4 of 400 has no node"):
         full.check()
@@ -242,7 +313,7 @@ def test_options_that_mean_nothing(py, examples_dir):
             (lambda: py.plan(job, workers=-1), py.UsageError, "workers: -1 is out of range"),
             (lambda: py.plan(job, slices="a\0b"), py.UsageError, "slices"),
             (lambda: py.plan(job, slices="nowhere.json"), py.Error, "nowhere.json"),
-            (lambda: py.env(root="/nowhere"), py.Error, "/nowhere: No such file"),
+            (lambda: py.env(root="/nowhere"), py.SpecError, "/nowhere: No such file"),
             (lambda: py.env(network="loud"), py.UsageError, "loud"),
             (lambda: py.env(network="any").text("xml"), ValueError, "xml"),
             (lambda: py.plan(job, colour=1), TypeError, "colour")]:

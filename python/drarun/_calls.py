@@ -8,12 +8,15 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from ._cluster import Connection
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Interruptible(Protocol):
+    """A connection, or what runs on this machine."""
+
+    def interrupt(self) -> None: ...
 
 
 class Interrupt:
@@ -21,14 +24,14 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.fired = False
-        self._connections: list[Connection] = []  # append and copy are whole: a signal may come between any two lines
+        self._connections: list[Interruptible] = []  # append and copy are whole: a signal may come between any two lines
 
     def fire(self) -> None:
         self.fired = True
         for each in list(self._connections):
             each.interrupt()
 
-    def covers(self, connection: Connection) -> None:
+    def covers(self, connection: Interruptible) -> None:
         self._connections.append(connection)
         if self.fired:
             connection.interrupt()

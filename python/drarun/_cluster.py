@@ -173,6 +173,17 @@ class Submitted:
 
         return interruptibly(call)
 
+    def document(self) -> dict[str, Any]:
+        """What it was submitted as: Job.document."""
+        def call() -> dict[str, Any]:
+            with self._open() as (connection, job):
+                text, err = ffi.new("char **"), new_error()
+                connection.check(lib.drarun_job_document(job, text, err), err)
+                document: dict[str, Any] = json.loads(taken(text[0]) or "{}")
+                return document
+
+        return interruptibly(call)
+
     def wait(self, timeout: float | None = None) -> int:
         """Until the job ends: its exit status, that of the first rank that failed, 128 + the signal, or Error's
         exit_status. timeout: seconds. Raises TimeoutError; the job goes on then, and after Ctrl-C."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 
 from ._library import Files, Options, PathName, check, ffi, files, lib, new_error, string, taken
+
+DERIVED = "DRARUN_DERIVED"
+"""What drarun has set, NAME=VALUE a line, so that the next drarun does not take it for the user's."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,18 @@ class Environment(Mapping[str, str]):
             raise ValueError(f"{format!r} is no format: sh, json, docker, nccl.conf")
         return text
 
-    def apply(self, environ: MutableMapping[str, str] = os.environ) -> None:
-        """Sets the variables. Libraries read them when they are first used: apply it before."""
-        for each in self.variables:
+    def apply(self, environ: MutableMapping[str, str] = os.environ, *, but: Collection[str] = (),
+              mark: bool = False) -> None:
+        """Sets the variables. Libraries read them when they are first used: apply it before.
+
+        but: names that are left alone.
+        mark: says so in DRARUN_DERIVED, as ``drarun env`` does, for an env() or ``drarun env`` in this process or below
+        it: these are then not the user's."""
+        chosen = [each for each in self.variables if each.name not in but]
+        if mark:
+            environ[DERIVED] = "".join(f"{each.name}={each.value}\n" for each in chosen if not each.prepend
+                                       and each.rule != "user" and not {"\n", "\r"} & set(each.value))
+        for each in chosen:
             before = environ.get(each.name)
             if each.prepend and before:
                 if before != each.value and not before.startswith(each.value + ":"):

@@ -237,7 +237,8 @@ def _plain(value: Any, path: str, depth: int) -> Any:
             if not isinstance(key, str):
                 raise _wrong(path, "keys that are texts", key)
             _utf8(key, path)
-            plain[key] = _plain(each, f"{path}.{key}" if path else key, depth + 1)
+            shown = key if key.isprintable() else key.encode("unicode_escape").decode()
+            plain[key] = _plain(each, f"{path}.{shown}" if path else shown, depth + 1)
         return plain
     if isinstance(value, (list, tuple)):
         return [_plain(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(value)]

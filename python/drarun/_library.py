@@ -76,7 +76,7 @@ def _encoded(name: str, value: PathName) -> bytes:
 
 def _member(name: str, value: Any, keep: list[Any]) -> Any:
     """A member of a struct of options; what it points to is put into keep."""
-    if isinstance(value, int):
+    if isinstance(value, (int, float)):
         return value
     if isinstance(value, (str, os.PathLike)):
         keep.append(ffi.new("char[]", _encoded(name, value)))

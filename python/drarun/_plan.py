@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from . import _html
-from ._errors import Error
+from ._errors import Error, UsageError
 from ._job import JobLike, _or_memory, job_of
 from ._library import Files, Options, PathName, check, error_of, ffi, files, lib, new_error, taken
 
 
 class Plan:
     """What each worker would claim and, where ResourceSlices were given, which devices it would get, which rank uses
-    which, and the environment that follows. A notebook shows it as a table."""
+    which, and the environment that follows. A notebook shows it as a table, with pictures of the first workers' nodes."""
 
     def __init__(self, pointer: object) -> None:
         self._plan = pointer
@@ -53,9 +53,36 @@ class Plan:
         verdict = self.verdict
         return f"<drarun.Plan of {self.document()['job']}: {verdict or 'nothing speaks against it'}>"
 
+    def svg(self, worker: int = 0) -> str:
+        """A picture of the node that a worker, counted from 0, would be on: its devices by NUMA node and host bridge,
+        those of the worker marked and paired. It has a background of its own.
+
+        Raises UsageError where there is no such worker, or without slices or devices no node; CapacityError where the
+        workers have no room."""
+        if not 0 <= worker < 2**32:
+            raise UsageError(f"worker: expected a number from 0, got {worker}")
+        text, err = ffi.new("char **"), new_error()
+        check(lib.drarun_plan_svg(self._plan, worker, text, err), err)
+        return _or_memory(taken(text[0]))
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.svg()
+        except Error:
+            return None
+
+    def _pictures(self, workers: int) -> list[str]:
+        pictures = []
+        try:
+            for worker in range(min(workers, _html.PICTURES)):
+                pictures.append(self.svg(worker))
+        except Error:  # not placed: the verdict says why
+            pass
+        return pictures
+
     def _repr_html_(self) -> str:
-        verdict = self.verdict
-        return _html.plan(self.document(), str(verdict) if verdict else None)
+        verdict, document = self.verdict, self.document()
+        return _html.plan(document, str(verdict) if verdict else None, self._pictures(document["workers"]))
 
 
 def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Files = None, claims: Files = None,

@@ -8,12 +8,14 @@ Ctrl-C does: it first tidies up, a job that run() had submitted is cancelled, on
 for output and progress are called on that thread, not on the loop's."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from . import _cluster, _env, _errors, _job, _plan
+from . import _cluster, _env, _errors, _job, _local, _plan
 from ._calls import in_thread
 from ._cluster import Cluster, Output, Submitted
 from ._job import JobLike
+from ._library import PathName
 
 
 async def validate(job: JobLike, **options: Any) -> tuple[_errors.Finding, ...]:
@@ -39,6 +41,11 @@ async def env(**options: Any) -> _env.Environment:
 async def run(job: JobLike, **options: Any) -> int:
     """drarun.run"""
     return await in_thread(lambda: _cluster.run(job, **options))
+
+
+async def run_local(command: Iterable[PathName] | JobLike, **options: Any) -> int:
+    """drarun.run_local"""
+    return await in_thread(lambda: _local.run_local(command, **options))
 
 
 async def submit(job: JobLike, **options: Any) -> Submitted:

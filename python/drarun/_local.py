@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on this machine, with no cluster."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _calls
+from ._calls import interruptibly
+from ._cluster import LEVELS, LogFunction, OutputFunction, _milliseconds, _output_function, print_output
+from ._errors import UsageError
+from ._job import Job, JobLike, job_of
+from ._library import Calls, Options, PathName, _encoded, check, ffi, lib, new_error, string
+
+
+class Running:
+    """What Ctrl-C ends."""
+
+    def __init__(self, pointer: Any) -> None:
+        self.pointer = pointer
+
+    def interrupt(self) -> None:
+        lib.drarun_local_signal(self.pointer, 2)  # SIGINT
+
+
+def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None, workers: int | None = None,
+              launch: str | None = None, bind: str | None = None, directory: PathName | None = None,
+              env: Mapping[str, str] | None = None, options: Iterable[str] = (),
+              output: OutputFunction | None = print_output, log: LogFunction | None = None, level: str = "note",
+              timeout: float | None = None, program: PathName | None = None) -> int:
+    """Runs ranks on this machine, over PMIx as ``drarun -n 4 ./app`` does, with their output on sys.stdout and
+    sys.stderr, and returns the exit status: that of the first failing rank, or 128 + its signal.
+
+    command: a program and its arguments, in a list; or a job (as for Job), of which ranks, launch, environment and command
+    are taken where nothing else here says them, and nothing that is a cluster's (image, devices). ranks: None: one for each worker. workers: agents, each as if a machine of
+    its own; None: one. launch: "pmix", or "env" for programs that find each other by variables; None: pmix. bind: to
+    CPUs, as drarun --bind. directory: where the ranks run; None: here. env: beside this process' environment.
+    options: further ones of ``drarun run``, word by word.
+    output: called with each line (Output), on another thread; None: it is dropped. log, level: as of Cluster.
+    timeout: seconds; then TimeoutError. program: drarun; None: that of the library's installation, else of PATH.
+
+    Ctrl-C and a function that raises end the job. Raises NotFoundError where drarun or the command is not there,
+    UsageError for options that mean nothing, InfrastructureError where an agent was lost."""
+    if level not in LEVELS:
+        raise UsageError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
+    job = job_of(command) if isinstance(command, (str, os.PathLike, Mapping, Job)) else None
+    words = [] if job else [ffi.new("char[]", _encoded("command", each)) for each in command]
+    made = Options("local", ranks=ranks, workers=workers, launch=launch, bind=bind, directory=directory,
+                   env=[f"{name}={value}" for name, value in (env or {}).items()], more=list(options), program=program,
+                   level=LEVELS.index(level), timeout_ms=_milliseconds(timeout))
+    if job is not None:
+        made.pointer.spec = job._spec
+        made.keep.append(job)
+    calls = Calls()
+    if output is not None:
+        made.pointer.output = _output_function(calls, output)
+    if log is not None:
+        made.pointer.log = _log_function(calls, log)
+    return interruptibly(lambda: _run(words, made, calls))
+
+
+def _log_function(calls: Calls, log: LogFunction) -> Any:
+    return calls.function("void (*)(void *, enum drarun_loglevel, const char *)",
+                          lambda _, level, text: log(LEVELS[level], string(text) or ""))
+
+
+def _run(words: list[Any], options: Options, calls: Calls) -> int:
+    started, err = ffi.new("struct drarun_local **"), new_error()
+    command = ffi.new("char *[]", [*words, ffi.NULL]) if not options.pointer.spec else ffi.NULL
+    check(lib.drarun_local_start(command, options.pointer, started, err), err)
+    running = Running(ffi.gc(started[0], lib.drarun_local_free))
+    interrupt = _calls.current.get()
+    if interrupt is not None:
+        interrupt.covers(running)
+    status = ffi.new("int *")
+    ended = lib.drarun_local_wait(running.pointer, status, err)
+    calls.settle()
+    check(ended, err)
+    result: int = status[0]
+    return result

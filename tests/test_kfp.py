@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun.kfp with the real SDK of Kubeflow Pipelines: what is compiled, and what is refused. tests/test_cluster_kfp.py
+runs jobs."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+
+from support import kfp, python_package
+from support.build import SLOWER
+from support.nccl_tests import Row, Run
+
+pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
+
+LOCAL = """
+import sys
+from kfp import dsl, local
+from drarun.kfp import drarun_check, drarun_job
+local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=sys.argv[1], raise_on_error=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """python(program, *arguments): run with kfp and the package, and no cluster."""
+    folder = tmp_path_factory.mktemp("kfp")
+    interpreter, env = kfp.environment(folder)
+
+    def run(*words, cwd=folder):
+        return subprocess.run([interpreter, *words], capture_output=True, text=True, timeout=120 * SLOWER, cwd=cwd,
+                              env={**env, "KUBECONFIG": str(folder / "none")})
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def compiled(python, source, tmp_path_factory):
+    """The example's pipeline, as the SDK's compiler writes it."""
+    path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
+    run = python(source / "examples/kfp/pipeline.py", path)
+    assert run.returncode == 0, run.stderr
+    return yaml.safe_load(path.read_text())
+
+
+def test_the_package_needs_no_kfp(tmp_path):
+    env = {**os.environ, **python_package.in_folder(tmp_path)}
+    run = subprocess.run(["/usr/bin/python3", "-c", "import drarun, drarun.step; import drarun.kfp"], env=env,
+                         capture_output=True, text=True, timeout=60)
+    assert run.stderr.splitlines()[-1] == \
+        "ImportError: drarun.kfp needs Kubeflow's SDK: pip install 'kfp>=2,<3'", run.stderr
+
+
+def test_compiled_components(compiled):
+    job = compiled["components"]["comp-drarun-job"]
+    assert {name: each["parameterType"] for name, each in job["inputDefinitions"]["parameters"].items()} == {
+        "job": "STRING", "spec": "STRUCT", "name": "STRING", "namespace": "STRING", "image": "STRING",
+        "existing": "STRING", "timeout": "NUMBER_DOUBLE", "fail": "BOOLEAN"}
+    assert job["inputDefinitions"]["artifacts"]["document"]["isOptional"]
+    kinds = {name: each["artifactType"]["schemaTitle"] for name, each in job["outputDefinitions"]["artifacts"].items()}
+    assert kinds == {"status": "system.Artifact", "metrics": "system.Metrics", "report": "system.HTML",
+                     "summary": "system.Markdown", "output": "system.Artifact"}
+    assert job["outputDefinitions"]["parameters"]["Output"]["parameterType"] == "NUMBER_INTEGER"
+    for each in (*job["inputDefinitions"]["parameters"].values(),
+                 *compiled["components"]["comp-drarun-check"]["inputDefinitions"]["parameters"].values()):
+        assert each["isOptional"] and each["description"]
+
+
+def test_compiled_steps(compiled):
+    executors = compiled["deploymentSpec"]["executors"]
+    for name in ("drarun-job", "drarun-check"):
+        container = executors[f"exec-{name}"]["container"]
+        assert re.fullmatch(r"ghcr.io/drarun/drarun-python:[\d.]+", container["image"])
+        shell = container["command"][2]
+        assert "exec python3 -m kfp.dsl.executor_main" in shell and "pip" not in shell  # a signal reaches the step
+    tasks = compiled["root"]["dag"]["tasks"]
+    assert "{{$.pipeline_job_uuid}}" in json.dumps(tasks["drarun-job"]["inputs"]["parameters"]["name"])
+    assert "enableCache" not in tasks["drarun-job"].get("cachingOptions", {})
+    assert tasks["drarun-job"]["retryPolicy"]["maxRetryCount"] == 2
+    assert tasks["drarun-check"]["inputs"]["artifacts"]["results"]["taskOutputArtifact"] == {
+        "outputArtifactKey": "output", "producerTask": "drarun-job"}
+    assert compiled["root"]["inputDefinitions"]["parameters"]["minimum"]["defaultValue"] == 300.0
+
+
+def test_the_example_is_a_job(drarun, source):
+    out = drarun("validate", source / "examples/kfp/job.yaml").ok()
+    assert "2 workers, 8 GPUs each, 8 NICs each" in out.out + out.err
+
+
+def test_other_images(python, tmp_path):
+    run = python("-c", """
+import sys
+from drarun.kfp import components
+from kfp import compiler
+job, _ = components(base_image="example.org/mine", packages_to_install=["drarun==0.1.0"])
+compiler.Compiler().compile(job, sys.argv[1])
+""", tmp_path / "job.yaml")
+    assert run.returncode == 0, run.stderr
+    text = (tmp_path / "job.yaml").read_text()
+    assert "image: example.org/mine" in text and "drarun==0.1.0" in text and "kfp==2." in text
+
+
+def test_bad_input_fails_the_step_with_the_cause(python, tmp_path):
+    """Really run, by the SDK's own runner."""
+    given = [({}, "UsageError: job (a text), spec (a dict), document (an artifact): expected one of them, got none"),
+             ({"job": "a: 1", "spec": {"a": 1}}, "expected one of them, got job and spec"),
+             ({"spec": {"spec": {"workers": "two", "image": "a", "command": ["b"]}}},
+              "SpecError: job: spec.workers: expected an integer"),
+             ({"job": "spec: {workers: 2, image: a, command: [b], nics: 3}"}, "job:1:44: spec.nics: unknown key"),
+             ({"job": "/etc/passwd"}, "SpecError: job:1:1: "),
+             ({"spec": {"spec": {"workers": 2.5, "image": "a", "command": ["b"]}}}, "spec.workers: expected an integer"),
+             ({"spec": {"spec": {"workers": 2, "image": "a", "command": ["b"]}}, "existing": "guess"},
+              "UsageError: existing: expected one of continue, replace, refuse, got 'guess'"),
+             ({"job": "spec: {workers: 2, image: a, command: [b]}"}, "UsageError: no kubeconfig: looked at ")]
+    run = python("-c", LOCAL + f"for each in {[each for each, _ in given]!r}:\n    drarun_job(**each)\n    print('=====')\n",
+                 tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    parts = run.stdout.split("=====")
+    assert len(parts) == len(given) + 1
+    for part, (_, says) in zip(parts, given):
+        assert says in part, f"{says!r} is not in\n{part}"
+    assert run.stdout.count("FAILURE") == len(given) and not run.stderr, run.stderr
+
+
+PIPELINE = """
+import sys
+from kfp import dsl, local
+from drarun.kfp import drarun_job
+
+@dsl.component(install_kfp_package=False, base_image="python")
+def write(text: str, made: dsl.Output[dsl.Artifact]):
+    with open(made.path, "w") as file:
+        file.write(text)
+
+@dsl.pipeline
+def two(text: str):
+    drarun_job(document=write(text=text).outputs["made"])
+
+local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=sys.argv[1], raise_on_error=False)
+two(text="spec:\\n  workers: 2\\n  image: a\\n  command: b\\n")
+"""
+
+
+def test_a_job_that_another_step_wrote(python, tmp_path):
+    (tmp_path / "two.py").write_text(PIPELINE)
+    run = python(tmp_path / "two.py", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    assert "SpecError: job:4:12: spec.command: expected " in run.stdout, run.stdout + run.stderr
+
+
+def test_results_are_judged(python, tmp_path):
+    """By the step's own function; its artifacts are files."""
+    (tmp_path / "results").write_text("hello\n" + Run(rows=[Row(1 << 20, busbw=160.0)]).text() + "bye\n")
+    (tmp_path / "other").write_text("hello\n")
+    run = python("-c", f"""
+import types
+from drarun import _kfp_steps as steps
+def check(name, **demands):
+    demands = {{"min_busbw": 0.0, "min_best_busbw": 0.0, "min_percent": 0.0, "require_rdma": False, **demands}}
+    try:
+        print(steps.check_results(results=types.SimpleNamespace(path={str(tmp_path)!r} + "/" + name),
+                                  verdict=types.SimpleNamespace(path={str(tmp_path / "verdict")!r}), **demands))
+    except Exception as error:
+        print(f"{{type(error).__name__}}: {{error}}")
+check("results")
+check("results", min_busbw=160.0, min_best_busbw=160.0)
+check("results", min_busbw=161.0)
+check("results", min_busbw=-1.0)
+check("other")
+""")
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in run.stdout.splitlines() if not line.startswith("all_reduce over")]
+    assert lines[:2] == ["160.0", "160.0"]
+    assert lines[2].startswith("JobError: the benchmark does not reach what is demanded: all_reduce: "), lines
+    assert "161" in lines[2] and lines[3] == "UsageError: min_busbw: expected 0 or more, got -1"
+    assert lines[4].startswith("SpecError: results: no row of nccl-tests"), lines
+    assert json.loads((tmp_path / "verdict").read_text())[0]["failed"]
