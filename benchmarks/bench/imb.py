@@ -2,12 +2,12 @@
 """The same collective of the same sizes by drarun-bench and by IMB-MPI1, in turns."""
 import os
 import re
-import subprocess
+import statistics
 
+from benchmarks.harness import slices
 from benchmarks.harness.launchers import BUILD
 from benchmarks.harness.report import number
 from benchmarks.harness.spread import ratio
-from benchmarks.harness.turns import in_turns
 from support.build import SOURCE
 from support.mpi import BY_NAME
 
@@ -29,6 +29,7 @@ GOAL = 5  # per cent
 # Before what else this machine does. Where each session has its share of the CPUs (sched_autogroup_enabled) nice does little; real time
 # takes nearly all of them from everybody else while ranks wait for each other.
 BEFORE_OTHERS = ["chrt", "--rr", "1"] if os.environ.get("DRARUN_BENCH_REALTIME") == "1" else ["nice", "-n", "-20"]
+SETTLING = 3  # the first of so many parts of a start's cycles is left out: what the library makes at first use, pages among it
 EDGES = (13, 19)  # below 2^13 bytes a size is small, below 2^19 middle
 HALF = r" +([\d.e+]+) +[\d.e+]+ +[\d.e+]+ +\S+"
 OURS = re.compile(rf"^ +(\d+) +\d+ +float +\w+ +-?\d+{HALF}{HALF}$", re.M)
@@ -38,22 +39,22 @@ THEIRS_BARRIER = re.compile(r"^ +\d+ +[\d.]+ +[\d.]+ +([\d.]+)$", re.M)
 
 
 def ranges(scale, least):
-    """(first power, last power, calls, cycles): sizes that are called equally often."""
+    """(first power, last power, pace): sizes that are called equally often."""
     ends = [*(edge - 1 for edge in EDGES), scale.largest]
     begin = least
-    for end, (calls, cycles) in zip(ends, scale.plan):
+    for end, pace in zip(ends, scale.paces):
         end = min(end, scale.largest)
         if begin <= end:
-            yield begin, end, calls, cycles
+            yield begin, end, pace
         begin = end + 1
 
 
-def lists(pairs):
-    """{size: [us]}"""
+def medians(pairs):
+    """{size: us} of the cycles of a start."""
     found = {}
     for size, us in pairs:
         found.setdefault(int(size), []).append(float(us))
-    return found
+    return {size: statistics.median(times[len(times) // SETTLING:]) for size, times in found.items()}
 
 
 class Beside:
@@ -61,47 +62,56 @@ class Beside:
         self.mpi = BY_NAME["impi"]
         self.name = name
         self.theirs, self.counts, self.synced = SAME[name]
+        self.factor = RANKS if self.counts == "part" else 1
         folder = SOURCE / "benchmarks" / "bench"
-        flags = ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"]
+        shared = ["-O2", "-shared", "-fPIC"]
+        flags = [*shared, "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"]
         self.module = self.mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", flags=flags)
+        self.memory = self.mpi.compile(folder / "same_memory.c", flags=shared)
 
-    def run(self, *words):
+    def job(self, *words):
         first = BEFORE_OTHERS if os.geteuid() == 0 else []
-        command = [*first, BUILD / "bin" / "drarun", "-n", str(RANKS), *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **self.mpi.env,
-                                                                                        "DRARUN_BENCH_MODULE": str(self.module)})
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(str(word) for word in words)}: {done.stderr.strip()[-300:]}")
-        return done.stdout
+        command = [*first, BUILD / "bin" / "drarun", "-n", RANKS, "--bind", "core", "-x", f"LD_PRELOAD={self.memory}", *words]
+        return slices.Job(command, words[0], RANKS, {**os.environ, **self.mpi.env, "DRARUN_BENCH_MODULE": str(self.module)})
 
     def ours(self, first, last, calls, cycles, checks=0):
-        """{size as IMB counts it: [us]}"""
-        factor = RANKS if self.counts == "part" else 1
-        out = self.run(BUILD / "bin" / "drarun-bench", self.name, "-b", str(factor << first), "-e", str(factor << last), "-f", "2",
-                       "-n", str(calls), "-N", str(cycles), "-c", str(checks), "-w", "1",
-                       "--settle", str(calls), "-z", "3" if self.synced else "0")
+        factor = self.factor
+        return self.job(BUILD / "bin" / "drarun-bench", self.name, "-b", factor << first, "-e", factor << last, "-f", 2, "-n", calls,
+                        "-N", cycles, "-c", checks, "-w", 1, "--settle", calls, "-z", 3 if self.synced else 0)
+
+    def our_times(self, out):
+        """{size as IMB counts it: us}"""
         if "values : 0 OK" not in out:
             raise RuntimeError(f"{self.name}: wrong data:\n{out}")
-        return lists((int(size) // factor, in_place if self.name in IN_PLACE else out_of_place)
-                     for size, out_of_place, in_place in OURS.findall(out))
+        return medians((int(size) // self.factor, in_place if self.name in IN_PLACE else out_of_place)
+                       for size, out_of_place, in_place in OURS.findall(out))
 
     def imb(self, first, last, calls, cycles):
-        out = self.run(self.mpi.home() / "bin" / "IMB-MPI1", "-iter", f"{calls},{calls << 30}", "-iter_policy", "off", "-time", "100",
-                       "-zero_size", "off", "-root_shift", "off", "-sync", "on", "-imb_barrier", "off", "-data_type", "float", "-red_data_type", "float", "-mem", "4", "-msglog", f"{first}:{last}",
-                       *[self.theirs] * cycles)
-        if self.counts == "none":
-            return lists((0, us) for us in THEIRS_BARRIER.findall(out))
-        return lists((size, us) for size, us in THEIRS.findall(out) if 1 << first <= int(size) <= 1 << last)
+        return self.job(self.mpi.home() / "bin" / "IMB-MPI1", "-iter", f"{calls},{calls << 30}", "-iter_policy", "off", "-time", 100,
+                        "-zero_size", "off", "-root_shift", "off", "-sync", "on", "-imb_barrier", "off", "-data_type", "float",
+                        "-red_data_type", "float", "-mem", 4, "-msglog", f"{first}:{last}", *[self.theirs] * cycles)
+
+    def their_times(self, out):
+        return medians((0, us) for us in THEIRS_BARRIER.findall(out)) if self.counts == "none" else medians(THEIRS.findall(out))
+
+    def round(self, order, first, last, pace):
+        """{"ours": {size: us}, "imb": …} of one start of each."""
+        make = {"ours": self.ours, "imb": self.imb}
+        jobs = [lambda who=who: make[who](first, last, pace.calls, pace.cycles) for who in order]
+        out = slices.beside([job() for job in jobs], pace.slice_s) if pace.slice_s else [slices.alone(job()) for job in jobs]
+        read = {"ours": self.our_times, "imb": self.their_times}
+        return {who: read[who](text) for who, text in zip(order, out)}
 
     def sample(self, rounds, scale):
-        """{"ours": {size: [us]}, "imb": …}"""
+        """{"ours": {size: [us of each start]}, "imb": …}"""
         least = 4 if self.counts == "part" else 3  # a part is a multiple of 16 bytes
         samples = {"ours": {}, "imb": {}}
-        for plan in [(0, 0, *scale.plan[0])] if self.counts == "none" else ranges(scale, least):
-            self.ours(*plan[:2], 1, 1, checks=1)
-            for _, who in in_turns(["ours", "imb"], rounds, warm_up=0):
-                for size, times in (self.ours if who == "ours" else self.imb)(*plan).items():
-                    samples[who].setdefault(size, []).extend(times)
+        for first, last, pace in [(0, 0, scale.paces[0])] if self.counts == "none" else ranges(scale, least):
+            self.our_times(slices.alone(self.ours(first, last, 1, 1, checks=1)))
+            for number in range(rounds):
+                for who, found in self.round(["ours", "imb"][::-1 if number % 2 else 1], first, last, pace).items():
+                    for size, us in found.items():
+                        samples[who].setdefault(size, []).append(us)
         if set(samples["ours"]) != set(samples["imb"]):
             raise RuntimeError(f"{self.name}: sizes differ: {sorted(set(samples['ours']) ^ set(samples['imb']))}")
         return samples
