@@ -234,6 +234,56 @@ def test_chart_is_the_manifests(helm, tmp_path):
     assert rendered(helm, tmp_path) == {key: each for key, each in plain.items() if key != namespace}
 
 
+def controller_s_manifests():
+    """deploy/controller.yaml and crd.yaml, in the chart's namespace."""
+    text = (SOURCE / "deploy/controller.yaml").read_text().replace("namespace: drarun-controller", "namespace: drarun-system")
+    made = named([*yaml.safe_load_all(text), *manifest("crd.yaml")])
+    made["CustomResourceDefinition", "drajobs.drarun.dev"]["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    namespace = made.pop(("Namespace", "drarun-controller"))
+    return {**made, ("Namespace", "drarun-system"): {**namespace, "metadata": {**namespace["metadata"], "name": "drarun-system"}}}
+
+
+def test_chart_s_controller_is_the_manifests(helm, tmp_path):
+    """Alone, and beside the plugin."""
+    alone = {"plugin": {"enabled": False}, "controller": {"enabled": True}}
+    plain = controller_s_manifests()
+    assert rendered(helm, tmp_path, **alone, namespace={"create": True}) == plain
+    namespace = plain.pop(("Namespace", "drarun-system"))
+    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+    assert rendered(helm, tmp_path, controller={"enabled": True}) == {**rendered(helm, tmp_path), **plain}
+    plain.pop(("CustomResourceDefinition", "drajobs.drarun.dev"))
+    assert rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True, "crd": False}) == plain
+
+
+def taken(cluster, made):
+    """The API server takes all of it."""
+    for name in {each["metadata"].get("namespace", "default") for each in made.values()}:
+        if not cluster.api.get("v1", "Namespace", name):
+            cluster.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for each in made.values():
+        status, answer = send(cluster, each)
+        assert status == 201, answer
+
+
+def test_chart_s_controller(helm, tmp_path, cluster):
+    """Of all namespaces, and of one, for which it has a Role there and nothing else."""
+    taken(cluster, rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True}))
+    made = rendered(helm, tmp_path, image="registry.example/plugin:1", imagePullPolicy="Always", imagePullSecrets=["key"], plugin={"enabled": False}, controller={
+        "enabled": True, "crd": False, "namespace": "train", "image": "registry.example/drarun:2", "replicas": 1, "log": "text",
+        "resources": {"limits": {"memory": "64Mi"}}, "nodeSelector": {"jobs": "yes"}, "tolerations": [{"key": "a", "operator": "Exists"}]})
+    assert sorted((kind, each["metadata"]["namespace"]) for (kind, _), each in made.items()) == [
+        ("Deployment", "drarun-system"), ("NetworkPolicy", "drarun-system"), ("Role", "train"), ("RoleBinding", "train"), ("ServiceAccount", "drarun-system")]
+    assert made["RoleBinding", "drarun-controller"]["subjects"][0]["namespace"] == "drarun-system"
+    spec = made["Deployment", "drarun-controller"]["spec"]
+    pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
+    assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
+        (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
+    assert (container["image"], container["env"][0]["value"], container["imagePullPolicy"]) == (*["registry.example/drarun:2"] * 2, "Always")
+    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--log=text"]
+    assert container["resources"] == {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
+    taken(cluster, made)
+
+
 def test_chart_s_values(helm, tmp_path, cluster):
     """Each does what it says, and the API server takes all of it."""
     made = rendered(helm, tmp_path, image="registry.example/drarun:2", imagePullPolicy="Always", imagePullSecrets=["key"],
@@ -254,11 +304,10 @@ def test_chart_s_values(helm, tmp_path, cluster):
     assert "dra.net" in made["ClusterRole", "drarun-plugin"]["rules"][3]["resourceNames"]
     drivers = made["ValidatingAdmissionPolicy", "drarun-plugin-configuration"]["spec"]["variables"][0]
     assert drivers == {"name": "drivers", "expression": '["nic.drarun.dev", "dra.net"]'}
-    cluster.api.make(made.pop(("Namespace", "drarun-system")))
+    assert made.pop(("Namespace", "drarun-system"))["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
     for each in made.values():
         each["metadata"]["name"] += "-tried"
-        status, answer = send(cluster, each)
-        assert status == 201, answer
+    taken(cluster, made)
 
 
 @pytest.mark.parametrize("value,without", [
@@ -273,7 +322,8 @@ def test_parts_of_the_chart(helm, tmp_path, value, without):
 
 
 @pytest.mark.parametrize("value", [{"takover": "dra.net"}, {"takeover": "Dra.Net"}, {"drivers": ["gpus"]}, {"tolerations": {}},
-                                   {"imagePullPolicy": "Sometimes"}, {"admission": {"pods": True}}])
+                                   {"imagePullPolicy": "Sometimes"}, {"admission": {"pods": True}}, {"plugin": {"enabled": "no"}},
+                                   {"controller": {"enable": True}}, {"controller": {"namespace": "Train"}}, {"controller": {"replicas": -1}}])
 def test_values_that_are_refused(helm, tmp_path, value):
     said = rendered(helm, tmp_path, **value)
     assert isinstance(said, str) and next(iter(value)) in said
