@@ -82,6 +82,23 @@ static const struct rule user_role[] = {
     {"scheduling.k8s.io", "podgroups", "get create"},
 };
 
+/* Of a controller that looks after one namespace. deploy/controller.yaml has those of one that
+ * looks after all; only that may see the devices' classes and slices, by which claims bring the
+ * agent. */
+static const struct rule controller_role[] = {
+    {"drarun.dev", "drajobs", "list watch delete"},
+    {"drarun.dev", "drajobs/status", "update"},
+    {"batch", "jobs", "get list watch create delete"},
+    {"", "configmaps", "get list watch create"},
+    {"", "pods", "get list create"},
+    {"", "secrets", "create"},
+    {"", "serviceaccounts", "get"},
+    {"resource.k8s.io", "resourceclaims resourceclaimtemplates", "get create"},
+    {"resource.nvidia.com", "computedomains", "get create"},
+    {"scheduling.k8s.io", "podgroups", "get create"},
+    {"coordination.k8s.io", "leases", "get create update"},
+};
+
 static const struct rule cluster_role[] = {
     {"", "nodes", "list"},
     {"resource.k8s.io", "resourceslices deviceclasses devicetaintrules", "list"},
@@ -100,15 +117,27 @@ static json_t *rules(const struct rule *of, size_t count)
     return rc < 0 ? NULL : list;
 }
 
-/* Gives the launcher's account of the namespace the rights of the role, which is called like it. */
-static json_t *bound_take(json_t *binding, const char *kind, const char *namespace)
+/* Gives this account of the namespace the rights of the role, which is called like it. */
+static json_t *bound_take(json_t *binding, const char *kind, const char *account,
+                          const char *namespace)
 {
-    binding = with_take(
-        binding, "roleRef",
-        json_pack("{s:s, s:s, s:s}", "apiGroup", RBAC, "kind", kind, "name", INSTALL_ACCOUNT));
+    binding =
+        with_take(binding, "roleRef",
+                  json_pack("{s:s, s:s, s:s}", "apiGroup", RBAC, "kind", kind, "name", account));
     return with_take(binding, "subjects",
-                     json_pack("[{s:s, s:s, s:s}]", "kind", "ServiceAccount", "name",
-                               INSTALL_ACCOUNT, "namespace", namespace));
+                     json_pack("[{s:s, s:s, s:s}]", "kind", "ServiceAccount", "name", account,
+                               "namespace", namespace));
+}
+
+static json_t *role_of(const char *name, const char *namespace, const struct rule *of, size_t count)
+{
+    return with_take(object(RBAC "/v1", "Role", name, namespace), "rules", rules(of, count));
+}
+
+static json_t *role_binding(const char *account, const char *namespace)
+{
+    return bound_take(object(RBAC "/v1", "RoleBinding", account, namespace), "Role", account,
+                      namespace);
 }
 
 static json_t *of_a_job(void)
@@ -134,17 +163,21 @@ static json_t *network_policy(const char *namespace)
 json_t *install_manifests(const char *namespace)
 {
     return json_pack("[o, o, o, o]", object("v1", "ServiceAccount", INSTALL_ACCOUNT, namespace),
-                     with_take(object(RBAC "/v1", "Role", INSTALL_ACCOUNT, namespace), "rules",
-                               rules(role, ARRAY_LEN(role))),
-                     bound_take(object(RBAC "/v1", "RoleBinding", INSTALL_ACCOUNT, namespace),
-                                "Role", namespace),
-                     network_policy(namespace));
+                     role_of(INSTALL_ACCOUNT, namespace, role, ARRAY_LEN(role)),
+                     role_binding(INSTALL_ACCOUNT, namespace), network_policy(namespace));
 }
 
 json_t *install_user_manifests(const char *namespace)
 {
-    return json_pack("[o]", with_take(object(RBAC "/v1", "Role", INSTALL_USER_ROLE, namespace),
-                                      "rules", rules(user_role, ARRAY_LEN(user_role))));
+    return json_pack("[o]", role_of(INSTALL_USER_ROLE, namespace, user_role, ARRAY_LEN(user_role)));
+}
+
+json_t *install_controller_manifests(const char *namespace)
+{
+    return json_pack(
+        "[o, o, o]", object("v1", "ServiceAccount", INSTALL_CONTROLLER, namespace),
+        role_of(INSTALL_CONTROLLER, namespace, controller_role, ARRAY_LEN(controller_role)),
+        role_binding(INSTALL_CONTROLLER, namespace));
 }
 
 json_t *install_cluster_manifests(const char *namespace)
@@ -152,9 +185,9 @@ json_t *install_cluster_manifests(const char *namespace)
     cleanup_free char *name = NULL;
     if (asprintf(&name, "%s-%s", INSTALL_ACCOUNT, namespace) < 0)
         return NULL;
-    return json_pack(
-        "[o, o]",
-        with_take(object(RBAC "/v1", "ClusterRole", INSTALL_ACCOUNT, NULL), "rules",
-                  rules(cluster_role, ARRAY_LEN(cluster_role))),
-        bound_take(object(RBAC "/v1", "ClusterRoleBinding", name, NULL), "ClusterRole", namespace));
+    return json_pack("[o, o]",
+                     with_take(object(RBAC "/v1", "ClusterRole", INSTALL_ACCOUNT, NULL), "rules",
+                               rules(cluster_role, ARRAY_LEN(cluster_role))),
+                     bound_take(object(RBAC "/v1", "ClusterRoleBinding", name, NULL), "ClusterRole",
+                                INSTALL_ACCOUNT, namespace));
 }

@@ -10,6 +10,7 @@
 #define INSTALL_ACCOUNT "drarun-launcher"
 #define INSTALL_USER_ROLE "drarun-user"
 #define INSTALL_NETWORK_POLICY "drarun"
+#define INSTALL_CONTROLLER "drarun-controller"
 
 /* An array of manifests in the order of creation; the caller's. NULL: out of memory. */
 json_t *install_manifests(const char *namespace);
@@ -17,6 +18,9 @@ json_t *install_manifests(const char *namespace);
 /* What people need who submit jobs to the namespace: a Role, which is bound to whom it may concern.
  * As above. */
 json_t *install_user_manifests(const char *namespace);
+
+/* The account of a `drarun controller` of this namespace alone, with its Role. As above. */
+json_t *install_controller_manifests(const char *namespace);
 
 /* What belongs to the whole cluster, and may be missing: a read-only ClusterRole for the devices
  * and its binding to that account. Jobs run without it, and say less of why they wait. */

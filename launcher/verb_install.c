@@ -14,7 +14,7 @@
 
 struct options {
     const char *namespace, *format;
-    bool cluster_role, user_role, crd, help;
+    bool cluster_role, user_role, controller_role, crd, help;
 };
 
 static const char manifests[] = "Manifests";
@@ -37,6 +37,11 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, user_role),
      .help = "instead the Role of people who submit jobs"},
+    {.name = "controller-role",
+     .group = manifests,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, controller_role),
+     .help = "instead the account and Role of a controller of this namespace alone"},
     {.name = "crd",
      .group = manifests,
      .kind = OPTION_FLAG,
@@ -67,6 +72,12 @@ static const char user_note[] =
     "#   drarun install -n NAMESPACE --user-role | kubectl apply --server-side -f -\n"
     "#   kubectl create rolebinding NAME -n NAMESPACE --role " INSTALL_USER_ROLE " --user USER\n";
 
+static const char controller_note[] =
+    "# What drarun controller -n NAMESPACE needs, for the DraJobs of that namespace alone. "
+    "Whoever\n"
+    "# may make Roles:\n"
+    "#   drarun install -n NAMESPACE --controller-role | kubectl apply --server-side -f -\n";
+
 static const char crd_note[] =
     "# DraJobs as objects of the cluster, for drarun controller and kubectl get drajobs. Once in "
     "a\n"
@@ -84,14 +95,16 @@ static json_t *choose(const struct options *options, const char **ret_note,
                       struct drarun_error *err)
 {
     const char *namespace = options->namespace ? options->namespace : "default";
-    *ret_note = options->crd            ? crd_note
-                : options->cluster_role ? cluster_note
-                : options->user_role    ? user_note
-                                        : note;
-    json_t *list = options->crd            ? crd_list(err)
-                   : options->cluster_role ? install_cluster_manifests(namespace)
-                   : options->user_role    ? install_user_manifests(namespace)
-                                           : install_manifests(namespace);
+    *ret_note = options->crd               ? crd_note
+                : options->cluster_role    ? cluster_note
+                : options->user_role       ? user_note
+                : options->controller_role ? controller_note
+                                           : note;
+    json_t *list = options->crd               ? crd_list(err)
+                   : options->cluster_role    ? install_cluster_manifests(namespace)
+                   : options->user_role       ? install_user_manifests(namespace)
+                   : options->controller_role ? install_controller_manifests(namespace)
+                                              : install_manifests(namespace);
     if (!list && !(err && err->code))
         error_set(err, ENOMEM, "out of memory");
     return list;
@@ -101,9 +114,10 @@ static int print(const struct options *options, struct buf *out, struct drarun_e
 {
     bool json = options->format && strcmp(options->format, "json") == 0;
     const char *text = NULL;
-    if (options->cluster_role + options->user_role + options->crd > 1)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--cluster-role, --user-role and --crd: give one of them");
+    if (options->cluster_role + options->user_role + options->controller_role + options->crd > 1)
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--cluster-role, --user-role, --controller-role and --crd: give one of them");
     CLEANUP(json_decrefp) json_t *list = choose(options, &text, err);
     return list ? manifests_write(list, text, json, out, err) : -err->code;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """DraJobs that are applied, and drarun controller: a process beside the API server that may do what deploy/controller.yaml
-says, and once the Deployment of that file."""
+or drarun install --controller-role says, and the Deployment of that file."""
 import contextlib
 import json
 import os
@@ -95,13 +95,13 @@ def applied(served, drarun, tmp_path, request):
 
 
 @contextlib.contextmanager
-def controller(applied, name="controller"):
-    """One for that namespace, with no more rights than the account has."""
+def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",)):
+    """One with no more rights than the account drarun-controller of the namespace home has."""
     cluster = applied.cluster
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", HOME, HOME) + "/token", asked)["status"]["token"]
-    config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", cluster.plane.server, {"token": token}, HOME)
-    job = applied.jobs.drarun.start("controller", "--all-namespaces", under=cluster.under,
+    token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", home, HOME) + "/token", asked)["status"]["token"]
+    config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", cluster.plane.server, {"token": token}, home)
+    job = applied.jobs.drarun.start("controller", *scope, under=cluster.under,
                                     env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
     yield job
     if job.process.poll() is None:
@@ -293,39 +293,99 @@ NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroup
              ("resourceslices", "list")}  # where a class may bring the agent
 
 
-def given():
-    """(resource, verb) of deploy/controller.yaml."""
-    return {(name, verb) for each in manifests("controller.yaml") for rule in each.get("rules", ())
-            for name in rule["resources"] for verb in rule["verbs"]}
+def given(objects):
+    """(resource, verb) of their roles."""
+    return {(name, verb) for each in objects for rule in each.get("rules", ()) for name in rule["resources"] for verb in rule["verbs"]}
 
 
-def test_deployment(applied):
-    """The Deployment as it is deployed, but for the image's name; and the rights of its account are those that it uses."""
-    cluster = applied.cluster
-    cluster.device_classes()
+def asked(cluster, mark, account):
+    """What it has asked for since: the requests, and (resource, verb) of them."""
+    found = [each for each in cluster.audit.requests(since=mark, user=account) if each.resource]
+    return found, {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in found}
+
+
+@contextlib.contextmanager
+def deployed(cluster, scope="--all-namespaces"):
+    """The Deployment as it is deployed, but for the image's name and whose DraJobs."""
     deployment = next(each for each in manifests("controller.yaml") if each["kind"] == DEPLOYMENT)
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     container["image"] = container["env"][0]["value"] = IMAGE
-    mark = cluster.audit.mark()
+    container["command"][container["command"].index("--all-namespaces")] = scope
     cluster.api.make(deployment)
     try:
-        assert applied.apply(workers=2, command=["true"]) == ""
-        assert applied.wait("Succeeded", seconds=2 * RUN_S)["ready"] == "0/2"
-        cluster.wait("there are not two that run", lambda: [
-            each["status"]["phase"] for each in cluster.api.get("v1", "Pod", namespace=HOME)] == ["Running"] * 2, RUN_S)
-        assert applied.apply("gone", command=["true"], ttlSecondsAfterFinished=0) == ""
-        for mode in ("direct", "template"):  # the devices are nowhere
-            assert applied.apply(mode, command=["true"], devices={"claims": mode, "gpus": {"count": 1}}) == ""
-            cluster.wait("it does not wait", lambda: applied.state(mode) == "Placing", RUN_S)
-            assert applied.conditions(mode)["Allocated"] == "False"
-            assert applied.patch({"spec": {"suspend": True}}, mode)[0] == 200
-            applied.wait("Suspended", mode)
-        cluster.wait("its time does not end", lambda: not applied.get("gone"), RUN_S)
-        applied.remove()
+        yield
     finally:
         cluster.api.delete("apps/v1", DEPLOYMENT, HOME, HOME)
         cluster.wait("its pods stay", lambda: not cluster.api.get("v1", "Pod", namespace=HOME), RUN_S)
-    asked = [each for each in cluster.audit.requests(since=mark, user=ACCOUNT) if each.resource]
-    assert not [each for each in asked if each.code == 403], asked
-    used = {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in asked}
-    assert given() - used <= NOT_TRIED and used <= given(), (given() - used, used - given())
+
+
+def use_all(applied):
+    """Whatever a controller does."""
+    cluster = applied.cluster
+    assert applied.apply(workers=2, command=["true"]) == ""
+    assert applied.wait("Succeeded", seconds=2 * RUN_S)["ready"] == "0/2"
+    assert applied.apply("gone", command=["true"], ttlSecondsAfterFinished=0) == ""
+    for mode in ("direct", "template"):  # the devices are nowhere
+        assert applied.apply(mode, command=["true"], devices={"claims": mode, "gpus": {"count": 1}}) == ""
+        cluster.wait("it does not wait", lambda: applied.state(mode) == "Placing", RUN_S)
+        assert applied.conditions(mode)["Allocated"] == "False"
+        assert applied.patch({"spec": {"suspend": True}}, mode)[0] == 200
+        applied.wait("Suspended", mode)
+    cluster.wait("its time does not end", lambda: not applied.get("gone"), RUN_S)
+    applied.remove()
+
+
+def test_deployment(applied):
+    """The rights of its account are those that it uses."""
+    cluster = applied.cluster
+    cluster.device_classes()
+    mark = cluster.audit.mark()
+    with deployed(cluster):
+        cluster.wait("there are not two that run", lambda: [
+            each["status"]["phase"] for each in cluster.api.get("v1", "Pod", namespace=HOME)] == ["Running"] * 2, 2 * RUN_S)
+        use_all(applied)
+    requests, used = asked(cluster, mark, ACCOUNT)
+    assert not [each for each in requests if each.code == 403], requests
+    may = given(manifests("controller.yaml"))
+    assert may - used <= NOT_TRIED and used <= may, (may - used, used - may)
+
+
+@contextlib.contextmanager
+def own_role(applied, home):
+    """What drarun install --controller-role prints for the namespace, bound to the account of the namespace home."""
+    api, printed = applied.cluster.api, json.loads(applied.verb(
+        "install", "-n", applied.namespace, "--controller-role", "--format", "json").ok().out)["items"]
+    for each in printed:
+        for subject in each.get("subjects", ()):
+            subject["namespace"] = home
+    api.make(*printed)
+    try:
+        yield printed
+    finally:
+        for each in (*printed, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": HOME}}):
+            api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], applied.namespace)
+
+
+ONE_NOT_TRIED = NOT_TRIED | {("leases", "get"), ("pods", "get")}  # of one that finds the Lease held
+
+
+def test_controller_of_one_namespace(applied):
+    """A Role there is enough for it, but for classes, which are the cluster's; DraJobs elsewhere are not its own."""
+    cluster, there = applied.cluster, applied.namespace
+    cluster.device_classes()
+    elsewhere = {"apiVersion": API, "kind": KIND, "metadata": {"name": "elsewhere", "namespace": HOME},
+                 "spec": {"image": "localhost/busybox:1", "command": ["true"]}}
+    cluster.api.make(elsewhere)
+    with own_role(applied, there) as printed:
+        mark = cluster.audit.mark()
+        with controller(applied, home=there, scope=("-n", there)) as job:
+            use_all(applied)
+            assert f"looks after the DraJobs of namespace {there}" in said(job)
+        assert "status" not in cluster.api.get(API, KIND, "elsewhere", HOME)
+    cluster.api.delete(API, KIND, "elsewhere", HOME)
+    requests, used = asked(cluster, mark, f"system:serviceaccount:{there}:{HOME}")
+    refused = [each for each in requests if each.code == 403]
+    assert {each.resource for each in refused} == {"deviceclasses"}, refused
+    assert {each.namespace for each in requests if each not in refused} == {there}
+    may, used = given(printed), used - {("deviceclasses", "list")}
+    assert may - used <= ONE_NOT_TRIED and used <= may, (may - used, used - may)

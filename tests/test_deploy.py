@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/: what a real API server makes of the manifests, and what they make of pods and claims."""
 import copy
+import json
 import re
 import subprocess
 
@@ -265,7 +266,7 @@ def taken(cluster, made):
         assert status == 201, answer
 
 
-def test_chart_s_controller(helm, tmp_path, cluster):
+def test_chart_s_controller(helm, drarun, tmp_path, cluster):
     """Of all namespaces, and of one, for which it has a Role there and nothing else."""
     taken(cluster, rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True}))
     made = rendered(helm, tmp_path, image="registry.example/plugin:1", imagePullPolicy="Always", imagePullSecrets=["key"], plugin={"enabled": False}, controller={
@@ -274,6 +275,8 @@ def test_chart_s_controller(helm, tmp_path, cluster):
     assert sorted((kind, each["metadata"]["namespace"]) for (kind, _), each in made.items()) == [
         ("Deployment", "drarun-system"), ("NetworkPolicy", "drarun-system"), ("Role", "train"), ("RoleBinding", "train"), ("ServiceAccount", "drarun-system")]
     assert made["RoleBinding", "drarun-controller"]["subjects"][0]["namespace"] == "drarun-system"
+    printed = named(json.loads(drarun("install", "-n", "train", "--controller-role", "--format", "json").ok().out)["items"])
+    assert made["Role", "drarun-controller"]["rules"] == printed["Role", "drarun-controller"]["rules"]
     spec = made["Deployment", "drarun-controller"]["spec"]
     pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
     assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \

@@ -161,6 +161,19 @@ def test_verbs_of_the_users_role_are_counted(drarun):
     assert both.rc == 64 and "give one of them" in both.err
 
 
+def test_verbs_of_the_controllers_role_are_counted(drarun):
+    """Those of a controller of all namespaces, but for what belongs to the cluster (tests/test_cluster_controller.py holds it against a real server)."""
+    account, role, binding = documents(drarun("install", "-n", "train", "--controller-role").ok().out)
+    assert {each["namespace"] for each in (account["metadata"], role["metadata"], binding["metadata"], *binding["subjects"])} == {"train"}
+    assert (role["kind"], binding["roleRef"]["kind"], binding["subjects"][0]["name"]) == ("Role", "Role", account["metadata"]["name"])
+    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 27
+    whole = yaml.safe_load_all((SOURCE / "deploy/controller.yaml").read_text())
+    everywhere = {(group, name, verb) for each in whole for rule in each.get("rules", ()) for group in rule["apiGroups"]
+                  for name in rule["resources"] for verb in rule["verbs"]}
+    here = {(group, name, verb) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"] for verb in rule["verbs"]}
+    assert everywhere - here == {("resource.k8s.io", name, "list") for name in ("deviceclasses", "resourceslices")} and here <= everywhere
+
+
 def test_cluster_role_reads_devices_and_nothing_else(drarun):
     role, binding = documents(drarun("install", "-n", "train", "--cluster-role").ok().out)
     assert {(verb, name) for rule in role["rules"] for verb in rule["verbs"] for name in rule["resources"]} == {
