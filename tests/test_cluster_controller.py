@@ -389,3 +389,22 @@ def test_controller_of_one_namespace(applied):
     assert {each.namespace for each in requests if each not in refused} == {there}
     may, used = given(printed), used - {("deviceclasses", "list")}
     assert may - used <= ONE_NOT_TRIED and used <= may, (may - used, used - may)
+
+
+def test_lease_of_pods_in_another_namespace(applied):
+    """The one that waits does not take the Lease from one whose pod is not where the Lease is."""
+    cluster = applied.cluster
+
+    def logs():
+        return cluster.in_ns([cluster.programs / "kubectl", "logs", "-n", HOME, "-l", f"app.kubernetes.io/name={HOME}"]).stdout
+
+    def lease():
+        return cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, applied.namespace)["spec"]
+    with own_role(applied, HOME), deployed(cluster, f"--namespace={applied.namespace}"):
+        cluster.wait(lambda: f"nobody waits: {logs()}", lambda: "waiting for its end" in logs(), 2 * RUN_S)
+        before = lease()
+        cluster.wait("it is not renewed", lambda: lease()["renewTime"] != before["renewTime"], TAKE_OVER_S)
+        assert lease()["holderIdentity"] == before["holderIdentity"] and lease()["leaseTransitions"] == 0
+        assert applied.apply(command=["true"]) == ""
+        applied.wait("Succeeded", seconds=2 * RUN_S)
+        applied.remove()

@@ -356,6 +356,14 @@ static void choose_log(const struct cluster_controller *how, bool pod)
         log_divert(on_log, NULL);
 }
 
+/* A holder that has a pod is looked for in the Lease's namespace: only where it is in that. */
+static bool is_beside_lease(const struct cluster *cluster)
+{
+    CLEANUP(kube_config_freep) struct kube_config *own = NULL;
+    return is_in_pod(cluster) && kube_config_in_cluster(NULL, &own, NULL) == 0 &&
+           strcmp(kube_config_namespace(own), cluster->namespace) == 0;
+}
+
 static int controller(const struct cluster_controller *how)
 {
     struct cluster cluster;
@@ -364,7 +372,7 @@ static int controller(const struct cluster_controller *how)
     if (open_cluster(&how->cluster, &cluster, &err) < 0)
         return fail(&err);
     choose_log(how, is_in_pod(&cluster));
-    name_holder(is_in_pod(&cluster), holder, sizeof holder);
+    name_holder(is_beside_lease(&cluster), holder, sizeof holder);
     const struct controller_options options = {
         .namespace = how->all_namespaces ? NULL : cluster.namespace,
         .lease_namespace = cluster.namespace,
