@@ -5,11 +5,14 @@ import contextlib
 import json
 import os
 import signal
+import threading
+import time
 
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support.api_proxy import Exchange, NodesProxy
+from support.build import SLOWER, SOURCE
 from support.cluster.objects import DISCOVERY
 from support.cluster_jobs import IMAGE, RUN_S, in_namespace
 
@@ -95,12 +98,12 @@ def applied(served, drarun, tmp_path, request):
 
 
 @contextlib.contextmanager
-def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",)):
-    """One with no more rights than the account drarun-controller of the namespace home has."""
+def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None):
+    """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy."""
     cluster = applied.cluster
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", home, HOME) + "/token", asked)["status"]["token"]
-    config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", cluster.plane.server, {"token": token}, home)
+    config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", through.url if through else cluster.plane.server, {"token": token}, home)
     job = applied.jobs.drarun.start("controller", *scope, under=cluster.under,
                                     env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
     yield job
@@ -285,6 +288,80 @@ def test_api_server_goes_away(led):
     led.cluster.plane.wait_ready()
     led.cluster.kubectl("exec", "job-w-0", "-n", led.namespace, "--", "touch", "/tmp/go")
     assert led.wait("Succeeded", seconds=2 * RUN_S)["exitStatus"] == 0
+
+
+LOST_S = 20 * SLOWER  # after which a Lease of 15 s is lost to who cannot renew it
+CALL_S = 60           # for so long a call is tried again
+
+
+def created(applied, mark, name):
+    """How often a Job of that name was made."""
+    return len([each for each in applied.cluster.audit.requests(
+        since=mark, resource="jobs", verb="create", name=name, namespace=applied.namespace) if each.code == 201])
+
+
+def test_api_server_is_away_for_longer_than_the_lease(applied):
+    """Who leads ends, who waits takes over. Jobs that ran and those that are applied right after are made once."""
+    cluster = applied.cluster
+    with controller(applied, "first") as first:
+        mark = cluster.audit.mark()
+        assert applied.apply(workers=2, command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
+        before = applied.wait("Running")
+        with controller(applied, "second") as second:
+            cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            cluster.apiserver.kill()
+            lost = first.finish(LOST_S + 60)
+            assert lost.rc == 70 and "controller: the controller's Lease is lost" in lost.err, lost
+            cluster.apiserver.start()
+            cluster.plane.wait_ready()
+            names = [f"after-{i}" for i in range(3)]
+            for name in names:
+                cluster.wait(f"{name} is not taken", lambda: applied.apply(name, command=["true"]) == "", 60)
+            cluster.wait("nobody takes over", lambda: "looks after" in said(second), TAKE_OVER_S)
+            for worker in range(2):
+                cluster.kubectl("exec", f"job-w-{worker}", "-n", applied.namespace, "--", "touch", "/tmp/go")
+            for name in ("job", *names):
+                status = applied.wait("Succeeded", name, 2 * RUN_S)
+                assert (status["attempt"], status["restarts"], created(applied, mark, name)) == (1, 0, 1)
+            assert applied.get()["status"]["launcherUID"] == before["launcherUID"]
+
+
+@contextlib.contextmanager
+def proxies(cluster, count):
+    made = [NodesProxy(cluster) for _ in range(count)]
+    yield made
+    for each in made:
+        each.close()
+
+
+def test_lease_is_lost_while_a_job_is_made(applied):
+    """Who had it finishes the call and tells nothing; who waits for it does so for longer than a call, and makes the job anew."""
+    cluster, go = applied.cluster, threading.Event()
+
+    def held(exchange):
+        go.wait()
+        exchange.forward()
+    with proxies(cluster, 2) as (one, two), controller(applied, "first", through=one) as first:
+        cluster.wait("it does not begin", lambda: "looks after" in said(first), 30)
+        with controller(applied, "second", through=two) as second:
+            cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            one.fault(held, lambda method, path: method == "POST" and "/jobs" in path, 10 ** 6)
+            assert applied.apply(command=["true"]) == ""
+            cluster.wait("it makes nothing", lambda: any("/jobs" in path for _, _, path, _ in one.seen("POST")), 30)
+            one.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
+            looks = len(two.requests)
+            cluster.wait("it does not look at the Lease", lambda: len(two.requests) > looks + 1, 30)
+            two.down()
+            away = time.monotonic()
+            cluster.wait("a Lease's time", lambda: time.monotonic() > away + LOST_S, 2 * LOST_S)
+            go.set()
+            cluster.wait("it does not end", lambda: first.process.poll() is not None, 60 * SLOWER)
+            assert first.process.returncode == 70 and "Lease is lost" in said(first)
+            assert cluster.api.get("batch/v1", "Job", "job", applied.namespace) and "launcherUID" not in applied.get()["status"]
+            cluster.wait("a call's time", lambda: time.monotonic() > away + CALL_S + 5, 2 * CALL_S)
+            two.up()
+            applied.wait("Succeeded", seconds=TAKE_OVER_S + RUN_S)
+            assert "waiting for the API server" in said(second) and second.process.poll() is None
 
 
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroups", "get"), ("podgroups", "create"),  # no such API here

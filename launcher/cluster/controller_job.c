@@ -78,6 +78,13 @@ static bool is_noted(const struct sight *s, const json_t *book, const char *text
     return value && text && strcmp(value, text) == 0;
 }
 
+/* Every call runs the loop, and in one of them the Lease may have been lost: what there is to do is
+ * another's then, and what we know may be out of date. */
+static bool is_leader(const struct sight *s)
+{
+    return s->c->lost.code == 0;
+}
+
 /* Until the watch brings what was written, the object that it has is out of date. */
 static int write_status(const struct sight *s, json_t *status_take, struct drarun_error *err)
 {
@@ -89,6 +96,8 @@ static int write_status(const struct sight *s, json_t *status_take, struct draru
     if (!object || json_object_set_new(object, "status", status_take) < 0)
         return error_set(err, ENOMEM, "out of memory");
     CLEANUP(json_decrefp) json_t *written = NULL;
+    if (!is_leader(s))
+        return error_set(err, ECANCELED, "%s", s->c->lost.text);
     int rc = cluster_replace(s->c->cluster, &target, object, &written, err);
     const char *before = kube_resource_version(s->object);
     if (rc == 0 && strcmp(kube_resource_version(written), before) != 0)
@@ -143,6 +152,8 @@ static int delete_job_of(const struct sight *s, const char *uid)
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
     const struct kube_delete options = {.propagation = "Background", .uid = uid};
+    if (!is_leader(s))
+        return -ECANCELED;
     int rc = cluster_delete(s->c->cluster, &target, &options, &err);
     if (rc < 0 && rc != -EBUSY)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
@@ -223,6 +234,8 @@ static void make(const struct sight *s, const struct job_spec *spec)
     cleanup_free char *uid = NULL;
     const struct submit_options options = {
         .namespace = s->namespace, .image = s->c->options->image, .dra_job = kube_uid(s->object)};
+    if (!is_leader(s))
+        return;
     if (submit_objects(s->c->cluster, spec, &options, &uid, &err) < 0)
         not_made(s, &err);
     else

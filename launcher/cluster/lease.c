@@ -214,6 +214,28 @@ static int give_up(const struct lease *lease, struct drarun_error *err)
                       holder_of(lease), what(lease), patience_ms(lease) / 1000);
 }
 
+/* The API server is away: no connection, or one that cannot do its work. */
+static bool is_outage(const struct drarun_error *err)
+{
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE || err->code == EIO || err->code == EAGAIN ||
+           err->code == ETIMEDOUT;
+}
+
+/* Who waits without limit does so through an outage, too. As try. */
+static int try_on(struct lease *lease, const char **seen, int64_t *seen_ms, bool *away,
+                  struct drarun_error *err)
+{
+    struct drarun_error local = {0};
+    int rc = try(lease, seen, seen_ms, &local);
+    bool is_away = rc < 0 && lease->owner.stop && is_outage(&local);
+    if (is_away && !*away)
+        log_note("waiting for the API server: %s", local.text);
+    *away = is_away;
+    return rc < 0 && !is_away ? error_kind(err, local.kind, local.code, "%s", local.text)
+           : is_away          ? 0
+                              : rc;
+}
+
 static void say_wait(const struct lease *lease)
 {
     if (lease->owner.stop)
@@ -227,16 +249,16 @@ static int wait_for_it(struct lease *lease, struct drarun_error *err)
 {
     const char *seen = NULL;
     int64_t seen_ms = 0, deadline = clock_ms() + patience_ms(lease);
-    bool said = false;
+    bool said = false, away = false;
     int rc;
-    while ((rc = try(lease, &seen, &seen_ms, err)) == 0) {
+    while ((rc = try_on(lease, &seen, &seen_ms, &away, err)) == 0) {
         if (is_stopped(lease) || (!lease->owner.stop && clock_ms() >= deadline)) {
             rc = give_up(lease, err);
             break;
         }
-        if (!said)
+        if (!said && !away)
             say_wait(lease);
-        said = true;
+        said |= !away;
         for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end && !is_stopped(lease);)
             cluster_turn(lease->cluster, end - clock_ms());
     }
