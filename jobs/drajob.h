@@ -13,6 +13,8 @@
 
 /* status.reason of a spec that was refused: while it stands the spec may be changed. */
 #define DRAJOB_INVALID "InvalidSpec"
+/* Of objects that could not be made, which is tried again. */
+#define DRAJOB_CANNOT_CREATE "CannotCreate"
 
 /* The job of the object, with all that a client checks before it makes anything, and not suspended:
  * that is the object's own affair. Errors of the spec have kind DRARUN_ERR_SPEC and name the path:
@@ -50,6 +52,15 @@ struct drajob_input {
 /* The object's next status, in which nothing has changed that need not: a condition keeps its
  * lastTransitionTime while its status stands. NULL: out of memory. */
 json_t *drajob_status(const struct drajob_input *input);
+
+struct drajob_event { /* borrowed from the next status */
+    const char *reason, *text;
+    bool warning;
+};
+
+/* What `kubectl describe` is to show of the step from the status that the object has to the next
+ * one. false: nothing. */
+bool drajob_event(const json_t *object, const json_t *next, struct drajob_event *ret_event);
 
 /* Of the status that the object has. */
 bool drajob_has_ended(const json_t *object);

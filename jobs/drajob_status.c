@@ -27,10 +27,14 @@ static bool is(const char *text, const char *other)
 
 /* ---- what a status says ---- */
 
+static bool is_end(const char *state)
+{
+    return is(state, "Succeeded") || is(state, "Failed") || is(state, "Cancelled");
+}
+
 bool drajob_has_ended(const json_t *object)
 {
-    const char *state = text_of(status_of(object), "state");
-    return is(state, "Succeeded") || is(state, "Failed") || is(state, "Cancelled");
+    return is_end(text_of(status_of(object), "state"));
 }
 
 int64_t drajob_end_ms(const json_t *object)
@@ -327,6 +331,48 @@ json_t *drajob_status(const struct drajob_input *input)
     add_course(input, &v, status);
     add_end(input, &v, status);
     return status;
+}
+
+/* ---- events ---- */
+
+static bool becomes(const json_t *before, const json_t *next, const char *key, const char *value)
+{
+    return is(text_of(next, key), value) && !is(text_of(before, key), value);
+}
+
+static bool is_suspended(const json_t *status)
+{
+    const char *state = text_of(status, "state");
+    return is(state, "Suspended") || is(state, "Suspending");
+}
+
+static struct drajob_event step(const json_t *before, const json_t *next)
+{
+    const char *state = text_of(next, "state"), *text = text_of(next, "message");
+    bool reworded = !is(text_of(before, "message"), text ? text : "");
+    if (is_end(state) && !is_end(text_of(before, "state")))
+        return (struct drajob_event){state, text, !is(state, "Succeeded")};
+    if (is(text_of(next, "reason"), DRAJOB_INVALID) &&
+        (reworded || !is(text_of(before, "reason"), DRAJOB_INVALID)))
+        return (struct drajob_event){DRAJOB_INVALID, text, true};
+    if (becomes(before, next, "reason", DRAJOB_CANNOT_CREATE))
+        return (struct drajob_event){DRAJOB_CANNOT_CREATE, text, true};
+    if (becomes(before, next, "state", "Suspended"))
+        return (struct drajob_event){state, text, false};
+    if (text_of(next, "launcherUID") && !text_of(before, "launcherUID"))
+        return (struct drajob_event){"Created", "the job's objects are made", false};
+    if (is_suspended(before) && !is_suspended(next))
+        return (struct drajob_event){"Resumed", "it is no longer suspended", false};
+    return (struct drajob_event){0};
+}
+
+bool drajob_event(const json_t *object, const json_t *next, struct drajob_event *ret_event)
+{
+    const struct drajob_event event = step(status_of(object), next);
+    if (!event.reason || !event.text)
+        return false;
+    *ret_event = event;
+    return true;
 }
 
 /* ---- for verbs ---- */

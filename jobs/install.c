@@ -93,6 +93,7 @@ static const struct rule controller_role[] = {
     {"", "pods", "get list create"},
     {"", "secrets", "create"},
     {"", "serviceaccounts", "get"},
+    {"", "events", "create"},
     {"resource.k8s.io", "resourceclaims resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},
     {"scheduling.k8s.io", "podgroups", "get create"},

@@ -75,6 +75,12 @@ class Applied:
         return self.cluster.api.request("PATCH", self.cluster.api.path(API, KIND, self.namespace, name), change,
                                         content="application/merge-patch+json")
 
+    def events(self, name="job"):
+        """(reason, type) of those on the DraJob; their names begin with the job's, and the time."""
+        return [(each["reason"], each["type"]) for each in sorted(
+            self.cluster.api.get("v1", "Event", namespace=self.namespace), key=lambda each: each["metadata"]["name"])
+            if each["involvedObject"]["kind"] == KIND and each["involvedObject"]["name"] == name]
+
     def parts(self):
         """What there is of jobs, but for DraJobs."""
         return sorted(found for kind, api in (("Job", "batch/v1"), ("Pod", "v1"), ("Secret", "v1"), ("ResourceClaim", "resource.k8s.io/v1"))
@@ -213,6 +219,24 @@ def test_suspended_and_resumed(led):
     assert waiting.finish(RUN_S).rc == 130
 
 
+def test_events(led):
+    """One for each step, and none for what is looked at again."""
+    assert led.apply(command=["sleep", "1000"], nccl={"profile": "gke-a5"}) == ""
+    led.wait("Invalid")
+    assert led.apply(command=["sleep", "1000"]) == ""
+    led.wait("Running")
+    for suspend, state in ((True, "Suspended"), (False, "Running")):
+        assert led.patch({"spec": {"suspend": suspend}})[0] == 200
+        led.wait(state)
+    led.verb("cancel", "job").ok()
+    led.wait("Cancelled")
+    wanted = [("InvalidSpec", "Warning"), ("Created", "Normal"), ("Suspended", "Normal"), ("Resumed", "Normal"),
+              ("Created", "Normal"), ("Cancelled", "Warning")]
+    led.cluster.wait(lambda: f"its Events are {led.events()}", lambda: led.events() == wanted, 30)
+    shown = led.cluster.kubectl("describe", "dj", "job", "-n", led.namespace)
+    assert 'no profile "gke-a5"' in shown.split("Events:")[1], shown
+
+
 def test_half_made_job_is_made_again(applied):
     """A controller died between the Job and what its pod needs."""
     assert applied.apply(command=["true"]) == ""
@@ -267,12 +291,18 @@ def test_deleted_launcher_and_quota(led):
     """What somebody else does: the Job is deleted; a quota that is lifted later."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},
              "spec": {"hard": {"count/jobs.batch": "0"}}}
+    mark = led.cluster.audit.mark()
+
+    def refused():
+        return led.cluster.audit.requests(since=mark, resource="jobs", verb="create", namespace=led.namespace, code=403)
     led.cluster.api.make(quota)
     led.cluster.wait("the quota does not work", lambda: led.cluster.api.get("v1", "ResourceQuota", "none", led.namespace).get(
         "status", {}).get("hard"), 30)
     assert led.apply(command=["sleep", "1000"]) == ""
     led.cluster.wait("it is not told why", lambda: "exceeded quota" in (led.get().get("status") or {}).get("message", ""), RUN_S)
     assert led.state() == "Pending" and led.get()["status"]["reason"] == "CannotCreate"
+    led.cluster.wait("it is not tried again", lambda: len(refused()) > 2, 30)
+    assert led.events() == [("CannotCreate", "Warning")]
     led.cluster.api.delete("v1", "ResourceQuota", "none", led.namespace)
     led.wait("Running")
     led.cluster.api.delete("batch/v1", "Job", "job", led.namespace)

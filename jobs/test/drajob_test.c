@@ -177,6 +177,56 @@ static void test_refused_and_corrected(void **state)
     json_decref(object);
 }
 
+static void test_events(void **state)
+{
+    static const struct {
+        struct drajob_input input;
+        const char *reason, *text; /* NULL: none */
+        bool warning;
+    } cases[] = {
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "x: wrong"}, "InvalidSpec", "x: wrong", true},
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "x: wrong"}, .reason = NULL},
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "y: wrong"}, "InvalidSpec", "y: wrong", true},
+        {{.stage = DRAJOB_PENDING}, .reason = NULL},
+        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota"},
+         "CannotCreate",
+         "quota",
+         true},
+        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota: 2"},
+         .reason = NULL},
+        {{.stage = DRAJOB_LED, .launcher = "u"}, "Created", "the job's objects are made", false},
+        {{.stage = DRAJOB_LED, .launcher = "u"}, .reason = NULL},
+        {{.stage = DRAJOB_SUSPENDING}, .reason = NULL},
+        {{.stage = DRAJOB_SUSPENDED}, "Suspended", "spec.suspend: it holds nothing", false},
+        {{.stage = DRAJOB_SUSPENDED}, .reason = NULL},
+        {{.stage = DRAJOB_PENDING}, "Resumed", "it is no longer suspended", false},
+        {{.stage = DRAJOB_LED, .launcher = "v"}, "Created", "the job's objects are made", false},
+        {{.stage = DRAJOB_LOST, .reason = "JobDeleted", .text = "deleted", .result = "cancelled"},
+         "Cancelled",
+         "deleted",
+         true},
+        {{.stage = DRAJOB_LOST, .reason = "JobDeleted", .text = "deleted", .result = "cancelled"},
+         .reason = NULL},
+    };
+    json_t *object = object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"]}");
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct drajob_input input = cases[i].input;
+        struct drajob_event event = {0};
+        input.object = object;
+        input.now_ms = AT;
+        json_t *status = drajob_status(&input);
+        assert_int_equal(drajob_event(object, status, &event), cases[i].reason != NULL);
+        if (cases[i].reason) {
+            assert_string_equal(event.reason, cases[i].reason);
+            assert_string_equal(event.text, cases[i].text);
+            assert_int_equal(event.warning, cases[i].warning);
+        }
+        json_object_set_new(object, "status", status);
+    }
+    json_decref(object);
+}
+
 static void test_document_for_verbs(void **state)
 {
     json_t *object = object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"]}");
@@ -205,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_course_of_a_job),
         cmocka_unit_test(test_refused_and_corrected),
+        cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

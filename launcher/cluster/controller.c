@@ -196,7 +196,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->outdated = json_object();
     c->pauses = json_object();
     c->made = json_object();
-    if (!c->due || !c->outdated || !c->pauses || !c->made)
+    c->refused = json_object();
+    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? cluster_discover(c->cluster, err) : -err->code;
@@ -228,6 +229,7 @@ static void done(struct controller *c)
     json_decref(c->outdated);
     json_decref(c->pauses);
     json_decref(c->made);
+    json_decref(c->refused);
 }
 
 int controller_run(struct cluster *cluster, const struct controller_options *options)

@@ -6,6 +6,7 @@
 #include "jobs/drajob.h"
 #include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
+#include "launcher/cluster/api_event.h"
 #include "launcher/cluster/controller_private.h"
 #include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
@@ -105,6 +106,40 @@ static int write_status(const struct sight *s, json_t *status_take, struct draru
     return rc;
 }
 
+/* A job that cannot be made is tried again and again, with other states between: told once. */
+static bool was_told(const struct sight *s, const struct drajob_event *what)
+{
+    if (strcmp(what->reason, DRAJOB_CANNOT_CREATE) != 0)
+        return false;
+    if (is_noted(s, s->c->refused, what->text))
+        return true;
+    note(s, s->c->refused, json_string(what->text));
+    return false;
+}
+
+/* Of a status that was written, which happens once, whoever leads. */
+static void write_event(const struct sight *s, const json_t *status)
+{
+    struct drajob_event what;
+    if (!drajob_event(s->object, status, &what) || was_told(s, &what))
+        return;
+    CLEANUP(json_decrefp)
+    json_t *about =
+        json_pack("{s:s, s:s, s:s, s:s, s:s}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
+                  "name", s->name, "namespace", s->namespace, "uid", kube_uid(s->object));
+    const struct api_event event = {
+        .about = about,
+        .job = s->name,
+        .number = s->c->events++,
+        .reason = what.reason,
+        .message = what.text,
+        .warning = what.warning,
+        .controller = "drarun.dev/controller",
+        .instance = s->c->options->holder,
+    };
+    api_event_write(s->c->cluster, &event);
+}
+
 /* 0: the status is as it should be, or was written. What somebody else has changed meanwhile comes
  * by the watch, and is looked at then. */
 static int tell(const struct sight *s, const struct drajob_input *said)
@@ -113,12 +148,13 @@ static int tell(const struct sight *s, const struct drajob_input *said)
     struct drajob_input input = *said;
     input.object = s->object;
     input.now_ms = lead_now();
-    json_t *status = drajob_status(&input);
-    if (status && json_equal(status, json_object_get(s->object, "status"))) {
-        json_decref(status);
+    CLEANUP(json_decrefp) json_t *status = drajob_status(&input);
+    if (status && json_equal(status, json_object_get(s->object, "status")))
         return 0;
-    }
-    int rc = status ? write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
+    int rc = status ? write_status(s, json_incref(status), &err)
+                    : error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0)
+        write_event(s, status);
     if (rc == 0 || rc == -ENOENT)
         return rc;
     if (rc != -EBUSY)
@@ -212,6 +248,7 @@ static void made(const struct sight *s, const char *uid)
 {
     note(s, s->c->pauses, json_null());
     note(s, s->c->made, json_string(uid));
+    note(s, s->c->refused, json_null());
     log_note("%s/%s: its objects are made", s->namespace, s->name);
     tell_launcher(s, uid);
 }
@@ -224,7 +261,8 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
         return;
     }
     log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    tell_stage(s, DRAJOB_PENDING, err->code == EEXIST ? "NameInUse" : "CannotCreate", err->text);
+    tell_stage(s, DRAJOB_PENDING, err->code == EEXIST ? "NameInUse" : DRAJOB_CANNOT_CREATE,
+               err->text);
     again(s, pause_ms(s));
 }
 
@@ -436,7 +474,7 @@ static void decide(const struct sight *s)
 
 static void forget(const struct sight *s)
 {
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made};
+    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused};
     struct buf key = BUF_INIT;
     controller_key(s->namespace, s->name, &key);
     for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)

@@ -21,6 +21,8 @@ struct controller {
     json_t *outdated; /* the resourceVersion on which our last write was based */
     json_t *pauses;   /* the last pause after something could not be done, milliseconds */
     json_t *made;     /* uid of the launcher Job that this process made last */
+    json_t *refused;  /* why its objects could not be made, as its last Event says */
+    unsigned events;  /* written so far: part of their names */
     bool stop;
     struct drarun_error lost; /* the Lease; code 0: no */
 };
