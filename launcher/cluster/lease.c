@@ -24,7 +24,7 @@ struct lease {
     json_t *object; /* as the server last gave it */
     struct event *renew;
     struct kube_call *call;
-    int64_t renewed_ms;
+    int64_t asked_ms, renewed_ms; /* when the last write was begun, and the last that was done */
     uint32_t generation;
 };
 
@@ -69,6 +69,7 @@ static int fill(struct lease *lease, json_t *object, int64_t transitions)
 {
     char now[TIMESTAMP_SIZE + 3];
     write_time(now);
+    lease->asked_ms = clock_ms();
     json_t *spec = spec_of(object);
     if (!spec && json_object_set_new(object, "spec", spec = json_object()) < 0)
         return -ENOMEM;
@@ -82,11 +83,12 @@ static int fill(struct lease *lease, json_t *object, int64_t transitions)
     return rc < 0 ? -ENOMEM : 0;
 }
 
+/* It counts from when the write was begun: others may have seen it soon after. */
 static void took(struct lease *lease, json_t *object)
 {
     json_decref(lease->object);
     lease->object = object;
-    lease->renewed_ms = clock_ms();
+    lease->renewed_ms = lease->asked_ms;
     json_int_t transitions =
         json_integer_value(json_object_get(spec_of(object), "leaseTransitions"));
     lease->generation = (uint32_t)transitions + 1;
@@ -108,6 +110,12 @@ static void plan_renewal(struct lease *lease, int64_t ms)
     evtimer_add(lease->renew, &after);
 }
 
+/* Of its life, short of what a slow clock, or loop, might make of the end. */
+static int64_t rest_ms(const struct lease *lease)
+{
+    return lease->renewed_ms + life_ms(lease) * 14 / 15 - clock_ms();
+}
+
 static void on_renewed(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct lease *lease = arg;
@@ -115,8 +123,7 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
     if (!err) {
         took(lease, json_incref((json_t *)answer->body));
         plan_renewal(lease, life_ms(lease) / 3);
-    } else if (err->code == EBUSY || err->code == ENOENT ||
-               clock_ms() - lease->renewed_ms > life_ms(lease) * 5 / 6) {
+    } else if (err->code == EBUSY || err->code == ENOENT || rest_ms(lease) < life_ms(lease) / 10) {
         lose(lease, err);
     } else {
         log_verbose("the Lease was not renewed: %s", err->text);
@@ -127,7 +134,11 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
 static void on_renew(evutil_socket_t fd, short what, void *arg)
 {
     struct lease *lease = arg;
-    const struct kube_write in_time = {.timeout_ms = life_ms(lease) / 6};
+    int64_t rest = rest_ms(lease), usual = life_ms(lease) / 6;
+    int64_t least = life_ms(lease) / 15; /* the first one, of a Lease that was long in coming */
+    const struct kube_write in_time = {.timeout_ms = rest < least   ? least
+                                                     : rest < usual ? rest
+                                                                    : usual};
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
@@ -286,7 +297,7 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
         rc = wait_for_it(lease, err);
     if (rc < 0)
         return rc;
-    plan_renewal(lease, life_ms(lease) / 3);
+    plan_renewal(lease, rest_ms(lease) > life_ms(lease) / 2 ? life_ms(lease) / 3 : 0);
     *ret_lease = TAKE_PTR(lease);
     return 0;
 }
