@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "jobs/k8s_name.h"
-#include "jobs/pod_state.h"
 #include "jobs/status_doc.h"
 #include "launcher/cluster/cancel.h"
+#include "launcher/cluster/follow_pod.h"
 #include "launcher/cluster/frames.h"
 #include "launcher/cluster/log_place.h"
 #include "launcher/signals.h"
@@ -46,8 +46,8 @@ struct follow {
     struct frames frames;
     struct signals *signals;
     struct status_line *line;
-    char *pod;           /* whose log is read; NULL: none yet */
-    uint64_t lines;      /* of that log, with those that are known to be missing */
+    struct follow_pod pod;
+    uint64_t lines;      /* of its log, with those that are known to be missing */
     struct log_place at; /* up to there it was read */
     bool marked;         /* it has said how long it is */
     int64_t again_ms;    /* when to open the log again; 0: not */
@@ -58,9 +58,7 @@ struct follow {
     int signo;           /* our own */
     bool cancel;         /* the job is to be cancelled by the next turn */
     bool log_end;        /* all of the log was read */
-    bool coming;         /* a launcher's pod is there, and the API does not know yet that it runs */
     bool gone;           /* the job was deleted */
-    bool told;           /* its launcher's trouble was said */
     bool refused;        /* who gets the output wants no more */
     int64_t progress_ms; /* when to tell what is awaited; 0: never */
     struct drarun_error trouble;
@@ -149,7 +147,7 @@ static void look_for_gap(struct follow *f, const json_t *told)
     if (lines > f->lines) {
         status_line_clear(f->line);
         log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED, lines - f->lines,
-                 f->pod);
+                 f->pod.name);
     }
     f->lines = lines; /* more of them: something else writes to it, too */
     f->marked = true;
@@ -201,7 +199,7 @@ static void on_log_ended(const struct drarun_error *err, void *arg)
         frames_end(&f->frames);
         f->log_end = true;
         if (f->lines > 0 && !f->marked)
-            log_note("the beginning of the log of %s is missing: " ROTATED, f->pod);
+            log_note("the beginning of the log of %s is missing: " ROTATED, f->pod.name);
     } else if (!f->log_end) {
         f->again_ms = clock_ms() + LOG_AGAIN_MS;
     }
@@ -217,7 +215,7 @@ static void open_log(struct follow *f)
     char since[TIMESTAMP_SIZE];
     const struct kube_log log = {
         .namespace_ = f->options.namespace,
-        .pod = f->pod,
+        .pod = f->pod.name,
         .container = "launcher",
         .follow = !f->options.once,
         .tail = -1,
@@ -231,112 +229,41 @@ static void open_log(struct follow *f)
         log_error("%s", err.text);
 }
 
-static bool is_launcher(const json_t *pod)
+/* Whom the status document names. */
+static struct follow_leader leader(const struct follow *f)
 {
-    const json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
-    return json_object_get(labels, "drarun.dev/job") &&
-           !json_object_get(labels, "drarun.dev/worker") &&
-           !json_object_get(labels, "drarun.dev/workers");
+    const json_t *launcher = json_object_get(f->doc, "launcher");
+    return (struct follow_leader){json_string_value(json_object_get(launcher, "pod")),
+                                  f->ended_ms != 0};
 }
 
-static const json_t *launcher_status(const json_t *pod)
+/* Another pod's from now on, from its beginning. */
+static void change_log(struct follow *f)
 {
-    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-    return json_object_get(json_array_get(list, 0), "state");
-}
-
-static bool has_begun(const json_t *pod)
-{
-    const json_t *state = launcher_status(pod);
-    return json_object_get(state, "running") || json_object_get(state, "terminated");
-}
-
-static bool is_alive(const json_t *pod)
-{
-    return pod && json_object_get(launcher_status(pod), "running") &&
-           !json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
-}
-
-static const json_t *find_pod(const struct follow *f, const char *name)
-{
-    return name ? kube_watch_find(f->pods, f->options.namespace, name) : NULL;
-}
-
-/* The Job's controller may make a pod too many, above all for a name that was used before; that one
- * waits for the Lease of the other. Whom the status document names leads while it runs, and was
- * the last to lead when the job has ended. NULL: nobody. */
-static const char *leader(const struct follow *f)
-{
-    const char *pod =
-        json_string_value(json_object_get(json_object_get(f->doc, "launcher"), "pod"));
-    return pod && (f->ended_ms || is_alive(find_pod(f, pod))) ? pod : NULL;
-}
-
-/* Where nobody leads, whose log is read goes on while it runs. */
-static bool is_another(const struct follow *f, const json_t *pod)
-{
-    const char *lead = leader(f);
-    if (lead)
-        return strcmp(kube_name(pod), lead) != 0;
-    return f->pod && strcmp(kube_name(pod), f->pod) != 0 && is_alive(find_pod(f, f->pod));
-}
-
-/* What keeps the launcher itself from starting is in nobody's log. */
-static void tell_trouble(struct follow *f, const json_t *pod)
-{
-    struct pod_state state;
-    pod_state_read(pod, NULL, false, NULL, &state);
-    if (!state.failing && !state.unschedulable)
-        return;
-    if (!f->told)
-        log_note("the launcher's pod %s waits: %s: %s", kube_name(pod),
-                 state.reason ? state.reason : "?", state.message ? state.message : "");
-    f->told = true;
-}
-
-static void look_at_pod(const json_t *pod, void *arg)
-{
-    struct follow *f = arg;
-    if (!f->options.output || !is_launcher(pod) || !is_of_job(f, pod) || is_another(f, pod))
-        return;
-    f->coming = !has_begun(pod);
-    if (f->coming) {
-        tell_trouble(f, pod);
-        return;
-    }
-    if (f->pod && strcmp(f->pod, kube_name(pod)) == 0)
-        return;
-    if (f->log && f->pod)
-        kube_stream_free(TAKE_PTR(f->log));
-    free(f->pod);
-    f->pod = strdup(kube_name(pod));
+    kube_stream_free(TAKE_PTR(f->log));
     f->lines = 0;
     f->marked = false;
     f->at = (struct log_place){0};
-    if (f->pod)
-        open_log(f);
+    open_log(f);
 }
 
-static void look_if_alive(const json_t *pod, void *arg)
-{
-    if (is_alive(pod))
-        look_at_pod(pod, arg);
-}
-
-/* The pod that leads now, where it is another one than before; or one that may be about to. */
 static void look_for_leader(struct follow *f)
 {
-    const char *lead = leader(f);
-    const json_t *pod = find_pod(f, lead);
-    if (pod)
-        look_at_pod(pod, f);
-    else if (!lead && f->pod && !is_alive(find_pod(f, f->pod)))
-        kube_watch_each(f->pods, look_if_alive, f);
+    const struct follow_leader now = leader(f);
+    if (f->options.output && follow_pod_look(&f->pod, &now))
+        change_log(f);
+}
+
+static void look_at_pod(struct follow *f, const json_t *pod)
+{
+    const struct follow_leader now = leader(f);
+    if (f->options.output && follow_pod_see(&f->pod, &now, pod))
+        change_log(f);
 }
 
 static void on_pod(const json_t *pod, void *arg)
 {
-    look_at_pod(pod, arg);
+    look_at_pod(arg, pod);
     look_for_leader(arg);
     follow_look(arg);
 }
@@ -466,6 +393,9 @@ static int watch_all(struct follow *f, struct drarun_error *err)
         rc = watch(f, &kube_pods, NULL, selector, &pod_events, &f->pods, err);
     if (rc == 0)
         rc = watch(f, &kube_jobs, f->options.job, NULL, &job_events, &f->jobs, err);
+    f->pod.namespace = f->options.namespace;
+    f->pod.uid = f->options.uid;
+    f->pod.pods = f->pods;
     return rc;
 }
 
@@ -559,9 +489,9 @@ static bool is_over(struct follow *f)
         return true;
     }
     f->gone |= is_deleted(f);
-    bool no_log = kube_watch_synced(f->pods) && !f->pod;
+    bool no_log = kube_watch_synced(f->pods) && !f->pod.name;
     /* a short job has told its end before the kubelet has told its begin */
-    bool read = f->log_end || !f->options.output || (no_log && !f->coming);
+    bool read = f->log_end || !f->options.output || (no_log && !f->pod.coming);
     if (f->ended_ms && (read || now - f->ended_ms >= LOG_AFTER_END_MS))
         return true;
     if (f->options.once && (f->log_end || no_log))
@@ -659,7 +589,7 @@ static void release(struct follow *f)
         event_free(f->look);
     frames_done(&f->frames);
     json_decref(f->doc);
-    free(f->pod);
+    follow_pod_done(&f->pod);
     free((char *)f->options.job);
     free((char *)f->options.namespace);
     free((char *)f->options.uid);
