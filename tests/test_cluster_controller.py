@@ -119,15 +119,33 @@ def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",
         assert result.rc == 0, result
 
 
-def said(job):
-    """What a controller has logged so far."""
-    fd = job.process.stderr.fileno()
+def said(job, stream="stderr"):
+    """What a program that runs has written so far, such as a controller's log."""
+    fd = getattr(job.process, stream).fileno()
     os.set_blocking(fd, False)
     job.log = getattr(job, "log", "")
     with contextlib.suppress(BlockingIOError):
         while chunk := os.read(fd, 65536):
             job.log += chunk.decode()
     return job.log
+
+
+class Following:
+    """tests/programs/api_follow.c, which follows jobs that are there: drarun_job_follow_start."""
+
+    def __init__(self, applied, build, loop, *names):
+        self.cluster = applied.cluster
+        self.job = applied.jobs.drarun.start(loop, *names, program=build / "tests" / "api_follow", under=self.cluster.under, env=applied.jobs.env)
+
+    def wait_lines(self, *lines):
+        self.cluster.wait(lambda: f"it does not tell what is awaited: {self.job.log}", lambda: {*lines} <= {*said(self.job, "stdout").splitlines()}, RUN_S)
+
+    def told(self):
+        """At its end, sorted, but for what was awaited."""
+        result = self.job.finish(RUN_S)
+        assert (result.rc, result.err) == (0, ""), result
+        lines = (getattr(self.job, "log", "") + result.out).splitlines()
+        return sorted(line for line in lines if " awaited: " not in line and not line.startswith("events left"))
 
 
 @pytest.fixture
@@ -195,11 +213,28 @@ def test_refused_spec_is_corrected_in_its_place(led):
     assert waited.rc == 65 and "no profile" in waited.err
     assert "no profile" in led.verb("status", "job").ok().out
     assert led.apply(command=["true"], nccl={"profile": "auto"}) == ""
+    assert led.verb("wait", "job").rc == 0  # what was refused is another spec
     assert led.wait("Succeeded")["exitStatus"] == 0
     assert "is fixed once the job is accepted" in led.apply(command=["false"], nccl={"profile": "auto"})
 
 
-def test_suspended_and_resumed(led):
+@pytest.mark.parametrize("loop", ["libevent", "poll"])
+def test_library_awaits_beside_other_work(applied, build, loop):
+    """What was applied, before a controller comes: one is refused, one deleted, one runs; one is left while it waits."""
+    specs = {"refused": {"nccl": {"profile": "gke-a5"}}, "deleted": {"suspend": True}, "runs": {}, "deaf": {"suspend": True}}
+    for name, spec in specs.items():
+        assert applied.apply(name, command=["sh", "-c", "echo up; exit 3"], **spec) == ""
+    followed = Following(applied, build, loop, *specs)
+    followed.wait_lines(*(f"{name} awaited: nothing is made of DraJob {name} yet: no drarun controller has seen it" for name in specs))
+    with controller(applied):
+        applied.wait("Suspended", "deleted")
+        applied.cluster.api.delete(API, KIND, "deleted", applied.namespace)
+        deleted, refused, *ran = followed.told()
+    assert deleted == "deleted error infrastructure: the DraJob deleted was deleted" and ran == ["runs rank 0: up", "runs status 3"]
+    assert refused.startswith("refused error spec: the spec of DraJob refused is refused: ") and "no profile" in refused, refused
+
+
+def test_suspended_and_resumed(led, build):
     """As with Kueue: nothing is there of a suspended job; one that runs gives all of it back, and starts anew."""
     assert led.apply(workers=2, command=["sleep", "1000"], suspend=True) == ""
     assert led.wait("Suspended")["reason"] == "Suspended"
@@ -209,6 +244,7 @@ def test_suspended_and_resumed(led):
     first = led.wait("Running")["launcherUID"]
     assert led.conditions()["Running"] == led.conditions()["Allocated"] == "True"
     waiting = led.jobs.drarun.start("wait", "job", under=led.cluster.under, env=led.jobs.env)
+    followed = Following(led, build, "libevent", "job")
     assert led.patch({"spec": {"suspend": True}})[0] == 200
     assert "launcherUID" not in led.wait("Suspended")
     assert led.parts() == []
@@ -217,6 +253,7 @@ def test_suspended_and_resumed(led):
     led.verb("cancel", "job").ok()
     assert led.wait("Cancelled")["exitStatus"] == 130
     assert waiting.finish(RUN_S).rc == 130
+    assert followed.told() == ["job status 130"]
 
 
 def test_events(led):
@@ -271,10 +308,26 @@ def test_client_without_a_controller(applied):
     assert "no drarun controller has seen it" in applied.verb("status", "waiting").ok().out
     assert "waiting" in applied.verb("list").ok().out
     assert applied.verb("wait", "waiting", "--timeout", "1s").rc == 124
+    logs = applied.verb("logs", "waiting").ok()
+    assert logs.out == "" and "nothing is made of DraJob waiting yet: no drarun controller has seen it" in logs.err, logs
     applied.verb("cancel", "waiting").ok()
     assert applied.get("waiting") is None
     with controller(applied):
         assert applied.wait("Succeeded")["exitStatus"] == 0  # what ended before it came
+
+
+def test_client_that_makes_its_job_while_it_is_awaited(applied, build):
+    """No controller tells that its objects are there."""
+    metadata = {"name": "job", "namespace": applied.namespace}
+    applied.cluster.api.make({"apiVersion": API, "kind": KIND, "metadata": {**metadata, "annotations": {"drarun.dev/made-by-client": "true"}},
+                              "spec": {"image": "localhost/busybox:1", "command": ["true"]}})
+    followed = Following(applied, build, "poll", "job")
+    followed.wait_lines("job awaited: nothing is made of DraJob job yet: no drarun controller has seen it")
+    document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "phase": "ended", "exit": 4}
+    applied.cluster.api.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "name": "job-status"},
+                              "data": {"status.json": json.dumps(document)}})
+    assert followed.told() == ["job status 4"]
+    applied.cluster.api.delete("v1", "ConfigMap", "job-status", applied.namespace)
 
 
 def test_time_to_live_and_names_in_use(led):

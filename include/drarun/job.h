@@ -107,7 +107,11 @@ struct drarun_follow_options {
 DRARUN_DEFINE_INIT(drarun_follow_options)
 
 /* Until the job ends, with *ret_status its exit status: that of the first failing rank, 128 + the
- * signal, or as drarun_exit_status; ret_status may be NULL. -ETIMEDOUT, kind DRARUN_ERR_TIMEOUT.
+ * signal, or as drarun_exit_status; ret_status may be NULL. -ETIMEDOUT, kind DRARUN_ERR_TIMEOUT;
+ * -ENOENT: it was deleted, or, kind DRARUN_ERR_USAGE, there is no such job. A DraJob that was
+ * applied is awaited until something is made of it, and again when it is suspended. Kind
+ * DRARUN_ERR_SPEC: its spec was refused; it may be corrected and applied again.
+ *
  * Callbacks run within the call; they must not use the cluster but for drarun_cluster_interrupt. */
 DRARUN_API int drarun_job_follow(struct drarun_job *job,
                                  const struct drarun_follow_options *options, int *ret_status,

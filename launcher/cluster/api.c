@@ -17,9 +17,8 @@
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/controller.h"
 #include "launcher/cluster/doctor.h"
-#include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/exec.h"
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/follow_through.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/cluster/show.h"
@@ -266,22 +265,12 @@ static int describe(const struct cluster_job *job)
 }
 
 /* To the end of the job, or of its log, also when it is suspended on the way. */
-static int follow_through(struct cluster *cluster, const struct cluster_job *job,
-                          struct follow_options *options)
+static int follow_through(struct cluster *cluster, struct follow_options *options)
 {
     struct drarun_error err = {0};
     int status = 0;
     options->foreground = true;
-    int rc = dra_job_await_any(cluster, job->job, cluster->namespace, job->timeout_ms, NULL,
-                               &status, &err);
-    while (rc == 0) {
-        rc = follow_until_end(cluster, options, &status, &err);
-        if (rc == 0)
-            return status;
-        if (rc == -ENOENT)
-            rc = dra_job_await_again(cluster, job->job, cluster->namespace, job->timeout_ms, NULL,
-                                     &status, &err);
-    }
+    int rc = follow_through_until_end(cluster, options, &status, &err);
     return rc < 0 ? follow_failed(&err, status) : status;
 }
 
@@ -295,7 +284,7 @@ static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
         .once = !job->follow,
         .rank = job->rank,
     };
-    return follow_through(cluster, job, &options);
+    return follow_through(cluster, &options);
 }
 
 static int logs(const struct cluster_job *job)
@@ -311,7 +300,7 @@ static int wait_for_end(struct cluster *cluster, const struct cluster_job *job)
         .rank = -1,
         .timeout_ms = job->timeout_ms,
     };
-    return follow_through(cluster, job, &options);
+    return follow_through(cluster, &options);
 }
 
 static int wait_job(const struct cluster_job *job)

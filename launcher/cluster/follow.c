@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/follow_pod.h"
 #include "launcher/cluster/frames.h"
+#include "launcher/cluster/job_map.h"
 #include "launcher/cluster/log_place.h"
 #include "launcher/signals.h"
 #include "launcher/status_line.h"
@@ -385,8 +385,8 @@ static int watch(struct follow *f, const struct kube_resource *resource, const c
 
 static int watch_all(struct follow *f, struct drarun_error *err)
 {
-    char name[K8S_LABEL_MAX + 8], selector[96];
-    snprintf(name, sizeof name, "%s-status", f->options.job);
+    char name[JOB_MAP_NAME_SIZE], selector[96];
+    job_map_name(f->options.job, name);
     snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", f->options.job);
     int rc = watch(f, &kube_config_maps, name, NULL, &status_events, &f->status, err);
     if (rc == 0)
@@ -538,7 +538,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     int64_t left = until - clock_ms();
     struct timeval after = timeval_from_ms(left > 0 ? left : 0);
     if (f->over)
-        f->ended(f->arg);
+        status_line_clear(f->line), f->ended(f->arg);
     else if (!f->freed)
         event_add(f->look, &after);
     leave(f);
@@ -552,6 +552,18 @@ static void say_cause(const struct follow *f)
     if (!text || !text[0] || f->exit_status == 0)
         return;
     log_error("%s%s%s", text, advice ? "\n  " : "", advice ? advice : "");
+}
+
+int follow_interrupted(const char *job, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
+                      "job %s: what followed it was interrupted", job);
+}
+
+int follow_timed_out(const char *job, int64_t timeout_ms, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "the job %s has not ended within %g s",
+                      job, (double)timeout_ms / 1000);
 }
 
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
@@ -571,10 +583,8 @@ int follow_result(const struct follow *f, int *ret_status, struct drarun_error *
     if (f->gone)
         return error_kind(err, kind, ENOENT, "the job %s was deleted", job);
     if (f->signo || f->refused || is_stopped(f))
-        return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
-                          "job %s: what followed it was interrupted", job);
-    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "the job %s has not ended within %g s",
-                      job, (double)f->options.timeout_ms / 1000);
+        return follow_interrupted(job, err);
+    return follow_timed_out(job, f->options.timeout_ms, err);
 }
 
 static void release(struct follow *f)
@@ -643,7 +653,8 @@ int follow_new(struct cluster *cluster, const struct follow_options *options, fo
     struct follow *f = calloc(1, sizeof *f);
     if (!f)
         return error_set(err, ENOMEM, "out of memory");
-    *f = (struct follow){.cluster = cluster, .ended = ended, .arg = arg, .since_ms = clock_ms()};
+    *f = (struct follow){.cluster = cluster, .ended = ended, .arg = arg};
+    f->since_ms = options->since_ms ? options->since_ms : clock_ms();
     int rc = set_up(f, options, &first);
     if (rc < 0) {
         release(f);
@@ -671,7 +682,6 @@ int follow_until_end(struct cluster *cluster, const struct follow_options *optio
     while (!f->over && cluster_loop(cluster) == 0)
         if (f->cancel)
             cancel(f);
-    status_line_clear(f->line);
     rc = f->over ? follow_result(f, ret_status, err)
                  : error_set(err, EINVAL, "the event loop ended before the job");
     follow_free(f);

@@ -21,6 +21,8 @@ struct follow_options {
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */
     int64_t timeout_ms; /* 0: none */
+    int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */
+    bool patient;       /* follow_through.h: where the API server cannot be asked it asks again */
     bool foreground;    /* this process is the job's: its signals, its terminal, its output */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
     follow_output_fn put;
@@ -46,6 +48,10 @@ void follow_look(struct follow *follow);
  * as it is was read: no error with `once`), DRARUN_ERR_INTERRUPTED (-ECANCELED; *ret_status is that
  * of a signal), or what cannot be had. */
 int follow_result(const struct follow *follow, int *ret_status, struct drarun_error *err);
+
+/* Its errors of an interrupt, and of the time that is over. */
+int follow_interrupted(const char *job, struct drarun_error *err);
+int follow_timed_out(const char *job, int64_t timeout_ms, struct drarun_error *err);
 
 /* Both at once: runs the loop until it is over. */
 int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,

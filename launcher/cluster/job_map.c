@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
 #include "jobs/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -14,20 +13,30 @@
 #define AWAIT_MS 60000
 #define AGAIN_MS 100
 
+void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE])
+{
+    snprintf(name, JOB_MAP_NAME_SIZE, "%s-status", job);
+}
+
+int job_map_none(const char *job, const char *namespace, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
+                      "there is no job %s in namespace %s; drarun list shows those there are", job,
+                      namespace);
+}
+
 int job_map_get(struct cluster *cluster, const char *job, const char *namespace, json_t **ret_map,
                 struct drarun_error *err)
 {
-    char name[K8S_LABEL_MAX + 8];
-    snprintf(name, sizeof name, "%s-status", job);
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(job, name);
     const struct kube_target target = {
         .resource = &kube_config_maps, .namespace_ = namespace, .name = name};
     struct drarun_error missing = {0};
     int rc = cluster_get(cluster, &target, ret_map, &missing);
     if (rc != -ENOENT)
         return rc < 0 ? error_kind(err, missing.kind, missing.code, "%s", missing.text) : 0;
-    return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                      "there is no job %s in namespace %s; drarun list shows those there are", job,
-                      namespace);
+    return job_map_none(job, namespace, err);
 }
 
 int job_map_await(struct cluster *cluster, const char *job, const char *namespace,

@@ -3,10 +3,16 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
 #define DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
 
+#include "jobs/k8s_name.h"
 #include "jobs/spec.h"
 #include "launcher/cluster/cluster.h"
 
-/* -ENOENT, kind DRARUN_ERR_USAGE: there is no such job. */
+#define JOB_MAP_NAME_SIZE (K8S_LABEL_MAX + 8)
+void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE]);
+
+/* Says so: -ENOENT, kind DRARUN_ERR_USAGE. */
+int job_map_none(const char *job, const char *namespace, struct drarun_error *err);
+/* As job_map_none: there is no such job. */
 int job_map_get(struct cluster *cluster, const char *job, const char *namespace, json_t **ret_map,
                 struct drarun_error *err);
 /* The one that this owner has: waits 60 s for it, and for an earlier job's to go. Runs the loop. */

@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/api/options.h"
-#include "launcher/cluster/dra_job.h"
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/follow_through.h"
 #include "launcher/cluster/public.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -14,7 +13,7 @@
 struct drarun_following {
     TAILQ_ENTRY(drarun_following) link;
     struct drarun_cluster *cluster;
-    struct follow *follow;
+    struct follow_through *follow;
     struct drarun_follow_options options; /* whose callbacks get the public types */
     volatile sig_atomic_t stop;
     drarun_ended_fn ended;
@@ -38,7 +37,7 @@ static void on_ended(void *arg)
     struct drarun_following *following = arg;
     struct drarun_error err = {0};
     int status = 0;
-    if (follow_result(following->follow, &status, &err) == 0)
+    if (follow_through_result(following->follow, &status, &err) == 0)
         err = (struct drarun_error){0};
     following->ended(following->arg, status, &err);
 }
@@ -51,7 +50,7 @@ void public_take_interrupt(struct drarun_cluster *cluster)
     cluster->interrupted = 0;
     TAILQ_FOREACH (each, &cluster->followings, link) {
         each->stop = 1;
-        follow_look(each->follow);
+        follow_through_look(each->follow);
     }
 }
 
@@ -77,8 +76,9 @@ static int begin(const struct drarun_job *job, const struct drarun_follow_option
         .progress = o->progress ? on_progress : NULL,
         .arg = f,
         .stop = &f->stop,
+        .patient = true,
     };
-    int rc = follow_new(&job->cluster->cluster, &options, on_ended, f, &f->follow, err);
+    int rc = follow_through_new(&job->cluster->cluster, &options, on_ended, f, &f->follow, err);
     if (rc < 0) {
         free(f);
         return rc;
@@ -92,7 +92,7 @@ static int begin(const struct drarun_job *job, const struct drarun_follow_option
 static void end(struct drarun_following *following)
 {
     TAILQ_REMOVE(&following->cluster->followings, following, link);
-    follow_free(following->follow);
+    follow_through_free(following->follow);
     free(following);
 }
 
@@ -155,28 +155,6 @@ static void on_over(void *arg, int status, const struct drarun_error *err)
     *(struct waited *)arg = (struct waited){true, status, *err};
 }
 
-/* It says something of the job; else the API server was not reached, which following tries again.
- */
-static bool is_of_job(const struct drarun_error *err)
-{
-    return err->kind == DRARUN_ERR_SPEC || err->kind == DRARUN_ERR_USAGE ||
-           err->kind == DRARUN_ERR_TIMEOUT || err->kind == DRARUN_ERR_INTERRUPTED;
-}
-
-/* A DraJob that was applied: until there is something of it to follow, else it is over. */
-static void await_made(struct drarun_job *job, const struct drarun_follow_options *o,
-                       struct waited *waited)
-{
-    struct drarun_cluster *cluster = job->cluster;
-    if (job->uid)
-        return;
-    int rc = dra_job_await_any(&cluster->cluster, job->name, job->namespace, o->timeout_ms,
-                               &cluster->interrupted, &waited->status, &waited->err);
-    waited->over = rc > 0 || (rc < 0 && is_of_job(&waited->err));
-    if (rc == -ECANCELED)
-        cluster->interrupted = 0; /* it was meant for this call */
-}
-
 static int follow(struct drarun_job *job, const struct drarun_follow_options *o,
                   struct waited *waited, struct drarun_error *err)
 {
@@ -185,9 +163,7 @@ static int follow(struct drarun_job *job, const struct drarun_follow_options *o,
     int rc = public_begin(&call, job->cluster, err);
     if (rc < 0)
         return rc;
-    await_made(job, o, waited);
-    if (!waited->over)
-        rc = begin(job, o, on_over, waited, &following, err);
+    rc = begin(job, o, on_over, waited, &following, err);
     while (rc == 0 && !waited->over)
         if (cluster_loop(&job->cluster->cluster) != 0 && !waited->over)
             rc = error_set(err, EINVAL, "the event loop ended before the job");

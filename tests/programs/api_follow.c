@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs followed at the same time on one loop, for tests/test_cluster_jobs.py: api_follow LOOP
- * JOB... LOOP: "libevent", or "poll" of a program without it. stdout: "NAME rank R: text", "NAME
- * status N", "NAME error KIND: text". A job called "left" is left with its first line, from within
- * the callback, and cancelled in the end. */
+/* Jobs followed at the same time on one loop, for tests/test_cluster_jobs.py and
+ * test_cluster_controller.py: api_follow LOOP JOB... LOOP: "libevent", or "poll" of a program
+ * without it. JOB: a file, which is submitted, or the name of a job that is there. stdout: "NAME
+ * rank R: text", "NAME status N", "NAME error KIND: text", and of a job that is there "NAME
+ * awaited: text". A job called "left" is left with its first line, from within the callback, and
+ * cancelled in the end; one called "deaf" is left with what is told first of its waiting. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +21,30 @@ struct followed {
     int over;
 };
 
+static void leave(struct followed *job)
+{
+    drarun_following_free(job->following);
+    job->following = NULL;
+    job->over = 1;
+}
+
 static int on_output(void *arg, unsigned rank, int is_stderr, const char *data, size_t length)
 {
     struct followed *job = arg;
     printf("%s rank %u: %s%.*s", job->name, rank, is_stderr ? "stderr: " : "", (int)length, data);
     fflush(stdout);
-    if (strcmp(job->name, "left") != 0)
-        return 0;
-    drarun_following_free(job->following);
-    job->following = NULL;
-    job->over = 1;
+    if (strcmp(job->name, "left") == 0)
+        leave(job);
     return 0;
+}
+
+static void on_progress(void *arg, const char *text)
+{
+    struct followed *job = arg;
+    printf("%s awaited: %s\n", job->name, text);
+    fflush(stdout);
+    if (strcmp(job->name, "deaf") == 0)
+        leave(job);
 }
 
 static void on_ended(void *arg, int status, const struct drarun_error *err)
@@ -47,6 +62,22 @@ static void die(const struct drarun_error *err)
 {
     printf("failed: %s\n", err->text);
     exit(70);
+}
+
+/* Of a job that is there. */
+static void begin_there(struct drarun_cluster *cluster, const char *name, struct followed *job)
+{
+    struct drarun_error err = {0};
+    struct drarun_job *there = NULL;
+    struct drarun_follow_options follow = drarun_follow_options_init();
+    follow.output = on_output;
+    follow.progress = on_progress;
+    follow.arg = job;
+    job->name = strdup(name);
+    if (drarun_job_open(cluster, name, &there, &err) < 0 ||
+        drarun_job_follow_start(there, &follow, on_ended, job, &job->following, &err) < 0)
+        die(&err);
+    drarun_job_free(there);
 }
 
 static void begin(struct drarun_cluster *cluster, const char *file, struct followed *job)
@@ -87,10 +118,15 @@ static void turn(struct drarun_cluster *cluster, struct event_base *base)
         die(&err);
 }
 
-static void cancel_left(struct drarun_cluster *cluster)
+static void cancel_left(struct drarun_cluster *cluster, const struct followed *jobs, int count)
 {
     struct drarun_error err = {0};
     struct drarun_job *job = NULL;
+    int i = 0;
+    while (i < count && strcmp(jobs[i].name, "left") != 0)
+        i++;
+    if (i == count)
+        return;
     if (drarun_job_open(cluster, "left", &job, &err) < 0 || drarun_job_cancel(job, &err) < 0)
         die(&err);
     drarun_job_free(job);
@@ -109,10 +145,10 @@ int main(int argc, char *argv[])
     if (drarun_cluster_open(&options, &cluster, &err) < 0)
         die(&err);
     for (int i = 0; i < count; i++)
-        begin(cluster, argv[i + 2], &jobs[i]);
+        (strchr(argv[i + 2], '/') ? begin : begin_there)(cluster, argv[i + 2], &jobs[i]);
     while (!all_over(jobs, count))
         turn(cluster, options.base);
-    cancel_left(cluster);
+    cancel_left(cluster, jobs, count);
     for (int i = 0; i < count; i++) {
         drarun_following_free(jobs[i].following);
         free((char *)jobs[i].name);

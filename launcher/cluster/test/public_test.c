@@ -14,6 +14,7 @@
 
 #include "launcher/cluster/public.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 
 static const char config[] =
     "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
@@ -268,6 +269,37 @@ static void test_what_cannot_be_started(void **state)
     drarun_cluster_close(cluster);
 }
 
+/* Of a job that is known by its name alone, it is asked first what there is: the time goes on, and
+ * an interrupt comes through. */
+static void test_asking_first(void **state)
+{
+    (void)state;
+    struct drarun_cluster *cluster = open_it(NULL);
+    struct drarun_job job = {cluster, (char *)"job", (char *)"home", NULL};
+    struct drarun_following *first = NULL, *second = NULL, *freed = NULL;
+    struct ends ends = {0};
+    struct drarun_error err = {0};
+    int64_t begin = clock_ms();
+    assert_int_equal(drarun_job_wait(&job, 20, NULL, &err), -ETIMEDOUT);
+    assert_int_equal(err.kind, DRARUN_ERR_TIMEOUT);
+    assert_true(clock_ms() - begin < KUBE_CALL_MS / 2);
+    assert_int_equal(drarun_job_wait_start(&job, 20, on_ended, &ends, &first, &err), 0);
+    assert_int_equal(drarun_job_wait_start(&job, 0, on_ended, &ends, &second, &err), 0);
+    assert_int_equal(drarun_job_wait_start(&job, 20, on_ended, &ends, &freed, &err), 0);
+    drarun_following_free(freed);
+    poll_until(cluster, &ends, 1);
+    assert_int_equal(ends.last.code, ETIMEDOUT);
+    ends.to_free = second; /* itself, while it ends */
+    drarun_cluster_interrupt(cluster);
+    poll_until(cluster, &ends, 2);
+    assert_int_equal(ends.last.code, ECANCELED);
+    drarun_cluster_interrupt(cluster); /* for the next one */
+    assert_int_equal(drarun_job_wait(&job, 60000, NULL, &err), -ECANCELED);
+    assert_int_equal(err.kind, DRARUN_ERR_INTERRUPTED);
+    drarun_following_free(first);
+    drarun_cluster_close(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_several_are_followed_by_poll),
         cmocka_unit_test(test_followed_on_the_callers_loop),
         cmocka_unit_test(test_blocking_beside_following),
+        cmocka_unit_test(test_asking_first),
         cmocka_unit_test(test_following_in_a_child),
         cmocka_unit_test(test_what_cannot_be_started),
     };
