@@ -60,7 +60,10 @@ static int read_runs(const char *text, size_t length, const struct drarun_bench_
     return rc < 0 ? rc : runs_read(text, length, "results", &judged->runs, err);
 }
 
-static int add_verdicts(struct judged *judged, json_t *list, struct drarun_error *err)
+/* What becomes of one run; false: without memory. */
+typedef bool (*verdict_fn)(void *arg, const struct verdict *verdict);
+
+static int judge_each(struct judged *judged, verdict_fn add, void *arg, struct drarun_error *err)
 {
     for (size_t i = 0; i < judged->runs.count; i++) {
         struct verdict verdict;
@@ -68,12 +71,17 @@ static int add_verdicts(struct judged *judged, json_t *list, struct drarun_error
                                      &verdict, err);
         if (rc < 0)
             return rc;
-        json_t *json = verdict_json(&verdict);
+        bool added = add(arg, &verdict);
         verdict_done(&verdict);
-        if (!json || json_array_append_new(list, json) < 0)
+        if (!added)
             return error_set(err, ENOMEM, "out of memory");
     }
     return 0;
+}
+
+static bool add_verdict(void *list, const struct verdict *verdict)
+{
+    return json_array_append_new(list, verdict_json(verdict)) == 0;
 }
 
 int drarun_bench_verdicts(const char *text, size_t length,
@@ -86,7 +94,7 @@ int drarun_bench_verdicts(const char *text, size_t length,
     CLEANUP(json_decrefp) json_t *list = json_array();
     int rc = read_runs(text, length, options, &o, &judged, err);
     if (rc == 0)
-        rc = add_verdicts(&judged, list, err);
+        rc = judge_each(&judged, add_verdict, list, err);
     char *json = rc == 0 ? text_of_json_take(TAKE_PTR(list)) : NULL;
     if (rc == 0 && !json)
         rc = error_set(err, ENOMEM, "out of memory");
@@ -95,18 +103,10 @@ int drarun_bench_verdicts(const char *text, size_t length,
     return rc;
 }
 
-static int add_pages(struct judged *judged, struct buf *page, struct drarun_error *err)
+static bool add_page(void *page, const struct verdict *verdict)
 {
-    for (size_t i = 0; i < judged->runs.count; i++) {
-        struct verdict verdict;
-        int rc = bench_machine_judge(&judged->machine, judged->runs.list[i], &judged->demands,
-                                     &verdict, err);
-        if (rc < 0)
-            return rc;
-        report_run(&verdict, PLOT_BOTH, page);
-        verdict_done(&verdict);
-    }
-    return 0;
+    report_run(verdict, PLOT_BOTH, page);
+    return true; /* text_take tells when there was no memory */
 }
 
 int drarun_bench_report(const char *text, size_t length, const struct drarun_bench_options *options,
@@ -120,7 +120,7 @@ int drarun_bench_report(const char *text, size_t length, const struct drarun_ben
     if (rc < 0)
         return rc;
     report_begin(o.title ? o.title : "Collectives", PLOT_BOTH, &page);
-    rc = add_pages(&judged, &page, err);
+    rc = judge_each(&judged, add_page, &page, err);
     report_end(&page);
     char *html = rc == 0 ? text_take(&page) : NULL;
     if (rc == 0 && !html)
