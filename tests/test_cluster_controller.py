@@ -300,7 +300,7 @@ def test_client_writes_the_same_object(led):
     assert led.jobs.run(command=["echo", "again"]).ok().out == "again\n"
 
 
-def test_client_without_a_controller(applied):
+def test_client_without_a_controller(applied, build):
     """Its job runs as ever; one that was applied waits, and says for whom."""
     assert applied.jobs.run(command=["echo", "alone"]).ok().out == "alone\n"
     assert applied.state() is None and applied.verb("wait", "job").rc == 0
@@ -310,6 +310,9 @@ def test_client_without_a_controller(applied):
     assert applied.verb("wait", "waiting", "--timeout", "1s").rc == 124
     logs = applied.verb("logs", "waiting").ok()
     assert logs.out == "" and "nothing is made of DraJob waiting yet: no drarun controller has seen it" in logs.err, logs
+    for verb, said_of_it in (("logs", ""), ("status", "no drarun controller has seen it"), ("document", '"image": "localhost/busybox:1"')):
+        told = applied.jobs.verb(verb, "waiting", program=build / "tests" / "api_caller").ok()  # the library says the same
+        assert said_of_it in told.out and told.out.endswith("status 0\n"), told
     applied.verb("cancel", "waiting").ok()
     assert applied.get("waiting") is None
     with controller(applied):

@@ -63,21 +63,29 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
     return rc;
 }
 
+/* One of the two: a DraJob of which nothing is made yet has no ConfigMap. */
+static int read_job(struct drarun_cluster *cluster, const char *name, const char *namespace,
+                    json_t **ret_map, json_t **ret_object, struct drarun_error *err)
+{
+    struct drarun_error none = {0};
+    int rc = job_map_get(&cluster->cluster, name, namespace, ret_map, &none);
+    if (rc == -ENOENT)
+        return dra_job_get(&cluster->cluster, name, namespace, ret_object, err);
+    if (rc < 0 && err)
+        *err = none;
+    return rc;
+}
+
 int drarun_job_open(struct drarun_cluster *cluster, const char *name, struct drarun_job **ret_job,
                     struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *map = NULL, *object = NULL;
     struct public_call call;
     const char *namespace = cluster->cluster.namespace;
-    struct drarun_error none = {0};
     int rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
-    rc = job_map_get(&cluster->cluster, name, namespace, &map, &none);
-    if (rc == -ENOENT)
-        rc = dra_job_get(&cluster->cluster, name, namespace, &object, err);
-    else if (rc < 0 && err)
-        *err = none;
+    rc = read_job(cluster, name, namespace, &map, &object, err);
     public_end(&call);
     return rc == 0 ? job_new_take(cluster, name, namespace, NULL, ret_job, err) : rc;
 }
@@ -103,52 +111,38 @@ const char *drarun_job_namespace(const struct drarun_job *job)
 }
 
 /* Of a DraJob of which nothing is made yet: what its own status says. */
-static int dra_job_text(struct drarun_job *job, char **ret_json, struct drarun_error *err)
+static char *status_text(const json_t *map, const json_t *object)
 {
-    CLEANUP(json_decrefp) json_t *object = NULL;
-    int rc = dra_job_get(&job->cluster->cluster, job->name, job->namespace, &object, err);
-    if (rc < 0)
-        return rc;
-    CLEANUP(json_decrefp) json_t *doc = drajob_doc(object);
-    *ret_json = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
-    return 0;
-}
-
-static int status_text(struct drarun_job *job, char **ret_json, struct drarun_error *err)
-{
-    CLEANUP(json_decrefp) json_t *map = NULL;
-    struct drarun_error none = {0};
-    int rc = job_map_get(&job->cluster->cluster, job->name, job->namespace, &map, &none);
-    if (rc == -ENOENT)
-        return dra_job_text(job, ret_json, err);
-    if (rc < 0 && err)
-        *err = none;
-    const char *text = rc == 0 ? job_map_status(map) : NULL;
-    *ret_json = strdup(text ? text : "{}");
-    return rc;
+    CLEANUP(json_decrefp) json_t *doc = object ? drajob_doc(object) : NULL;
+    if (object)
+        return doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    const char *text = job_map_status(map);
+    return strdup(text ? text : "{}");
 }
 
 int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err)
 {
+    CLEANUP(json_decrefp) json_t *map = NULL, *object = NULL;
     struct public_call call;
-    char *json = NULL;
     int rc = public_begin(&call, job->cluster, err);
     if (rc < 0)
         return rc;
-    rc = status_text(job, &json, err);
+    rc = read_job(job->cluster, job->name, job->namespace, &map, &object, err);
+    char *json = rc == 0 ? status_text(map, object) : NULL;
     public_end(&call);
-    if (rc == 0 && !json)
-        rc = error_set(err, ENOMEM, "out of memory");
-    if (rc == 0)
-        *ret_json = TAKE_PTR(json);
-    free(json);
-    return rc;
+    if (rc < 0)
+        return rc;
+    if (!json)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_json = json;
+    return 0;
 }
 
-static int document_of(const json_t *map, char **ret_json, struct drarun_error *err)
+static int document_of(const json_t *map, const json_t *object, char **ret_json,
+                       struct drarun_error *err)
 {
     struct job_spec spec;
-    int rc = job_map_spec(map, &spec, err);
+    int rc = object ? drajob_spec(object, &spec, err) : job_map_spec(map, &spec, err);
     if (rc < 0)
         return rc;
     char *json = text_of_json_take(json_incref(spec.document));
@@ -161,14 +155,16 @@ static int document_of(const json_t *map, char **ret_json, struct drarun_error *
 
 int drarun_job_document(struct drarun_job *job, char **ret_json, struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *map = NULL;
+    CLEANUP(json_decrefp) json_t *map = NULL, *object = NULL;
     struct public_call call;
     int rc = public_begin(&call, job->cluster, err);
     if (rc < 0)
         return rc;
-    rc = job_map_get(&job->cluster->cluster, job->name, job->namespace, &map, err);
+    rc = read_job(job->cluster, job->name, job->namespace, &map, &object, err);
+    if (rc == 0)
+        rc = document_of(map, object, ret_json, err);
     public_end(&call);
-    return rc == 0 ? document_of(map, ret_json, err) : rc;
+    return rc;
 }
 
 int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err)

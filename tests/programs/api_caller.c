@@ -108,7 +108,7 @@ static int plan(struct caller *caller, const char *file)
     return tell(rc, &err, 0);
 }
 
-/* wait, logs, follow, status, cancel of a job that is there */
+/* wait, logs, follow, status, document, cancel of a job that is there */
 static int on_job(struct caller *caller, const char *name)
 {
     struct drarun_error err = {0};
@@ -129,6 +129,8 @@ static int on_job(struct caller *caller, const char *name)
         rc = drarun_job_cancel(job, &err);
     else if (strcmp(caller->verb, "status") == 0)
         rc = drarun_job_status(job, &json, &err);
+    else if (strcmp(caller->verb, "document") == 0)
+        rc = drarun_job_document(job, &json, &err);
     else
         rc = drarun_job_follow(job, &follow, &status, &err);
     if (json)
