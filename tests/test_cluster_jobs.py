@@ -296,7 +296,8 @@ def test_own_lines_in_pods_are_json(jobs):
     assert [(line["level"], line["text"].split()[0]) for line in said[:1]] == [("note", "listening")], said
     assert said[1]["level"] == "error" and "refused" in said[1]["text"] and said[1]["time"], said
     api.delete("v1", "Pod", "job-w-1", there)
-    assert jobs.verb("wait", "job").rc == 70
+    waited = jobs.verb("wait", "job")
+    assert waited.rc == 70 and re.match(r"drarun: worker 1 \(job-w-1 on n\d\) was deleted\n  \S", waited.err), waited.err
     lines = log_of(jobs, launcher_of(jobs), "launcher")
     assert (lines[0]["event"], lines[0]["lines"]) == ("log", 0), lines[0]
     assert all(line["job"] == "job" for line in lines), lines

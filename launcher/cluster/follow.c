@@ -544,9 +544,16 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     leave(f);
 }
 
-static void say_cause(const struct follow *f)
+/* Of the log's end, which may be ahead of the document; it is not read where nothing is shown. */
+static const json_t *cause_of(const struct follow *f)
 {
     const json_t *cause = json_object_get(f->doc, "cause");
+    return cause ? cause : json_object_get(json_object_get(f->doc, "report"), "cause");
+}
+
+static void say_cause(const struct follow *f)
+{
+    const json_t *cause = cause_of(f);
     const char *text = json_string_value(json_object_get(cause, "text"));
     const char *advice = json_string_value(json_object_get(cause, "advice"));
     if (!text || !text[0] || f->exit_status == 0)
