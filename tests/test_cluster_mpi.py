@@ -428,6 +428,7 @@ def test_interrupt(jobs, mode):
 
 def test_wait_has_a_deadline(jobs):
     jobs.verb("submit", jobs.file(command=["sleep", "1000"])).ok()
+    jobs.cluster.wait("it does not run", lambda: (jobs.status() or {}).get("phase") == "running", 60)  # else nothing of it is kept
     result = jobs.verb("wait", "job", "--timeout", "1s")
     assert result.rc == 124 and "the job job has not ended within 1 s" in result.err
     jobs.verb("cancel", "job").ok()

@@ -190,8 +190,9 @@ class Node:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def start_kubelet(self):
+        again = 'while "$@"; [ $? = 1 ]; do sleep 0.2; done'  # as systemd does: it ends when containerd is not whole yet
         self.daemon("kubelet", [
-            self.cluster.programs / "kubelet", "--config", self.folder / "kubelet.yaml", "--kubeconfig",
+            "sh", "-c", again, "sh", self.cluster.programs / "kubelet", "--config", self.folder / "kubelet.yaml", "--kubeconfig",
             self.folder / "kubeconfig", "--hostname-override", self.name, "--node-ip", self.address,
             "--root-dir", "/var/lib/kubelet", "--cert-dir", "/var/lib/kubelet/pki"])
 
