@@ -28,6 +28,6 @@ FAMILY = Family("drarun-bench beside IMB-MPI1",
                 "memory (same_memory.c). Times are the mean of both ranks over the calls of a size, in us; of a start the median of its cycles "
                 "counts, without the first third, and the cells are medians over the starts. Both synchronise as IMB does: "
                 "a barrier after each call, outside of the time, but for sendrecv and barrier; both call as often before, untimed. "
-                "Goal: within 5 %.",
+                "Ratio: of the medians; of pairs: the median of the ratios of each round. Goal: within 5 %.",
                 {"usual": Scale(12, PACES), "smoke": Scale(1, (Pace(20, 3, 0.02), Pace(5, 2, 0.1), Pace(1, 1, None)), 20), "full": Scale(100, PACES)},
                 {name: imb.table(name) for name in imb.SAME}, programs=["bin/drarun", "bin/drarun-bench"])
