@@ -97,8 +97,8 @@ class Beside:
     def round(self, order, first, last, pace):
         """{"ours": {size: us}, "imb": …} of one start of each."""
         make = {"ours": self.ours, "imb": self.imb}
-        jobs = [lambda who=who: make[who](first, last, pace.calls, pace.cycles) for who in order]
-        out = slices.beside([job() for job in jobs], pace.slice_s) if pace.slice_s else [slices.alone(job()) for job in jobs]
+        jobs = (make[who](first, last, pace.calls, pace.cycles) for who in order)  # started when they are asked for
+        out = slices.beside(list(jobs), pace.slice_s) if pace.slice_s else [slices.alone(job) for job in jobs]
         read = {"ours": self.our_times, "imb": self.their_times}
         return {who: read[who](text) for who, text in zip(order, out)}
 

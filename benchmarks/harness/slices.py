@@ -8,12 +8,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.harness.processes import children
 
-def children(pid):
-    try:
-        return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
-    except OSError:
-        return []  # it has ended
+END_S = 20  # for a launcher that was told to end
 
 
 def ranks(pid, program):
@@ -36,6 +33,8 @@ def text(file):
 
 
 class Job:
+    """A launcher's command that was started. program: what its ranks run, count of them."""
+
     def __init__(self, command, program, count, env):
         self.command, self.program, self.count = [str(word) for word in command], Path(program).resolve(), count
         self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # nobody reads while they run
@@ -63,10 +62,16 @@ class Job:
         return text(self.out)
 
     def close(self):
+        """Ends it: the launcher ends its ranks, or is killed with them when it does not."""
         self.signal(signal.SIGCONT)
         if self.running():
             self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
         self.out.close()
         self.err.close()
 

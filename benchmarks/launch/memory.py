@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from benchmarks.harness.launchers import BENCH, DRARUN, LIBRARIES, Missing
+from benchmarks.harness.processes import children
 from benchmarks.harness.report import number
 
 GOAL_LAUNCHER_KIB = 6 * 1024
@@ -72,10 +73,6 @@ def await_ready(job, ranks):
                                if data is None else "the job ended early")
         seen += data
     time.sleep(0.2)  # the servers finish what they do after the last answer
-
-
-def children(pid):
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def memory(pid):

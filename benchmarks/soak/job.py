@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.harness.launchers import BENCH, DRARUN
+from benchmarks.harness.processes import children
 from support import leftovers, sanitizer
 from support.build import SLOWER
 
@@ -89,12 +90,8 @@ class Job:
 
     def agents(self):
         """The children of the launcher; waits for the first."""
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         while self.process.poll() is None:
-            try:
-                found = [int(word) for word in path.read_text().split()]
-            except OSError:
-                return []
+            found = children(self.process.pid)
             if found:
                 return found
         return []
