@@ -7,7 +7,7 @@
 #include "benchmarks/bench/element.h"
 #include "drarun/error.h"
 
-#define BACKEND_VERSION 4u
+#define BACKEND_VERSION 5u
 #define BACKEND_SYMBOL "bench_backend"
 
 enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
@@ -28,14 +28,17 @@ struct transfer_part {
     size_t send, send_at, recv, recv_at;
 };
 
+typedef double backend_clock(void); /* seconds since some moment */
+
 struct backend_world {
     unsigned rank, ranks;
-    char library[96]; /* name and version, as the table says them */
-    char device[96];  /* "memory", "NVIDIA H100" */
-    int index;        /* of the device among those that this rank sees */
-    char address[16]; /* on PCI, "0000:3b:00.0"; "" for memory */
-    bool stand_in;    /* of a test: it measures nothing */
-    bool met;         /* after a failed open: all ranks have the same, so that one speaks for all */
+    char library[96];     /* name and version, as the table says them */
+    char device[96];      /* "memory", "NVIDIA H100" */
+    int index;            /* of the device among those that this rank sees */
+    char address[16];     /* on PCI, "0000:3b:00.0"; "" for memory */
+    backend_clock *clock; /* by which it is usually measured; NULL: CLOCK_MONOTONIC_RAW */
+    bool stand_in;        /* of a test: it measures nothing */
+    bool met; /* after a failed open: all ranks have the same, so that one speaks for all */
 };
 
 /* What is asked of NCCL and CUDA alone, as nccl-tests' options of these letters. */
@@ -76,7 +79,7 @@ struct backend {
     int (*sendrecv)(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err);
     /* Transfers between begin and end start together; NULL: there is nothing to gain. */
     int (*group)(bool begins, struct drarun_error *err);
-    int (*finish)(struct drarun_error *err);
+    int (*finish)(struct drarun_error *err); /* NULL: a call that returned is done */
     /* Marks among the transfers, and the time from mark i to i + 1 once both are passed, so that
      * single calls are timed without waiting for each. NULL: a call that returned is done. */
     int (*mark)(size_t i, struct drarun_error *err);
@@ -90,5 +93,10 @@ struct backend {
     /* Why a type or operation cannot be had, or NULL. */
     const char *(*lacks)(enum element type, enum reduction op);
 };
+
+static inline int backend_finish(const struct backend *backend, struct drarun_error *err)
+{
+    return backend->finish ? backend->finish(err) : 0;
+}
 
 #endif

@@ -10,12 +10,16 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-/* Nanoseconds: seconds are made of them when nothing is timed any more. */
-static int64_t now(void)
+static double machine_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static backend_clock *clock_of(const struct measure_case *m)
+{
+    return m->world->clock ? m->world->clock : machine_clock;
 }
 
 static void layout_of(const struct measure_case *m, struct layout *ret)
@@ -136,7 +140,7 @@ int measure_warm(const struct measure_case *m, const struct measure_memory *memo
     step_into(m, ", warm-up");
     for (unsigned i = 0; rc == 0 && i < calls; i++)
         rc = call(m, &t, err);
-    return rc < 0 ? rc : m->backend->finish(err);
+    return rc < 0 ? rc : backend_finish(m->backend, err);
 }
 
 /* ---- time ---- */
@@ -204,13 +208,13 @@ static int one_iteration(const struct measure_case *m, const struct pace *pace,
             step(m, false);
         rc = m->collective->run(m->backend, m->world, t, err);
         if (rc == 0 && pace->waits)
-            rc = m->backend->finish(err);
+            rc = backend_finish(m->backend, err);
         if (rc == 0 && pace->meets)
             rc = m->backend->barrier(err);
     }
     if (rc == 0 && pace->groups)
         rc = m->backend->group(false, err);
-    return rc == 0 && pace->ends ? m->backend->finish(err) : rc;
+    return rc == 0 && pace->ends ? backend_finish(m->backend, err) : rc;
 }
 
 /* The usual paces have loops of their own: what an iteration of any pace decides is some per cent
@@ -218,22 +222,23 @@ static int one_iteration(const struct measure_case *m, const struct pace *pace,
 
 /* One call, a barrier: nothing but the call, to its end, is between two readings of the clock. */
 static int one_and_barrier(const struct measure_case *m, unsigned iters, const struct transfer *t,
-                           double *each, int64_t *inside, struct drarun_error *err)
+                           double *each, double *inside, struct drarun_error *err)
 {
     const struct backend *backend = m->backend;
     const struct backend_world *world = m->world;
     const struct collective *collective = m->collective;
-    int64_t sum = 0;
+    backend_clock *now = clock_of(m);
+    double sum = 0;
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < iters; i++) {
         step(m, false);
-        int64_t before = now();
+        double before = now();
         rc = collective->run(backend, world, t, err);
-        rc = rc < 0 ? rc : backend->finish(err);
-        int64_t took = now() - before;
+        rc = rc < 0 ? rc : backend_finish(backend, err);
+        double took = now() - before;
         sum += took;
         if (each)
-            each[i] = (double)took / 1e9;
+            each[i] = took;
         rc = rc < 0 ? rc : backend->barrier(err);
     }
     *inside = sum;
@@ -256,20 +261,21 @@ static int back_to_back(const struct measure_case *m, unsigned iters, const stru
 }
 
 static int any_pace(const struct measure_case *m, const struct measure_plan *plan,
-                    const struct transfer *t, const struct pace *pace, double *each,
-                    int64_t *inside, struct drarun_error *err)
+                    const struct transfer *t, const struct pace *pace, double *each, double *inside,
+                    struct drarun_error *err)
 {
+    backend_clock *now = clock_of(m);
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < plan->iters; i++) {
         if (pace->calls > 0)
             step(m, false);
-        int64_t before = pace->clocked ? now() : 0;
+        double before = pace->clocked ? now() : 0;
         rc = pace->marks ? m->backend->mark(i, err) : 0;
         rc = rc < 0 ? rc : one_iteration(m, pace, t, err);
-        int64_t took = pace->clocked ? now() - before : 0;
+        double took = pace->clocked ? now() - before : 0;
         *inside += pace->apart ? took : 0;
         if (each)
-            each[i] = (double)took / 1e9 / plan->agg;
+            each[i] = took / plan->agg;
         if (rc == 0 && pace->apart)
             rc = m->backend->barrier(err);
     }
@@ -280,7 +286,8 @@ static int iterate(const struct measure_case *m, const struct measure_plan *plan
                    const struct transfer *t, const struct pace *pace, struct clocking *c,
                    struct drarun_error *err)
 {
-    int64_t begin = now(), inside = 0;
+    backend_clock *now = clock_of(m);
+    double begin = now(), inside = 0;
     int rc = 0;
     if (pace->calls == 1 && pace->apart && !pace->waits)
         rc = one_and_barrier(m, plan->iters, t, c->each, &inside, err);
@@ -289,8 +296,8 @@ static int iterate(const struct measure_case *m, const struct measure_plan *plan
     else
         rc = any_pace(m, plan, t, pace, c->each, &inside, err);
     if (rc == 0)
-        rc = m->backend->finish(err);
-    c->all = (double)(pace->apart ? inside : now() - begin) / 1e9;
+        rc = backend_finish(m->backend, err);
+    c->all = pace->apart ? inside : now() - begin;
     return rc < 0 ? rc : read_marks(m, plan, pace, c->each, err);
 }
 
@@ -308,6 +315,21 @@ static int average(const struct measure_case *m, enum average how, double *secon
     return rc;
 }
 
+/* One call at least, and those asked for at the pace of the timed ones: what a processor learns of
+ * calls without barriers is of no use to calls with them. All begin together afterwards. */
+static int settle(const struct measure_case *m, const struct measure_plan *plan,
+                  const struct transfer *t, const struct pace *timed, struct drarun_error *err)
+{
+    struct measure_plan untimed = *plan;
+    struct pace pace = *timed;
+    struct clocking ignored = {0};
+    untimed.iters = plan->settle;
+    pace.marks = false;
+    int rc = call(m, t, err);
+    rc = rc < 0 ? rc : iterate(m, &untimed, t, &pace, &ignored, err);
+    return rc < 0 ? rc : m->backend->barrier(err);
+}
+
 static int time_it(const struct measure_case *m, const struct measure_plan *plan,
                    const struct transfer *t, struct measured *ret, struct drarun_error *err)
 {
@@ -317,10 +339,7 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
         return error_set(err, ENOMEM, "out of memory");
     step_into(m, "");
     int rc = set_marks(m, &pace, 0, plan->iters, err); /* they are made here, and not in the time */
-    for (unsigned i = 0; rc == 0 && i <= plan->settle; i++)
-        rc = call(m, t, err); /* one at least, and all begin together */
-    rc = rc < 0 ? rc : m->backend->finish(err);
-    rc = rc < 0 ? rc : m->backend->barrier(err);
+    rc = rc < 0 ? rc : settle(m, plan, t, &pace, err);
     rc = rc < 0 ? rc : iterate(m, plan, t, &pace, &c, err);
     ret->seconds = c.all / plan->iters / plan->agg;
     rc = rc < 0 ? rc : m->backend->share(&ret->seconds, ret->ranks, sizeof ret->seconds, err);
@@ -352,7 +371,7 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
     m->collective->fill(&c, memory->made);
     m->backend->put((void *)t.send, memory->made, l->send * size);
     int rc = call(m, &t, err);
-    rc = rc < 0 ? rc : m->backend->finish(err);
+    rc = rc < 0 ? rc : backend_finish(m->backend, err);
     if (rc < 0)
         return rc;
     step(m, true);

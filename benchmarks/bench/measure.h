@@ -10,11 +10,10 @@
 enum average { AVERAGE_RANK0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX };
 
 struct measure_plan {
-    unsigned iters; /* timed calls */
-    unsigned agg;   /* calls that make one of them */
-    unsigned
-        settle; /* calls before each measurement: what printed the last row disturbs the first */
-    unsigned check; /* rounds of data that are checked; 0: none */
+    unsigned iters;  /* timed calls */
+    unsigned agg;    /* calls that make one of them */
+    unsigned settle; /* iterations before each measurement, paced as the timed ones */
+    unsigned check;  /* rounds of data that are checked; 0: none */
     enum average average;
     unsigned blocking; /* nccl-tests' -z: 0 none, 1 wait and barrier, 2 wait after each call, 3
                           outside of the time */

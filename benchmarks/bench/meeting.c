@@ -23,7 +23,7 @@ static int one_pair(const struct measure_case *m, const struct transfer *t, unsi
     for (unsigned i = 0; rc == 0 && i <= calls; i++) {
         double begin = now();
         rc = m->backend->sendrecv(t, partner, partner, err);
-        rc = rc < 0 ? rc : m->backend->finish(err);
+        rc = rc < 0 ? rc : backend_finish(m->backend, err);
         double took = now() - begin;
         if (i > 0 && (least <= 0 || took < least)) /* the first one connects */
             least = took;

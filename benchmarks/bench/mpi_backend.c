@@ -11,6 +11,14 @@
 #include "benchmarks/bench/backend.h"
 #include "lib/base/error.h"
 
+/* All ranks; inside of another program (same_process.c) those that it measures with. */
+#ifdef BENCH_WORLD
+extern MPI_Comm BENCH_WORLD;
+#define WORLD BENCH_WORLD
+#else
+#define WORLD MPI_COMM_WORLD
+#endif
+
 #define OPS 4u /* that MPI has: sum, prod, max, min */
 
 static int rank, ranks;
@@ -115,6 +123,12 @@ static const char *lacks(enum element type, enum reduction op)
 
 /* ---- life ---- */
 
+/* A double holds nanoseconds of seconds since a start, and no longer of those since 1970. */
+static bool has_nanoseconds(void)
+{
+    return MPI_Wtick() <= 1e-8 && MPI_Wtime() < 1e7;
+}
+
 static int open_world(const struct backend_options *options, struct backend_world *ret_world,
                       struct drarun_error *err)
 {
@@ -127,16 +141,20 @@ static int open_world(const struct backend_options *options, struct backend_worl
     int length = 0, code = MPI_Init(NULL, NULL);
     if (code != MPI_SUCCESS)
         return error_set(err, EIO, "MPI_Init failed with %d", code);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(WORLD, &rank);
+    MPI_Comm_size(WORLD, &ranks);
     know_types_and_ops();
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = '\0';
     for (char *c = text; *c; c++) /* MPICH has a tab there */
         *c = *c == '\t' ? ' ' : *c;
     *ret_world = (struct backend_world){
-        .rank = (unsigned)rank, .ranks = (unsigned)ranks, .device = "memory"};
+        .rank = (unsigned)rank,
+        .ranks = (unsigned)ranks,
+        .device = "memory",
+        .clock = has_nanoseconds() ? MPI_Wtime : NULL,
+    };
     snprintf(ret_world->library, sizeof ret_world->library, "%.95s", text);
     return 0;
 }
@@ -186,7 +204,7 @@ static int all_reduce(const struct transfer *t, struct drarun_error *err)
     if (rc < 0)
         return rc;
     int code = MPI_Allreduce(t->send == t->recv ? MPI_IN_PLACE : t->send, t->recv, (int)t->count,
-                             type_of(t->type), op_of(t->type, t->op), MPI_COMM_WORLD);
+                             type_of(t->type), op_of(t->type, t->op), WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Allreduce", err);
 }
 
@@ -198,9 +216,8 @@ static int all_gather(const struct transfer *t, struct drarun_error *err)
     MPI_Datatype type = type_of(t->type);
     int code =
         is_at(t->send, t->recv, t->count, t->type)
-            ? MPI_Allgather(MPI_IN_PLACE, 0, type, t->recv, (int)t->count, type, MPI_COMM_WORLD)
-            : MPI_Allgather(t->send, (int)t->count, type, t->recv, (int)t->count, type,
-                            MPI_COMM_WORLD);
+            ? MPI_Allgather(MPI_IN_PLACE, 0, type, t->recv, (int)t->count, type, WORLD)
+            : MPI_Allgather(t->send, (int)t->count, type, t->recv, (int)t->count, type, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Allgather", err);
 }
 
@@ -213,7 +230,7 @@ static int reduce_scatter(const struct transfer *t, struct drarun_error *err)
     bool in_place = is_at(t->recv, t->send, t->count, t->type);
     int code = MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : t->send,
                                         in_place ? (void *)t->send : t->recv, (int)t->count,
-                                        type_of(t->type), op_of(t->type, t->op), MPI_COMM_WORLD);
+                                        type_of(t->type), op_of(t->type, t->op), WORLD);
     if (in_place && t->recv != t->send)
         memcpy(t->recv, t->send, t->count * element_size(t->type));
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Reduce_scatter_block", err);
@@ -226,7 +243,7 @@ static int broadcast(const struct transfer *t, struct drarun_error *err)
         return rc;
     if ((unsigned)rank == t->root && t->send != t->recv)
         memcpy(t->recv, t->send, t->count * element_size(t->type));
-    int code = MPI_Bcast(t->recv, (int)t->count, type_of(t->type), (int)t->root, MPI_COMM_WORLD);
+    int code = MPI_Bcast(t->recv, (int)t->count, type_of(t->type), (int)t->root, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Bcast", err);
 }
 
@@ -236,9 +253,9 @@ static int reduce(const struct transfer *t, struct drarun_error *err)
     if (rc < 0)
         return rc;
     bool root = (unsigned)rank == t->root;
-    int code = MPI_Reduce(root && t->send == t->recv ? MPI_IN_PLACE : t->send,
-                          root ? t->recv : NULL, (int)t->count, type_of(t->type),
-                          op_of(t->type, t->op), (int)t->root, MPI_COMM_WORLD);
+    int code =
+        MPI_Reduce(root && t->send == t->recv ? MPI_IN_PLACE : t->send, root ? t->recv : NULL,
+                   (int)t->count, type_of(t->type), op_of(t->type, t->op), (int)t->root, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Reduce", err);
 }
 
@@ -249,7 +266,7 @@ static int alltoall(const struct transfer *t, struct drarun_error *err)
         return rc;
     MPI_Datatype type = type_of(t->type);
     int code = MPI_Alltoall(t->send == t->recv ? MPI_IN_PLACE : t->send, (int)t->count, type,
-                            t->recv, (int)t->count, type, MPI_COMM_WORLD);
+                            t->recv, (int)t->count, type, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Alltoall", err);
 }
 
@@ -282,7 +299,7 @@ static int alltoallv(const struct transfer *t, const struct transfer_part *with,
     if (rc < 0)
         return rc;
     int code = MPI_Alltoallv(t->send, of, of + ranks, type, t->recv, of + 2 * ranks, of + 3 * ranks,
-                             type, MPI_COMM_WORLD);
+                             type, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Alltoallv", err);
 }
 
@@ -295,7 +312,7 @@ static int gather(const struct transfer *t, struct drarun_error *err)
     bool in_place = (unsigned)rank == t->root && is_at(t->send, t->recv, t->count, t->type);
     int code = MPI_Gather(in_place ? MPI_IN_PLACE : t->send, (int)t->count, type,
                           (unsigned)rank == t->root ? t->recv : NULL, (int)t->count, type,
-                          (int)t->root, MPI_COMM_WORLD);
+                          (int)t->root, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Gather", err);
 }
 
@@ -306,9 +323,9 @@ static int scatter(const struct transfer *t, struct drarun_error *err)
         return rc;
     MPI_Datatype type = type_of(t->type);
     bool in_place = (unsigned)rank == t->root && is_at(t->recv, t->send, t->count, t->type);
-    int code = MPI_Scatter((unsigned)rank == t->root ? t->send : NULL, (int)t->count, type,
-                           in_place ? MPI_IN_PLACE : t->recv, (int)t->count, type, (int)t->root,
-                           MPI_COMM_WORLD);
+    int code =
+        MPI_Scatter((unsigned)rank == t->root ? t->send : NULL, (int)t->count, type,
+                    in_place ? MPI_IN_PLACE : t->recv, (int)t->count, type, (int)t->root, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Scatter", err);
 }
 
@@ -320,35 +337,28 @@ static int sendrecv(const struct transfer *t, unsigned to, unsigned from, struct
     MPI_Datatype type = type_of(t->type);
     int code = t->send == t->recv
                    ? MPI_Sendrecv_replace(t->recv, (int)t->count, type, (int)to, 0, (int)from, 0,
-                                          MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+                                          WORLD, MPI_STATUS_IGNORE)
                    : MPI_Sendrecv(t->send, (int)t->count, type, (int)to, 0, t->recv, (int)t->count,
-                                  type, (int)from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                                  type, (int)from, 0, WORLD, MPI_STATUS_IGNORE);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Sendrecv", err);
-}
-
-/* All calls here end when they are done. */
-static int finish(struct drarun_error *err)
-{
-    (void)err;
-    return 0;
 }
 
 static int barrier(struct drarun_error *err)
 {
-    int code = MPI_Barrier(MPI_COMM_WORLD);
+    int code = MPI_Barrier(WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Barrier", err);
 }
 
 static int agree(double *values, size_t count, enum backend_agree how, struct drarun_error *err)
 {
     const MPI_Op of[] = {[AGREE_SUM] = MPI_SUM, [AGREE_MIN] = MPI_MIN, [AGREE_MAX] = MPI_MAX};
-    int code = MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, of[how], MPI_COMM_WORLD);
+    int code = MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_DOUBLE, of[how], WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Allreduce", err);
 }
 
 static int share(const void *mine, void *all, size_t bytes, struct drarun_error *err)
 {
-    int code = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+    int code = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, WORLD);
     return code == MPI_SUCCESS ? 0 : failed(code, "MPI_Allgather", err);
 }
 
@@ -372,7 +382,6 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .gather = gather,
     .scatter = scatter,
     .sendrecv = sendrecv,
-    .finish = finish,
     .barrier = barrier,
     .agree = agree,
     .share = share,

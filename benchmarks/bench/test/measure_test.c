@@ -195,12 +195,28 @@ static void test_settled(void **state)
     assert_int_equal(calls, 1 + 5 + 3);
 }
 
+/* As the timed ones: with a barrier after each, if those have one. */
+static void test_settled_with_barriers(void **state)
+{
+    const struct measure_plan plan = {.iters = 3, .agg = 1, .settle = 5, .blocking = 3};
+    (void)state;
+    delay = 0;
+    calls = barriers = 0;
+    run(&plan, false);
+    assert_int_equal(calls, 1 + 5 + 3);
+    assert_int_equal(barriers, 5 + 1 + 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settled),           cmocka_unit_test(test_known_delays),
-        cmocka_unit_test(test_calls_are_counted), cmocka_unit_test(test_memory_was_written_before),
-        cmocka_unit_test(test_each_call),         cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_settled),
+        cmocka_unit_test(test_settled_with_barriers),
+        cmocka_unit_test(test_known_delays),
+        cmocka_unit_test(test_calls_are_counted),
+        cmocka_unit_test(test_memory_was_written_before),
+        cmocka_unit_test(test_each_call),
+        cmocka_unit_test(test_wrong_data),
         cmocka_unit_test(test_bandwidth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
