@@ -12,9 +12,8 @@ from support.build import BUILD, SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
-from benchmarks.harness import slices  # noqa: E402
 from benchmarks.harness.report import Report  # noqa: E402
-from benchmarks.harness.spread import Spread, ratio  # noqa: E402
+from benchmarks.harness.spread import Spread, midmean, ratio  # noqa: E402
 from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
 
 
@@ -45,6 +44,10 @@ def test_ratio_of_medians():
     value, low, high = ratio(ours, theirs)
     assert value == statistics.median(ours) / statistics.median(theirs) and low <= value <= high
     assert 0.48 < low <= 0.5 <= high < 0.52
+
+
+def test_midmean_leaves_the_outer_quarters_out():
+    assert midmean([0.2, 0.21, 0.21, 0.2, 0.21, 90, 0.21, 0.1]) == pytest.approx(0.2075) and midmean([3]) == 3
 
 
 def test_missed_goal_is_told(tmp_path, capsys):
@@ -79,35 +82,3 @@ def test_command_line():
     assert "invalid choice: 'x' (choose from 'verbs', 'pairing')" in run("plan", "--only", "x").stderr
     for family in ("attach", "bench", "cluster", "launch", "plan", "plugin"):
         assert "--smoke" in run(family, "--help").stdout, family
-
-
-TICKS = """import sys, time
-end = time.monotonic() + 0.3
-while time.monotonic() < end + 1:
-    print(time.monotonic_ns(), flush=True)
-    time.sleep(0.001)
-    if time.monotonic() > end and len(sys.argv) > 1:
-        sys.exit(sys.argv[1])
-"""
-
-
-def ticking(tmp_path, *words):
-    """A job of one rank below a shell, which is its launcher."""
-    (tmp_path / "ticks.py").write_text(TICKS)
-    rank = [sys.executable, tmp_path / "ticks.py", *words]
-    return slices.Job(["sh", "-c", '"$@"; exit $?', "sh", *rank], sys.executable, 1, {"PATH": "/usr/bin:/bin"})
-
-
-def test_two_jobs_by_turns(tmp_path):
-    """One of them runs at a time, and neither is left stopped."""
-    both = slices.beside([ticking(tmp_path), ticking(tmp_path)], 0.02)
-    said = sorted((int(line), who) for who, out in enumerate(both) for line in out.splitlines())
-    assert len({who for _, who in said}) == 2
-    order = [who for _, who in said]
-    turns = sum(before != after for before, after in zip(order, order[1:]))
-    assert 10 < turns < len(order) / 3, (turns, len(order))
-
-
-def test_one_of_two_jobs_fails(tmp_path):
-    with pytest.raises(RuntimeError, match="no luck"):
-        slices.beside([ticking(tmp_path), ticking(tmp_path, "no luck")], 0.02)

@@ -6,28 +6,27 @@ from . import imb
 
 
 class Pace:
-    """calls of one size are timed together, cycles times in a start; slice_s: of a turn, while both programs run, None: one start
-    after the other. Few calls: what interrupts one spoils few measurements, and the median leaves them out."""
+    """calls of one size are timed together, cycles times in a start, in a share of the starts. Few calls: what interrupts one spoils few
+    measurements. In multiples of 8 where they can be: Intel MPI's messages go through 8 places by turns, of which some are slower."""
 
-    def __init__(self, calls, cycles, slice_s):
-        self.calls, self.cycles, self.slice_s = calls, cycles, slice_s
+    def __init__(self, calls, cycles, share=1.0):
+        self.calls, self.cycles, self.share = calls, cycles, share
 
 
 class Scale:
-    """rounds: starts of both programs, many, since where a start's memory lies stays with it and is worth a fifth of a small call; paces: of small, middle and large sizes; largest: bytes, as a power of two."""
+    """rounds: starts; paces: of small to large sizes (imb.EDGES); largest: bytes, as a power of two."""
 
     def __init__(self, rounds, paces, largest=26):
         self.rounds, self.paces, self.largest = rounds, paces, largest
 
 
-PACES = (Pace(100, 24, 0.02), Pace(30, 18, 0.1), Pace(3, 3, None))
+PACES = (Pace(128, 40), Pace(64, 24), Pace(16, 16, 0.5), Pace(4, 10, 0.3))
 
 FAMILY = Family("drarun-bench beside IMB-MPI1",
-                "Intel MPI 2021, 2 ranks under drarun, bound to cores, floats, {rounds} of starts, the order reversed every other round. "
-                "Below 512 KiB both run at once, by turns of 20 or 100 ms (slices.py); above one starts after the other. Both have the same "
-                "memory (same_memory.c). Times are the mean of both ranks over the calls of a size, in us; of a start the median of its cycles "
-                "counts, without the first third, and the cells are medians over the starts. Both synchronise as IMB does: "
-                "a barrier after each call, outside of the time, but for sendrecv and barrier; both call as often before, untimed. "
-                "Ratio: of the medians; of pairs: the median of the ratios of each round. Goal: within 5 %.",
-                {"usual": Scale(12, PACES), "smoke": Scale(1, (Pace(20, 3, 0.02), Pace(5, 2, 0.1), Pace(1, 1, None)), 20), "full": Scale(100, PACES)},
-                {name: imb.table(name) for name in imb.SAME}, programs=["bin/drarun", "bin/drarun-bench"])
+                "Intel MPI 2021, 2 ranks under drarun, bound to cores, floats, {rounds}: starts of IMB-MPI1, in whose processes drarun-bench "
+                "measures the same before or after each of its measurements (same_process.c), with the same memory (same_memory.c) and communicator. Times are the mean of "
+                "both ranks over the calls of a size, in us; of a start the midmean of its cycles counts, without the first third. "
+                "Both synchronise as IMB does: a barrier after each call, outside of the time, but for sendrecv and barrier; both call as often "
+                "before, untimed. Ratio: of each start, their median and its 95 % interval. Goal: within 5 %.",
+                {"usual": Scale(15, PACES), "smoke": Scale(3, (Pace(128, 9), Pace(64, 6), Pace(16, 4)), 20), "full": Scale(60, PACES)},
+                {name: imb.table(name) for name in imb.SAME}, programs=["bin/drarun", "benchmarks/bench-guest.so"])

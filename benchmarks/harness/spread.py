@@ -28,6 +28,13 @@ def quantile(ordered, part):
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
+def midmean(values):
+    """The mean of the middle half."""
+    ordered = sorted(values)
+    quarter = len(ordered) // 4
+    return statistics.mean(ordered[quarter:len(ordered) - quarter])
+
+
 def ratio(ours, theirs, draws=1000):
     """The ratio of the medians and its 95 % interval by bootstrap, from a fixed seed."""
     rng = random.Random(1)
