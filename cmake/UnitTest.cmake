@@ -10,5 +10,12 @@ function(drarun_unit_test name source)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME unit.${name} COMMAND ${name})
   file(RELATIVE_PATH module ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${module}" TIMEOUT 120)
+  set_tests_properties(unit.${name} PROPERTIES LABELS "unit;${module}" TIMEOUT 120 PROCESSORS 4)
+endfunction()
+
+# drarun_unit_tests_wait(NAME...): of these, which wait for deadlines most of their time: many run beside each other
+function(drarun_unit_tests_wait)
+  foreach(name IN LISTS ARGV)
+    set_tests_properties(unit.${name} PROPERTIES PROCESSORS 1 COST 15)
+  endforeach()
 endfunction()
