@@ -119,57 +119,6 @@ int file_remove_atomic(const char *path, struct drarun_error *err)
     return 0;
 }
 
-static int remove_entries(int fd_take, dev_t device)
-{
-    cleanup_dir DIR *dir = fdopendir(fd_take);
-    if (!dir) {
-        int rc = -errno;
-        close(fd_take);
-        return rc;
-    }
-    int first = 0;
-    struct dirent *entry;
-    while ((entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        struct stat st;
-        int rc = 0;
-        if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev != device)
-            rc = -EXDEV;
-        else
-            rc = tree_remove(dirfd(dir), name);
-        if (rc < 0 && first == 0)
-            first = rc;
-    }
-    return first;
-}
-
-int tree_remove(int dirfd, const char *name)
-{
-    if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return -errno;
-    /* an empty one goes without a descriptor, which there may not be */
-    if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
-        return 0;
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    struct stat st;
-    int first = 0;
-    if (fstat(fd, &st) < 0) {
-        first = -errno;
-        close(fd);
-    } else {
-        first = remove_entries(fd, st.st_dev);
-    }
-    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && first == 0)
-        first = -errno;
-    return first;
-}
-
 static int add_flag(int fd, int get, int set, int flag)
 {
     int flags = fcntl(fd, get);

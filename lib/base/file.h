@@ -45,7 +45,9 @@ int dir_check_own(const char *path, struct drarun_error *err);
 int dirs_make_parents(const char *path, unsigned mode, struct drarun_error *err);
 
 /* Removes name under dirfd with all below it, never following a link and never leaving the file
- * system it is on. Missing is success. Returns the first error, having removed what it could. */
+ * system it is on. Missing is success. Returns the first error, having removed what it could; what
+ * it could not may have been moved up. Of any depth: takes three descriptors, and no stack to speak
+ * of. */
 int tree_remove(int dirfd, const char *name);
 
 /* O_CLOEXEC and O_NONBLOCK on an existing descriptor. */

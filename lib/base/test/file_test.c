@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+
+static char place[64]; /* a directory of each test's own, and the current one */
+
+static int enter(void **state)
+{
+    (void)state;
+    snprintf(place, sizeof place, "/tmp/file-test-XXXXXX");
+    return mkdtemp(place) && chdir(place) == 0 ? 0 : -1;
+}
+
+static int leave(void **state)
+{
+    (void)state;
+    return chdir("/") < 0 ? -1 : tree_remove(AT_FDCWD, place);
+}
+
+static void put(const char *path, const char *text)
+{
+    assert_int_equal(file_write_atomic(path, text, strlen(text), 0600, NULL), 0);
+}
+
+static void assert_content(const char *path, const char *text)
+{
+    struct buf got = BUF_INIT;
+    assert_int_equal(file_read(AT_FDCWD, path, 100, &got, NULL), 0);
+    assert_int_equal(got.len, strlen(text));
+    assert_string_equal(got.data, text);
+    buf_done(&got);
+}
+
+static void test_read(void **state)
+{
+    struct buf got = BUF_INIT;
+    struct drarun_error err = {0};
+    (void)state;
+    put("five", "12345");
+    buf_add_str(&got, "<"); /* what is there stays, and does not count */
+    assert_int_equal(file_read(AT_FDCWD, "five", 5, &got, &err), 0);
+    assert_string_equal(got.data, "<12345");
+    assert_int_equal(file_read(AT_FDCWD, "five", 4, &got, &err), -EFBIG);
+    assert_string_equal(err.text, "read five: larger than 4 bytes");
+    assert_int_equal(file_read(AT_FDCWD, "none", 4, &got, &err), -ENOENT);
+    assert_string_equal(err.text, "open none: No such file or directory");
+    assert_int_equal(symlink("five", "link"), 0);
+    assert_int_equal(file_read(AT_FDCWD, "link", 5, &got, &err), -ELOOP);
+    buf_done(&got);
+}
+
+static void on_alarm(int signo)
+{
+    (void)signo;
+}
+
+/* Signals cut a blocking write short; every byte arrives in order all the same. */
+static void test_short_writes(void **state)
+{
+    enum { LENGTH = 1 << 20 };
+    int ends[2], status;
+    unsigned char *bytes = malloc(LENGTH);
+    (void)state;
+    for (size_t i = 0; i < LENGTH; i++)
+        bytes[i] = (unsigned char)(i % 251);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        unsigned char piece[8192];
+        size_t at = 0;
+        ssize_t n;
+        close(ends[1]);
+        while ((n = read(ends[0], piece, sizeof piece)) > 0) {
+            for (ssize_t i = 0; i < n; i++)
+                if (piece[i] != (at + (size_t)i) % 251)
+                    _exit(1);
+            at += (size_t)n;
+            usleep(200);
+        }
+        _exit(at == LENGTH ? 0 : 2);
+    }
+    close(ends[0]);
+    struct sigaction action = {.sa_handler = on_alarm}, before;
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {0};
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    assert_int_equal(fd_write_all(ends[1], bytes, LENGTH), 0);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    close(ends[1]);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    assert_int_equal(fd_write_all(-1, bytes, 1), -EBADF);
+    free(bytes);
+}
+
+static void test_replace(void **state)
+{
+    struct drarun_error err = {0};
+    struct stat st;
+    (void)state;
+    put("a", "old");
+    assert_int_equal(file_replace("a", "new", 3, 0640, FILE_AFTER_WHOLE, &err), 0);
+    assert_content("a", "new");
+    assert_int_equal(stat("a", &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(file_replace("no/a", "new", 3, 0640, FILE_AFTER_ANYTHING, &err), -ENOENT);
+    assert_string_equal(err.text, "write no/a: No such file or directory");
+    /* a failure leaves nothing beside it */
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(file_replace("folder", "new", 3, 0640, FILE_AFTER_ANYTHING, &err), -EISDIR);
+    assert_int_equal(unlink("a"), 0);
+    assert_int_equal(rmdir("folder"), 0);
+    assert_int_equal(rmdir(place), 0);
+    assert_int_equal(mkdir(place, 0700) | chdir(place), 0);
+}
+
+static void test_remove_with_temporaries(void **state)
+{
+    static const char *const names[] = {"a", "a.abcdef", "a.abcde", "a.abcdefg", "ab", "a-abcdef"};
+    static const bool stays[] = {false, false, true, true, true, true};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        put(names[i], "x");
+    assert_int_equal(file_remove_atomic("a", NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        assert_int_equal(access(names[i], F_OK) == 0, stays[i]);
+    assert_int_equal(file_remove_atomic("a", NULL), 0);
+    assert_int_equal(file_remove_atomic("none/a", NULL), 0);
+}
+
+static void test_directories(void **state)
+{
+    struct stat st;
+    char made[64];
+    (void)state;
+    assert_int_equal(dirs_make_parents("x/y/z", 0700, NULL), 0);
+    assert_int_equal(access("x/y", F_OK), 0);
+    assert_int_equal(access("x/y/z", F_OK), -1);
+    assert_int_equal(dirs_make("x/y/z", 0750, NULL), 0);
+    assert_int_equal(stat("x/y/z", &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0750);
+    assert_int_equal(dirs_make("x/y/z", 0700, NULL), 0);
+    assert_int_equal(dir_check_own("x", NULL), 0);
+    assert_int_equal(chmod("x", 0777), 0);
+    assert_int_equal(dir_check_own("x", NULL), -EPERM);
+    setenv("TMPDIR", place, 1);
+    assert_int_equal(dir_make_temporary("name", made, sizeof made, NULL), 0);
+    assert_memory_equal(made, place, strlen(place));
+    assert_memory_equal(made + strlen(place), "/name-", 6);
+    assert_int_equal(dir_make_temporary("name", made, strlen(place) + 12, NULL), -ENAMETOOLONG);
+    assert_int_equal(dir_make_temporary("name", made, strlen(place) + 13, NULL), 0);
+    setenv("TMPDIR", "relative", 1);
+    assert_int_equal(dir_make_temporary("name", made, sizeof made, NULL), 0);
+    assert_memory_equal(made, "/tmp/name-", 10);
+    assert_int_equal(rmdir(made), 0);
+    unsetenv("TMPDIR");
+}
+
+static void test_tree_remove_follows_no_link(void **state)
+{
+    (void)state;
+    assert_int_equal(dirs_make("tree/below/more", 0700, NULL), 0);
+    assert_int_equal(dirs_make("kept", 0700, NULL), 0);
+    put("kept/file", "x");
+    put("tree/below/file", "x");
+    assert_int_equal(symlink("../../kept", "tree/below/link"), 0);
+    assert_int_equal(tree_remove(AT_FDCWD, "tree"), 0);
+    assert_int_equal(access("tree", F_OK), -1);
+    assert_content("kept/file", "x");
+    assert_int_equal(tree_remove(AT_FDCWD, "tree"), 0);
+}
+
+/* As a rank may leave it: deeper than a path can say, and than descriptors can be open. */
+static void test_tree_remove_of_any_depth(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    int at = AT_FDCWD;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(mkdir("tree", 0700), 0);
+    at = openat(at, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int depth = 0; depth < 3000; depth++) {
+        assert_int_equal(mkdirat(at, "d", 0700), 0);
+        if (depth % 100 == 0)
+            assert_int_equal(mkdirat(at, "e", 0700) | mkdirat(at, "e/f", 0700) |
+                                 symlinkat("/", at, "e/link"),
+                             0);
+        int below = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(below >= 0);
+        close(at);
+        at = below;
+    }
+    close(at);
+    few = (struct rlimit){16, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int rc = tree_remove(AT_FDCWD, "tree");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, 0);
+    assert_int_equal(access("tree", F_OK), -1);
+}
+
+/* What cannot be removed is told, and the rest goes. */
+static void test_tree_remove_of_what_it_may_not(void **state)
+{
+    (void)state;
+    if (geteuid() == 0)
+        skip();
+    assert_int_equal(dirs_make("tree/locked/below", 0700, NULL), 0);
+    assert_int_equal(dirs_make("tree/other/below", 0700, NULL), 0);
+    assert_int_equal(chmod("tree/locked", 0500), 0);
+    assert_int_equal(tree_remove(AT_FDCWD, "tree"), -EACCES);
+    assert_int_equal(access("tree/other", F_OK), -1);
+    assert_int_equal(access("tree/locked/below", F_OK), 0);
+    assert_int_equal(chmod("tree/locked", 0700), 0);
+}
+
+static void test_flags(void **state)
+{
+    int fd = open("/dev/null", O_RDONLY); // NOLINT: to be set by the functions under test
+    (void)state;
+    assert_int_equal(fcntl(fd, F_GETFD), 0);
+    assert_int_equal(fd_set_cloexec(fd) | fd_set_nonblock(fd), 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    close(fd);
+    assert_int_equal(fd_set_cloexec(-1), -EBADF);
+    assert_int_equal(fd_set_nonblock(-1), -EBADF);
+}
+
+#define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_PLACE(test_read),
+        IN_PLACE(test_short_writes),
+        IN_PLACE(test_replace),
+        IN_PLACE(test_remove_with_temporaries),
+        IN_PLACE(test_directories),
+        IN_PLACE(test_tree_remove_follows_no_link),
+        IN_PLACE(test_tree_remove_of_any_depth),
+        IN_PLACE(test_tree_remove_of_what_it_may_not),
+        IN_PLACE(test_flags),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
