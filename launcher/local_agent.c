@@ -215,7 +215,7 @@ size_t local_agent_sweep(bool (*is_agent)(pid_t pid, void *arg), void *arg)
             continue;
         found++;
         proctree_signal(pid, SIGKILL, NULL, NULL);
-        kill(pid, SIGKILL);
+        kill(pid, SIGKILL); /* our child, which nobody else reaps: the number is still its */
         waitpid(pid, NULL, WNOHANG);
     }
     return found;

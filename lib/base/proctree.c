@@ -8,14 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
 
+struct birth {
+    pid_t parent;               /* -1: not to be seen */
+    unsigned long long started; /* in ticks since boot: with its number it tells one process */
+};
+
 struct process {
     pid_t pid;
-    pid_t parent;
+    struct birth birth;
     bool below; /* known to descend from the root */
 };
 
@@ -24,29 +30,39 @@ int proctree_adopt_orphans(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* proc(5), /proc/PID/stat: "pid (comm) state ppid ..."; comm may hold spaces and brackets. */
-static pid_t read_parent(int proc, const char *pid_name)
+/* proc(5), /proc/PID/stat: "pid (comm) state ppid ... starttime ...", the 22nd; comm may hold
+ * spaces and brackets. */
+static struct birth read_birth(int proc, const char *pid_name)
 {
+    const struct birth gone = {.parent = -1};
     char path[64], text[512];
     snprintf(path, sizeof path, "%s/stat", pid_name);
     cleanup_close int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (n <= 0)
-        return -1;
+        return gone;
     text[n] = '\0';
     char *after = strrchr(text, ')');
-    int parent = -1;
-    if (!after || sscanf(after + 1, " %*c %d", &parent) != 1)
-        return -1;
-    return parent;
+    struct birth birth;
+    if (!after || sscanf(after + 1,
+                         " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                         "%*d %llu",
+                         &birth.parent, &birth.started) != 2)
+        return gone;
+    return birth;
 }
 
-pid_t proctree_parent(pid_t pid)
+static struct birth birth_of(pid_t pid)
 {
     char name[24];
     cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "%d", (int)pid);
-    return proc < 0 ? -1 : read_parent(proc, name);
+    return proc < 0 ? (struct birth){.parent = -1} : read_birth(proc, name);
+}
+
+pid_t proctree_parent(pid_t pid)
+{
+    return birth_of(pid).parent;
 }
 
 static struct process *read_processes(size_t *ret_count)
@@ -67,7 +83,7 @@ static struct process *read_processes(size_t *ret_count)
                 break;
             list = grown;
         }
-        list[count++] = (struct process){(pid_t)pid, read_parent(dirfd(dir), entry->d_name), false};
+        list[count++] = (struct process){(pid_t)pid, read_birth(dirfd(dir), entry->d_name), false};
     }
     *ret_count = count;
     return TAKE_PTR(list);
@@ -83,6 +99,19 @@ static bool is_below(const struct process *list, size_t count, pid_t parent, pid
     return false;
 }
 
+/* Its number may be another process's by now. What was opened before it is looked at again is what
+ * is signalled; without such descriptors (Linux before 5.3, gVisor) a moment stays open. */
+static bool signal_one(const struct process *process, int signo)
+{
+    cleanup_close int fd = pidfd_open(process->pid, 0);
+    if (fd < 0 && errno != ENOSYS && errno != EPERM)
+        return false;
+    struct birth now = birth_of(process->pid);
+    if (now.parent < 0 || now.started != process->birth.started)
+        return false;
+    return (fd < 0 ? kill(process->pid, signo) : pidfd_send_signal(fd, signo, NULL, 0)) == 0;
+}
+
 size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg)
 {
     size_t count = 0, signalled = 0;
@@ -91,10 +120,10 @@ size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg)
     for (bool again = true; again;) {
         again = false;
         for (size_t i = 0; i < count; i++) {
-            if (list[i].below || !is_below(list, count, list[i].parent, root))
+            if (list[i].below || !is_below(list, count, list[i].birth.parent, root))
                 continue;
             list[i].below = again = true;
-            if ((!skip || !skip(list[i].pid, arg)) && kill(list[i].pid, signo) == 0)
+            if ((!skip || !skip(list[i].pid, arg)) && signal_one(&list[i], signo))
                 signalled++;
         }
     }

@@ -13,7 +13,8 @@ int proctree_adopt_orphans(void);
 
 /* Sends signo to every descendant of the process root except root itself and those for which skip
  * returns true (skip may be NULL; a skipped process's own descendants are still visited). Returns
- * how many were signalled. Reads /proc; without it nothing is signalled. */
+ * how many were signalled. A process that got the number of one of them meanwhile gets no signal.
+ * Reads /proc; without it nothing is signalled. */
 size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg);
 
 /* The parent of a process; -1 when it is gone, or not to be seen. */

@@ -29,7 +29,7 @@ void progress_step(struct progress_page *page, bool alone, const char *what)
 bool progress_read(const char *path, struct progress_page *ret_page)
 {
     struct progress_page page;
-    cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || pread(fd, &page, sizeof page, 0) != sizeof page)
         return false;
     page.what[sizeof page.what - 1] = '\0';

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/proctree.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static pid_t sleeper(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_true(pid > 0);
+    return pid;
+}
+
+static int end_of(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+}
+
+static bool is(pid_t pid, void *arg)
+{
+    return pid == *(pid_t *)arg;
+}
+
+static void test_descendants(void **state)
+{
+    (void)state;
+    pid_t one = sleeper(), two = sleeper();
+    assert_int_equal(proctree_parent(one), getpid());
+    assert_int_equal(proctree_signal(getpid(), SIGUSR1, is, &one), 1);
+    assert_int_equal(end_of(two), SIGUSR1);
+    assert_int_equal(proctree_signal(getpid(), SIGKILL, NULL, NULL), 1);
+    assert_int_equal(end_of(one), SIGKILL);
+    assert_int_equal(proctree_parent(one), -1);
+}
+
+/* A child with this number, as clone3(2) gives it to those who may ask. */
+static pid_t sleeper_as(pid_t pid)
+{
+    struct clone_args args = {
+        .exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
+    pid_t made = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (made == 0)
+        for (;;)
+            pause();
+    return made;
+}
+
+static bool replaced;
+
+/* Called for each process between the look at /proc and the signal. */
+static bool replace(pid_t pid, void *arg)
+{
+    (void)arg;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    usleep(20000); /* two ticks: who is born in the same one cannot be told apart */
+    replaced = sleeper_as(pid) == pid;
+    return false;
+}
+
+static void test_a_number_that_is_anothers_now(void **state)
+{
+    (void)state;
+    pid_t pid = sleeper();
+    size_t signalled = proctree_signal(getpid(), SIGTERM, replace, NULL);
+    if (!replaced)
+        skip(); /* not root: no process with a number of our choice */
+    assert_int_equal(signalled, 0);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it lives */
+    kill(pid, SIGKILL);
+    assert_int_equal(end_of(pid), SIGKILL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descendants),
+        cmocka_unit_test(test_a_number_that_is_anothers_now),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
