@@ -144,4 +144,25 @@ def test_no_more_processes_allowed(drarun):
     if probe.returncode:
         pytest.skip(f"cannot limit processes here: {probe.stderr!r}")
     result = drarun("-n", 16, "sleep", "60", under=under, timeout=30)
-    assert result.rc == 70 and result.err
+    assert result.rc == 76 and result.out == ""
+    assert "16 ranks on this worker are more than the user may start, 6 processes and threads" in result.err, result
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_first_process_ends_before_it_has_a_job(drarun, signo):
+    """A container's first process has no signal's default action: a pod deleted early stayed for its grace period."""
+    job = drarun.start("validate", "-", under=["unshare", "--pid", "--fork", "--kill-child"], stdin=subprocess.PIPE)
+    end = time.monotonic() + 10
+    parent = f"/proc/{job.process.pid}/task/{job.process.pid}/children"
+    while not (first := open(parent).read().split()) or "drarun" not in open(f"/proc/{first[0]}/comm").read():
+        assert time.monotonic() < end, "it does not start"
+        time.sleep(0.01)
+    while not int(signals_caught(first[0]), 16) >> signo - 1 & 1:
+        assert job.process.poll() is None and time.monotonic() < end, "it has no handler"
+        time.sleep(0.01)
+    os.kill(int(first[0]), signo)
+    assert job.finish(10).rc == 128 + signo
+
+
+def signals_caught(pid):
+    return next(line.split()[1] for line in open(f"/proc/{pid}/status") if line.startswith("SigCgt"))
