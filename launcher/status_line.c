@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/plain.h"
 
 #define EVERY_MS 1000
 
@@ -27,6 +28,24 @@ static void put(struct status_line *line, const char *text, size_t length)
     (void)ignored;
 }
 
+/* Bytes of the longest beginning of so many columns; a character is one column. */
+static size_t columns_fit(const char *text, size_t length, size_t columns)
+{
+    size_t i = 0;
+    for (; i < length; i++)
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return i;
+}
+
+static void add_cut(struct buf *whole, const struct buf *text, size_t room)
+{
+    bool fits = columns_fit(text->data, text->len, room) == text->len;
+    size_t length = columns_fit(text->data, text->len, fits || room < 4 ? room : room - 3);
+    buf_add(whole, text->data, length);
+    buf_add_str(whole, fits || room < 4 ? "" : "...");
+}
+
 static void show(struct status_line *line, struct buf *text)
 {
     struct winsize size;
@@ -34,8 +53,9 @@ static void show(struct status_line *line, struct buf *text)
     size_t room = 79;
     if (ioctl(line->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
         room = size.ws_col - 1u;
+    plain_text(text->data, text->len);
     buf_add_str(&whole, "\r");
-    buf_add(&whole, text->data, text->len < room ? text->len : room);
+    add_cut(&whole, text, room);
     buf_add_str(&whole, "\033[K");
     if (!whole.failed)
         put(line, whole.data, whole.len);

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/plain.h"
 
 void verb_help(const struct verb *verb, struct buf *out)
 {
@@ -30,8 +31,9 @@ int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void 
     if (at < 0)
         return at;
     if (!*help && (!file || at < argc))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "expected one file: drarun %s [options] %s", verb->name, verb->arguments);
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "expected %s: drarun %s [options] %s",
+                          strcmp(verb->arguments, "JOB") == 0 ? "the name of one job" : "one file",
+                          verb->name, verb->arguments);
     *ret_file = file;
     return 0;
 }
@@ -53,6 +55,8 @@ void verb_add_json_take(json_t *json, struct buf *out)
 
 int verb_write(const char *name, struct buf *out)
 {
+    if (out->data && isatty(STDOUT_FILENO))
+        plain_text(out->data, out->len);
     int rc = out->failed     ? -ENOMEM
              : out->len == 0 ? 0
                              : fd_write_all(STDOUT_FILENO, out->data, out->len);

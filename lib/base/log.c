@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/plain.h"
+
 static struct {
     const char *name;
     enum log_level level;
@@ -50,6 +52,7 @@ static void put(const struct log_about *about, enum log_level level, const char 
     if (n < 0)
         return;
     size_t len = strlen(line);
+    plain_text(line, len);
     line[len++] = '\n';
     if (scope || setup.put) {
         const struct log_line whole = {.level = level,

@@ -26,7 +26,7 @@ struct log_about {
 struct log_line {
     enum log_level level;
     struct log_about about;
-    const char *text; /* "drarun: text\n" */
+    const char *text; /* "drarun: text\n", as plain_text() makes it: UTF-8 without controls */
     size_t length;
     size_t prefix; /* of it "drarun: " */
 };

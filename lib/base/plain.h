@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text of others for terminals: an Event, an API server's answer or a file's name must not move the
+ * cursor, change a title or hide a line. */
+#ifndef DRARUN_BASE_PLAIN_H
+#define DRARUN_BASE_PLAIN_H
+
+#include <stddef.h>
+
+/* Length of the UTF-8 sequence at p (Unicode 15, table 3-7), 0 where there is none; left: bytes
+ * from p, at least 1. */
+size_t utf8_length(const unsigned char *p, size_t left);
+
+/* Copies as many whole characters of src as fit into dst with its end; stops at what is no UTF-8.
+ * A part of a character would make JSON invalid. size: of dst, at least 1. */
+void utf8_copy(char *dst, size_t size, const char *src);
+
+/* Makes "?" of each byte that is no UTF-8 or belongs to a control character (C0 but tab and
+ * newline, DEL, C1), in place. */
+void plain_text(char *text, size_t length);
+
+#endif
