@@ -46,6 +46,9 @@ static struct rx_node *new_node(struct reader *r, enum rx_kind kind, struct rx_n
     node->kind = kind;
     node->left = left;
     node->right = right;
+    node->repeats = left ? left->repeats : 1;
+    if (right && right->repeats > node->repeats)
+        node->repeats = right->repeats;
     return node;
 }
 
@@ -490,6 +493,23 @@ static bool take_repeat(struct reader *r, int *min, int *max)
     return true;
 }
 
+/* What repeats nothing, or never, is nothing: an automaton would be made of it again and again
+ * without growing to its limit. */
+static struct rx_node *new_repeat(struct reader *r, struct rx_node *of, int min, int max)
+{
+    bool empty = of->kind == RX_EMPTY || max == 0;
+    struct rx_node *repeat = new_node(r, empty ? RX_EMPTY : RX_REPEAT, of, NULL);
+    int most = max < 0 ? min : max;
+
+    if (!repeat)
+        return NULL;
+    repeat->min = min;
+    repeat->max = max;
+    if (most > 1)
+        repeat->repeats *= most;
+    return repeat;
+}
+
 static int parse_repeated(struct reader *r, struct rx_node **ret_node)
 {
     int min, max, rc = parse_atom(r, ret_node);
@@ -500,13 +520,25 @@ static int parse_repeated(struct reader *r, struct rx_node **ret_node)
     if (min > MAX_REPEAT || max > MAX_REPEAT || (max >= 0 && max < min))
         return bad(r, "a repetition out of bounds");
     take(r, "?"); // the shortest match is a match, too
-    repeat = new_node(r, RX_REPEAT, *ret_node, NULL);
+    repeat = new_repeat(r, *ret_node, min, max);
     if (!repeat)
         return -ENOMEM;
-    repeat->min = min;
-    repeat->max = max;
+    if (repeat->repeats > MAX_REPEAT) // as RE2 and Go
+        return bad(r, "repetitions within repetitions, more than 1000 in all,");
     *ret_node = repeat;
     return take_repeat(r, &min, &max) ? bad(r, "a repetition of a repetition") : 0;
+}
+
+static struct rx_node *follow(struct reader *r, struct rx_node *before, struct rx_node *next)
+{
+    bool first_empty = before->kind == RX_EMPTY;
+    struct rx_node *kept = first_empty ? next : before, *gone = first_empty ? before : next;
+
+    if (gone->kind != RX_EMPTY)
+        return new_node(r, RX_CAT, before, next);
+    if (gone->repeats > kept->repeats) // of nothing, and yet within a limit
+        kept->repeats = gone->repeats;
+    return kept;
 }
 
 static int parse_sequence(struct reader *r, struct rx_node **ret_node)
@@ -518,7 +550,7 @@ static int parse_sequence(struct reader *r, struct rx_node **ret_node)
         int rc = parse_repeated(r, &next);
         if (rc < 0)
             return rc;
-        sequence = sequence->kind == RX_EMPTY ? next : new_node(r, RX_CAT, sequence, next);
+        sequence = follow(r, sequence, next);
     }
     *ret_node = sequence;
     return sequence ? 0 : -ENOMEM;

@@ -36,6 +36,7 @@ struct rx_node {
     struct rx_class class;
     enum rx_assertion assertion;
     int min, max;
+    int repeats; /* how often the innermost part comes, at most, by bounded repetitions */
     struct rx_node *left, *right;
 };
 

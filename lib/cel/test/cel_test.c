@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -96,6 +97,31 @@ static void test_device(void **state)
 
     (void)state;
     check_rows(rows, ARRAY_LEN(rows));
+}
+
+/* As Go and RE2, which look at the product of repetitions within each other before they make
+ * anything of it; each of these took hours here. */
+static void test_repetitions_have_a_bound(void **state)
+{
+    static const struct row rows[] = {
+        {"'x'.matches('((((){1000}){1000}){1000}){1000}')", REFUSED},
+        {"'x'.matches('(((((a{0}){1000}){1000}){1000}){1000}){1000}')", REFUSED},
+        {"'x'.matches('(((((a{0}){1000})*){1000})?){1000}')", REFUSED},
+        {"'x'.matches('(((|){1000}x){1000}){1000}')", REFUSED},
+        {"'x'.matches('(b|(c{30}){40})')", REFUSED},
+        {"'x'.matches('((a{10}){10}){11}')", REFUSED},
+        {"'x'.matches('((a{10}){10}){10}')", NO},
+        {"'x'.matches('(a{600}){1,}')", NO},
+        {"'x'.matches('(a{600}){2,}')", REFUSED},
+        {"'x'.matches('((){1000}()()x(){1000}(){0})*x{1,1}(y{1000}){0}$')", YES},
+        {"'x'.matches('^(x{0})(){5}$')", NO},
+        {"''.matches('^(x{0})(){5}$')", YES},
+    };
+    clock_t begun = clock();
+
+    (void)state;
+    check_rows(rows, ARRAY_LEN(rows));
+    assert_true((double)(clock() - begun) / CLOCKS_PER_SEC < 1);
 }
 
 static void test_errors_and_logic(void **state)
@@ -220,6 +246,15 @@ static void test_refusals(void **state)
         {"true && duration('1s') == x", "column 9: not supported: duration"},
         {"url('x') == url('y')", "column 1: not supported: url"},
         {"[1].all(i, v, true)", "column 15: not supported: all with two variables"},
+        {"[1].exists(i, v, true)", "not supported: exists with two variables"},
+        {"[1].exists_one(i, v, true)", "not supported: exists_one with two variables"},
+        {"[1].existsOne(i, v, true)", "not supported: existsOne with two variables"},
+        {"[1].transformList(i, v, v) == []", "not supported: transformList (a macro of two"},
+        {"[1].transformList(i, v, true, v) == []", "not supported: transformList (a macro of two"},
+        {"[1].transformMap(i, v, v) == []", "not supported: transformMap (a macro of two"},
+        {"[1].transformMapEntry(i, v, v) == []",
+         "not supported: transformMapEntry (a macro of two"},
+        {"[1].sortBy(i, i) == []", "not supported: sortBy (a macro)"},
         {"device.driver.matches('(')", "column 23: the pattern \"(\" has"},
         {"device.driver.matches('\\\\pL')", "not supported"},
         {"int('x') == 1 || true", "column 1: int() cannot convert this string"},
@@ -399,12 +434,19 @@ static void test_admission(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_device),         cmocka_unit_test(test_errors_and_logic),
-        cmocka_unit_test(test_cost),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_terms),
-        cmocka_unit_test(test_v1beta1),        cmocka_unit_test(test_bad_devices),
-        cmocka_unit_test(test_broken_version), cmocka_unit_test(test_quantities_and_versions),
-        cmocka_unit_test(test_patterns),       cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_repetitions_have_a_bound),
+        cmocka_unit_test(test_errors_and_logic),
+        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_v1beta1),
+        cmocka_unit_test(test_bad_devices),
+        cmocka_unit_test(test_broken_version),
+        cmocka_unit_test(test_quantities_and_versions),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_admission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
