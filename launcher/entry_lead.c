@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "jobs/cause.h"
-#include "jobs/profiles.h"
 #include "jobs/rankenv.h"
 #include "launcher/identity.h"
 #include "launcher/job.h"
@@ -40,7 +39,7 @@ struct lead {
     int64_t deadline_ms;
     struct event_base *base;
     struct job_spec spec;
-    struct strlist look_for;
+    struct strlist look_for, scripts;
     char uid[IDENTITY_UID_SIZE];
     char (*numeric)[REMOTE_ADDRESS_SIZE]; /* by worker; "": not known yet */
     const char **addresses;
@@ -55,6 +54,7 @@ static void done(struct lead *l)
     if (l->have_spec)
         job_spec_done(&l->spec);
     strlist_done(&l->look_for);
+    strlist_done(&l->scripts);
     free(l->numeric);
     free(l->addresses);
     free(l->nodes);
@@ -115,17 +115,6 @@ static int make_spec(struct lead *l, struct drarun_error *err)
     return rc;
 }
 
-static int make_look_for(struct lead *l, struct drarun_error *err)
-{
-    struct profiles profiles;
-    int rc = profiles_builtin(&profiles, err);
-    if (rc < 0)
-        return rc;
-    profiles_files(&profiles, &l->look_for);
-    profiles_done(&profiles);
-    return l->look_for.failed ? error_set(err, ENOMEM, "out of memory") : 0;
-}
-
 static int make(struct lead *l, struct drarun_error *err)
 {
     l->numeric = calloc(l->count, sizeof *l->numeric);
@@ -137,7 +126,7 @@ static int make(struct lead *l, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     int rc = identity_make(l->uid, err);
     if (rc == 0)
-        rc = make_look_for(l, err);
+        rc = job_plan_look_for(&l->look_for, &l->scripts, err);
     return rc < 0 ? rc : make_spec(l, err);
 }
 
@@ -268,6 +257,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .workers = l->count,
         .addresses = l->addresses,
         .look_for = &l->look_for,
+        .scripts = &l->scripts,
         .pods = (const char *const *)l->in->rendezvous->addresses.items,
         .nodes = l->nodes,
         .grace_ms = GRACE_MS,

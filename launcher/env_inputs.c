@@ -12,7 +12,7 @@
 #include "launcher/device_metadata.h"
 #include "launcher/env_print.h"
 #include "launcher/profile_file.h"
-#include "launcher/vendor_script.h"
+#include "lib/inspect/vendor_script.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -609,3 +609,30 @@ def test_env_of_a_captured_tree(env, tmp_path, fixture, profile, path, line):
     ranks = plan["workers"][0]["ranks"]
     assert {p for rank in ranks for p in rank["path"]} == {path}
     assert all(all(rank["gdr"]) and rank["cpus"] for rank in ranks)
+
+
+ROUTES = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+
+
+@pytest.mark.parametrize("names,want", [(["ens5"], "ens5"), ([], "eth0"), (["ens5", "ens6"], "eth0")])
+def test_socket_interface_is_that_of_the_default_route(env, tmp_path, names, want):
+    """Of two of the same metric none is the one."""
+    root = make_tree(load("fixtures", "dgx-h100"), tmp_path)
+    (root / "proc/net").mkdir(parents=True, exist_ok=True)
+    (root / "proc/net/route").write_text(ROUTES + "".join(
+        f"{name}\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" for name in names))
+    assert json.loads(env("--root", root, "--format", "json").stdout)["env"]["GLOO_SOCKET_IFNAME"] == want
+
+
+@pytest.mark.parametrize("channels,mnnvl,code", [([0], "2", None), ([], "0", "IMEX_CHANNEL_MISSING")])
+def test_imex_channel_is_a_device_file(env, tmp_path, channels, mnnvl, code):
+    """Claims of a pod that asks for itself are not known, and not to whom the other pods belong."""
+    root = make_tree(load("fixtures", "oke-gb200-v3-4"), tmp_path)
+    folder = root / "dev/nvidia-caps-imex-channels"
+    for each in folder.iterdir():
+        each.unlink()
+    for number in channels:
+        (folder / f"channel{number}").touch()
+    plan = json.loads(env("--root", root, "--format", "json").stdout)
+    assert plan["env"]["NCCL_MNNVL_ENABLE"] == mnnvl and "NCCL_CUMEM_ENABLE" not in plan["env"]
+    assert [w["code"] for w in plan["warnings"] if w["code"].startswith("IMEX")] == ([code] if code else [])

@@ -64,6 +64,26 @@ def test_derived_environment(pod):
     assert len(masks) == 2 and "1" in masks
 
 
+@pytest.mark.parametrize("text,told", [
+    ("export NCCL_X='a b' NCCL_Y=\necho noise", {"env": {"NCCL_X": "a b", "NCCL_Y": ""}}),
+    ("exit 3", {"reason": "ended with status 3"}), ("LONG", {"reason": "not done after 5.0 s; killed"}),
+    (None, None)], ids=["sets", "fails", "hangs", "none"])
+def test_vendor_script_is_run_where_the_agent_is(pod, tmp_path, text, told):
+    """In an environment of its own, and a process, which nothing that it starts outlives."""
+    script, long = tmp_path / "set_env.sh", f"sleep {100000 + os.getpid()}"  # nobody else's
+    if text:
+        script.write_text(f"({long} &)\n{text.replace('LONG', long)}\n")
+    caller = pod(**JOB).call(files=["/nowhere", str(script)])
+    caller.line()
+    probe = caller.inspection()["probe"]
+    if not text:
+        assert "script" not in probe
+        return
+    assert probe["script"]["path"] == str(script)
+    assert probe["script"].get("env") == told.get("env") and told.get("reason", "") in probe["script"].get("reason", "")
+    assert not subprocess.run(["pgrep", "-f", f"^{long}$"], capture_output=True, check=False).stdout
+
+
 def test_vitals(pod):
     """What a busy rank and a sleeping one do, and what the worker moves."""
     some = pod(**JOB)
@@ -75,7 +95,7 @@ def test_vitals(pod):
     time.sleep(0.5)
     caller.say("vitals")
     words = dict(word.split("=") for word in caller.line().split()[1:])
-    assert int(words["output"]) == 6 and int(words["cpu"]) >= 30000
+    assert int(words["output"]) == 6 and int(words["cpu"]) >= 10000
     assert caller.line().startswith("rank 0 is R: sh in ")
     assert caller.line().startswith("rank 1 is S: ")
     caller.say("end")

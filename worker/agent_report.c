@@ -13,6 +13,7 @@
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
 #include "worker/session.h"
+#include "worker/vendor_env.h"
 
 extern char **environ;
 
@@ -93,6 +94,9 @@ void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello
                                       .environ = environ};
     int rc = files.failed ? error_set(&err, ENOMEM, "out of memory")
                           : inspect(&options, &document, &err);
+    json_t *script = rc == 0 ? vendor_env(hello->scripts, hello->n_scripts) : NULL;
+    if (script)
+        json_object_set_new(json_object_get(document, "probe"), "script", script);
     strlist_done(&files);
     cleanup_free char *text = rc == 0 ? json_dumps(document, JSON_COMPACT) : NULL;
     if (!text) {
@@ -223,8 +227,8 @@ bool agent_on_reaped(void *arg, const struct rank_result *result)
     struct agent *agent = arg;
     if (agent->pmix)
         pmix_host_drain(agent->pmix);
-    if (agent->pmi1)
-        pmi1_host_drain(agent->pmi1, result->rank);
+    if (agent_pmi1(agent, result->rank))
+        pmi1_host_drain(agent_pmi1(agent, result->rank), result->rank);
     if (result->signo != 0 || result->code != 0)
         agent->out_of_order = true;
     int64_t index = agent_job_local_index(&agent->job, result->rank);

@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/first_process.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
 #include "lib/wire/dial.h"
@@ -27,6 +28,7 @@
 #include "worker/pmix/host.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
+#include "worker/vendor_env.h"
 
 #ifdef DRARUN_LEAK_CHECK
 #include <sanitizer/lsan_interface.h>
@@ -42,6 +44,7 @@ struct settings {
     int serve_fd;
     int64_t beside; /* the rank; -1: none */
     char *const *words;
+    const char *script; /* of a vendor: run it, and nothing else */
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -61,7 +64,7 @@ struct settings {
 static const char help_text[] =
     "Usage: drarun-worker --listen [ADDR]:PORT --key-file FILE [--once]\n"
     "       drarun-worker --fd FD | --listen-fd FD --key-fd FD      (how drarun starts it)\n"
-    "       drarun-worker --install DIR | --install-drarun DIR\n"
+    "       drarun-worker --install DIR | --install-drarun DIR | --install-bench DIR\n"
     "       drarun-worker --beside RANK [--] [COMMAND...]\n"
     "\n"
     "The agent of drarun: starts and serves the ranks of one worker.\n"
@@ -83,10 +86,13 @@ static const char help_text[] =
     "                        and the job's exit status is ours\n"
     "  --await TIME          see --entry (default 5m)\n"
     "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
+    "  --vendor-script PATH  print what that script sets, as JSON (how an agent asks)\n"
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
     "                        CPUs (what drarun exec starts)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
     "  --install-drarun DIR  copy drarun, which lies beside this program, to DIR/drarun, and end\n"
+    "  --install-bench DIR   copy this program, drarun-bench and its modules to DIR and\n"
+    "                        DIR/../lib/drarun, and end\n"
     "  -v, --verbose         a line for each transition; twice for more\n"
     "  --version             versions of drarun, its protocol and the libpmix inside\n"
     "  --help                this text\n";
@@ -149,8 +155,10 @@ enum {
     OPT_AWAIT,
     OPT_INSTALL,
     OPT_INSTALL_DRARUN,
+    OPT_INSTALL_BENCH,
     OPT_REMOTE_SERVE,
     OPT_BESIDE,
+    OPT_VENDOR_SCRIPT,
     OPT_VERSION,
     OPT_HELP
 };
@@ -169,7 +177,9 @@ static const struct option option_table[] = {
     {"remote-serve", required_argument, NULL, OPT_REMOTE_SERVE},
     {"install", required_argument, NULL, OPT_INSTALL},
     {"install-drarun", required_argument, NULL, OPT_INSTALL_DRARUN},
+    {"install-bench", required_argument, NULL, OPT_INSTALL_BENCH},
     {"beside", required_argument, NULL, OPT_BESIDE},
+    {"vendor-script", required_argument, NULL, OPT_VENDOR_SCRIPT},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -212,9 +222,15 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         return inherited_fd("--remote-serve", value, &s->serve_fd, err);
     case OPT_BESIDE:
         return number_parse("--beside", value, 0, UINT32_MAX, &s->beside, err);
+    case OPT_VENDOR_SCRIPT:
+        s->script = value;
+        return 0;
     case OPT_INSTALL:
     case OPT_INSTALL_DRARUN:
         rc = install_program(option == OPT_INSTALL ? INSTALL_SELF : "drarun", value, err);
+        return rc < 0 ? rc : 1;
+    case OPT_INSTALL_BENCH:
+        rc = install_bench(value, err);
         return rc < 0 ? rc : 1;
     case 'v':
         s->level = s->level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
@@ -249,7 +265,7 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
-    if (s->serve_fd >= 0)
+    if (s->serve_fd >= 0 || s->script)
         return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -362,6 +378,7 @@ int main(int argc, char **argv)
                          .await_ms = AWAIT_MS,
                          .level = LOG_NORMAL};
     struct drarun_error err = {0};
+    first_process_begin();
     if (argc > 0 && remote_start_is(argv[0]))
         return remote_start(argc, argv);
     log_setup("drarun-worker", LOG_NORMAL);
@@ -377,6 +394,8 @@ int main(int argc, char **argv)
         rc = beside_exec((uint32_t)s.beside, s.words, &err);
     if (rc == 0 && s.serve_fd >= 0)
         return remote_serve(s.serve_fd);
+    if (rc == 0 && s.script)
+        return vendor_env_serve(s.script);
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
         s.oom_exempt = oom_exempt(s.oom_score);
     if (rc == 0)

@@ -24,7 +24,7 @@ struct drarun_env_options {
     const char *nccl_version;  /* of the program, "2.28.9". NULL: the newest known */
     const char *profile;       /* fabric profile. NULL: detected */
     const char *profiles;      /* file of the site's profiles, tried first. NULL: none */
-    const char *pod_interface; /* of the pod's network. NULL: eth0 */
+    const char *pod_interface; /* of the pod's network. NULL: of its default route */
     /* 1: the vendor's script that some profiles have is run with /bin/sh, up to 10 s. To end it
      * with all that it left behind, every child of this process is killed: for programs without
      * children of their own. 0: it is not run, and drarun_env_warning says so. */

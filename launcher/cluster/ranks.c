@@ -6,13 +6,13 @@
 
 #include "jobs/rankenv.h"
 #include "jobs/render.h"
+#include "launcher/job_plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
 #define RADIX 8
 #define KILL_AFTER_MS 5000
 #define ORPHAN_WAIT_MS 60000 /* for the next launcher, where this one is lost */
-#define POD_GRACE_S 30       /* the API's default */
 #define REPORT_MS 2000
 
 static void add_texts(struct strlist *list, const json_t *texts)
@@ -71,9 +71,7 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
 /* What is left of the pods' own, so that the report of the end still gets out. */
 static int64_t grace_of_ranks(const struct job_spec *spec)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
-    const json_t *seconds = json_object_get(pod, "terminationGracePeriodSeconds");
-    int64_t ms = (json_is_integer(seconds) ? json_integer_value(seconds) : POD_GRACE_S) * 1000;
+    int64_t ms = job_spec_grace_ms(spec);
     return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
@@ -95,11 +93,15 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     int rc = make_argv(facts, &r->argv, err);
     if (rc == 0)
         rc = add_workers(facts, r, err);
+    if (rc == 0)
+        rc = job_plan_look_for(&r->look_for, &r->scripts, err);
     if (rc < 0) {
         ranks_done(r);
         return rc;
     }
     r->pods.workers = facts->spec->workers;
+    r->pods.look_for = &r->look_for;
+    r->pods.scripts = &r->scripts;
     r->pods.addresses = (const char *const *)r->addresses.items;
     r->pods.pods = (const char *const *)r->names.items;
     r->pods.nodes = (const char *const *)r->nodes.items;
@@ -131,4 +133,6 @@ void ranks_done(struct ranks *r)
     strlist_done(&r->addresses);
     strlist_done(&r->names);
     strlist_done(&r->nodes);
+    strlist_done(&r->look_for);
+    strlist_done(&r->scripts);
 }

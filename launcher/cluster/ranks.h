@@ -10,7 +10,7 @@
 
 struct ranks {
     struct request_program program;
-    struct strlist argv, addresses, names, nodes;
+    struct strlist argv, addresses, names, nodes, look_for, scripts;
     struct request_pods pods;
     struct job_request request;
 };
@@ -22,8 +22,8 @@ struct ranks_facts { /* borrowed for the life of the ranks */
     const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
 };
 
-/* pods: all but workers, addresses, pods, nodes and grace_ms, which are filled in. Errors have kind
- * DRARUN_ERR_SPEC. */
+/* pods: all but workers, addresses, pods, nodes, look_for, scripts and grace_ms, which are filled
+ * in. Errors have kind DRARUN_ERR_SPEC. */
 int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods,
                 struct ranks *ret_ranks, struct drarun_error *err);
 void ranks_done(struct ranks *ranks);

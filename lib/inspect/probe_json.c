@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/topo/default_route.h"
 #include "lib/topo/root.h"
 
 static void set_text(json_t *object, const char *key, const char *text)
@@ -157,6 +158,25 @@ static void add_inter_socket(json_t *probe, const struct topo_host *host)
     json_object_set_new(probe, "interSocketGBs", json_real(gbs));
 }
 
+/* The interface by which the pod, or a host, is reached: that of its default route. */
+static void add_pod_interface(json_t *probe, int root)
+{
+    struct strlist names = STRLIST_INIT;
+    if (default_routes_read(root, false, &names, NULL) == 0 && names.count == 0)
+        default_routes_read(root, true, &names, NULL);
+    if (names.count == 1)
+        set_text(probe, "podInterface", names.items[0]);
+    strlist_done(&names);
+}
+
+static void add_imex_channels(json_t *probe, const struct topo_host *host)
+{
+    json_t *channels = json_array();
+    for (size_t i = 0; i < host->imex_count; i++)
+        json_array_append_new(channels, json_integer(host->imex_channels[i]));
+    json_object_set_new(probe, "imexChannels", channels);
+}
+
 static void add_files(json_t *probe, int root, const struct strlist *paths)
 {
     json_t *files = json_object();
@@ -175,6 +195,8 @@ json_t *probe_json(const struct topo_host *host, int root, const struct strlist 
     add_paths(probe, host);
     add_cpus(probe, host);
     add_inter_socket(probe, host);
+    add_imex_channels(probe, host);
+    add_pod_interface(probe, root);
     add_files(probe, root, files);
     set_flag(gdr, "peermem", host->peermem);
     set_flag(gdr, "dmabuf", host->dmabuf);

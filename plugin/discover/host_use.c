@@ -10,85 +10,12 @@
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/cleanup.h"
+#include "lib/topo/default_route.h"
 #include "lib/topo/root.h"
 #include "plugin/discover/config.h"
-#include <fcntl.h>
 
-#define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
-#define UPLINKS_PLAUSIBLE 2u   /* one, or two for redundancy */
-#define ENTRIES_MAX 256u       /* in the folder of an interface */
-
-/* ---- routes ---- */
-
-#define RTF_UP 1u
-#define RTF_REJECT 0x200u
-
-struct route {
-    char name[64];
-    unsigned flags, metric;
-    bool is_default;
-};
-
-/* Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT */
-static bool parse_ipv4(const char *line, struct route *route)
-{
-    unsigned destination, mask;
-    if (sscanf(line, "%63s %8x %*8x %4x %*d %*d %u %8x", route->name, &destination, &route->flags,
-               &route->metric, &mask) != 5)
-        return false;
-    route->is_default = destination == 0 && mask == 0;
-    return true;
-}
-
-/* destination prefix-length source prefix-length gateway metric references use flags device */
-static bool parse_ipv6(const char *line, struct route *route)
-{
-    char destination[33];
-    unsigned length;
-    if (sscanf(line, "%32s %2x %*32s %*2x %*32s %8x %*8x %*8x %8x %63s", destination, &length,
-               &route->metric, &route->flags, route->name) != 5)
-        return false;
-    route->is_default = length == 0 && strspn(destination, "0") == 32;
-    return true;
-}
-
-static bool parse_line(const char *text, bool ipv6, struct route *route)
-{
-    char line[256];
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
-    return (ipv6 ? parse_ipv6 : parse_ipv4)(line, route) && route->is_default &&
-           (route->flags & RTF_UP) && !(route->flags & RTF_REJECT) &&
-           strcmp(route->name, "lo") != 0;
-}
-
-void default_routes_parse(const char *text, bool ipv6, struct strlist *names)
-{
-    unsigned best = 0;
-    bool found = false;
-    struct route route;
-    for (int pass = 0; pass < 2; pass++)
-        for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-            if (!parse_line(line, ipv6, &route))
-                continue;
-            if (pass == 1 && route.metric == best && !strlist_has(names, route.name))
-                strlist_add(names, route.name);
-            if (pass == 0 && (!found || route.metric < best))
-                best = route.metric;
-            found = true;
-        }
-}
-
-static int add_routes(const struct host_use_source *source, bool ipv6, struct strlist *names,
-                      struct drarun_error *err)
-{
-    cleanup_free char *text = malloc(ROUTES_SIZE);
-    if (!text)
-        return error_set(err, ENOMEM, "routes: out of memory");
-    const char *path = ipv6 ? "proc/net/ipv6_route" : "proc/net/route";
-    if (root_read(source->root, path, text, ROUTES_SIZE) > 0)
-        default_routes_parse(text, ipv6, names);
-    return 0;
-}
+#define UPLINKS_PLAUSIBLE 2u /* one, or two for redundancy */
+#define ENTRIES_MAX 256u     /* in the folder of an interface */
 
 /* ---- what is used ---- */
 
@@ -178,9 +105,9 @@ static int add_uplinks(const struct host_use_source *source, struct host_use *us
             add(use, source->uplinks->items[i], "the configuration says that it is an uplink");
     if (use->names.count > 0)
         return 0;
-    rc = add_routes(source, false, &names, err);
+    rc = default_routes_read(source->root, false, &names, err);
     if (rc == 0)
-        rc = add_routes(source, true, &names, err);
+        rc = default_routes_read(source->root, true, &names, err);
     snprintf(reason, sizeof reason, "it has the default route");
     if (names.count > UPLINKS_PLAUSIBLE)
         snprintf(reason, sizeof reason,
@@ -195,8 +122,7 @@ static int add_uplinks(const struct host_use_source *source, struct host_use *us
     return rc;
 }
 
-/* A node has an interface for each pod, of which none is ever offered. */
-static bool matters(const struct host_use_source *source, const struct topo_netdev *net)
+bool host_use_matters(const struct host_use_source *source, const struct topo_netdev *net)
 {
     return net->pci != TOPO_NONE || config_has_prefix(source->virtual_prefixes, net->name);
 }
@@ -210,7 +136,7 @@ int host_use_read(const struct host_use_source *source, struct host_use *ret_use
     for (size_t i = 0; rc == 0 && i < use.names.count; i++) /* it grows */
         add_below(source, &use, use.names.items[i]);
     for (size_t i = 0; rc == 0 && i < source->host->netdev_count; i++)
-        if (matters(source, &source->host->netdevs[i]))
+        if (host_use_matters(source, &source->host->netdevs[i]))
             add_if_covered(source, &use, source->host->netdevs[i].name);
     if (rc == 0 && (use.names.failed || use.reasons.failed))
         rc = error_set(err, ENOMEM, "interfaces in use: out of memory");

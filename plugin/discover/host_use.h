@@ -30,11 +30,10 @@ int host_use_read(const struct host_use_source *source, struct host_use *ret_use
                   struct drarun_error *err);
 void host_use_done(struct host_use *use);
 
+/* Whether it is looked at: a node has an interface for each pod, of which none is ever offered. */
+bool host_use_matters(const struct host_use_source *source, const struct topo_netdev *net);
+
 /* Why the host uses it, borrowed; NULL: it does not. */
 const char *host_use_of(const struct host_use *use, const char *name);
-
-/* The interfaces of the default routes with the smallest metric, from the text of net/route
- * (ipv6: net/ipv6_route), added to names. Pure. */
-void default_routes_parse(const char *text, bool ipv6, struct strlist *names);
 
 #endif

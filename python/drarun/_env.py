@@ -103,7 +103,7 @@ def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod:
     nccl_version: of the program, "2.28.9"; None: the newest known.
     profile: fabric profile; None: detected.
     profiles: a file of the site's profiles, tried first.
-    pod_interface: of the pod's network; None: eth0.
+    pod_interface: of the pod's network; None: that of its default route, else eth0.
     run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 10 s. To end it with all that
     it left, every child of this process is killed: only for programs without children.
     hca_list: whether NCCL_IB_HCA is set: "auto", as the profile says, "always", "never"; None: auto.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/vendor_script.h"
+#include "lib/inspect/vendor_script.h"
 
 #include <errno.h>
 #include <fcntl.h>

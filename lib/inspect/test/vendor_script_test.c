@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scripts that behave and scripts that do not, in the machine's own shell. */
-#include "launcher/vendor_script.h"
+#include "lib/inspect/vendor_script.h"
 
 #include <errno.h>
 #include <fcntl.h>

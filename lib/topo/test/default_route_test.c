@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "plugin/discover/host_use.h"
+#include "lib/topo/default_route.h"
 
 static void test_ipv4(void **state)
 {

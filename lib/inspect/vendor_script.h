@@ -3,8 +3,8 @@
  * vendor's library wants. It is foreign code: it runs as the calling user and in the image's own
  * shell, but with an environment, a session and standard files of its own, and nothing that it
  * started outlives the call. */
-#ifndef DRARUN_LAUNCHER_VENDOR_SCRIPT_H
-#define DRARUN_LAUNCHER_VENDOR_SCRIPT_H
+#ifndef DRARUN_INSPECT_VENDOR_SCRIPT_H
+#define DRARUN_INSPECT_VENDOR_SCRIPT_H
 
 #include <jansson.h>
 #include <stdint.h>
