@@ -134,6 +134,40 @@ def test_answer_that_is_no_json(proxy, behind):
     assert refused["err"]["text"] == "GET /version: 403"
 
 
+def forbidden(verb):
+    return saying(403, status(403, "Forbidden", f'configmaps is forbidden: User "u" cannot {verb} resource "configmaps" in API group ""'))
+
+
+def test_refusal_of_what_was_allowed(proxy, behind, space):
+    """By a server that has not read its roles yet. What was never allowed is refused at once, and so is what a quota forbids."""
+    there = {**MAPS, "namespace": space.name}
+    proxy.fault(forbidden("create"), lambda method, path: method == "POST")
+    refused = behind.ask(do="create", **there, body=config_map("a"))
+    assert (refused["status"], refused["tries"], refused["err"]["code"]) == (403, 1, 13)
+    assert behind.ask(do="create", **there, body=config_map("a"))["status"] == 201
+    proxy.fault(forbidden("create"), lambda method, path: method == "POST", 3)
+    made = behind.ask(do="create", **there, body=config_map("b"))
+    assert (made["status"], made["tries"]) == (201, 4)
+    proxy.fault(saying(403, status(403, "Forbidden", "exceeded quota")), lambda method, path: method == "POST")
+    refused = behind.ask(do="create", **there, body=config_map("c"))
+    assert (refused["status"], refused["tries"]) == (403, 1)
+
+
+def test_watch_is_refused_by_a_server_that_has_just_started(proxy, behind, space):
+    """Its owner hears of it, and not that this is final."""
+    watch = behind.start(do="watch", **MAPS, namespace=space.name)
+    behind.until(watch, "synced")
+    proxy.fault(forbidden("watch"), is_watch, 4)
+    proxy.cut()
+    trouble = behind.next(watch, 20 * SLOWER)
+    assert (trouble["event"], trouble["err"]["code"]) == ("trouble", 11), trouble
+    assert f"watch configmaps in namespace {space.name}: refused for now, tried again for 30 s: 403: " in trouble["err"]["text"]
+    well = behind.next(watch, 20 * SLOWER)
+    assert (well["event"], well["err"]) == ("trouble", None), well
+    behind.ask(do="create", **MAPS, namespace=space.name, body=config_map("a"))
+    assert behind.next(watch)["event"] == "added"
+
+
 def test_deadline_names_itself(proxy, behind):
     proxy.fault(lambda exchange: time.sleep(5))
     begin = time.monotonic()

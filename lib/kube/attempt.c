@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/kube/problem.h"
 
 struct attempt {
     TAILQ_ENTRY(attempt) link; /* in the client's line */
@@ -124,9 +125,16 @@ static void on_connected(void *arg)
     a->events->connected(a->exchange, a->headers, a->arg);
 }
 
+/* Roles know watching as a verb of its own; the other streams are of subresources. */
+static const char *verb_of(const struct attempt *a)
+{
+    return a->request.stream ? "WATCH" : a->request.method;
+}
+
 static void on_head(void *arg)
 {
     struct attempt *a = arg;
+    client_note_answer(a->client, verb_of(a), a->request.path, 200);
     if (a->events->head)
         a->events->head(a->arg);
 }
@@ -141,8 +149,10 @@ static void on_done(const struct exchange_result *result, void *arg)
 {
     struct attempt *a = arg;
     a->exchange = NULL;
-    if (result->code != CURLE_OK && !result->sent)
-        a->client->unreachable_ms = clock_ms();
+    if (result->code == CURLE_OK)
+        client_note_answer(a->client, verb_of(a), a->request.path, result->status);
+    else if (!problem_is_hopeless(result->code))
+        client_note_loss(a->client);
     if (result->status == 401 && !a->renewed &&
         credentials_refused(a->client->credentials, a->generation)) {
         a->renewed = true;

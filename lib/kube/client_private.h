@@ -8,7 +8,9 @@
 #include "lib/kube/client.h"
 #include "lib/kube/config_private.h"
 #include "lib/kube/credentials.h"
+#include "lib/kube/refusal.h"
 #include "lib/kube/transport.h"
+#include "lib/kube/unanswered.h"
 
 struct kube_call;
 struct kube_served;
@@ -23,17 +25,22 @@ struct kube_client {
     char *url;                      /* the server's, with the name that TLS verifies */
     char *proxy;
     struct kube_client_counts counts;
-    int64_t unreachable_ms;     /* when a connection failed last, on clock_ms(); 0: never */
+    struct refusals *refusals;
     int64_t date_ms, dated_ms;  /* what the server's clock said, and when by clock_ms(); 0 */
     bool pages_only;            /* the server does not stream its lists */
     struct kube_served *served; /* NULL: never asked */
+    struct unanswered unanswered;
     unsigned under_way;         /* attempts, but for streams */
     TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */
     TAILQ_HEAD(, kube_call) calls;
 };
 
-/* Has the server just come back? For a moment it then refuses (401, 403) what it allows, as it has
- * not read its roles yet. */
-bool client_is_unsettled(const struct kube_client *client);
+/* Whether what the server answers, 401 or 403 with this Status (NULL: none), may be another answer
+ * in a moment (refusal.h). */
+bool client_refusal_passes(struct kube_client *client, const char *verb, const char *path,
+                           int status, const json_t *problem);
+/* An attempt has ended so, or has been answered with this status. */
+void client_note_answer(struct kube_client *client, const char *verb, const char *path, int status);
+void client_note_loss(struct kube_client *client);
 
 #endif

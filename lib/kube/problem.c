@@ -30,10 +30,10 @@ static int code_of(int status, const char *reason)
     return EIO;
 }
 
-/* The server's words name user, verb, resource and namespace; a 403 of quota or admission has
- * others. */
-static bool is_unauthorized_verb(int status, const char *message)
+/* The server's words name user, verb, resource and namespace. */
+bool problem_is_by_role(int status, const json_t *object)
 {
+    const char *message = value_text_or(object, "message", "");
     const char *verb = status == 403 ? strstr(message, " cannot ") : NULL;
     return verb && strstr(verb, " resource \"");
 }
@@ -45,7 +45,7 @@ int problem_from_status(int status, const json_t *object, struct drarun_error *e
     if (*message && strcmp(message, "Unauthorized") != 0)
         return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)),
                           "%d: %s%s", status, message,
-                          is_unauthorized_verb(status, message) ? ": a Role must allow it" : "");
+                          problem_is_by_role(status, object) ? ": a Role must allow it" : "");
     return error_kind(err, DRARUN_ERR_CLUSTER, code_of(status, problem_reason(object)), "%d%s%s",
                       status, *cure ? ": " : "", cure);
 }

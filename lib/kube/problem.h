@@ -15,6 +15,8 @@ int problem_from_curl(CURLcode code, const char *text, const char *server,
                       struct drarun_error *err);
 /* Trying again would give the same. */
 bool problem_is_hopeless(CURLcode code);
+/* The server says which verb no role allows: a 403, and not one of quota or admission. */
+bool problem_is_by_role(int status, const json_t *object);
 /* "reason" of a Status object; "" when it is none. Borrowed from object. */
 const char *problem_reason(const json_t *object);
 

@@ -18,7 +18,7 @@ bool retry_wanted(const struct retry_facts *facts)
     if (facts->status == 429)
         return true;
     if (facts->status == 401 || facts->status == 403)
-        return facts->unsettled;
+        return facts->passes;
     /* 501 and 505 are answers that stay */
     if (facts->status < 500 || facts->status == 501 || facts->status == 505)
         return false;

@@ -14,7 +14,7 @@ struct retry_facts {
     int64_t retry_after_ms; /* negative: not said */
     bool sent;              /* some of it may have reached the server */
     bool repeatable;        /* may be sent again though it was perhaps processed */
-    bool unsettled;         /* the server has just come back: client_is_unsettled */
+    bool passes;            /* a refusal (401, 403) that may pass: client_refusal_passes */
     bool hopeless;          /* no answer, for a reason that stays: a certificate that is refused */
 };
 

@@ -393,6 +393,8 @@ int kube_forward_open(struct kube_client *client, const struct kube_forward *for
 static int queue(struct kube_socket *s, const void *message, size_t length)
 {
     const struct wslay_event_msg whole = {WSLAY_BINARY_FRAME, message, length};
+    if (!s->frames)
+        return -ENOTCONN; /* not open yet, or no more */
     if (wslay_event_queue_msg(s->frames, &whole) != 0)
         return -ENOMEM;
     s->sending = true;

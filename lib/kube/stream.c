@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/chance.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/attempt.h"
@@ -65,16 +66,16 @@ static void on_data(const char *bytes, size_t length, void *arg)
         s->events.data(bytes, length, s->arg);
 }
 
-static bool try_later(struct kube_stream *s, const struct exchange_result *result)
+static bool try_later(struct kube_stream *s, const struct exchange_result *result, bool passes)
 {
     struct retry_facts facts = {.status = result->code == CURLE_OK ? result->status : 0,
                                 .retry_after_ms = result->retry_after_ms,
                                 .repeatable = !s->began,
                                 .sent = true,
-                                .unsettled = client_is_unsettled(s->client),
+                                .passes = passes,
                                 .hopeless =
                                     result->code != CURLE_OK && problem_is_hopeless(result->code)};
-    int64_t pause = retry_pause_ms(s->tries + 1, RETRY_MAX_MS, facts.retry_after_ms, drand48());
+    int64_t pause = retry_pause_ms(s->tries + 1, RETRY_MAX_MS, facts.retry_after_ms, chance_draw());
     struct timeval after = timeval_from_ms(pause);
     if (s->began || !retry_wanted(&facts) || clock_ms() + pause >= s->end_ms)
         return false;
@@ -86,6 +87,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
 {
     struct kube_stream *s = arg;
     struct drarun_error err = {0};
+    bool passes = false;
     s->attempt = NULL;
     event_del(s->timer);
     if (why) {
@@ -96,12 +98,13 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
         json_t *status =
             json_loadb(result->body->data ? result->body->data : "", result->body->len, 0, NULL);
         problem_from_status(result->status, status, &err);
+        passes = client_refusal_passes(s->client, "WATCH", s->path, result->status, status);
         json_decref(status);
     } else {
         stream_end(s, NULL);
         return;
     }
-    if (why || !try_later(s, result))
+    if (why || !try_later(s, result, passes))
         stream_end(s, &err);
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/chance.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -22,6 +24,7 @@
                        */
 #define BRIEF_MS 1000 /* a watch that ends sooner counts as a failure */
 #define REFUSED_MAX_MS 30000
+#define PASSING_MAX_MS 2000 /* while a refusal may pass */
 
 enum watch_phase {
     PHASE_PAUSING = 1, /* `timer` ends it */
@@ -38,7 +41,8 @@ struct kube_watch {
     struct kube_watch_events events;
     void *arg;
     bool forget, synced, in_trouble;
-    bool refused; /* by the last answer */
+    bool refused; /* by the last answer, finally */
+    bool passes;  /* that was a refusal that may pass */
     enum watch_phase phase;
     struct watch_store store;
     struct watch_decoder decoder;
@@ -132,6 +136,8 @@ static void tell_trouble(struct kube_watch *w, struct drarun_error *err)
         return;
     w->in_trouble = true;
     w->trouble_code = err->code;
+    if (err->code == EAGAIN)
+        error_prefix(err, "refused for now, tried again for %d s", REFUSAL_PASSES_MS / 1000);
     error_prefix(err, "%s", w->what.data);
     log_verbose("%s", err->text);
     if (w->events.trouble)
@@ -236,35 +242,43 @@ static bool is_refusal(int code)
     return code == EACCES || code == ENOENT || code == EINVAL || code == EKEYREJECTED;
 }
 
-static void pause_then_go(struct kube_watch *w, int64_t retry_after_ms, bool refused)
+static void pause_then_go(struct kube_watch *w, int64_t retry_after_ms)
 {
-    int64_t most = refused ? REFUSED_MAX_MS : RETRY_MAX_MS;
+    int64_t most = w->refused ? REFUSED_MAX_MS : w->passes ? PASSING_MAX_MS : RETRY_MAX_MS;
     struct timeval after =
-        timeval_from_ms(retry_pause_ms(w->failures + 1, most, retry_after_ms, drand48()));
+        timeval_from_ms(retry_pause_ms(w->failures + 1, most, retry_after_ms, chance_draw()));
     w->client->counts.retries++;
     w->phase = PHASE_PAUSING;
     event_add(w->timer, &after);
 }
 
-/* One lost connection is no news: what follows it may be. Nor is a refusal by a server that has
- * just come back. */
-static void fail(struct kube_watch *w, struct drarun_error *err, int64_t retry_after_ms)
+/* Lists are read by calls, which know this verb by the method. */
+static const char *verb_of(const struct kube_watch *w)
 {
-    bool passing = err->code == EACCES && client_is_unsettled(w->client);
-    bool refused = is_refusal(err->code) && !passing;
+    return w->phase == PHASE_PAGING ? "GET" : "WATCH";
+}
+
+/* One lost connection is no news: what follows it may be. Nor is one refusal that may pass. */
+static void fail(struct kube_watch *w, struct drarun_error *err, bool passes,
+                 int64_t retry_after_ms)
+{
+    bool refused = is_refusal(err->code) && !passes;
     stop(w);
     if (err->code == ESTALE)
         set_version(w, "");
-    if (refused != w->refused || passing)
+    if (refused != w->refused || passes != w->passes)
         w->failures = 0; /* one kind's long pauses are not the other's */
     w->refused = refused;
+    w->passes = passes;
     w->failures++;
+    if (passes)
+        err->code = EAGAIN;
     if (refused || w->failures > 1)
         tell_trouble(w, err);
     else
         log_debug("%s: %s", w->what.data, err->text);
     if (!w->freed)
-        pause_then_go(w, retry_after_ms, refused);
+        pause_then_go(w, retry_after_ms);
 }
 
 /* Read all again, at once: what the server has forgotten is not its failure. */
@@ -273,9 +287,10 @@ static void read_again(struct kube_watch *w)
     stop(w);
     set_version(w, "");
     log_verbose("%s: the server has forgotten where we were; reading all again", w->what.data);
+    w->refused = w->passes = false;
     w->failures++;
     if (w->failures > 1)
-        pause_then_go(w, -1, false);
+        pause_then_go(w, -1);
     else
         go(w);
 }
@@ -351,7 +366,7 @@ static void on_data(const char *bytes, size_t length, void *arg)
     if (rc == -ESTALE && !w->freed)
         read_again(w);
     else if (rc < 0 && !w->freed)
-        fail(w, &err, -1);
+        fail(w, &err, false, -1);
     leave(w);
 }
 
@@ -371,7 +386,22 @@ static void ended_well(struct kube_watch *w)
     }
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET, "%s: the watch ended at once",
                kube_config_server(w->client->config));
-    fail(w, &err, -1);
+    fail(w, &err, false, -1);
+}
+
+static void answered_badly(struct kube_watch *w, const struct exchange_result *result)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp)
+    json_t *status =
+        json_loadb(result->body->data ? result->body->data : "", result->body->len, 0, NULL);
+    problem_from_status(result->status, status, &err);
+    if (err.code == ESTALE)
+        read_again(w);
+    else
+        fail(w, &err,
+             client_refusal_passes(w->client, verb_of(w), w->path.data, result->status, status),
+             result->retry_after_ms);
 }
 
 static void on_done(const struct exchange_result *result, const struct drarun_error *why, void *arg)
@@ -382,22 +412,15 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
     enter(w);
     if (why) {
         err = *why;
-        fail(w, &err, -1);
+        fail(w, &err, false, -1);
     } else if (result->code != CURLE_OK) {
         problem_from_curl(result->code, result->text, kube_config_server(w->client->config), &err);
-        fail(w, &err, -1);
+        fail(w, &err, false, -1);
     } else if (is_no_streaming(w, result)) {
         w->client->pages_only = true;
         go(w);
     } else if (result->status >= 300) {
-        json_t *status =
-            json_loadb(result->body->data ? result->body->data : "", result->body->len, 0, NULL);
-        problem_from_status(result->status, status, &err);
-        json_decref(status);
-        if (err.code == ESTALE)
-            read_again(w);
-        else
-            fail(w, &err, result->retry_after_ms);
+        answered_badly(w, result);
     } else {
         ended_well(w);
     }
@@ -412,7 +435,7 @@ static void open_watch(struct kube_watch *w, bool initial)
     struct drarun_error err = {0};
     struct buf query = BUF_INIT;
     char seconds[16];
-    int length = SERVER_ENDS_S + (int)(drand48() * SERVER_ENDS_S);
+    int length = SERVER_ENDS_S + (int)(chance_draw() * SERVER_ENDS_S);
     snprintf(seconds, sizeof seconds, "%d", length);
     if (w->select.len)
         buf_add(&query, w->select.data, w->select.len);
@@ -435,7 +458,7 @@ static void open_watch(struct kube_watch *w, bool initial)
     int rc = w->query ? attempt_start(w->client, &request, &events, w, &w->attempt, &err)
                       : error_set(&err, ENOMEM, "out of memory");
     if (rc < 0)
-        fail(w, &err, -1);
+        fail(w, &err, false, -1);
 }
 
 static void on_page(const struct kube_answer *answer, const struct drarun_error *why, void *arg)
@@ -459,7 +482,10 @@ static void on_page(const struct kube_answer *answer, const struct drarun_error 
         if (rc == -ESTALE)
             read_again(w);
         else
-            fail(w, &err, -1);
+            fail(w, &err,
+                 why && client_refusal_passes(w->client, verb_of(w), w->path.data, answer->status,
+                                              answer->body),
+                 -1);
     } else if (last && !w->freed) {
         list_complete(w);
         if (!w->freed && set_version(w, kube_resource_version(answer->body)) == 0)
@@ -484,7 +510,7 @@ static void go(struct kube_watch *w)
     if (rc == 0)
         rc = kube_list_pages(w->client, &w->target, &w->selectors, on_page, w, &w->listing, &err);
     if (rc < 0)
-        fail(w, &err, -1);
+        fail(w, &err, false, -1);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

@@ -22,8 +22,9 @@ struct kube_watch_events { /* any may be NULL; borrowed as long as the watch */
     void (*deleted)(const json_t *object, void *arg); /* as it was last; valid until it returns */
     /* Everything that was there has been shown by added(): once, after the first complete list. */
     void (*synced)(void *arg);
-    /* It cannot watch, and why; code EACCES: refused (403), ENOENT: no such resource. Once for each
-     * new reason. err NULL: it can again. Between the two the objects may be out of date. */
+    /* It cannot watch, and why; code EACCES: refused (401, 403), EAGAIN: refused, which may pass
+     * (refusal.h), ENOENT: no such resource. Once for each new reason. err NULL: it can again.
+     * Between the two the objects may be out of date. */
     void (*trouble)(const struct drarun_error *err, void *arg);
     /* Removes from a new object what its owner never reads, before all others; it shall not touch
      * metadata.{name,namespace,uid,resourceVersion}. */

@@ -33,7 +33,7 @@ static void test_retry(void **state)
         {{.status = 503, .sent = true, .retry_after_ms = 0}, true, false},
         {{.status = 501, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, true},
         {{.status = 403, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
-        {{.status = 403, .sent = true, .unsettled = true, .retry_after_ms = -1}, true, false},
+        {{.status = 403, .sent = true, .passes = true, .retry_after_ms = -1}, true, false},
         {{.status = 409, .sent = true, .repeatable = true, .retry_after_ms = 1}, false, false},
         {{.status = 410, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
     };
@@ -194,6 +194,15 @@ static void test_times(void **state)
                 {"2026-11-21 15:00:00Z", -1},
                 {"2026-13-21T15:00:00Z", -1},
                 {"2026-11-21T25:00:00Z", -1},
+                {"2026-01-01T00:00:00Z", 1767225600},
+                {"2026-12-31T23:59:59Z", 1798761599},
+                {"2026-12-31T23:59:60Z", 1798761600}, /* a leap second */
+                {"2026-00-21T15:00:00Z", -1},
+                {"2026-11-00T15:00:00Z", -1},
+                {"2026-11-32T15:00:00Z", -1},
+                {"2026-11-21T24:00:00Z", -1},
+                {"2026-11-21T15:60:00Z", -1},
+                {"2026-11-21T15:00:61Z", -1},
                 {"2026-11-21T15:00:00Zx", -1},
                 {"2026-11-21T15:00:00+2:00", -1},
                 {"soon", -1},
@@ -228,13 +237,56 @@ static void test_exec_answer(void **state)
             exec_answer_read(text, cut, "client.authentication.k8s.io/v1", &credential, &err) < 0);
 }
 
+#define ANSWER(status)                                                                             \
+    "{\"apiVersion\":\"client.authentication.k8s.io/"                                              \
+    "v1\",\"kind\":\"ExecCredential\",\"status\":" status "}"
+
+static void test_exec_answer_refused(void **state)
+{
+    static const struct {
+        const char *text, *error; /* NULL: taken */
+    } rows[] = {
+        {ANSWER("{\"token\":\"t\"}"), NULL},
+        {ANSWER("{\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\"}"), NULL},
+        {"", "its answer is empty"},
+        {"{", "its answer is no JSON"},
+        {"{}", "its answer is no ExecCredential"},
+        {"{\"kind\":\"ExecCredential\"}", "has apiVersion none, the kubeconfig expects"},
+        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"v9\"}",
+         "has apiVersion v9, the kubeconfig"},
+        {ANSWER("1"), "has no status"},
+        {ANSWER("{}"), "neither status.token nor"},
+        {ANSWER("{\"token\":\"a b\"}"), "blanks or control characters"},
+        {ANSWER("{\"token\":\"a\\u007f\"}"), "blanks or control characters"},
+        {ANSWER("{\"clientCertificateData\":\"c\"}"), "expected both"},
+        {ANSWER("{\"clientKeyData\":\"k\"}"), "expected both"},
+        {ANSWER("{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}"), "no RFC 3339 time"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exec_credential credential = {0};
+        struct drarun_error err = {0};
+        int rc = exec_answer_read(rows[i].text, strlen(rows[i].text),
+                                  "client.authentication.k8s.io/v1", &credential, &err);
+        if (rows[i].error ? rc >= 0 || !strstr(err.text, rows[i].error) : rc != 0)
+            fail_msg("%s gave %d %s", rows[i].text, rc, err.text);
+        assert_int_equal(err.kind, rows[i].error ? DRARUN_ERR_CLUSTER : 0);
+        exec_credential_done(&credential);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_retry),    cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_problems), cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_served),   cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_times),    cmocka_unit_test(test_exec_answer),
+        cmocka_unit_test(test_exec_answer_refused),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_served),
+        cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_exec_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
