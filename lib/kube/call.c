@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/chance.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/attempt.h"
@@ -29,6 +30,8 @@ struct kube_call {
 static void call_free(struct kube_call *call)
 {
     TAILQ_REMOVE(&call->client->calls, call, link);
+    if (TAILQ_EMPTY(&call->client->calls))
+        unanswered_note_idle(&call->client->unanswered);
     attempt_cancel(call->attempt);
     if (call->pause)
         event_free(call->pause);
@@ -77,7 +80,7 @@ static int parse_body(const struct buf *text, json_t **ret_body, struct drarun_e
 /* False when there is no time left for another try. */
 static bool try_later(struct kube_call *call, int64_t retry_after_ms)
 {
-    int64_t pause = retry_pause_ms(call->tries + 1, RETRY_MAX_MS, retry_after_ms, drand48());
+    int64_t pause = retry_pause_ms(call->tries + 1, RETRY_MAX_MS, retry_after_ms, chance_draw());
     struct timeval after = timeval_from_ms(pause);
     if (clock_ms() + pause >= call->end_ms)
         return false;
@@ -109,15 +112,20 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
                                 .retry_after_ms = result->retry_after_ms,
                                 .sent = result->sent,
                                 .repeatable = call->repeatable,
-                                .unsettled = client_is_unsettled(call->client),
                                 .hopeless =
                                     result->code != CURLE_OK && problem_is_hopeless(result->code)};
     int rc = facts.status ? parse_body(result->body, &body, &err)
                           : problem_from_curl(result->code, result->text,
                                               kube_config_server(call->client->config), &err);
+    if (facts.status)
+        unanswered_note_answer(&call->client->unanswered);
+    else
+        unanswered_note_failure(&call->client->unanswered, err.text);
     if (facts.status >= 300 || (facts.status && facts.status < 200)) {
         err = (struct drarun_error){0};
         rc = problem_from_status(facts.status, body, &err);
+        facts.passes =
+            client_refusal_passes(call->client, call->method, call->path, facts.status, body);
     } else if (facts.status && rc < 0) {
         facts = (struct retry_facts){
             .sent = true, .repeatable = call->repeatable, .retry_after_ms = -1};
@@ -192,7 +200,9 @@ int kube_call_start(struct kube_client *client, const struct kube_request *reque
     call->fn = fn;
     call->arg = arg;
     call->repeatable = request->repeat || is_repeatable(request->method);
-    call->end_ms = clock_ms() + (request->timeout_ms ? request->timeout_ms : KUBE_CALL_MS);
+    call->end_ms =
+        unanswered_begin(&client->unanswered, strcmp(request->method, "GET") == 0,
+                         clock_ms() + (request->timeout_ms ? request->timeout_ms : KUBE_CALL_MS));
     TAILQ_INSERT_TAIL(&client->calls, call, link);
     int rc = fill(call, request, err);
     if (rc < 0) {

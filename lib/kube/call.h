@@ -5,7 +5,7 @@
  *   perhaps processed (connection lost half way, 5xx, deadline of a try)      .repeat, and always
  *                                                                             GET, PUT, DELETE
  *   401                                            once, with credentials asked for again
- *   401 and 403 within 10 s of a connection that failed: the server has not read its roles yet
+ *   401 and 403 that may pass: the server has not read its roles yet (refusal.h)
  *
  * with pauses from 100 ms, doubling, to 5 s, jitter of a half, at least what Retry-After says,
  * until timeout_ms is over. Other answers (403, 404, 409, 410, 422) go to the caller at once. */

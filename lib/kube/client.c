@@ -9,13 +9,33 @@
 #include "lib/base/error.h"
 #include "lib/kube/call.h"
 #include "lib/kube/client_private.h"
+#include "lib/kube/problem.h"
 #include "lib/kube/served.h"
 
-#define UNSETTLED_MS 10000 /* after the last connection that failed */
-
-bool client_is_unsettled(const struct kube_client *client)
+/* Not 429 and what the server fails at: its authorizer was perhaps not asked. */
+static bool is_past_authorizer(int status)
 {
-    return client->unreachable_ms && clock_ms() - client->unreachable_ms < UNSETTLED_MS;
+    return status >= 200 && status < 500 && status != 401 && status != 403 && status != 429;
+}
+
+void client_note_answer(struct kube_client *client, const char *verb, const char *path, int status)
+{
+    if (is_past_authorizer(status))
+        refusals_note_allowed(client->refusals, verb, path);
+}
+
+void client_note_loss(struct kube_client *client)
+{
+    refusals_note_loss(client->refusals, clock_ms());
+}
+
+bool client_refusal_passes(struct kube_client *client, const char *verb, const char *path,
+                           int status, const json_t *problem)
+{
+    const struct refusal refusal = {
+        .verb = verb, .path = path, .by_role = problem_is_by_role(status, problem)};
+    return (status == 401 || status == 403) &&
+           refusal_passes(client->refusals, &refusal, clock_ms());
 }
 
 /* With tls-server-name the URL carries that name, which is what libcurl verifies and asks for by
@@ -66,6 +86,8 @@ int kube_client_new(struct event_base *base, const struct kube_config *config,
         return error_set(err, ENOMEM, "out of memory");
     int rc = transport_new(base, &client->transport, err);
     if (rc == 0)
+        rc = refusals_new(&client->refusals, err);
+    if (rc == 0)
         rc = credentials_new(base, config, &client->credentials, err);
     if (rc == 0)
         *ret_client = TAKE_PTR(client);
@@ -80,7 +102,9 @@ void kube_client_free(struct kube_client *client)
         kube_call_cancel(TAILQ_FIRST(&client->calls));
     transport_free(client->transport);
     credentials_free(client->credentials);
+    unanswered_done(&client->unanswered);
     served_free(client->served);
+    refusals_free(client->refusals);
     free(client->url);
     free(client->connect_to);
     free(client->host_header);

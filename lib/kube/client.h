@@ -33,6 +33,16 @@ int kube_client_new(struct event_base *base, const struct kube_config *config,
 void kube_client_free(struct kube_client *client);
 DEFINE_CLEANUP(struct kube_client, kube_client_free)
 
+/* For people, who wait: fn is told once that nothing was answered for KUBE_UNANSWERED_MS while
+ * calls are under way, and why the last try has failed (without a failure after 5 s); then, with
+ * NULL, that the server answers again. NULL: nobody is told. Streams and watches tell of
+ * themselves. */
+#define KUBE_UNANSWERED_MS 1500
+typedef void (*kube_unanswered_fn)(void *arg, const char *why);
+void kube_client_tell_unanswered(struct kube_client *client, kube_unanswered_fn fn, void *arg);
+/* Until the server's first answer, reads are given up after so long from now, all together. */
+void kube_client_limit_reads(struct kube_client *client, int64_t ms);
+
 const struct kube_config *kube_client_config(const struct kube_client *client);
 /* The server's clock, milliseconds since 1970, as it was told with the last answer (whole seconds)
  * and has gone on since; 0: no answer has come. */
