@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support.build import SLOWER
+from support.agents import Agents
+from support.build import BUILD, SLOWER
 
 READY = "echo ready $DRARUN_JOB; "
 
@@ -112,6 +113,19 @@ def test_eight_machines(drarun, nodes, agents, mpi_named):
                     under=machines.head.enter, timeout=90).ok()
     assert "ok: 8 ranks, 8 nodes\n" in result.out
     assert [agent.rc for agent in some.finish()] == [0] * 8
+
+
+def test_openssl_configuration_of_an_image(drarun, tmp_path):
+    """The agent reads none: this one would never end."""
+    os.mkfifo(tmp_path / "openssl.cnf")
+    key = tmp_path / "key"
+    key.touch(mode=0o600)
+    key.write_text(secrets.token_hex(32) + "\n")
+    agent = drarun.start("--listen", "127.0.0.1:0", "--key-file", key, "--once", program=BUILD / "bin" / "drarun-worker",
+                         env={"OPENSSL_CONF": tmp_path / "openssl.cnf"})
+    result = drarun("--agents", f"127.0.0.1:{Agents.port(agent)}", "--key-file", key, "--start-timeout", "5", "echo", "in")
+    assert result.out == "in\n", repr(result)
+    assert agent.finish().rc == 0
 
 
 def test_report_names_the_machine(drarun, nodes, agents):
@@ -219,6 +233,7 @@ def test_something_else_listens_there(drarun, agents):
     """It accepts, and says nothing at all, or not what an agent says."""
     some = agents(1, once=False)
     with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(60)
         where = f"127.0.0.1:{door.getsockname()[1]}"
 
         def answer():

@@ -236,6 +236,7 @@ int agent_open_connections(struct agent *agent, struct drarun_error *err)
         agent_control_take(agent, channel, NULL);
     }
     if (o->listen_fd >= 0) {
+        tls_ignore_configuration();
         agent->dial_tls = tls_context_new(o->key, TLS_CLIENT, err);
         if (!agent->dial_tls)
             return -err->code;

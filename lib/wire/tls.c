@@ -61,6 +61,11 @@ static int find_key(SSL *ssl, const unsigned char *id, size_t id_length, SSL_SES
     return 1; /* no session: the handshake falls back to certificates, of which there are none */
 }
 
+void tls_ignore_configuration(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+}
+
 struct tls_context *tls_context_new(const struct tls_key *key, enum tls_side side,
                                     struct drarun_error *err)
 {
@@ -100,6 +105,21 @@ void tls_context_free(struct tls_context *context)
     free(context);
 }
 
+/* Called before each read of the socket's BIO; it becomes an error when the handshake is too long.
+ * The library itself would hold 128 KiB of a first message for whoever announces that many. */
+static long limit_handshake(BIO *bio, int operation, const char *bytes, size_t size, int argi,
+                            long argl, int rc, size_t *processed)
+{
+    const SSL *ssl = (const SSL *)BIO_get_callback_arg(bio);
+    (void)bytes, (void)argi, (void)argl, (void)processed;
+    if (operation != BIO_CB_READ || SSL_is_init_finished(ssl) ||
+        BIO_number_read(bio) + size <= TLS_HANDSHAKE_MAX)
+        return rc;
+    BIO_clear_retry_flags(bio);
+    ERR_raise(ERR_LIB_SSL, SSL_R_EXCESSIVE_MESSAGE_SIZE);
+    return -1;
+}
+
 struct bufferevent *tls_open_take(struct tls_context *context, struct event_base *base, int fd,
                                   struct drarun_error *err)
 {
@@ -117,14 +137,25 @@ struct bufferevent *tls_open_take(struct tls_context *context, struct event_base
         return NULL;
     }
     bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+    BIO_set_callback_arg(SSL_get_rbio(ssl), (char *)ssl);
+    BIO_set_callback_ex(SSL_get_rbio(ssl), limit_handshake);
     return bev;
+}
+
+bool tls_has_proved(struct bufferevent *bev)
+{
+    return SSL_is_init_finished(bufferevent_openssl_get_ssl(bev));
 }
 
 bool tls_failure(struct bufferevent *bev, char *text, size_t size)
 {
-    unsigned long code = bufferevent_get_openssl_error(bev);
+    unsigned long code;
+    bool broke = false; /* SSL_get_error() says SSL_ERROR_SYSCALL, which libevent adds */
+    while ((code = bufferevent_get_openssl_error(bev)) != 0 && ERR_GET_LIB(code) == 0)
+        broke |= code == SSL_ERROR_SYSCALL;
+    text[0] = '\0';
     if (code == 0)
-        return false;
+        return broke;
     const char *reason =
         ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     snprintf(text, size, "%s", reason ? reason : "unknown TLS error");

@@ -27,12 +27,23 @@ struct tls_context *tls_context_new(const struct tls_key *key, enum tls_side sid
                                     struct drarun_error *err);
 void tls_context_free(struct tls_context *context);
 
+/* OpenSSL reads no configuration from now on, neither $OPENSSL_CONF nor the file of its build: for
+ * an agent in somebody's image. Before the first context. */
+void tls_ignore_configuration(void);
+
+/* What a handshake reads at most: two small messages of ours need less than 2 KiB. */
+#define TLS_HANDSHAKE_MAX (16u * 1024)
+
 /* TLS over a connected descriptor, which it takes (also on failure). The handshake runs on the
- * loop; data may be queued at once. */
+ * loop; data may be queued at once. A peer that sends more than TLS_HANDSHAKE_MAX bytes before it
+ * has proved the key is an error of the connection. */
 struct bufferevent *tls_open_take(struct tls_context *context, struct event_base *base, int fd,
                                   struct drarun_error *err);
 
-/* Why the TLS layer of bev failed, in words; false when it did not. */
+/* Whether the peer of bev has proved that it holds the key. */
+bool tls_has_proved(struct bufferevent *bev);
+
+/* Why the TLS layer of bev failed, in words, "" where its socket did; false when it did not. */
 bool tls_failure(struct bufferevent *bev, char *text, size_t size);
 
 #endif

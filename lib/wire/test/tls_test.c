@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ struct fixture {
     struct event_base *base;
     struct event *watchdog;
     int pair[2];
-    struct end end[2]; /* client, server */
+    struct end end[2];          /* client, server */
+    struct bufferevent *bev[2]; /* theirs, as long as they are open */
 };
 
 static void on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
@@ -101,6 +103,7 @@ static struct tls_context *open_end(struct fixture *f, enum tls_side side, uint8
     assert_non_null(context);
     struct bufferevent *bev = tls_open_take(context, f->base, take_fd(&f->pair[i]), &err);
     assert_non_null(bev);
+    f->bev[i] = bev;
     f->end[i].channel = channel_from_bufferevent_take(bev, on_message, on_closed, &f->end[i]);
     assert_non_null(f->end[i].channel);
     channel_set_explain(f->end[i].channel, tls_failure);
@@ -115,13 +118,38 @@ static void the_same_key(void **state)
 {
     struct fixture *f = *state;
     struct tls_context *client = open_end(f, TLS_CLIENT, 1), *server = open_end(f, TLS_SERVER, 1);
+    assert_false(tls_has_proved(f->bev[1]));
     while (f->end[0].messages == 0 || f->end[1].messages == 0)
         event_base_loop(f->base, EVLOOP_ONCE);
+    assert_true(tls_has_proved(f->bev[1]));
     assert_int_equal(f->end[0].closed + f->end[1].closed, 0);
     channel_free(TAKE_PTR(f->end[0].channel)); /* as when its process is killed */
     while (f->end[1].closed == 0)
         event_base_loop(f->base, EVLOOP_ONCE);
     assert_int_equal(f->end[1].why.code, 0);
+    tls_context_free(client);
+    tls_context_free(server);
+}
+
+/* What the kernel says of a connection that stood, and not that TLS has no word for it. */
+static void connection_that_breaks(void **state)
+{
+    struct fixture *f = *state;
+    struct tls_context *client = open_end(f, TLS_CLIENT, 1), *server = open_end(f, TLS_SERVER, 1);
+    Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
+    note.text = (char *)"never read";
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
+    while (f->end[0].messages == 0 || f->end[1].messages == 0)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    bufferevent_disable(f->bev[1], EV_READ);
+    assert_int_equal(channel_send(f->end[0].channel, &envelope), 0);
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+    cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    assert_true(dup2(null, bufferevent_getfd(f->bev[1])) >= 0);
+    while (f->end[0].closed == 0)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    assert_int_equal(f->end[0].why.code, ECONNRESET);
+    assert_non_null(strstr(f->end[0].why.text, strerror(ECONNRESET)));
     tls_context_free(client);
     tls_context_free(server);
 }
@@ -150,6 +178,32 @@ static void no_tls_at_all(void **state)
         event_base_loop(f->base, EVLOOP_ONCE);
     assert_int_equal(f->end[1].why.code, EACCES);
     assert_int_equal(f->end[1].messages, 0);
+    tls_context_free(server);
+}
+
+/* The start of a first message of 128 KiB, which never ends. */
+static size_t endless_hello(uint8_t *at, size_t size)
+{
+    static const uint8_t start[] = {22, 3, 1, 0x40, 0, 1, 0x01, 0xff, 0xfc, 3, 3};
+    memset(at, 0, size);
+    for (size_t i = 0; i + 5 <= size; i += 5 + 0x4000)
+        memcpy(at + i, start, 5); /* records of 16 KiB */
+    memcpy(at, start, sizeof start);
+    return size;
+}
+
+static void handshake_without_end(void **state)
+{
+    struct fixture *f = *state;
+    struct tls_context *server = open_end(f, TLS_SERVER, 1);
+    static uint8_t hello[100 * 1024];
+    size_t size = endless_hello(hello, sizeof hello);
+    assert_true(write(f->pair[0], hello, size) > (ssize_t)TLS_HANDSHAKE_MAX);
+    for (int i = 0; i < 100 && f->end[1].closed == 0; i++)
+        event_base_loop(f->base, EVLOOP_NONBLOCK);
+    assert_int_equal(f->end[1].closed, 1);
+    assert_int_equal(f->end[1].why.code, EACCES);
+    assert_non_null(strstr(f->end[1].why.text, "excessive message size"));
     tls_context_free(server);
 }
 
@@ -252,8 +306,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_same_key),
+        TEST(connection_that_breaks),
         TEST(another_key),
         TEST(no_tls_at_all),
+        TEST(handshake_without_end),
         TEST(client_without_a_key),
         TEST(client_of_an_older_version),
         TEST(client_of_another_name),

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is at the other end of a TCP connection within this machine. */
+#ifndef DRARUN_WIRE_PEER_H
+#define DRARUN_WIRE_PEER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* The user whose process has made the other end of this IPv4 connection, as the kernel knows it
+ * (sock_diag(7), else /proc/net/tcp): nothing that the peer says is asked. It must be in this
+ * network namespace. -ESRCH: no process has that end any more, which kernels before 6.4 would show
+ * as root's; -EAFNOSUPPORT: not IPv4; otherwise the reason why the kernel cannot be asked. Any
+ * thread. */
+int peer_uid(int fd, uid_t *ret_uid);
+
+#endif
