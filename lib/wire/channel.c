@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <event2/buffer.h>
 
@@ -17,9 +18,13 @@
 
 #define PROBE_IDLE_S 5 /* without traffic, before the peer's kernel is asked */
 #define PROBE_EVERY_S 3
+/* Bytes moved in one turn of the loop. */
+#define MOVE_MAX (256 * 1024)
 
 struct channel {
     struct bufferevent *bev;
+    struct evbuffer *in; /* received and not delivered: at most one frame and what one turn reads */
+    bool plain;          /* the descriptor carries our bytes, not those of a layer between */
     channel_message_fn on_message;
     channel_closed_fn on_closed;
     void *arg;
@@ -28,6 +33,7 @@ struct channel {
     bool (*explain)(struct bufferevent *bev, char *text, size_t size);
     bool *freed; /* set while callbacks run: tells them that the channel is gone */
     bool ended;
+    unsigned int silence_ms; /* after which the kernel ends the connection */
     uint64_t bytes;
     char peer[64];
 };
@@ -42,8 +48,9 @@ static void end(struct channel *c, const struct drarun_error *err)
 }
 
 /* Takes one whole frame out of the input and delivers it: 1, 0 when none is whole, or -errno. */
-static int deliver_one(struct channel *c, struct evbuffer *in, struct drarun_error *err)
+static int deliver_one(struct channel *c, struct drarun_error *err)
 {
+    struct evbuffer *in = c->in;
     uint8_t header[FRAME_HEADER];
     uint32_t length = 0;
     if (evbuffer_copyout(in, header, sizeof header) < (ssize_t)sizeof header)
@@ -68,17 +75,37 @@ static int deliver_one(struct channel *c, struct evbuffer *in, struct drarun_err
     return 1;
 }
 
+/* libevent 2.1 reads 4 KiB at a time, which costs three system calls. So what is there is read
+ * here. The end of the connection and errors stay for libevent to find. */
+static void read_more(struct channel *c)
+{
+    struct evbuffer_iovec space;
+    int fd = (int)bufferevent_getfd(c->bev);
+    int there = 0;
+    if (!c->plain || ioctl(fd, FIONREAD, &there) < 0 || there <= 0)
+        return;
+    size_t size = there < MOVE_MAX ? (size_t)there : MOVE_MAX;
+    if (evbuffer_reserve_space(c->in, (ev_ssize_t)size, &space, 1) < 1)
+        return;
+    ssize_t n = read(fd, space.iov_base, size);
+    space.iov_len = n > 0 ? (size_t)n : 0;
+    evbuffer_commit_space(c->in, &space, 1);
+}
+
 static void on_read(struct bufferevent *bev, void *arg)
 {
     struct channel *c = arg;
     struct drarun_error err = {0};
-    struct evbuffer *in = bufferevent_get_input(bev);
     bool freed = false;
     bool *outer = c->freed;
     c->freed = &freed;
-    int rc = 1;
-    while (rc > 0 && !freed && !c->ended)
-        rc = deliver_one(c, in, &err);
+    int rc = bufferevent_read_buffer(bev, c->in);
+    if (rc < 0)
+        error_set(&err, ENOMEM, "out of memory for what %s sends", c->peer);
+    else
+        read_more(c);
+    for (rc = rc < 0 ? -ENOMEM : 1; rc > 0 && !freed && !c->ended;)
+        rc = deliver_one(c, &err);
     if (freed) {
         if (outer)
             *outer = true;
@@ -109,14 +136,18 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     int code = EVUTIL_SOCKET_ERROR();
     char words[256] = "broken";
     bool explained = c->explain && c->explain(bev, words, sizeof words);
-    size_t rest = evbuffer_get_length(bufferevent_get_input(bev));
+    bool broke = what & BEV_EVENT_ERROR || (explained && !words[0] && code && code != EAGAIN);
+    size_t rest = evbuffer_get_length(bufferevent_get_input(bev)) + evbuffer_get_length(c->in);
     if (what & BEV_EVENT_TIMEOUT)
         error_set(&err, ETIMEDOUT, "nothing heard from %s in time", c->peer);
-    else if (explained)
+    else if (explained && words[0])
         error_set(&err, EACCES, "connection to %s: %s", c->peer, words);
-    else if (what & BEV_EVENT_ERROR)
+    else if (broke && code == ETIMEDOUT)
+        error_set(&err, code, "connection to %s is lost: no packet for %u s", c->peer,
+                  c->silence_ms / 1000);
+    else if (broke)
         error_set(&err, code ? code : EPROTO, "connection to %s: %s", c->peer,
-                  code ? strerror(code) : words);
+                  code ? strerror(code) : "broken");
     else if (rest > 0)
         error_set(&err, EPROTO, "%s closed the connection in the middle of a message", c->peer);
     end(c, &err);
@@ -140,6 +171,7 @@ static void bear_silence(int fd, unsigned int ms)
 
 void channel_set_silence(struct channel *channel, unsigned int ms)
 {
+    channel->silence_ms = ms;
     bear_silence((int)bufferevent_getfd(channel->bev), ms);
 }
 
@@ -169,15 +201,20 @@ struct channel *channel_from_bufferevent_take(struct bufferevent *bev,
                                               channel_closed_fn on_closed, void *arg)
 {
     struct channel *c = calloc(1, sizeof *c);
-    if (!c) {
+    struct evbuffer *in = evbuffer_new();
+    if (!c || !in) {
         bufferevent_free(bev);
+        if (in)
+            evbuffer_free(in);
+        free(c);
         return NULL;
     }
     c->bev = bev;
+    c->in = in;
     channel_set_callbacks(c, on_message, on_closed, arg);
     describe_peer(c);
     tune_tcp((int)bufferevent_getfd(bev));
-    bear_silence((int)bufferevent_getfd(bev), CHANNEL_SILENCE_MS);
+    channel_set_silence(c, CHANNEL_SILENCE_MS);
     bufferevent_setcb(bev, on_read, on_write, on_event, c);
     /* one frame and the start of the next: a peer cannot make us hold more than that */
     bufferevent_setwatermark(bev, EV_READ, 0, FRAME_MAX + FRAME_HEADER);
@@ -198,9 +235,12 @@ struct channel *channel_new_take(struct event_base *base, int fd, channel_messag
         close(fd);
         return NULL;
     }
-    bufferevent_set_max_single_read(bev, 256 * 1024);
-    bufferevent_set_max_single_write(bev, 256 * 1024);
-    return channel_from_bufferevent_take(bev, on_message, on_closed, arg);
+    bufferevent_set_max_single_read(bev, MOVE_MAX);
+    bufferevent_set_max_single_write(bev, MOVE_MAX);
+    struct channel *c = channel_from_bufferevent_take(bev, on_message, on_closed, arg);
+    if (c)
+        c->plain = true;
+    return c;
 }
 
 void channel_free(struct channel *c)
@@ -212,6 +252,7 @@ void channel_free(struct channel *c)
     /* libevent closes the descriptor in the loop's next turn, which may never come */
     shutdown((int)bufferevent_getfd(c->bev), SHUT_RDWR);
     bufferevent_free(c->bev);
+    evbuffer_free(c->in);
     free(c);
 }
 

@@ -43,7 +43,8 @@ void channel_set_callbacks(struct channel *channel, channel_message_fn on_messag
 void channel_set_silence(struct channel *channel, unsigned int ms);
 
 /* How to put a failed connection into words when the layer below is not a plain socket; returns
- * false when it has nothing to say (tls_failure has this shape). */
+ * false when it has nothing to say, and "" where the socket broke and errno says how (tls_failure
+ * has this shape). */
 void channel_set_explain(struct channel *channel,
                          bool (*explain)(struct bufferevent *bev, char *text, size_t size));
 

@@ -290,6 +290,28 @@ static void largest_message(void **state)
     channel_free(sender);
 }
 
+/* A stream of output is read in as few turns as it needs. */
+static void what_is_there_is_read_at_once(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t data[32 * 1024];
+    Drarun__Wire__Output output = DRARUN__WIRE__OUTPUT__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT, output, &output);
+    output.data.data = data;
+    output.data.len = sizeof data;
+    struct channel *sender = channel_new_take(f->base, f->peer, on_message, on_closed, f);
+    f->peer = -1;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(channel_send(sender, &envelope), 0);
+    channel_on_drained(sender, on_drained, f);
+    int turns = 0;
+    for (; f->messages < 4; turns++)
+        turn(f);
+    assert_int_equal(f->data, 4 * sizeof data);
+    assert_true(turns <= 8);
+    channel_free(sender);
+}
+
 /* A peer that stops reading: sending never blocks, and what waits is known. */
 static void peer_that_does_not_read(void **state)
 {
@@ -375,6 +397,7 @@ int main(void)
         TEST(good_frames_before_a_bad_one_count),
         TEST(input_is_bounded),
         TEST(largest_message),
+        TEST(what_is_there_is_read_at_once),
         TEST(peer_that_does_not_read),
         TEST(drained_at_once_comes_from_the_loop),
         TEST(peer_that_is_gone),
