@@ -12,14 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct doc *doc = NULL;
     struct reader notes;
     struct drarun_error err = {0};
-    json_t *job = NULL;
+    json_t *job = NULL, *classes = NULL;
     if (doc_parse("fuzz", (const char *)data, size, DOC_FORMAT_GUESS, NULL, &doc, NULL) < 0)
         return 0;
     reader_init(&notes, doc, true);
     notes.max = READER_MAX;
-    if (import_job(&notes, NULL, &job, &err) < 0 ? !err.text[0] : !json_is_object(job))
+    if (import_job(&notes, 1, NULL, &job, &classes, &err) < 0 ? !err.text[0] : !json_is_object(job))
         abort();
     json_decref(job);
+    json_decref(classes);
     reader_done(&notes);
     doc_free(doc);
     return 0;

@@ -44,7 +44,7 @@ static void explain(json_t *document, const struct pod_state workers[2], const s
     if (waiting_build(&input, &waiting, NULL) < 0)
         return;
     waiting_text(&waiting, &text);
-    waiting_line(&waiting, 80, &text);
+    waiting_line(&waiting, &text);
     json_decref(waiting_json(&waiting));
     buf_done(&text);
     waiting_done(&waiting);

@@ -35,21 +35,32 @@ static void on_text(void *arg, struct buf *out)
         buf_add_str(out, "answer 42\n");
 }
 
+/* A port of the loopback that is free now: another program may take it before the server does. */
+static int find_port(struct sockaddr_in *address)
+{
+    socklen_t length = sizeof *address;
+    int any = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int rc = bind(any, (struct sockaddr *)address, length);
+    if (rc == 0)
+        rc = getsockname(any, (struct sockaddr *)address, &length);
+    close(any);
+    return rc;
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     struct drarun_error err = {0};
-    socklen_t length = sizeof f->address;
-    int any = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* for a port that is free */
+    int rc = -EADDRINUSE;
     f->base = event_base_new();
-    f->address.sin_family = AF_INET;
-    f->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(any, (struct sockaddr *)&f->address, length) < 0 ||
-        getsockname(any, (struct sockaddr *)&f->address, &length) < 0)
-        return -1;
-    close(any);
     *state = f;
-    return metrics_server_new(f->base, ntohs(f->address.sin_port), on_text, f, &f->server, &err);
+    for (int tries = 0; rc == -EADDRINUSE && tries < 20; tries++)
+        rc = find_port(&f->address) < 0 ? -1
+                                        : metrics_server_new(f->base, ntohs(f->address.sin_port),
+                                                             on_text, f, &f->server, &err);
+    return rc;
 }
 
 static int tear_down(void **state)
