@@ -9,11 +9,38 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
+#define GRACE_S 30 /* the API's default */
+
 static void devices_done(struct spec_devices *d)
 {
     strlist_done(&d->selectors);
     strlist_done(&d->match);
     json_decref(d->config);
+}
+
+bool job_spec_wants_bench(const struct job_spec *spec)
+{
+    static const char *const lists[] = {"command", "args"};
+    const json_t *pod = json_object_get(spec->template, "spec"), *word;
+    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        size_t i;
+        json_array_foreach(json_object_get(first, lists[l]), i, word)
+        {
+            if (json_is_string(word) && strstr(json_string_value(word), SPEC_BENCH))
+                return true;
+        }
+    }
+    return false;
+}
+
+int64_t job_spec_grace_ms(const struct job_spec *spec)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *given = json_object_get(pod, "terminationGracePeriodSeconds");
+    json_int_t seconds = json_is_integer(given) ? json_integer_value(given) : GRACE_S;
+    seconds = seconds < 0 ? 0 : seconds;
+    return (seconds < SPEC_GRACE_MAX_S ? seconds : SPEC_GRACE_MAX_S) * 1000;
 }
 
 void job_spec_done(struct job_spec *spec)
@@ -23,8 +50,13 @@ void job_spec_done(struct job_spec *spec)
     json_decref(spec->labels);
     json_decref(spec->annotations);
     json_decref(spec->compute_domain);
+    strlist_done(&spec->match);
     strlist_done(&spec->nccl_env);
     json_decref(spec->template);
+    json_decref(spec->launcher.resources);
+    json_decref(spec->launcher.node_selector);
+    json_decref(spec->launcher.annotations);
+    json_decref(spec->launcher.tolerations);
     json_decref(spec->document);
     machine_done(&spec->machine);
     *spec = (struct job_spec){0};

@@ -16,6 +16,10 @@
 #define SPEC_API_VERSION "drarun.dev/v1alpha1"
 #define SPEC_KIND "DraJob"
 #define SPEC_WORKERS_MAX 10000
+#define SPEC_GRACE_MAX_S 31536000 /* a year: the API server takes any, and it is counted with */
+/* drarun-bench as it comes with the agent, for the first container's command: such a job's pods get
+ * it, whatever their image has */
+#define SPEC_BENCH "/.drarun/bin/drarun-bench"
 #define SPEC_CONTAINER "worker" /* the container's name in a template made of the short form */
 
 enum spec_align { SPEC_ALIGN_REQUIRED = 1, SPEC_ALIGN_PREFERRED, SPEC_ALIGN_NONE };
@@ -25,6 +29,7 @@ enum spec_fallback { SPEC_FALLBACK_REPORT = 1, SPEC_FALLBACK_FAIL };
 enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
 enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
 enum spec_gang { SPEC_GANG_AUTO = 1, SPEC_GANG_NEVER };
+enum spec_spread { SPEC_SPREAD_NODE = 1, SPEC_SPREAD_NONE };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 /* Devices of one kind for each worker. Texts are owned by the spec. */
@@ -43,6 +48,13 @@ struct spec_timeouts { /* milliseconds */
     int64_t queue, nodes, allocation, image_pull, start, total;
 };
 
+/* Of the launcher's pod; NULL: drarun's own (jobs/objects.h). Passed through as they are. */
+struct spec_launcher {
+    json_t *resources, *node_selector, *annotations; /* objects */
+    json_t *tolerations;                             /* an array */
+    const char *priority_class;
+};
+
 struct job_spec {
     const char *name;
     const char *namespace; /* NULL: the context's */
@@ -51,7 +63,9 @@ struct job_spec {
     uint32_t workers;
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
     struct spec_devices gpus, nics;
+    struct strlist match; /* attributes that all claimed GPUs and NICs of a worker must share */
     enum spec_align align;
+    enum spec_spread spread; /* 0: left out; jobs/node_spread.h says what holds then */
     enum spec_claims claims;
     json_t *compute_domain; /* an object where wanted, else NULL */
     enum spec_network network;
@@ -65,6 +79,7 @@ struct job_spec {
     struct strlist nccl_env;  /* NAME=VALUE, the user's */
     json_t *template; /* the whole PodTemplateSpec, also where the short form was used; image and
                        * command of its first container are what the ranks run */
+    struct spec_launcher launcher;
     struct spec_timeouts timeouts;
     int64_t hang_after; /* milliseconds; 0: never */
     enum spec_fallback on_hang;
@@ -95,6 +110,11 @@ int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
 void spec_default_name(const char *path, char *ret_name, size_t size);
 
 void job_spec_done(struct job_spec *spec);
+/* What the pods have to end, as the template says or by the API's default: 0 to SPEC_GRACE_MAX_S
+ * seconds, in milliseconds. */
+int64_t job_spec_grace_ms(const struct job_spec *spec);
+/* A word of the first container's command or arguments names SPEC_BENCH. */
+bool job_spec_wants_bench(const struct job_spec *spec);
 
 /* The tables that spec_read reads by: for documentation and tests. */
 extern const struct field_table spec_document_fields;

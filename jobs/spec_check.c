@@ -4,29 +4,10 @@
 #include <string.h>
 
 #include "jobs/k8s_name.h"
+#include "jobs/known_class.h"
+#include "jobs/node_spread.h"
 #include "jobs/rankmap.h"
 #include "jobs/spec_fields.h"
-
-/* Drivers whose opaque configuration a class takes, for the classes that come with a driver. */
-static const char *driver_of(const char *class)
-{
-    static const struct {
-        const char *class, *driver;
-    } known[] = {
-        {"dranet", "dra.net"},
-        {"dra.net", "dra.net"},
-        {"mrdma.google.com", "mrdma.google.com"},
-        {"gpu.nvidia.com", "gpu.nvidia.com"},
-        {"mig.nvidia.com", "gpu.nvidia.com"},
-        {"nic.drarun.dev", "nic.drarun.dev"},
-        {"rdma.drarun.dev", "nic.drarun.dev"},
-        {"gpu.drarun.dev", "gpu.drarun.dev"},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(class, known[i].class) == 0)
-            return known[i].driver;
-    return NULL;
-}
 
 static void check_config(const struct reader_node *node, struct spec_devices *d)
 {
@@ -38,7 +19,7 @@ static void check_config(const struct reader_node *node, struct spec_devices *d)
     if (!d->config || d->resource)
         return;
     if (!d->config_driver && d->class)
-        d->config_driver = driver_of(d->class);
+        d->config_driver = known_class(d->class) ? known_class(d->class)->driver : NULL;
     if (!d->config_driver && d->class)
         reader_fail_key(node, "config",
                         "whose configuration it is isn't known for the class %s: add driver, such "
@@ -103,6 +84,10 @@ void spec_check_devices(const struct reader_node *spec, struct job_spec *s)
         return;
     check_kind(&devices, "gpus", &s->gpus, "gpu.nvidia.com");
     check_kind(&devices, "nics", &s->nics, NULL);
+    if (s->match.count > 0 && (!s->gpus.class || !s->nics.class))
+        reader_fail_key(&devices, "match",
+                        "is over GPUs and NICs of one claim: ask for both by class, or give "
+                        "gpus.match or nics.match");
     if (s->queue && s->claims == SPEC_CLAIMS_DIRECT)
         reader_fail_key(&devices, "claims",
                         "queue needs claims: template, which is what Kueue counts");
@@ -144,6 +129,17 @@ static void check_labels(const struct reader_node *metadata, const char *key, bo
     }
 }
 
+/* What `drarun import` takes (jobs/import.h). */
+static bool is_imported(const char *kind)
+{
+    static const char *const kinds[] = {"Job", "JobSet",     "LeaderWorkerSet", "MPIJob",
+                                        "Pod", "PyTorchJob", "StatefulSet"};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
 static void check_document(const struct reader_node *root, const struct spec_raw *raw)
 {
     struct reader_node node, name;
@@ -151,7 +147,8 @@ static void check_document(const struct reader_node *root, const struct spec_raw
         reader_get(root, "apiVersion", &node))
         reader_expected(&node, SPEC_API_VERSION);
     if (raw->kind && strcmp(raw->kind, SPEC_KIND) != 0 && reader_get(root, "kind", &node))
-        reader_expected(&node, SPEC_KIND);
+        reader_fail(&node, "expected %s, got \"%.60s\"%s", SPEC_KIND, raw->kind,
+                    is_imported(raw->kind) ? ": drarun import makes a DraJob of it" : "");
     if (!reader_get(root, "metadata", &node) || !json_is_object(node.value))
         return;
     check_name(&node, &raw->s);
@@ -178,6 +175,23 @@ static bool is_version(const char *text)
     return false;
 }
 
+/* Both would be required of every pod, and no node could have any. */
+static void check_placement(const struct reader_node *spec, struct job_spec *s)
+{
+    struct reader_node placement;
+    if (s->spread != SPEC_SPREAD_NODE || !reader_get(spec, "placement", &placement))
+        return;
+    int rc = node_spread_is_refused(s, NULL);
+    if (rc < 0)
+        spec->reader->texts.failed = true;
+    else if (rc > 0)
+        reader_fail_key(
+            &placement, "spread",
+            "node contradicts spec.template.spec.affinity.podAffinity, which requires all "
+            "workers to be on one node (" NODE_SPREAD_TOPOLOGY "): drop that term, or say "
+            "none");
+}
+
 static void check_texts(const struct reader_node *spec, const struct job_spec *s)
 {
     struct reader_node node, nccl;
@@ -201,6 +215,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
         check_document(root, raw);
     spec_check_devices(spec, s);
     spec_check_template(spec, raw);
+    check_placement(spec, s);
     check_texts(spec, s);
     if ((uint64_t)s->workers * s->ranks_per_worker > RANKMAP_RANKS_MAX &&
         reader_get(spec, "ranksPerWorker", &node))

@@ -139,9 +139,19 @@ static void read_domain(const struct reader_node *node, void *field)
     *(json_t **)field = json_incref(node->value);
 }
 
+static void read_tolerations(const struct reader_node *node, void *field)
+{
+    if (!json_is_array(node->value)) {
+        reader_expected(node, "a list of tolerations");
+        return;
+    }
+    *(json_t **)field = json_incref(node->value);
+}
+
 #define AT(member) offsetof(struct spec_raw, member)
 #define OF_DEVICES(member) offsetof(struct spec_devices, member)
 #define OF_TIMEOUTS(member) offsetof(struct spec_timeouts, member)
+#define OF_LAUNCHER(member) offsetof(struct spec_launcher, member)
 
 static const struct field device_list[] = {
     {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
@@ -157,11 +167,17 @@ static const struct field_table device_fields = TABLE(device_list);
 static const struct field devices_list[] = {
     {"gpus", FIELD_GROUP, AT(s.gpus), .group = &device_fields},
     {"nics", FIELD_GROUP, AT(s.nics), .group = &device_fields},
+    {"match", FIELD_CALL, AT(s.match), .read = read_match},
     {"align", FIELD_CHOICE, AT(s.align), .choices = "required preferred none",
      .fallback = "preferred"},
     {"claims", FIELD_CHOICE, AT(s.claims), .choices = "direct template"}, /* see spec_check */
 };
 static const struct field_table devices_fields = TABLE(devices_list);
+
+static const struct field placement_list[] = {
+    {"spread", FIELD_CHOICE, AT(s.spread), .choices = "node none"}, /* see node_spread_of */
+};
+static const struct field_table placement_fields = TABLE(placement_list);
 
 static const struct field mpi_list[] = {
     {"transport", FIELD_CHOICE, AT(s.mpi_transport), .choices = "auto tcp rdma",
@@ -178,6 +194,15 @@ static const struct field nccl_list[] = {
 };
 static const struct field_table nccl_fields = TABLE(nccl_list);
 
+static const struct field launcher_list[] = {
+    {"resources", FIELD_OBJECT, OF_LAUNCHER(resources)},
+    {"tolerations", FIELD_CALL, OF_LAUNCHER(tolerations), .read = read_tolerations},
+    {"nodeSelector", FIELD_TEXT_MAP, OF_LAUNCHER(node_selector)},
+    {"priorityClassName", FIELD_TEXT, OF_LAUNCHER(priority_class)},
+    {"annotations", FIELD_TEXT_MAP, OF_LAUNCHER(annotations)},
+};
+static const struct field_table launcher_fields = TABLE(launcher_list);
+
 static const struct field timeout_list[] = {
     {"queue", FIELD_DURATION, OF_TIMEOUTS(queue), .fallback = "24h"},
     {"nodes", FIELD_DURATION, OF_TIMEOUTS(nodes), .fallback = "30m"},
@@ -192,6 +217,7 @@ static const struct field spec_list[] = {
     {"workers", FIELD_COUNT, AT(s.workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},
     {"ranksPerWorker", FIELD_COUNT, AT(s.ranks_per_worker), 1, RANKS_PER_WORKER_MAX},
     {"devices", FIELD_GROUP, 0, .group = &devices_fields},
+    {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},
     {"network", FIELD_CHOICE, AT(s.network), .choices = "rdma any"}, /* see spec_check */
     {"onTcpFallback", FIELD_CHOICE, AT(s.on_tcp_fallback), .choices = "report fail",
@@ -204,6 +230,7 @@ static const struct field spec_list[] = {
     {"image", FIELD_TEXT, AT(image)},
     {"command", FIELD_CALL, AT(command), .read = read_command},
     {"template", FIELD_OBJECT, AT(s.template)},
+    {"launcher", FIELD_GROUP, AT(s.launcher), .group = &launcher_fields},
     {"timeouts", FIELD_GROUP, AT(s.timeouts), .group = &timeout_fields},
     {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},
     {"onHang", FIELD_CHOICE, AT(s.on_hang), .choices = "report fail", .fallback = "report"},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod of a worker: the short form, or what must be in a whole template. */
+#include <errno.h>
 #include <string.h>
 
 #include "jobs/spec_fields.h"
+#include "lib/cel/quantity.h"
 
 /* NULL when out of memory. */
 static json_t *short_form(const struct spec_raw *raw)
@@ -39,6 +41,54 @@ static void check_container(const struct reader_node *container)
     strlist_done(&words);
 }
 
+/* The kubelet would say it much later. */
+static void check_image(const struct reader_node *holder)
+{
+    struct reader_node node;
+    const char *image = NULL;
+    if (!reader_get(holder, "image", &node) || !json_is_string(node.value))
+        return;
+    image = json_string_value(node.value);
+    if (image[strcspn(image, " \t\r\n")])
+        reader_expected(&node, "an image: REGISTRY/NAME:TAG");
+}
+
+static void check_amounts(const struct reader_node *resources, const char *key)
+{
+    struct reader_node amounts;
+    const char *name;
+    json_t *value;
+    if (!reader_get(resources, key, &amounts) || !json_is_object(amounts.value))
+        return;
+    json_object_foreach((json_t *)amounts.value, name, value)
+    {
+        struct cel_quantity quantity;
+        struct reader_node node;
+        const char *text = json_string_value(value);
+        if (text && cel_quantity_parse(text, strlen(text), &quantity) == -EINVAL &&
+            reader_get(&amounts, name, &node))
+            reader_expected(&node, "a quantity: 500m, 2, 1Gi");
+    }
+}
+
+/* What the API server, or a kubelet, would refuse of any container once the job is made. */
+static void check_containers(const struct reader_node *pod, const char *key)
+{
+    struct reader_node list, resources;
+    if (!reader_get(pod, key, &list) || !json_is_array(list.value))
+        return;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node container = reader_item(&list, i);
+        if (!json_is_object(container.value))
+            continue;
+        check_image(&container);
+        if (reader_get(&container, "resources", &resources) && json_is_object(resources.value)) {
+            check_amounts(&resources, "limits");
+            check_amounts(&resources, "requests");
+        }
+    }
+}
+
 static void check_template(const struct reader_node *template)
 {
     struct reader_node spec, containers;
@@ -56,6 +106,8 @@ static void check_template(const struct reader_node *template)
         return;
     struct reader_node first = reader_item(&containers, 0);
     check_container(&first);
+    check_containers(&spec, "containers");
+    check_containers(&spec, "initContainers");
 }
 
 void spec_check_template(const struct reader_node *spec, struct spec_raw *raw)
@@ -77,6 +129,7 @@ void spec_check_template(const struct reader_node *spec, struct spec_raw *raw)
         reader_fail_key(spec, "command", "image is missing beside it");
     else if (!command)
         reader_fail_key(spec, "image", "command is missing beside it: the ranks' program");
+    check_image(spec);
     if (!raw->image || raw->command.count == 0)
         return;
     raw->s.template = short_form(raw);

@@ -32,6 +32,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.gpus.count + s.nics.count, 0);
     assert_int_equal(s.align, SPEC_ALIGN_PREFERRED);
     assert_int_equal(s.claims, SPEC_CLAIMS_DIRECT);
+    assert_int_equal(s.spread, 0);
     assert_null(s.compute_domain);
     assert_int_equal(s.network, SPEC_NETWORK_ANY);
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_REPORT);
@@ -72,6 +73,7 @@ static const char whole[] =
     "    nics: {count: 1, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail],\n"
     "           config: {interface: {name: dranet0}}}\n"
     "    align: required\n"
+    "  placement: {spread: none}\n"
     "  computeDomain: {channel: {allocationMode: All}}\n"
     "  onTcpFallback: fail\n  onHang: fail\n  onPreflightWarning: fail\n  launch: mpirun\n  mpi: "
     "{transport: "
@@ -100,6 +102,7 @@ static void test_everything(void **state)
     assert_string_equal(s.nics.match.items[0], "dra.net/rail");
     assert_string_equal(s.nics.config_driver, "dra.net");
     assert_int_equal(s.align, SPEC_ALIGN_REQUIRED);
+    assert_int_equal(s.spread, SPEC_SPREAD_NONE);
     assert_int_equal(s.claims, SPEC_CLAIMS_TEMPLATE); /* implied by queue */
     assert_int_equal(s.network, SPEC_NETWORK_RDMA);   /* implied by nics */
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_FAIL);
@@ -166,6 +169,17 @@ static void test_refused(void **state)
          "interface.name would give several NICs"},
         {JOB("devices: {nics: {count: 8, class: dranet, selector: []}}"), "a CEL expression"},
         {JOB("devices: {nics: {count: 8, class: dranet, match: [rail]}}"), "an attribute such as"},
+        {JOB("placement: {spread: rack}"),
+         "spec.placement.spread: expected one of node, none, got \"rack\""},
+        {JOB("placement: {spred: node}"),
+         "spec.placement.spred: unknown key; did you mean spread?"},
+        {"workers: 2\nplacement: {spread: node}\ntemplate: {spec: {containers: [{image: i, "
+         "command: "
+         "[c]}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+         "[{topologyKey: kubernetes.io/hostname, labelSelector: {matchExpressions: [{key: "
+         "drarun.dev/worker, operator: Exists}]}}]}}}}\n",
+         "job.yaml:2:13: placement.spread: node contradicts "
+         "spec.template.spec.affinity.podAffinity, which requires all workers to be on one node"},
         {JOB("queue: a\n  devices: {claims: direct}"), "queue needs claims: template"},
         {JOB("queue: A!"), "the name of a LocalQueue"},
         {JOB("computeDomain: true"), "spec.computeDomain: expected a mapping, got true"},
@@ -192,7 +206,18 @@ static void test_refused(void **state)
         {"kind: DraJob\nspec: {template: {spec: {containers: [{command: [c]}]}}}",
          "spec.template.spec.containers[0]: image is missing"},
         {"kind: DraJob", "spec is missing"},
-        {"kind: Job\nspec: {image: i, command: [c]}", "kind: expected DraJob, got \"Job\""},
+        {"kind: Job\nspec: {image: i, command: [c]}",
+         "kind: expected DraJob, got \"Job\": drarun import makes a DraJob of it"},
+        {"kind: Deployment\nspec: {image: i, command: [c]}",
+         "kind: expected DraJob, got \"Deployment\""},
+        {"spec: {image: busy box, command: [c]}",
+         "spec.image: expected an image: REGISTRY/NAME:TAG, got \"busy box\""},
+        {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
+         "{memory: 1GiB, cpu: 2}}}]}}}",
+         "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
+        {"spec: {template: {spec: {initContainers: [{image: \"a b\"}], containers: [{image: i, "
+         "command: [c]}]}}}",
+         "initContainers[0].image: expected an image"},
         {"[1]", "job.yaml:1:1: expected a mapping, got a list"},
         {"3", "expected a mapping, got 3"},
         {"{}", "spec is missing"},
@@ -361,13 +386,61 @@ static void test_out_of_memory(void **state)
     check_out_of_memory("{\"spec\": {\"image\": \"i\", \"command\": [\"c\", \"d\"]}}");
 }
 
+/* The API server takes any number that is not negative. */
+static void test_grace(void **state)
+{
+    static const struct {
+        const char *pod;
+        int64_t ms;
+    } rows[] = {
+        {"{}", 30000},
+        {"{\"terminationGracePeriodSeconds\": 5}", 5000},
+        {"{\"terminationGracePeriodSeconds\": \"5\"}", 30000},
+        {"{\"terminationGracePeriodSeconds\": 9223372036854775807}", SPEC_GRACE_MAX_S * 1000LL},
+        {"{\"terminationGracePeriodSeconds\": -9223372036854775807}", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *template = json_pack("{s:o}", "spec", json_loads(rows[i].pod, 0, NULL));
+        const struct job_spec spec = {.template = template};
+        assert_int_equal(job_spec_grace_ms(&spec), rows[i].ms);
+        json_decref(template);
+    }
+}
+
+/* A class that comes with a driver tells whose configuration its requests take. */
+static void test_driver_of_a_known_class(void **state)
+{
+    static const char *const known[][2] = {{"dranet", "dra.net"},
+                                           {"dranet.net", "dra.net"},
+                                           {"mrdma.google.com", "mrdma.google.com"},
+                                           {"rdma.drarun.dev", "nic.drarun.dev"}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        char text[300];
+        snprintf(
+            text, sizeof text,
+            "spec: {image: a, command: [b], devices: {nics: {count: 1, class: %s, config: {}}}}",
+            known[i][0]);
+        struct job_spec s = read_good(text);
+        assert_string_equal(s.nics.config_driver, known[i][1]);
+        job_spec_done(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_short_form),    cmocka_unit_test(test_everything),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_name_length),
-        cmocka_unit_test(test_default_name),  cmocka_unit_test(test_wrong_types),
-        cmocka_unit_test(test_many_findings), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_driver_of_a_known_class),
+        cmocka_unit_test(test_grace),
+        cmocka_unit_test(test_short_form),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_name_length),
+        cmocka_unit_test(test_default_name),
+        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_many_findings),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
