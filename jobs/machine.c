@@ -33,6 +33,9 @@ int machine_read(const struct profiles *profiles, const char *profile, struct ma
             return error_set(err, ENOMEM, "profiles: out of memory");
         }
     }
+    const json_t *taint = json_object_get(m.rules, "taint");
+    m.taint = (struct machine_taint){value_text(taint, "key"), value_text(taint, "value"),
+                                     value_text(taint, "nodes")};
     const json_t *mounts = json_object_get(m.rules, "mounts");
     for (size_t i = 0; i < json_array_size(mounts) && i < MACHINE_MOUNTS_MAX; i++) {
         const json_t *mount = json_array_get(mounts, i);

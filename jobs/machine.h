@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a machine type asks of claims and pods: whether GPU and NIC ever share a PCIe root, whether
- * RDMA is handed out by the whole node, and what the vendor mounts into pods. It is the key
+ * RDMA is handed out by the whole node, what the vendor mounts into pods, and what taint its nodes
+ * have beside that of their devices. It is the key
  * "machine" of a profile (jobs/profiles.h; sources: docs/design/010-claims.md). Known only where
  * the spec names the profile: with `nccl.profile: auto` nothing is known before the allocation.
  * Pure. */
@@ -17,6 +18,12 @@ struct machine_mount { /* a directory of the host, which must exist there */
     const char *host, *pod;
 };
 
+/* A taint with the effect NoSchedule of the machine's nodes; key NULL: none is known. */
+struct machine_taint {
+    const char *key, *value;
+    const char *nodes; /* that have it, for people */
+};
+
 #define MACHINE_MOUNTS_MAX 4u
 
 /* All zero: no rules. Texts are held by `rules`. */
@@ -26,7 +33,8 @@ struct machine {
     uint32_t gpus, nics; /* of a whole node; 0: several sizes exist */
     bool whole_node;     /* RDMA is never shared between pods of a node */
     struct machine_mount mounts[MACHINE_MOUNTS_MAX]; /* up to the first without a name */
-    json_t *name, *rules;                            /* owned */
+    struct machine_taint taint;
+    json_t *name, *rules; /* owned */
 };
 
 /* The rules of a profile; all zero for NULL, for "auto", for an unknown one and for one without

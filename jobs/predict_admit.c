@@ -5,33 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/known_class.h"
 #include "jobs/predict_private.h"
+#include "jobs/tolerations.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/cel/cel.h"
-
-/* Classes that drivers install, for when the cluster's are not given. */
-static const struct {
-    const char *name, *expression;
-} known_classes[] = {
-    /* NVIDIA k8s-dra-driver-gpu, deployments/helm/.../deviceclass-*.yaml */
-    {"gpu.nvidia.com", "device.driver == 'gpu.nvidia.com' && "
-                       "device.attributes['gpu.nvidia.com'].type == 'gpu'"},
-    {"mig.nvidia.com", "device.driver == 'gpu.nvidia.com' && "
-                       "device.attributes['gpu.nvidia.com'].type == 'mig'"},
-    {"compute-domain-default-channel.nvidia.com",
-     "device.driver == 'compute-domain.nvidia.com' && "
-     "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
-     "device.attributes['compute-domain.nvidia.com'].id == 0"},
-    /* DraNet's examples */
-    {"dranet", "device.driver == 'dra.net'"},
-    {"dranet.net", "device.driver == 'dra.net'"},
-    /* ours */
-    {"gpu.drarun.dev", "device.driver == 'gpu.drarun.dev'"},
-    {"nic.drarun.dev", "device.driver == 'nic.drarun.dev'"},
-    {"rdma.drarun.dev", "device.driver == 'nic.drarun.dev'"},
-};
 
 struct filter {
     struct cel_program *program;
@@ -114,9 +94,9 @@ static int add_class(const char *name, struct predict_need *need, struct predict
         return add_selectors(need, filters, where,
                              json_object_get(json_object_get(class, "spec"), "selectors"), true,
                              err);
-    for (size_t i = 0; i < ARRAY_LEN(known_classes); i++)
-        if (strcmp(known_classes[i].name, name) == 0)
-            return add_filter(need, filters, where, known_classes[i].expression, true, err);
+    const struct known_class *known = known_class(name);
+    if (known && known->expression)
+        return add_filter(need, filters, where, known->expression, true, err);
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                       "no DeviceClass %s is known here: give the cluster's classes, as kubectl get "
                       "deviceclasses -o yaml prints them",
@@ -182,46 +162,10 @@ static int admit_device(struct predict_kind *kind, const struct slice_device *sl
     return 0;
 }
 
-static const char *text_or(const json_t *object, const char *key, const char *otherwise)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text && text[0] ? text : otherwise;
-}
-
-/* DeviceToleration of resource.k8s.io: an empty key with Exists tolerates all, an empty effect
- * every effect. */
-static bool tolerates(const json_t *toleration, const json_t *taint)
-{
-    const char *key = text_or(toleration, "key", "");
-    bool exists = strcmp(text_or(toleration, "operator", "Equal"), "Exists") == 0;
-    const char *effect = text_or(toleration, "effect", "");
-    if (effect[0] && strcmp(effect, text_or(taint, "effect", "")) != 0)
-        return false;
-    if (!key[0])
-        return exists;
-    return strcmp(key, text_or(taint, "key", "")) == 0 &&
-           (exists || strcmp(text_or(toleration, "value", ""), text_or(taint, "value", "")) == 0);
-}
-
-static const char *repelling(const json_t *taints, const json_t *tolerations)
-{
-    for (size_t t = 0; t < json_array_size(taints); t++) {
-        const json_t *taint = json_array_get(taints, t);
-        const char *effect = text_or(taint, "effect", "");
-        bool tolerated = strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0;
-        for (size_t i = 0; !tolerated && i < json_array_size(tolerations); i++)
-            tolerated = tolerates(json_array_get(tolerations, i), taint);
-        if (!tolerated)
-            return text_or(taint, "key", "?");
-    }
-    return NULL;
-}
-
-/* The key of a taint that keeps the device from being allocated; NULL: there is none. */
 static const char *repelled(const struct predict_device *device, const json_t *tolerations)
 {
-    const char *key = repelling(device->slice.taints, tolerations);
-    return key ? key : repelling(device->rules, tolerations);
+    const char *key = taint_repelling(device->slice.taints, tolerations);
+    return key ? key : taint_repelling(device->rules, tolerations);
 }
 
 static struct cel_device *device_new(const struct predict_device *from, struct drarun_error *err)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DeviceClasses that come with a driver, for where the cluster's are not given. */
+#ifndef DRARUN_JOBS_KNOWN_CLASS_H
+#define DRARUN_JOBS_KNOWN_CLASS_H
+
+struct known_class {
+    const char *name;
+    const char *driver;     /* whose opaque configuration its requests take */
+    const char *expression; /* its selector; NULL: not published */
+};
+
+/* NULL: none of that name is known. */
+const struct known_class *known_class(const char *name);
+
+#endif
