@@ -73,21 +73,74 @@ const char *claims_missing_class(const struct job_spec *spec, const json_t *clas
     return NULL;
 }
 
+static uint32_t pairs_of(const struct job_spec *spec)
+{
+    return spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
+}
+
+/* To find that a node lacks one NIC for so many pairs takes the allocator more than the 10 s after
+ * which the scheduler gives up on the node (docs/design/010-claims.md). */
+static bool numa_is_costly(const struct job_spec *spec)
+{
+    return pairs_of(spec) >= 8;
+}
+
 enum claims_alignment claims_alignment(const struct job_spec *spec)
 {
     if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))
         return CLAIMS_NOT_ALIGNED;
     if (!is_claimed(&spec->gpus) || !is_claimed(&spec->nics) || spec->gpus.all || spec->nics.all ||
-        spec->machine.no_root)
+        (spec->machine.no_root && spec->align == SPEC_ALIGN_PREFERRED && numa_is_costly(spec)))
         return CLAIMS_ALIGNED_IN_POD;
     return CLAIMS_ALIGNED_BY_CLAIM;
 }
 
+static const struct {
+    const char *name, *words, *attribute;
+} rungs[] = {
+    [CLAIMS_RUNG_ROOT] = {"pcieRoot", "a NIC of its PCIe root", CLAIMS_ROOT_ATTRIBUTE},
+    [CLAIMS_RUNG_NUMA] = {"numaNode", "a NIC of its NUMA node", CLAIMS_NUMA_ATTRIBUTE},
+    [CLAIMS_RUNG_NONE] = {"none", "any NIC", NULL},
+};
+
+const char *claims_rung_name(enum claims_rung rung)
+{
+    return rungs[rung].name;
+}
+
+const char *claims_rung_words(enum claims_rung rung)
+{
+    return rungs[rung].words;
+}
+
+#define RUNGS_MAX 3u
+
+/* The rungs of the job's ladder from the top, as many as it returns. */
+static unsigned ladder(const struct job_spec *spec, enum claims_rung ret_rungs[RUNGS_MAX])
+{
+    bool preferred = spec->align == SPEC_ALIGN_PREFERRED;
+    bool by_claim = claims_alignment(spec) == CLAIMS_ALIGNED_BY_CLAIM;
+    unsigned count = 0;
+    if (by_claim && !spec->machine.no_root)
+        ret_rungs[count++] = CLAIMS_RUNG_ROOT;
+    if (by_claim && (preferred ? !numa_is_costly(spec) : spec->machine.no_root != NULL))
+        ret_rungs[count++] = CLAIMS_RUNG_NUMA;
+    if (!by_claim || preferred)
+        ret_rungs[count++] = CLAIMS_RUNG_NONE;
+    return count;
+}
+
+enum claims_rung claims_rung(const struct job_spec *spec, unsigned step)
+{
+    enum claims_rung list[RUNGS_MAX];
+    unsigned count = ladder(spec, list);
+    return list[step < count ? step : count - 1];
+}
+
 unsigned claims_attempts(const struct job_spec *spec)
 {
-    return spec->align == SPEC_ALIGN_PREFERRED && claims_alignment(spec) == CLAIMS_ALIGNED_BY_CLAIM
-               ? 2
-               : 1;
+    enum claims_rung list[RUNGS_MAX];
+    return ladder(spec, list);
 }
 
 /* How the devices are split into requests. */
@@ -100,9 +153,9 @@ struct layout {
 static struct layout plan_layout(const struct job_spec *spec, unsigned step)
 {
     uint32_t gpus = spec->gpus.count, nics = spec->nics.count;
-    if (step > 0 || claims_alignment(spec) != CLAIMS_ALIGNED_BY_CLAIM)
+    if (claims_rung(spec, step) == CLAIMS_RUNG_NONE)
         return (struct layout){0};
-    uint32_t pairs = gpus < nics ? gpus : nics;
+    uint32_t pairs = pairs_of(spec);
     return (struct layout){.pairs = pairs,
                            .gpus = gpus / pairs,
                            .nics = nics / pairs,
@@ -166,7 +219,7 @@ static int add_request(struct build *b, json_t *names, const struct spec_devices
 
 /* In turns, GPU then NIC: the allocator goes through requests in order, so that a constraint that
  * cannot be met cuts the search at once. */
-static int add_pairs(struct build *b, const struct layout *layout)
+static int add_pairs(struct build *b, const struct layout *layout, const char *attribute)
 {
     const struct job_spec *spec = b->spec;
     int rc = 0;
@@ -174,7 +227,7 @@ static int add_pairs(struct build *b, const struct layout *layout)
         json_t *requests =
             json_pack("[o, o]", json_sprintf("gpu-%u", i), json_sprintf("nic-%u", i));
         json_t *constraint =
-            json_pack("{s:o, s:s}", "requests", requests, "matchAttribute", CLAIMS_ROOT_ATTRIBUTE);
+            json_pack("{s:o, s:s}", "requests", requests, "matchAttribute", attribute);
         rc = json_array_append_new(b->constraints, constraint);
         if (rc == 0)
             rc = add_request(b, b->gpu_names, &spec->gpus, json_sprintf("gpu-%u", i), layout->gpus);
@@ -209,16 +262,22 @@ static json_t *sorted_copy(const json_t *value)
     return copy;
 }
 
+static int add_match(struct build *b, const struct strlist *attributes, const json_t *names)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < attributes->count; i++)
+        rc = json_array_append_new(b->constraints,
+                                   json_pack("{s:o, s:s}", "requests", json_copy((json_t *)names),
+                                             "matchAttribute", attributes->items[i]));
+    return rc;
+}
+
 /* What the user wants of a kind as a whole: equal attributes, configuration. */
 static int add_wishes(struct build *b, const struct spec_devices *devices, json_t *names)
 {
-    int rc = 0;
     if (json_array_size(names) == 0)
         return 0;
-    for (size_t i = 0; rc == 0 && i < devices->match.count; i++)
-        rc = json_array_append_new(b->constraints,
-                                   json_pack("{s:o, s:s}", "requests", json_copy(names),
-                                             "matchAttribute", devices->match.items[i]));
+    int rc = add_match(b, &devices->match, names);
     if (rc == 0 && devices->config)
         rc = json_array_append_new(b->configs,
                                    json_pack("{s:o, s:{s:s, s:o}}", "requests", json_copy(names),
@@ -230,10 +289,16 @@ static int add_wishes(struct build *b, const struct spec_devices *devices, json_
 static int build_devices(struct build *b, unsigned step)
 {
     struct layout layout = plan_layout(b->spec, step);
-    int rc = layout.pairs ? add_pairs(b, &layout) : add_whole(b);
+    const char *attribute = rungs[claims_rung(b->spec, step)].attribute;
+    int rc = layout.pairs ? add_pairs(b, &layout, attribute) : add_whole(b);
     if (rc == 0)
         rc = add_wishes(b, &b->spec->gpus, b->gpu_names);
-    return rc < 0 ? rc : add_wishes(b, &b->spec->nics, b->nic_names);
+    if (rc == 0)
+        rc = add_wishes(b, &b->spec->nics, b->nic_names);
+    CLEANUP(json_decrefp) json_t *all = json_copy(b->gpu_names);
+    if (rc == 0)
+        rc = json_array_extend(all, b->nic_names);
+    return rc < 0 ? rc : add_match(b, &b->spec->match, all);
 }
 
 int claims_spec(const struct job_spec *spec, enum claims_api api, unsigned step,

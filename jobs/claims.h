@@ -2,13 +2,15 @@
 /* A worker's ResourceClaim, for each version of resource.k8s.io (docs/design/010-claims.md).
  *
  * GPUs and NICs are requests of one claim. Where both are claimed by count and the spec wants them
- * aligned, they are split into pairs gpu-I, nic-I, each with a matchAttribute constraint on
- * resource.kubernetes.io/pcieRoot; otherwise they are the requests gpu and nic. The part of a
- * request's name before the first "-" always says which kind it is.
+ * aligned, they are split into pairs gpu-I, nic-I, each with a matchAttribute constraint;
+ * otherwise they are the requests gpu and nic. The part of a request's name before the first "-"
+ * always says which kind it is.
  *
- * Steps of the ladder: `align: required` has one, with constraints; `preferred` has two, with and
- * then without (tried when no node can meet the first); `none` has one, without. A prioritized list
- * cannot replace the second step: the allocator takes the first alternative that still leads to a
+ * Steps of the ladder, each one rung: `align: preferred` has the rungs root, NUMA node and none,
+ * each tried when no node can meet the one before; `required` has root alone; `none` has none. On a
+ * machine where GPU and NIC never share a root (struct machine), there is no rung root: `required`
+ * has the NUMA node then. `preferred` leaves the NUMA node out for 8 pairs and more. A prioritized
+ * list cannot replace the steps: the allocator takes the first alternative that still leads to a
  * solution, so it would stop at a crossed pair where another GPU makes an aligned one.
  *
  * Pure; callers own what they get. Errors have kind DRARUN_ERR_SPEC. */
@@ -21,6 +23,7 @@
 #include "jobs/spec.h"
 
 #define CLAIMS_ROOT_ATTRIBUTE "resource.kubernetes.io/pcieRoot"
+#define CLAIMS_NUMA_ATTRIBUTE "resource.kubernetes.io/numaNode"
 
 enum claims_api { CLAIMS_API_V1 = 1, CLAIMS_API_V1BETA2, CLAIMS_API_V1BETA1 };
 
@@ -35,6 +38,18 @@ enum claims_alignment {
     CLAIMS_NOT_ALIGNED,          /* nothing to align, or not wanted */
 };
 enum claims_alignment claims_alignment(const struct job_spec *spec);
+
+/* What GPU and NIC of a pair share by a step's constraints. */
+enum claims_rung {
+    CLAIMS_RUNG_ROOT = 1,
+    CLAIMS_RUNG_NUMA,
+    CLAIMS_RUNG_NONE, /* nothing that the claim says */
+};
+enum claims_rung claims_rung(const struct job_spec *spec, unsigned step);
+/* "pcieRoot", "numaNode", "none": in plans and status documents. */
+const char *claims_rung_name(enum claims_rung rung);
+/* For people: "a NIC of its PCIe root", "a NIC of its NUMA node", "any NIC". */
+const char *claims_rung_words(enum claims_rung rung);
 
 /* Does a worker claim anything? GPUs of a device plugin are no claim. */
 bool claims_wanted(const struct job_spec *spec);

@@ -177,6 +177,9 @@ static uint32_t claimed(const struct spec_devices *devices)
 
 static int check_claim(const struct job_spec *spec, struct drarun_error *err)
 {
+    int rc = check_match("spec.devices", &spec->match, err);
+    if (rc < 0)
+        return rc;
     uint32_t results = claimed(&spec->gpus) + claimed(&spec->nics);
     if (results > LIMIT_CLAIM_RESULTS)
         return refuse(err,
@@ -185,7 +188,7 @@ static int check_claim(const struct job_spec *spec, struct drarun_error *err)
                       claimed(&spec->gpus), claimed(&spec->nics), results, LIMIT_CLAIM_RESULTS);
     size_t constraints =
         claimed(&spec->gpus) < claimed(&spec->nics) ? claimed(&spec->gpus) : claimed(&spec->nics);
-    constraints += spec->gpus.match.count + spec->nics.match.count;
+    constraints += spec->gpus.match.count + spec->nics.match.count + spec->match.count;
     if (constraints > LIMIT_CLAIM_CONSTRAINTS)
         return refuse(err,
                       "spec.devices: %zu constraints (one for each pair of GPU and NIC and each "
@@ -198,12 +201,6 @@ static int check_claim(const struct job_spec *spec, struct drarun_error *err)
 static int check_machine(const struct job_spec *spec, struct drarun_error *err)
 {
     const struct machine *machine = &spec->machine;
-    if (machine->no_root && spec->align == SPEC_ALIGN_REQUIRED && claimed(&spec->gpus) &&
-        claimed(&spec->nics))
-        return refuse(err,
-                      "spec.devices.align: required can never be met on %s: %s; say preferred, and "
-                      "GPUs and NICs are paired by distance inside the pod",
-                      machine->profile, machine->no_root);
     if (machine->whole_node && claimed(&spec->nics) && spec->nics.count != machine->nics)
         return refuse(err,
                       "spec.devices.nics.count: %u; %s hands out its %u NICs to one pod of a node "

@@ -16,6 +16,7 @@ SEED = 1
 COUNT = int(os.environ.get("DRARUN_CLUSTERS", 600))
 
 ROOT = "resource.kubernetes.io/pcieRoot"
+NUMA = "resource.kubernetes.io/numaNode"
 RDMA = 'device.attributes["dra.net"].rdma == true'
 CLASSES = [{"metadata": {"name": name}, "spec": {"selectors": [{"cel": {
     "expression": f'device.driver == "{driver}"'}}]}} for name, driver in (
@@ -25,10 +26,26 @@ CLASSES = [{"metadata": {"name": name}, "spec": {"selectors": [{"cel": {
 class Machine:
     """One node of a fixture; allocate(claims) gives [(request, root), ...] for each, None where it has no room."""
 
-    def __init__(self, name):
+    def __init__(self, name, numa=False):
         self.slices = json.loads((SOURCE / "tests/data/fixtures" / f"{name}.json").read_text())["resourceSlices"]
+        if numa:
+            self.publish_numa()
         self.roots = {(each["spec"]["driver"], device["name"]): device["attributes"].get(ROOT, {}).get("string")
                       for each in self.slices for device in each["spec"]["devices"]}
+
+    def publish_numa(self):
+        """As newer drivers do: what DraNet wrote under its own name, and for GPUs two sockets in their order."""
+        for each in self.slices:
+            devices = each["spec"]["devices"] if each["spec"]["driver"] in ("gpu.nvidia.com", "dra.net") else []
+            for i, device in enumerate(devices):
+                own = device["attributes"].get("dra.net/numaNode")
+                device["attributes"][NUMA] = own or {"int": 2 * i // len(devices)}
+
+    def numa(self, claims):
+        """allocate(claims) with NUMA nodes in place of roots."""
+        self.roots = {(each["spec"]["driver"], device["name"]): device["attributes"].get(NUMA, {}).get("int")
+                      for each in self.slices for device in each["spec"]["devices"]}
+        return self.allocate(claims)
 
     def allocate(self, claims):
         programs, reason = fetched()
@@ -43,12 +60,13 @@ class Machine:
 
 @pytest.fixture
 def claims(drarun, tmp_path):
-    def make(workers, gpus, nics, *args, align="required"):
+    def make(workers, gpus, nics, *args, align="required", profile="auto"):
         path = tmp_path / "job.json"
         path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
             "workers": workers, "image": "i", "command": ["c"], "devices": {
                 "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
-                "nics": {"count": nics, "class": "dranet", "selector": RDMA}, "align": align}}}))
+                "nics": {"count": nics, "class": "dranet", "selector": RDMA}, "align": align},
+            "nccl": {"profile": profile}}}))
         out = json.loads(drarun("render", "--format", "json", *args, path).ok().out)
         return [each for each in out["items"] if each["kind"] == "ResourceClaim"]
     return make
@@ -78,9 +96,44 @@ def test_pairs_share_a_root(claims, machine, workers, gpus, nics):
 def test_required_waits_where_no_root_is_shared(claims):
     machine = Machine("oke-gb200-v3-4")
     assert machine.allocate(claims(1, 1, 1)) == [None]
-    first, second = claims(1, 1, 1, align="preferred"), claims(1, 1, 1, "--step", "2", align="preferred")
-    assert machine.allocate(first) == [None]
-    assert len(machine.allocate(second)[0]) == 2
+    steps = [claims(1, 1, 1, "--step", str(i), align="preferred") for i in (1, 2, 3)]
+    assert machine.allocate(steps[0]) == [None]
+    assert machine.allocate(steps[1]) == [None]  # its drivers do not publish NUMA nodes
+    assert len(machine.allocate(steps[2])[0]) == 2
+
+
+@pytest.mark.parametrize("machine,profile,workers,gpus,nics", [
+    ("oke-gb200-v3-4", "oci-gb200", 2, 2, 2), ("oke-gb200-v3-4", "oci-gb200", 4, 1, 1),
+    ("oke-gb200-v3-4", "oci-gb200", 1, 4, 4), ("azure-nd96isr-h100-v5", "azure-ndv5", 2, 4, 4),
+    ("azure-nd96isr-h100-v5", "azure-ndv5", 8, 1, 1), ("azure-nd96isr-h100-v5", "azure-ndv5", 1, 8, 8)])
+def test_pairs_share_a_numa_node_where_they_have_no_common_root(claims, machine, profile, workers, gpus, nics):
+    node = Machine(machine, numa=True)
+    results = node.numa(claims(workers, gpus, nics, profile=profile))
+    assert len(results) == workers
+    for each in results:
+        assert each and len(each) == gpus + nics
+        assert all(len(nodes) == 1 for nodes in pairs(each).values()), each
+
+
+def test_match_keeps_all_devices_of_a_worker_together(drarun, tmp_path):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+        "workers": 3, "image": "i", "command": ["c"], "devices": {
+            "gpus": {"count": 3, "class": "gpu.nvidia.com"}, "nics": {"count": 2, "class": "dranet", "selector": RDMA},
+            "match": [NUMA], "align": "none"}}}))
+    items = json.loads(drarun("render", "--format", "json", path).ok().out)["items"]
+    results = Machine("azure-nd96isr-h100-v5", numa=True).numa([one for one in items if one["kind"] == "ResourceClaim"])
+    assert [each and len({node for _, node in each}) for each in results] == [1, 1, None]
+    path.write_text(path.read_text().replace('"class": "gpu.nvidia.com"', '"resource": "nvidia.com/gpu"'))
+    refused = drarun("render", path)
+    assert refused.rc == 65 and "match" in refused.err and "ask for both by class" in refused.err
+
+
+def test_required_does_not_become_the_numa_node_by_itself(claims):
+    """A machine that no profile names may have a root in common elsewhere: only preferred goes on."""
+    node = Machine("oke-gb200-v3-4", numa=True)
+    assert node.numa(claims(1, 1, 1)) == [None]
+    assert len(node.numa(claims(1, 1, 1, "--step", "2", align="preferred"))[0]) == 2
 
 
 def taken(count, root):
@@ -105,27 +158,31 @@ def test_a_prioritized_list_stops_at_a_crossed_pair(claims):
     assert first == second != "pci0000:8c"
 
 
+@pytest.mark.parametrize("numa", [False, True], ids=["", "numa"])
 @pytest.mark.parametrize("align", ["required", "preferred", "none"])
 @pytest.mark.parametrize("machine,workers,gpus,nics", [
     ("a4-highgpu-8g", 8, 1, 1), ("a4-highgpu-8g", 2, 4, 4), ("a4-highgpu-8g", 1, 8, 8), ("a4-highgpu-8g", 3, 3, 3),
     ("a4-highgpu-8g", 1, 8, 4), ("a4-highgpu-8g", 1, 4, 8), ("aws-p4d-24xlarge", 2, 4, 4),
     ("oke-gb200-v3-4", 2, 2, 2), ("azure-nd96isr-h100-v5", 2, 4, 4),
 ])
-def test_plan_predicts_it(drarun, tmp_path, machine, workers, gpus, nics, align):
-    """drarun plan gives each worker the devices that the allocator gives it."""
-    node = Machine(machine)
+def test_plan_predicts_it(drarun, tmp_path, machine, workers, gpus, nics, align, numa):
+    """drarun plan gives each worker the devices that the allocator gives it, and says how near they are."""
+    node = Machine(machine, numa)
     files = {"slices": node.slices, "classes": [{"kind": "DeviceClass", **each} for each in CLASSES]}
     for name, items in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"kind": "List", "items": items}))
     spec = tmp_path / "job.json"
     spec.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
-        "workers": workers, "image": "i", "command": ["c"], "devices": {
+        "workers": workers, "placement": {"spread": "none"}, "image": "i", "command": ["c"], "devices": {
             "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
             "nics": {"count": nics, "class": "dranet", "selector": RDMA}, "align": align}}}))
     result = drarun("plan", "-o", "json", spec, "--slices", tmp_path / "slices.json", "--classes",
                     tmp_path / "classes.json")
     assert result.rc in (0, 65, 75), result
     answer = json.loads(result.out)
+    rooted = machine.startswith(("a4", "aws"))
+    if align == "preferred" and not rooted:
+        assert answer["rung"] == ("numaNode" if numa else "none")
     claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": answer["claim"]}
     claims = [{**claim, "metadata": {"name": f"job-w-{i}", "namespace": "default", "uid": f"uid-{i}"}}
               for i in range(workers)]

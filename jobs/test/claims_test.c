@@ -48,7 +48,9 @@ static char *shape(const json_t *claim, bool flat)
         buf_add_str(&out, i ? " " : " | ");
         json_array_foreach(json_object_get(item, "requests"), j, name)
             buf_printf(&out, "%s%s", j ? "+" : "", json_string_value(name));
-        if (strcmp(attribute, CLAIMS_ROOT_ATTRIBUTE) != 0)
+        if (strcmp(attribute, CLAIMS_NUMA_ATTRIBUTE) == 0)
+            buf_add_str(&out, ":numa");
+        else if (strcmp(attribute, CLAIMS_ROOT_ATTRIBUTE) != 0)
             buf_printf(&out, ":%s", attribute);
     }
     return buf_take(&out);
@@ -91,10 +93,23 @@ static void test_ladder(void **state)
 {
     struct job_spec spec = job(2, 2, SPEC_ALIGN_PREFERRED);
     (void)state;
-    assert_int_equal(claims_attempts(&spec), 2);
+    assert_int_equal(claims_attempts(&spec), 3);
     assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_BY_CLAIM);
     expect(&spec, 0, "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1");
-    expect(&spec, 1, "gpu*2 nic*2");
+    expect(&spec, 1, "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0:numa gpu-1+nic-1:numa");
+    expect(&spec, 2, "gpu*2 nic*2");
+    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_ROOT);
+    assert_int_equal(claims_rung(&spec, 1), CLAIMS_RUNG_NUMA);
+    assert_int_equal(claims_rung(&spec, 2), CLAIMS_RUNG_NONE);
+
+    spec.gpus.count = spec.nics.count = 8;
+    assert_int_equal(claims_attempts(&spec), 2);
+    assert_int_equal(claims_rung(&spec, 1), CLAIMS_RUNG_NONE);
+    spec.gpus.count = spec.nics.count = 2;
+
+    spec.align = SPEC_ALIGN_REQUIRED;
+    assert_int_equal(claims_attempts(&spec), 1);
+    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_ROOT);
 
     spec.align = SPEC_ALIGN_NONE;
     assert_int_equal(claims_attempts(&spec), 1);
@@ -102,17 +117,35 @@ static void test_ladder(void **state)
     expect(&spec, 0, "gpu*2 nic*2");
 }
 
-/* Where a constraint would make the claim wait for ever, or cannot be said. */
-static void test_aligned_in_pod(void **state)
+/* Where the machine has no common root, the NUMA node is the nearest that can be had. */
+static void test_no_common_root(void **state)
 {
-    struct job_spec spec = job(4, 4, SPEC_ALIGN_PREFERRED);
+    static const char aligned[] = "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0:numa "
+                                  "gpu-1+nic-1:numa";
+    struct job_spec spec = job(2, 2, SPEC_ALIGN_PREFERRED);
     (void)state;
     assert_int_equal(machine_builtin("oci-gb200", &spec.machine, NULL), 0);
+    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_BY_CLAIM);
+    assert_int_equal(claims_attempts(&spec), 2);
+    expect(&spec, 0, aligned);
+    expect(&spec, 1, "gpu*2 nic*2");
+    spec.gpus.count = spec.nics.count = 8; /* too costly for the allocator */
     assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
     assert_int_equal(claims_attempts(&spec), 1);
-    expect(&spec, 0, "gpu*4 nic*4");
+    expect(&spec, 0, "gpu*8 nic*8");
+    spec.gpus.count = spec.nics.count = 2;
+    spec.align = SPEC_ALIGN_REQUIRED;
+    assert_int_equal(claims_attempts(&spec), 1);
+    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_NUMA);
+    expect(&spec, 0, aligned);
     machine_done(&spec.machine);
+}
 
+/* Where no constraint can say it. */
+static void test_aligned_in_pod(void **state)
+{
+    struct job_spec spec;
+    (void)state;
     spec = job(8, 0, SPEC_ALIGN_REQUIRED);
     spec.nics.all = true;
     assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
@@ -151,8 +184,14 @@ static void test_match(void **state)
     expect(&spec, 0,
            "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1 "
            "gpu-0+gpu-1:gpu.nvidia.com/partition2");
-    expect(&spec, 1, "gpu*2 nic*2 | gpu:gpu.nvidia.com/partition2");
+    expect(&spec, 2, "gpu*2 nic*2 | gpu:gpu.nvidia.com/partition2");
     strlist_done(&spec.gpus.match);
+    strlist_add(&spec.match, CLAIMS_NUMA_ATTRIBUTE);
+    expect(&spec, 0,
+           "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1 "
+           "gpu-0+gpu-1+nic-0+nic-1:numa");
+    expect(&spec, 2, "gpu*2 nic*2 | gpu+nic:numa");
+    strlist_done(&spec.match);
 }
 
 static void test_config_and_selectors(void **state)
@@ -225,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_aligned_in_pod), cmocka_unit_test(test_one_kind),
         cmocka_unit_test(test_match),          cmocka_unit_test(test_config_and_selectors),
         cmocka_unit_test(test_compute_domain), cmocka_unit_test(test_api_names),
+        cmocka_unit_test(test_no_common_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,17 @@ static void alignment(void **state)
     result = check(&s, &plan);
     assert_int_equal(result.count, 0);
     preflight_done(&result);
+    /* the host bridge is near enough where there is no common root */
+    s.spec.align = SPEC_ALIGN_REQUIRED;
+    warnings_add(&plan.warnings, WARN_MISALIGNED_PHB, 1, "gpu-0 -> mlx5_0 by the host bridge");
+    result = check(&s, &plan);
+    assert_int_equal(result.count, 2);
+    preflight_done(&result);
+    s.spec.machine.no_root = "each device is alone in its domain";
+    result = check(&s, &plan);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].worker, 2);
+    preflight_done(&result);
     warnings_done(&plan.warnings);
     tear_down(&s);
 }
