@@ -9,6 +9,9 @@
 
 #include "jobs/objects.h"
 #include "jobs/avoid_node.h"
+#include "jobs/network_policy.h"
+#include "jobs/node_spread.h"
+#include "jobs/tolerations.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -124,21 +127,61 @@ static int merge_restart(struct merge *m)
     return rc;
 }
 
-/* The agent puts itself into the volume, or drarun, as images without a shell have no cp. */
+/* What the first container asks for of CPU and memory. It runs before it, so the pod asks for no
+ * more; without it a pod would be Burstable whose containers have limits equal to their requests
+ * (no CPUs of its own then, from the static CPU manager), and quotas would refuse it. */
+static json_t *resources_of_first(const struct merge *m)
+{
+    static const char *const parts[] = {"requests", "limits"}, *const names[] = {"cpu", "memory"};
+    const json_t *resources = json_object_get(m->first, "resources");
+    json_t *copy = json_object();
+    for (size_t p = 0; p < ARRAY_LEN(parts); p++) {
+        const json_t *part = json_object_get(resources, parts[p]);
+        for (size_t n = 0; n < ARRAY_LEN(names); n++) {
+            json_t *amount = json_object_get(part, names[n]);
+            json_t *into = amount ? json_object_get(copy, parts[p]) : NULL;
+            if (amount && !into) {
+                into = json_object();
+                json_object_set_new(copy, parts[p], into);
+            }
+            if (amount)
+                json_object_set(into, names[n], amount);
+        }
+    }
+    if (json_object_size(copy) > 0)
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+static const char *install_option(const struct merge *m)
+{
+    if (m->worker == POD_MERGE_FOREIGN)
+        return "--install-drarun";
+    return job_spec_wants_bench(m->spec) ? "--install-bench" : "--install";
+}
+
+/* The agent puts itself into the volume, or drarun, as images without a shell have no cp. Where its
+ * image is for another architecture, runc writes that to the log alone: the pod's status shall have
+ * it. */
 static json_t *init_container(const struct merge *m, const char *image)
 {
     json_t *security =
         json_pack("{s:b, s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL");
-    return json_pack("{s:s, s:s, s:[s, s, s], s:[{s:s, s:s}], s:o}", "name",
+    return json_pack("{s:s, s:s, s:[s, s, s], s:o*, s:[{s:s, s:s}], s:o, s:s}", "name",
                      POD_MERGE_AGENT_CONTAINER, "image", image, "command", "/bin/drarun-worker",
-                     m->worker == POD_MERGE_FOREIGN ? "--install-drarun" : "--install",
-                     IN_POD "/bin", "volumeMounts", "name", POD_MERGE_AGENT_VOLUME, "mountPath",
-                     IN_POD, "securityContext", security);
+                     install_option(m), IN_POD "/bin", "resources", resources_of_first(m),
+                     "volumeMounts", "name", POD_MERGE_AGENT_VOLUME, "mountPath", IN_POD,
+                     "securityContext", security, "terminationMessagePolicy",
+                     "FallbackToLogsOnError");
 }
 
 static int merge_agent_files(struct merge *m)
 {
     const char *image = m->options->image ? m->options->image : RENDER_IMAGE;
+    if (m->options->agent && job_spec_wants_bench(m->spec))
+        return refuse(m, FIRST_PATH ".command: a claim brings the agent without drarun-bench; "
+                                    "leave DRARUN_AGENT out");
     if (m->options->agent)
         return 0;
     json_t *source = m->options->image_volume
@@ -345,6 +388,20 @@ static int merge_resource(struct merge *m, const struct spec_devices *devices)
                : no_memory(m);
 }
 
+static int merge_tolerations(struct merge *m)
+{
+    struct toleration more[TOLERATIONS_MAX];
+    size_t count = tolerations_of(m->spec, more);
+    json_t *list = NULL;
+    if (count == 0)
+        return 0;
+    int rc = member(m, m->pod, POD_PATH, "tolerations", JSON_ARRAY, &list);
+    if (rc < 0)
+        return rc;
+    json_t *merged = tolerations_merge(list, more, count);
+    return merged && json_object_set_new(m->pod, "tolerations", merged) == 0 ? 0 : no_memory(m);
+}
+
 /* ---- what RDMA and NCCL need of a container ---- */
 
 static bool has_text(const json_t *list, const char *text)
@@ -395,6 +452,13 @@ static int merge_shm(struct merge *m)
                                                 "mountPath", "/dev/shm"));
 }
 
+/* Programs and libraries of the node's, which all pods of it load: no job may change them. Device
+ * folders are opened for writing. */
+static bool is_read_only(const struct machine_mount *mount)
+{
+    return strncmp(mount->host, "/dev/", 5) != 0;
+}
+
 /* Where the user mounts something himself, his stays. */
 static int merge_machine(struct merge *m)
 {
@@ -407,8 +471,8 @@ static int merge_machine(struct merge *m)
         rc = add_volume_take(m, json_pack("{s:s, s:{s:s, s:s}}", "name", mount->name, "hostPath",
                                           "path", mount->host, "type", "Directory"));
         if (rc == 0)
-            rc = add_mount_take(
-                m, json_pack("{s:s, s:s}", "name", mount->name, "mountPath", mount->pod));
+            rc = add_mount_take(m, json_pack("{s:s, s:s, s:b}", "name", mount->name, "mountPath",
+                                             mount->pod, "readOnly", is_read_only(mount)));
     }
     return rc;
 }
@@ -456,11 +520,26 @@ static int merge_metadata(struct merge *m, json_t *template)
     if (rc == 0 && m->worker >= 0 &&
         json_object_set_new(labels, "drarun.dev/worker", json_sprintf("%" PRId64, m->worker)) < 0)
         return no_memory(m);
+    if (rc == 0 && m->worker != POD_MERGE_FOREIGN && !m->options->shared_policy &&
+        json_object_set_new(labels, NETWORK_POLICY_LABEL, json_string(NETWORK_POLICY_LABEL_VALUE)) <
+            0)
+        return no_memory(m);
     if (rc == 0)
         rc = add_metadata(m, metadata, "labels", labels);
     if (rc == 0 && m->spec->annotations)
         rc = add_metadata(m, metadata, "annotations", m->spec->annotations);
     return rc;
+}
+
+/* One worker per node, where that is wanted and the template does not see to it. */
+static int merge_spread(struct merge *m, const json_t *template)
+{
+    json_t *labels = json_object_get(json_object_get(template, "metadata"), "labels");
+    int rc = node_spread_of(m->spec, m->worker == POD_MERGE_FOREIGN, m->err);
+    if (rc != NODE_SPREAD_BY_SPEC)
+        return rc < 0 ? rc : 0;
+    rc = add_pair(m, labels, "labels", NODE_SPREAD_LABEL, json_string(NODE_SPREAD_LABEL_VALUE));
+    return rc < 0 ? rc : node_spread_add(m->pod, labels, m->err);
 }
 
 /* A suspended job's pods wait at the gate, which the launcher opens; those of a Job do not exist.
@@ -497,11 +576,11 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
 {
     typedef int (*step_fn)(struct merge *);
     static const step_fn ours[] = {
-        merge_restart, merge_agent,   merge_claims,  merge_ipc_lock,
-        merge_shm,     merge_machine, merge_suspend, merge_gang,
+        merge_restart, merge_agent,   merge_claims, merge_ipc_lock,    merge_shm,
+        merge_machine, merge_suspend, merge_gang,   merge_tolerations,
     };
     static const step_fn foreign[] = {
-        merge_foreign, merge_claims, merge_ipc_lock, merge_shm, merge_machine,
+        merge_foreign, merge_claims, merge_ipc_lock, merge_shm, merge_machine, merge_tolerations,
     };
     bool is_ours = worker != POD_MERGE_FOREIGN;
     size_t steps = is_ours ? ARRAY_LEN(ours) : ARRAY_LEN(foreign);
@@ -514,6 +593,8 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
     int rc = find_first(&m, template);
     if (rc == 0)
         rc = merge_metadata(&m, template);
+    if (rc == 0)
+        rc = merge_spread(&m, template);
     for (size_t i = 0; rc == 0 && i < steps; i++)
         rc = (is_ours ? ours : foreign)[i](&m);
     if (rc == 0)

@@ -14,7 +14,7 @@ BENCH = {"/usr/local/bin/drarun-bench": BUILD / "bin/drarun-bench",
          "/usr/local/lib/drarun/bench-mpi.so": BUILD / "lib/drarun/bench-mpi.so"}
 # lines alone: they have the figure whole, the table two digits of it
 COMMAND = ["sh", "-c", "exec drarun-bench all_reduce -b 32K -e 32K -n 1 -w 1 -T 120 --json-lines /proc/self/fd/3 3>&1 >/dev/null"]
-SLOW, LEAST = "1mbit", "0.0005"  # 0.000125 and 0.0005 GB/s
+SLOW, LEAST = "512kbit", "0.0002"  # 0.000064 and 0.0002 GB/s: a busy machine is faster than that
 
 
 NVML = "/nvml/libnvidia-ml.so.1"  # a stand-in, which tells of errors on n1 alone
@@ -58,7 +58,7 @@ def test_slow_node_is_named(cluster, jobs):
     assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "passed", "n2": "bad"}, result
     bad = json.loads(result.out)["nodes"][2]
     assert {each["notLookedAt"] for each in json.loads(result.out)["nodes"]} == {NO_NVML}
-    assert "partners that are well" in bad["reason"] and bad["alone"] > 0.001, bad
+    assert "partners that are well" in bad["reason"] and bad["alone"] > float(LEAST), bad
     assert "drarun.dev/unfit" in taints(cluster, "n2") and not taints(cluster, "n0")
     low = cluster.api.get("scheduling.k8s.io/v1", "PriorityClass", "drarun-accept")
     assert low["value"] < 0 and low["preemptionPolicy"] == "Never"
@@ -67,7 +67,7 @@ def test_slow_node_is_named(cluster, jobs):
 def test_goes_on_where_it_was_broken_off(cluster, jobs):
     process = jobs.drarun.start(*jobs.words, "--alone", "--parallel", "1", under=cluster.under, env=jobs.env)
     record = lambda: "".join(each.read_text() for each in (jobs.folder / "records").glob("*.jsonl"))  # noqa: E731
-    cluster.wait(lambda: f"no answer: {record()}", lambda: '"kind":"test"' in record(), 60 * SLOWER)
+    cluster.wait(lambda: f"no answer: {record()}", lambda: '"kind":"test"' in record(), 60)
     process.process.send_signal(signal.SIGINT)
     broken = process.finish(90)
     assert broken.rc == 130 and "goes on from here" in broken.err, broken

@@ -18,7 +18,7 @@ SEEN_S = 900
 def spec(workers, claims):
     template = {"metadata": {"annotations": {"test.drarun.dev/stays": "yes"}}, "spec": {"containers": [
         {"name": "main", "image": "localhost/busybox:1", "command": ["true"]}]}}
-    return {"workers": workers, "template": template, "devices": {
+    return {"workers": workers, "template": template, "placement": {"spread": "none"}, "devices": {
         "claims": claims, "gpus": {"count": 1, "class": "gpu.nvidia.com"}, "nics": {"count": 1, "class": "dranet"},
         "align": "required"}, "timeouts": {"allocation": f"{SEEN_S}s", "start": f"{SEEN_S}s"}}
 

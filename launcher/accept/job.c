@@ -77,15 +77,6 @@ static json_t *on_nodes(const struct accept_place *place)
                      "nodeSelectorTerms", terms);
 }
 
-static json_t *apart(const struct accept_place *place)
-{
-    return json_pack("{s:[{s:s, s:{s:{s:s}, s:[{s:s, s:s}]}}]}",
-                     "requiredDuringSchedulingIgnoredDuringExecution", "topologyKey",
-                     "kubernetes.io/hostname", "labelSelector", "matchLabels", "drarun.dev/job",
-                     place->name, "matchExpressions", "key", "drarun.dev/worker", "operator",
-                     "Exists");
-}
-
 /* The member, made where it is missing; borrowed; NULL without memory. */
 static json_t *member(json_t *object, const char *key)
 {
@@ -118,7 +109,7 @@ json_t *accept_job_make(const json_t *base, const struct accept_place *place)
     rc |= tolerate_our_taint(pod);
     rc |= json_object_set_new(affinity, "nodeAffinity", on_nodes(place));
     if (place->count > 1)
-        rc |= json_object_set_new(affinity, "podAntiAffinity", apart(place));
+        rc |= json_object_set_new(spec, "placement", json_pack("{s:s}", "spread", "node"));
     if (place->priority_class)
         rc |= json_object_set_new(pod, "priorityClassName", json_string(place->priority_class));
     return rc == 0 ? TAKE_PTR(job) : NULL;

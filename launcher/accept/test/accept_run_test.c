@@ -126,6 +126,7 @@ static void test_job_is_put_on_its_nodes(void **state)
                "{\"apiVersion\": \"drarun.dev/v1alpha1\", \"kind\": \"DraJob\", "
                "\"metadata\": {\"name\": \"accept-1\", "
                "\"labels\": {\"drarun-accept\": \"r\"}}, \"spec\": {\"workers\": 2, "
+               "\"placement\": {\"spread\": \"node\"}, "
                "\"devices\": {\"gpus\": "
                "{\"count\": 8}}, \"onPreflightWarning\": \"fail\", "
                "\"ttlSecondsAfterFinished\": 0, \"timeouts\": "
@@ -140,12 +141,7 @@ static void test_job_is_put_on_its_nodes(void **state)
                "[{\"key\": \"metadata.name\", \"operator\": \"In\", \"values\": "
                "[\"a\"]}]}, {\"matchFields\": "
                "[{\"key\": \"metadata.name\", \"operator\": \"In\", \"values\": "
-               "[\"b\"]}]}]}}, \"podAntiAffinity\": "
-               "{\"requiredDuringSchedulingIgnoredDuringExecution\": [{\"topologyKey\": "
-               "\"kubernetes.io/hostname\", "
-               "\"labelSelector\": {\"matchLabels\": {\"drarun.dev/job\": "
-               "\"accept-1\"}, \"matchExpressions\": "
-               "[{\"key\": \"drarun.dev/worker\", \"operator\": \"Exists\"}]}}]}}}}}}",
+               "[\"b\"]}]}]}}}}}}}",
                0, NULL);
     assert_non_null(wanted);
     if (!json_equal(job, wanted))
