@@ -11,12 +11,21 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
+#define CLOSED_MAX 4 /* reasons that are told; nodes with others count under "other" */
+
+struct closed {
+    char why[PREDICT_WHY];
+    size_t nodes;
+};
+
 /* Why nodes were passed over, so that a sentence can say it for thousands of them. */
 struct tally {
     size_t nodes;
     size_t too_few[PREDICT_REQUESTS_MAX]; /* by request */
     size_t taken[PREDICT_REQUESTS_MAX];
     size_t no_match, used_up, broken, too_hard;
+    struct closed closed[CLOSED_MAX]; /* by the cluster's gate */
+    size_t other;
     char pool[200]; /* what is wrong with the first broken one */
 };
 
@@ -24,6 +33,8 @@ struct placing {
     const struct predict_claim *claim;
     struct predict_inventory *inventory;
     struct predict_view view;
+    const struct predict_gate *gate; /* or NULL */
+    const char *spread_by;           /* or NULL */
     struct prediction *p;
     struct tally tally;
 };
@@ -53,23 +64,36 @@ static void note(struct placing *placing, enum predict_fit fit, size_t request)
         note_broken(placing);
 }
 
+static void note_closed(struct tally *tally, const char *why)
+{
+    tally->nodes++;
+    for (size_t i = 0; i < CLOSED_MAX; i++) {
+        struct closed *closed = &tally->closed[i];
+        if (closed->nodes == 0)
+            snprintf(closed->why, sizeof closed->why, "%s", why);
+        if (strcmp(closed->why, why) == 0) {
+            closed->nodes++;
+            return;
+        }
+    }
+    tally->other++;
+}
+
 static void add_reason(struct buf *text, size_t *reasons, size_t nodes, const char *before,
                        const char *what, const char *after)
 {
     if (nodes)
-        buf_printf(text, "%s%s%s%s on %zu nodes", (*reasons)++ ? ", " : ": ", before, what, after,
-                   nodes);
+        buf_printf(text, "%s%s%s%s on %zu node%s", (*reasons)++ ? ", " : "", before, what, after,
+                   nodes, nodes == 1 ? "" : "s");
 }
 
-static char *describe(const struct placing *placing)
+/* Why nodes were passed over; begin: before the first reason. */
+static void add_reasons(const struct placing *placing, const char *begin, struct buf *out)
 {
     const struct tally *tally = &placing->tally;
     const struct predict_claim *claim = placing->claim;
     struct buf text = BUF_INIT;
     size_t n = 0;
-    buf_printf(&text, "worker %u of %u has no node", placing->p->placed, placing->p->count);
-    if (tally->nodes == 0)
-        buf_add_str(&text, ": no node has devices");
     for (size_t r = 0; r < claim->request_count; r++) {
         const char *name = claim->requests[r].name;
         add_reason(&text, &n, tally->too_few[r], "too few devices for request ", name, "");
@@ -86,6 +110,31 @@ static char *describe(const struct placing *placing)
                "", "");
     add_reason(&text, &n, tally->broken, tally->pool, ", and what is left is too little", "");
     add_reason(&text, &n, tally->too_hard, "too many combinations to try", "", "");
+    for (size_t i = 0; i < CLOSED_MAX; i++)
+        add_reason(&text, &n, tally->closed[i].nodes, tally->closed[i].why, "", "");
+    add_reason(&text, &n, tally->other, "other reasons", "", "");
+    if (text.len > 0)
+        buf_printf(out, "%s%s", begin, text.data);
+    out->failed |= text.failed;
+    buf_done(&text);
+}
+
+static char *describe(const struct placing *placing)
+{
+    struct prediction *p = placing->p;
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "worker %u of %u has no node: ", p->placed, p->count);
+    p->spread_short = placing->spread_by && p->placed > 0;
+    if (p->spread_short) {
+        buf_printf(&text, "%u workers, one per node by %s; %u node%s fit%s", p->count,
+                   placing->spread_by, p->placed, p->placed == 1 ? "" : "s",
+                   p->placed == 1 ? "s" : "");
+        add_reasons(placing, "; elsewhere ", &text);
+    } else if (placing->tally.nodes == 0) {
+        buf_add_str(&text, "no node has devices");
+    } else {
+        add_reasons(placing, "", &text);
+    }
     return buf_take(&text);
 }
 
@@ -181,6 +230,12 @@ static bool can_stop(const struct predict_claim *claim)
     return false;
 }
 
+static uint32_t room_of(const struct placing *placing, const char *node, char *ret_why)
+{
+    const struct predict_gate *gate = placing->gate;
+    return gate ? gate->room(node, gate->arg, ret_why) : UINT32_MAX;
+}
+
 /* Node after node, each until it is full: what does not fit now never will, since devices are only
  * given away. */
 static int place(struct placing *placing, struct drarun_error *err)
@@ -192,11 +247,20 @@ static int place(struct placing *placing, struct drarun_error *err)
     for (size_t n = 0; rc >= 0 && n < inventory->node_count && !p->shortage; n++) {
         if (p->placed == p->count && !to_the_end)
             break;
-        do {
+        char why[PREDICT_WHY] = "";
+        uint32_t room = room_of(placing, inventory->nodes[n], why), placed = p->placed;
+        if (placing->spread_by && room > 1)
+            room = 1;
+        bool more = room > 0;
+        while (more) {
             rc = predict_view_build(&placing->view, inventory, inventory->nodes[n], err);
             if (rc == 0 && placing->view.pool_count > 0)
                 rc = place_one(placing, err);
-        } while (rc == 1 && p->placed < p->count);
+            more = rc == 1 && p->placed < p->count && p->placed - placed < room;
+        }
+        bool is_own = placing->spread_by && p->placed > placed;
+        if (p->placed < p->count && p->placed - placed == room && !is_own)
+            note_closed(&placing->tally, why);
     }
     if (rc >= 0 && p->placed < p->count && !p->shortage)
         p->shortage = describe(placing);
@@ -266,7 +330,11 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
     if (rc == 0)
         count_of_nodes(read, inventory);
     if (rc == 0) {
-        struct placing placing = {.claim = read, .inventory = inventory, .p = p};
+        struct placing placing = {.claim = read,
+                                  .inventory = inventory,
+                                  .gate = cluster->gate,
+                                  .spread_by = cluster->spread_by,
+                                  .p = p};
         rc = place(&placing, err);
         predict_view_done(&placing.view);
     }
@@ -313,8 +381,9 @@ int predict_devices(const json_t *claim, const struct predict_cluster *cluster,
     return rc;
 }
 
-int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
-            struct prediction *ret_prediction, struct drarun_error *err)
+static int predict_once(const json_t *claim, uint32_t workers,
+                        const struct predict_cluster *cluster, struct prediction *ret_prediction,
+                        struct drarun_error *err)
 {
     cleanup_free struct predict_claim *read = calloc(1, sizeof *read);
     struct predict_inventory inventory = {0};
@@ -336,6 +405,42 @@ int predict(const json_t *claim, uint32_t workers, const struct predict_cluster 
     return rc;
 }
 
+/* Says how all workers would have a node, where sharing nodes is what it takes. */
+static int add_remedy(const json_t *claim, const struct predict_cluster *cluster,
+                      struct prediction *p, struct drarun_error *err)
+{
+    struct predict_cluster shared = *cluster;
+    struct prediction packed;
+    struct buf text = BUF_INIT;
+    shared.spread_by = NULL;
+    int rc = predict_once(claim, p->count, &shared, &packed, err);
+    if (rc < 0)
+        return rc;
+    if (!packed.shortage) {
+        buf_printf(&text, "%s; %s packs them", p->shortage, cluster->spread_off);
+        free(p->shortage);
+        p->shortage = buf_take(&text);
+        rc = p->shortage ? 0 : error_set(err, ENOMEM, "out of memory");
+    }
+    prediction_done(&packed);
+    return rc;
+}
+
+int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
+            struct prediction *ret_prediction, struct drarun_error *err)
+{
+    struct prediction p;
+    int rc = predict_once(claim, workers, cluster, &p, err);
+    if (rc == 0 && p.spread_short && cluster->spread_off) {
+        rc = add_remedy(claim, cluster, &p, err);
+        if (rc < 0)
+            prediction_done(&p);
+    }
+    if (rc == 0)
+        *ret_prediction = p;
+    return rc;
+}
+
 void prediction_done(struct prediction *prediction)
 {
     for (uint32_t i = 0; prediction->workers && i < prediction->count; i++)
@@ -345,6 +450,7 @@ void prediction_done(struct prediction *prediction)
     free(prediction->workers);
     free(prediction->needs);
     free(prediction->shortage);
+    free(prediction->holders);
     strlist_done(&prediction->notes);
     *prediction = (struct prediction){0};
 }

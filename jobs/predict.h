@@ -10,11 +10,14 @@
 #define DRARUN_JOBS_PREDICT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
 #include "jobs/slices.h"
 #include "lib/base/strlist.h"
+
+#define PREDICT_WHY 160
 
 struct predict_term {
     char *where; /* "class dranet" or "request nic-0" */
@@ -45,7 +48,18 @@ struct prediction {
     struct predict_need *needs;
     size_t need_count;
     char *shortage;       /* why the first worker without a node has none; NULL when all have one */
+    char *holders;        /* predict_holders, where the caller asked; else NULL */
+    bool spread_short;    /* that is: too few nodes for one worker each */
     struct strlist notes; /* what was left open: nothing in here was guessed */
+};
+
+/* What keeps pods of the job from a node beside its devices; a node at its room is not looked at
+ * for more, as the scheduler does. */
+struct predict_gate {
+    /* The most workers that the node takes; ret_why: what keeps the next one away, "" for nothing.
+     */
+    uint32_t (*room)(const char *node, const void *arg, char ret_why[PREDICT_WHY]);
+    const void *arg;
 };
 
 struct predict_cluster {
@@ -54,6 +68,9 @@ struct predict_cluster {
     const json_t *node_labels; /* node name -> labels, or NULL */
     const json_t *claims;      /* array of ResourceClaims, of which allocated ones hold devices */
     const json_t *taint_rules; /* array of DeviceTaintRules */
+    const struct predict_gate *gate; /* NULL: devices alone decide */
+    const char *spread_by;  /* what gives each worker a node of its own; NULL: nodes take several */
+    const char *spread_off; /* what would let them share nodes, for people; NULL: nothing is told */
 };
 
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1. The cluster must outlive the
@@ -67,6 +84,10 @@ int predict(const json_t *claim, uint32_t workers, const struct predict_cluster 
 int predict_devices(const json_t *claim, const struct predict_cluster *cluster,
                     const char *requests, void (*fn)(const struct slice_device *device, void *arg),
                     void *arg, struct drarun_error *err);
+/* Which of the cluster's claims hold devices that class and selectors of the claim admit, those
+ * with the most first: "team-b/train-w-0 (8 devices on node-1, pod train-w-0) and 2 other claims".
+ * At most so many are named. NULL: none does, or it is not known, or without memory. */
+char *predict_holders(const json_t *claim, const struct predict_cluster *cluster, size_t most);
 void prediction_done(struct prediction *prediction);
 
 #endif

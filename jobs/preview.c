@@ -7,8 +7,14 @@
 
 #include "jobs/claims.h"
 #include "jobs/cliques.h"
+#include "jobs/machine.h"
+#include "jobs/node_fit.h"
+#include "jobs/node_spread.h"
+#include "jobs/pod_merge.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define COSTLY_PAIRS 8u
 
@@ -30,6 +36,40 @@ static const char *advise(const struct job_spec *spec, const struct prediction *
            "a node where one of them is taken";
 }
 
+static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_WHY])
+{
+    return node_fit_room(arg, node, ret_why);
+}
+
+/* A worker's pod as it would be made, for what nodes want of it. */
+static int read_pod(const struct preview_input *in, json_t **ret_template,
+                    struct node_fit **ret_fit, struct drarun_error *err)
+{
+    const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
+    bool template = in->spec->claims == SPEC_CLAIMS_TEMPLATE;
+    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : 0, ret_template, err);
+    return rc < 0 ? rc
+                  : node_fit_new(in->nodes, json_object_get(*ret_template, "spec"), ret_fit, err);
+}
+
+/* What decides over pods, too, and was not given or is not modelled. */
+static void note_unseen(const struct preview_input *in, struct strlist *notes)
+{
+    const json_t *pod = json_object_get(in->spec->template, "spec");
+    const json_t *affinity = json_object_get(pod, "affinity");
+    bool others = json_object_get(affinity, "podAffinity") ||
+                  json_object_get(affinity, "podAntiAffinity") ||
+                  json_object_get(pod, "topologySpreadConstraints");
+    if (json_array_size(in->nodes) == 0)
+        strlist_add(notes, "whether nodes take the pods (taints, labels, CPU, memory): give the "
+                           "Nodes");
+    else
+        strlist_add(notes, "what other pods take of the nodes' CPU and memory; quotas and limit "
+                           "ranges of the namespace");
+    if (others)
+        strlist_add(notes, "the template's pod affinity and topology spread");
+}
+
 static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     json_decref(p->claim);
@@ -40,27 +80,50 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     int rc = claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err);
     if (rc < 0 || !in->slices)
         return rc;
-    const struct predict_cluster cluster = {.slices = in->slices,
-                                            .classes = in->classes,
-                                            .node_labels = in->node_labels,
-                                            .claims = in->claims,
-                                            .taint_rules = in->taint_rules};
-    rc = predict(p->claim, in->spec->workers, &cluster, &p->prediction, err);
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    CLEANUP(node_fit_freep) struct node_fit *fit = NULL;
+    if (json_array_size(in->nodes) > 0)
+        rc = read_pod(in, &pod, &fit, err);
+    if (rc < 0)
+        return rc;
+    const struct predict_gate gate = {.room = room_of, .arg = fit};
+    struct predict_cluster cluster = {.slices = in->slices,
+                                      .classes = in->classes,
+                                      .node_labels = in->node_labels,
+                                      .claims = in->claims,
+                                      .taint_rules = in->taint_rules,
+                                      .gate = fit ? &gate : NULL};
+    rc = node_spread_predict(in->spec, &cluster, err);
+    if (rc == 0)
+        rc = predict(p->claim, in->spec->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
+    if (p->predicted)
+        note_unseen(in, &p->prediction.notes);
     if (p->predicted && p->step == 0)
         p->advice = advise(in->spec, &p->prediction);
     return rc;
 }
 
+/* To the first step that places all workers, or else the most of them: what is short may be nodes,
+ * and not what the claims ask of them. */
 static int climb(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
+    unsigned best = 0;
+    uint32_t most = 0;
     p->steps = claims_attempts(in->spec);
     for (p->step = 0; p->step < p->steps; p->step++) {
         int rc = predict_step(in, p, err);
-        if (rc < 0 || !p->predicted || !p->prediction.shortage || p->step + 1 == p->steps)
+        if (rc < 0 || !p->predicted || !p->prediction.shortage)
             return rc;
+        if (p->step == 0)
+            p->placed_first = p->prediction.placed;
+        if (p->prediction.placed > most) {
+            most = p->prediction.placed;
+            best = p->step;
+        }
     }
-    return 0;
+    p->step = most > 0 ? best : p->steps - 1;
+    return p->step + 1 < p->steps ? predict_step(in, p, err) : 0;
 }
 
 /* As the scheduler would leave it. */
@@ -129,6 +192,45 @@ static int order_ranks(const struct preview_input *in, struct preview *p, struct
     return in->spec->compute_domain ? cliques_order(cliques, count, &p->rank_order, err) : 0;
 }
 
+static bool is_mounted(const struct job_spec *spec, const char *path)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    size_t i;
+    json_t *mount;
+    json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
+    {
+        if (strcmp(value_text_or(mount, "mountPath", ""), path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The machine is known here, but not yet when the pods are made: what its vendor keeps on the node
+ * is mounted into pods of jobs that name it. */
+static int warn_unnamed(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    const struct profile *found = p->plan.profile;
+    CLEANUP(buf_done) struct buf paths = BUF_INIT;
+    struct machine machine;
+    if (in->spec->machine.profile || !found)
+        return 0;
+    int rc = machine_read(in->profiles, found->name, &machine, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < MACHINE_MOUNTS_MAX && machine.mounts[i].name; i++)
+        if (!is_mounted(in->spec, machine.mounts[i].pod))
+            buf_printf(&paths, "%s%s", paths.len ? ", " : "", machine.mounts[i].pod);
+    machine_done(&machine);
+    if (paths.len)
+        warnings_add(&p->plan.warnings, WARN_PROFILE_NOT_NAMED, WORKER_NONE,
+                     "not mounted into the pods: %s: say nccl: {profile: %s}, or have them in the "
+                     "image",
+                     paths.data, found->name);
+    warnings_sort(&p->plan.warnings);
+    return paths.failed || p->plan.warnings.failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     const struct job_spec *spec = in->spec;
@@ -149,7 +251,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     input.rank_order = p->rank_order;
     rc = plan_build(&input, &p->plan, err);
     p->planned = rc == 0;
-    return rc;
+    return rc == 0 ? warn_unnamed(in, p, err) : rc;
 }
 
 int preview_build(const struct preview_input *input, struct preview *ret_preview,

@@ -15,6 +15,7 @@ struct preview_input {
     const struct job_spec *spec;
     const struct slices *slices; /* NULL: no prediction */
     const json_t *classes;       /* array of DeviceClasses, or NULL */
+    const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide */
     const json_t *node_labels;   /* node name -> labels, or NULL */
     const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
     const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
@@ -23,10 +24,11 @@ struct preview_input {
 };
 
 struct preview {
-    json_t *claim;        /* the spec of each worker's ResourceClaim (v1); NULL: none is claimed */
-    unsigned step, steps; /* of the ladder (jobs/claims.h) that the claim is; step from 0 */
-    const char *advice;   /* a better spec for the same devices; NULL */
-    bool predicted;       /* prediction is filled */
+    json_t *claim;         /* the spec of each worker's ResourceClaim (v1); NULL: none is claimed */
+    unsigned step, steps;  /* of the ladder (jobs/claims.h) that the claim is; step from 0 */
+    uint32_t placed_first; /* workers that step 0 places, where it does not place all */
+    const char *advice;    /* a better spec for the same devices; NULL */
+    bool predicted;        /* prediction is filled */
     struct prediction prediction;
     bool planned; /* every worker has a node, and plan is filled */
     struct plan plan;
@@ -36,7 +38,8 @@ struct preview {
     struct strlist pods;
 };
 
-/* The first step of the ladder that places all workers, or the last. Everything of the input must
+/* The first step of the ladder that places all workers, or else the most; where none places any,
+ * the last. Everything of the input must
  * outlive the preview. A job without room is no error: see prediction.shortage. */
 int preview_build(const struct preview_input *input, struct preview *ret_preview,
                   struct drarun_error *err);

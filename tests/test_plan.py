@@ -4,8 +4,12 @@ import json
 import re
 
 import pytest
+import yaml
+
+from support.build import SOURCE
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
+PACKED = "  placement: {spread: none}\n"
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def test_whole_nodes(drarun, machine, spec):
 
 
 def test_halves_are_aligned_by_construction(drarun, machine, spec):
-    result = drarun("plan", "-o", "json", spec(2, 4, 4), *machine("a4-highgpu-8g")).ok()
+    result = drarun("plan", "-o", "json", spec(2, 4, 4, more=PACKED), *machine("a4-highgpu-8g")).ok()
     answer = json.loads(result.out)
     plan = answer["plan"]
     paths = {path for worker in plan["workers"] for rank in worker["ranks"] for path in rank["path"]}
@@ -57,17 +61,93 @@ def test_roots_that_never_match_fall_back(drarun, machine, spec):
     """On this machine each device is alone under its root: preferred goes on without, required does not."""
     options = machine("azure-nd96isr-h100-v5")
     result = drarun("plan", spec(1, 4, 4, "true"), *options).ok()
-    assert "without a constraint: no node can meet it" in result.out
+    assert "without a constraint: no node can meet pcieRoot or numaNode (align: preferred)" in result.out
     result = drarun("plan", spec(1, 4, 4, "true", "    align: required\n"), *options)
     assert result.rc == 75
     assert "no free devices share resource.kubernetes.io/pcieRoot" in result.out
 
 
+def test_too_few_nodes_are_no_reason_for_weaker_claims(drarun, machine, spec):
+    result = drarun("plan", spec(3, 2, 2), *machine("a4-highgpu-8g"))
+    assert result.rc == 75 and "1 node fits; placement.spread: none packs them" in result.out
+    assert "each GPU with a NIC of its PCIe root, by a constraint of the claim\n" in result.out
+
+
+def test_a_topology_file_that_is_taken_to_be_there(drarun, machine, spec):
+    """Azure's: the variable names it, and so the paths are those that it tells. A file of the user's is known to nobody."""
+    options = machine("azure-nd96isr-h100-v5")
+    for more, path, score in (("", "PIX", 1.0), ("  nccl: {env: {NCCL_TOPO_FILE: ''}}\n", "PHB", 0.7)):
+        plan = json.loads(drarun("plan", spec(1, 8, 8, "true", more), *options, "--output", "json").ok().out)["plan"]
+        ranks = plan["workers"][0]["ranks"]
+        assert [rank["path"] for rank in ranks] == [[path]] * 8 and plan["jobScore"] == score
+        assert any(each["code"] == "MISALIGNED_PHB" for each in plan["warnings"]) == (path == "PHB")
+        if path == "PIX":
+            assert plan["env"]["NCCL_TOPO_FILE"] == "/opt/microsoft/ndv5/topo.xml"
+            assert [rank["nics"] for rank in ranks] == [[f"mlx5_{rail}"] for rail in range(8)]
+
+
+def test_the_numa_node_is_between_root_and_none(drarun, machine, spec):
+    """What DraNet and NVIDIA's driver publish by now makes pairs on GB200: also `required` ones, where the profile says
+    that there is no common root."""
+    options = machine("oke-gb200-v3-4")
+    path = options[options.index("--slices") + 1]
+    slices = json.loads(path.read_text())
+    for each in slices["items"]:
+        devices = each["spec"]["devices"] if each["spec"]["driver"] in ("gpu.nvidia.com", "dra.net") else []
+        for i, device in enumerate(devices):
+            device["attributes"]["resource.kubernetes.io/numaNode"] = {"int": 2 * i // len(devices)}
+    path.write_text(json.dumps(slices))
+    result = drarun("plan", spec(2, 2, 2, more=PACKED), *options).ok()
+    assert "each GPU with a NIC of its NUMA node, by a constraint of the claim: no node can meet pcieRoot" in result.out
+    assert "MISALIGNED" not in result.out
+    required = "    align: required\n"
+    assert drarun("plan", spec(2, 2, 2, more=required + PACKED), *options).rc == 75
+    job = spec(2, 2, 2, more=required + PACKED + "  nccl: {profile: oci-gb200}\n")
+    result = drarun("plan", job, *options).ok()
+    assert "NUMA node, by a constraint of the claim: oci-gb200 has no common root" in result.out
+    assert json.loads(drarun("plan", "-o", "json", job, *options).ok().out)["rung"] == "numaNode"
+
+
 def test_no_room_says_why(drarun, machine, spec):
-    result = drarun("plan", spec(3, 8, 8), *machine("a4-highgpu-8g", 2))
+    result = drarun("plan", spec(3, 8, 8, more=PACKED), *machine("a4-highgpu-8g", 2))
     assert result.rc == 75
     assert "No room: worker 2 of 3 has no node" in result.out
     assert "taken by earlier workers on 2 nodes" in result.out
+
+
+def test_one_worker_per_node(drarun, machine, spec):
+    """A network test whose workers share a node would test no network; what would pack them is told where it would."""
+    def planned(*words, nodes=2):
+        result = drarun("plan", spec(*words[:3], more="".join(words[3:])), "-o", "json", *machine("a4-highgpu-8g", nodes))
+        found = json.loads(result.out)["prediction"]
+        return result.rc, [each["node"] for each in found["workers"]], found["shortage"]
+    assert planned(2, 2, 2) == (0, ["node-0", "node-1"], None)
+    assert planned(2, 2, 2, PACKED) == (0, ["node-0", "node-0"], None)
+    assert planned(3, 2, 2) == (75, ["node-0", "node-1"], "worker 2 of 3 has no node: 3 workers, one per node by "
+                                "placement.spread; 2 nodes fit; placement.spread: none packs them")
+    assert planned(2, 2, 2, nodes=1) == (75, ["node-0"], "worker 1 of 2 has no node: 2 workers, one per node by "
+                                         "placement.spread; 1 node fits; placement.spread: none packs them")
+    assert planned(3, 8, 8) == (75, ["node-0", "node-1"], "worker 2 of 3 has no node: 3 workers, one per node by "
+                                "placement.spread; 2 nodes fit")
+    text = drarun("plan", spec(2, 2, 2), *machine("a4-highgpu-8g", 2)).ok().out
+    assert "one worker per node (placement.spread by default)\n" in text and "SAME_NODE_PODS" not in text
+    assert "one worker per node" not in drarun("plan", spec(2, 2, 2, more=PACKED), *machine("a4-highgpu-8g", 2)).ok().out
+
+
+def test_workers_that_their_template_keeps_apart(drarun, machine, spec):
+    term = '{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}'
+    path = spec(3, 1, 1)
+    text = path.read_text()
+    path.write_text(text[:text.index("  image:")] + f"""  placement: {{spread: none}}
+  template:
+    metadata: {{labels: {{app: x}}}}
+    spec:
+      containers: [{{name: a, image: i, command: [c]}}]
+      affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}
+""")
+    result = drarun("plan", path, *machine("a4-highgpu-8g", 2))
+    assert result.rc == 75 and "one worker per node (the template's podAntiAffinity)\n" in result.out, result
+    assert result.out.endswith("3 workers, one per node by the template's podAntiAffinity; 2 nodes fit\n")
 
 
 def test_selector_that_admits_nothing(drarun, machine, spec):
@@ -189,7 +269,7 @@ def test_what_is_taken_or_tainted(drarun, machine, spec, tmp_path):
     together = tmp_path / "together.json"
     together.write_text(json.dumps(slices))
     both = json.loads(drarun("plan", "-o", "json", spec(1, 1, 1), "--slices", together).ok().out)
-    assert both["prediction"]["notPredicted"] == []
+    assert both["prediction"]["notPredicted"] == ["whether nodes take the pods (taints, labels, CPU, memory): give the Nodes"]
     assert gpu not in both["prediction"]["workers"][0]["results"]
     assert nic not in both["prediction"]["workers"][0]["results"]
     assert both["prediction"]["requests"][1]["tainted"] == 1
@@ -218,11 +298,11 @@ def test_a_thousand_nodes(drarun, machine, spec):
 
 
 @pytest.mark.parametrize("name,where,nodes,shows", [
-    ("two-by-two", "a4-highgpu-8g", 1, ["2 GPUs, 2 NICs: 2 PIX; 100 GB/s of 100", "NCCL_NET=gIB"]),
+    ("two-by-two", "a4-highgpu-8g", 2, ["worker 1  node-1", "2 GPUs, 2 NICs: 2 PIX; 100 GB/s of 100", "NCCL_NET=gIB"]),
     ("half-nodes-aligned", "a4-highgpu-8g", 2, ["workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200"]),
     ("whole-nodes", "a4-highgpu-8g", 2, ["8 GPUs from a device plugin", "drarun env tells there", "NCCL_NET=gIB",
                                          "8 GPUs by the device plugin, 8 NICs: paired in the pod", "for 16 ranks"]),
-    ("renamed-interface", "a3-ultragpu-8g", 1, ["1 NIC of class dranet", "worker 1  node-0",
+    ("renamed-interface", "a3-ultragpu-8g", 2, ["1 NIC of class dranet", "worker 1  node-1",
                                                 "1 GPUs by the device plugin, 1 NICs: paired in the pod"]),
     ("ray-all-nic", "a4-highgpu-8g", 2, ["all NICs of class dranet", "worker 1  node-1", "paired in the pod"]),
     ("compute-domain", "a4x-highgpu-4g", 4, ["NCCL_MNNVL_ENABLE=1", ": workers 0-3, ranks 0-15\n",
@@ -254,12 +334,28 @@ spec:
     assert "worker 1  node-1" in result.out
 
 
-def test_captured_cluster(drarun, source):
-    """One file with slices and nodes is enough."""
-    result = drarun("plan", source / "examples/jobs/half-nodes-aligned.yaml", "--slices",
-                    source / "examples/clusters/a4-two-nodes.json").ok()
+def test_captured_cluster(drarun, source, tmp_path):
+    """One file with slices and nodes is enough. Without the profile's name its folders are not mounted, which is told."""
+    slices = "--slices", source / "examples/clusters/a4-two-nodes.json"
+    example = source / "examples/jobs/half-nodes-aligned.yaml"
+    result = drarun("plan", example, *slices).ok()
     assert "workers 0 to 3: 4 GPUs, 4 NICs: 4 PIX; 200 GB/s of 200" in result.out
+    assert "pods tolerate the taint nvidia.com/gpu (nodes with GPUs)" in result.out
+    assert "profile gke-a4: asked for" in result.out and "PROFILE_NOT_NAMED" not in result.out
+    job = yaml.safe_load(example.read_text())
+    del job["spec"]["nccl"]
+    unnamed, mounted = tmp_path / "unnamed.yaml", tmp_path / "mounted.yaml"
+    unnamed.write_text(yaml.safe_dump(job))
+    result = drarun("plan", unnamed, *slices).ok()
     assert "profile gke-a4: node label" in result.out
+    assert "PROFILE_NOT_NAMED: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: say nccl: {profile: gke-a4}" in result.out
+    paths = "/usr/local/nvidia", "/usr/local/gib"
+    container = {"name": "a", "image": job["spec"].pop("image"), "command": job["spec"].pop("command"),
+                 "volumeMounts": [{"name": f"v{i}", "mountPath": path} for i, path in enumerate(paths)]}
+    volumes = [{"name": f"v{i}", "hostPath": {"path": f"/home{path}"}} for i, path in enumerate(paths)]
+    job["spec"]["template"] = {"spec": {"containers": [container], "volumes": volumes}}
+    mounted.write_text(yaml.safe_dump(job))
+    assert "PROFILE_NOT_NAMED" not in drarun("plan", mounted, *slices).ok().out
 
 
 def test_a_picture_of_a_worker(drarun, source):
@@ -270,7 +366,11 @@ def test_a_picture_of_a_worker(drarun, source):
         found = re.findall(r'class="gpu (claimed|other)"/>\n<text [^>]*>(GPU\d)<', picture)
         boxes = {name: kind for kind, name in found}
         assert len(boxes) == 8 and boxes[marked] == "claimed" and boxes[plain] == "other", boxes
-        assert (picture.count('class="nic claimed"'), picture.count('class="link pix"')) == (4, 1 + 4)  # the legend's
+        assert (picture.count('class="nic claimed"'), picture.count('>ROOT</text>'), picture.count('class="link pix"')) == (4, 4, 1)  # the legend's
+    shown = drarun("topo", *slices, "--node", "a4-0", "--format", "svg").ok().out
+    assert shown.count('>ROOT</text>') == 8 and shown.count('class="link pix"') == 1  # as topo draws them
+    told = drarun(*words, *slices).ok().out
+    assert told.count("  PATH is known by ") == 1 and "  PATH is known by the PCIe root that GPU and NIC share" in told
     plugin = drarun("plan", source / "examples/jobs/whole-nodes.yaml", *slices, "-o", "svg").ok().out
     assert 'class="nic"' in plugin and 'class="gpu"' in plugin and plugin.count('class="link ') == 4 + 8
     for more, rc, says in [((*slices, "--worker", 4), 64, "expected one of the job's 4"), ((), 64, "ResourceSlices"),
@@ -278,3 +378,55 @@ def test_a_picture_of_a_worker(drarun, source):
         result = drarun(*words, *more, "-o", "svg")
         assert (result.rc, result.out) == (rc, "") and says in result.err, result
     assert "--worker is for --output svg" in drarun(*words, "--worker", 1).err
+
+
+def test_nodes_that_take_no_pods(drarun, source, tmp_path):
+    """Devices are not all that a node must have; what the pods bring along is what the launcher gives them."""
+    cluster = json.loads((source / "examples/clusters/a4-two-nodes.json").read_text())
+    nodes = [each for each in cluster["items"] if each["kind"] == "Node"]
+    slices = tmp_path / "cluster.json"
+
+    def planned(pod, example="two-by-two", **more):
+        job = yaml.safe_load((source / f"examples/jobs/{example}.yaml").read_text())
+        container = {"name": "a", "image": job["spec"].pop("image"), "command": job["spec"].pop("command"), **pod.pop("container", {})}
+        job["spec"]["template"] = {"spec": {"containers": [container], **pod}}
+        job["spec"].update(more)
+        path = tmp_path / "job.yaml"
+        path.write_text(yaml.safe_dump(job))
+        slices.write_text(json.dumps(cluster))
+        return drarun("plan", path, "--slices", slices)
+
+    for node in nodes:
+        node["spec"] = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
+        node["status"] = {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}}
+    planned({}).ok()  # the taint of GPUs
+    for node in nodes:
+        node["spec"]["taints"].append({"key": "team", "effect": "NoSchedule"})
+    result = planned({})
+    assert result.rc == 75 and "worker 0 of 2 has no node: taint team not tolerated on 2 nodes" in result.out, result
+    planned({"tolerations": [{"key": "team", "operator": "Exists"}]}).ok()
+    nodes[0]["spec"] = {"unschedulable": True}
+    nodes[1]["spec"] = {}
+    result = planned({"container": {"resources": {"limits": {"cpu": "5"}}}})
+    assert result.rc == 75 and "1 node fits; elsewhere cordoned on 1 node\n" in result.out, result
+    result = planned({"container": {"resources": {"limits": {"cpu": "5"}}}}, placement={"spread": "none"})
+    assert result.rc == 75 and "worker 1 of 2 has no node: cordoned on 1 node, too little cpu on 1 node" in result.out, result
+    result = planned({"nodeSelector": {"pool": "a"}})
+    assert result.rc == 75 and "cordoned on 1 node, label pool of nodeSelector missing on 1 node" in result.out, result
+
+
+PAGE = (SOURCE / "docs/clusters.md").read_text()
+JOBS = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", PAGE, re.S))
+
+
+@pytest.mark.parametrize("where", JOBS)
+def test_jobs_of_the_page_on_clusters(drarun, machine, tmp_path, where):
+    """Each job of docs/clusters.md has room on two of the machines that it is for, with the profile that it names."""
+    spec = yaml.safe_load(JOBS[where])
+    path = tmp_path / "job.yaml"
+    path.write_text(JOBS[where])
+    result = json.loads(drarun("plan", path, "-o", "json", *machine(where, 2)).ok().out)
+    assert result["prediction"]["shortage"] is None
+    wanted = spec.get("nccl", {}).get("profile")
+    assert result["plan"]["profile"] == wanted if wanted else result["plan"]["profile"].startswith("generic")
+    assert not {each["code"] for each in result["plan"]["warnings"]} & {"PROFILE_NOT_NAMED", "MISALIGNED_SYS", "NIC_NOT_RDMA"}, result["plan"]["warnings"]

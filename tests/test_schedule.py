@@ -6,7 +6,9 @@ import os
 import random
 
 import pytest
+import yaml
 
+from support.build import SOURCE
 from support.cluster.machines import RDMA, value_of
 
 SEED = int(os.environ.get("DRARUN_SEED", 1))
@@ -31,7 +33,7 @@ class Bench:
 
     def file(self, name, **spec):
         path = self.folder / f"{name}.json"
-        path.write_text(json.dumps({"metadata": {"name": name}, "spec": {"image": "i", "command": ["c"], **spec}}))
+        path.write_text(json.dumps({"metadata": {"name": name}, "spec": {**({} if "template" in spec else {"image": "i", "command": ["c"]}), **spec}}))
         return path
 
     def make(self, path):
@@ -114,7 +116,7 @@ def test_32_pairs_on_4_nodes(bench, align, expected):
     bench.cluster.fake_nodes(4, "a4-highgpu-8g", alter=nics_backwards)
     roots = {(each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"]): value_of(device, "pcieRoot")
              for each in bench.cluster.api.get("resource.k8s.io/v1", "ResourceSlice") for device in each["spec"]["devices"]}
-    bench.make(bench.file("job", workers=32, devices=devices(1, 1, align)))
+    bench.make(bench.file("job", workers=32, placement={"spread": "none"}, devices=devices(1, 1, align)))
     assert all(bench.settled("job"))
     pairs = [{roots[device] for _, *rest in claim for device in [tuple(rest)]} for claim in bench.allocations("job")]
     assert len(pairs) == 32
@@ -127,10 +129,15 @@ MACHINES = ("a4-highgpu-8g", "aws-p4d-24xlarge", "dgx-h100")
 SELECTORS = (None, RDMA, RDMA, 'device.attributes["dra.net"].numaNode == 0')
 
 
+def placement(rng):
+    """Left out, or given: then some jobs with NICs share nodes, and some without have a node for each worker."""
+    return rng.choice([{}, {"placement": {"spread": "node"}}, {"placement": {"spread": "none"}}, {"placement": {"spread": "none"}}])
+
+
 def job(rng, most):
     gpus = rng.choice([0, 1, 1, 2, 2, 3, 4, 4, 6, 8])
     nics = rng.choice([0, 1, 1, 2, 2, 3, 4, 4, 8])
-    return {"workers": rng.randint(1, most),
+    return {"workers": rng.randint(1, most), **placement(rng),
             "devices": devices(gpus or int(not nics), nics, rng.choice(["required", "none"]), rng.choice(SELECTORS))}
 
 
@@ -155,3 +162,132 @@ def test_plan_and_scheduler_agree_on_what_fits(bench):
         bench.clear()
     assert not wrong, f"{len(wrong)} of {CASES} (DRARUN_SEED={SEED}): {wrong[:5]}"
     assert 0 < fitting < CASES
+
+
+# ---- prediction of what nodes want of pods ----
+
+TAINTS = ("nvidia.com/gpu", "team")  # pods of jobs with GPUs tolerate the first by themselves
+EFFECTS = ("NoSchedule", "NoSchedule", "NoExecute", "PreferNoSchedule")
+
+
+def unkind(rng):
+    """alter() of fake nodes: taints, labels, cordons, and amounts that few pods fit into."""
+    def alter(node, *_):
+        node["metadata"]["labels"]["pool"] = rng.choice("ab")
+        spec, amounts = node.setdefault("spec", {}), node["status"]["allocatable"]
+        spec["taints"] = [{"key": key, "value": rng.choice("xy"), "effect": rng.choice(EFFECTS)} for key in TAINTS if rng.random() < 0.4]
+        spec["unschedulable"] = rng.random() < 0.1
+        amounts.update(cpu=rng.choice(["1", "2500m", "8", "64"]), memory=rng.choice(["1Gi", "3000M", "64Gi"]), pods=rng.choice(["1", "3", "110"]))
+        node["status"]["capacity"] = dict(amounts)
+    return alter
+
+
+OWN = ({"matchLabels": {"app": "x"}}, {"matchLabels": {"app": "x", "drarun.dev/job": "job"}},
+       {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}]}, {"matchLabels": {"app": "y"}})
+
+
+def choosy(rng):
+    """A job whose pods ask something of nodes beside devices."""
+    pod = {"containers": [{"name": "w", "image": "i", "command": ["c"]}]}
+    if rng.random() < 0.6:
+        amounts = {"cpu": rng.choice(["100m", "1", "2"]), "memory": rng.choice(["100Mi", "1Gi", "2G"])}
+        pod["containers"][0]["resources"] = {rng.choice(["requests", "limits"]): amounts}
+        if rng.random() < 0.3:
+            pod["initContainers"] = [{"name": "load", "image": "i", "resources": {"requests": {"cpu": "2200m"}},
+                                      **({"restartPolicy": "Always"} if rng.random() < 0.5 else {})}]
+    if rng.random() < 0.3:
+        pod["nodeSelector"] = {"pool": rng.choice("ab")}
+    if rng.random() < 0.3:
+        terms = [{"key": "pool", "operator": rng.choice(["In", "NotIn"]), "values": [rng.choice("ab")]}]
+        pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": terms}]}}}
+    template = {"spec": pod}
+    if rng.random() < 0.3:  # how workers share nodes, in the template's own words
+        template["metadata"] = {"labels": {"app": "x"}}
+        pod.setdefault("affinity", {})["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": rng.choice(OWN)}]}
+    if rng.random() < 0.5:
+        pod["tolerations"] = [rng.choice([{"key": "team", "operator": "Exists"}, {"key": "team", "value": "x"}, {"operator": "Exists"},
+                                          {"key": "team", "operator": "Exists", "effect": "NoSchedule"}])]
+    return {"workers": rng.randint(1, 6), **placement(rng), "devices": devices(rng.choice([0, 1, 2]), 1, "none"),
+            "template": template}
+
+
+def test_plan_and_scheduler_agree_on_which_nodes(bench):
+    """What plan says is neither a false yes nor a false no."""
+    api, wrong, fitting = bench.cluster.api, [], 0
+    for case in range(CASES):
+        rng = random.Random(SEED * 7000003 + case)
+        bench.cluster.fake_nodes(3, "a4-highgpu-8g", alter=unkind(rng))
+        wanted = choosy(rng)
+        path = bench.file("job", **wanted)
+        predicted = bench.fits(path)
+        bench.make(path)
+        real = all(bench.settled("job"))
+        fitting += real
+        if predicted != real:
+            nodes = [(each["spec"], each["metadata"]["labels"]["pool"], each["status"]["allocatable"]) for each in api.get("v1", "Node")]
+            wrong.append((case, wanted, nodes, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
+        bench.clear()
+        for node in api.get("v1", "Node"):
+            api.delete("v1", "Node", node["metadata"]["name"])
+        for each in api.get("resource.k8s.io/v1", "ResourceSlice"):
+            api.delete("resource.k8s.io/v1", "ResourceSlice", each["metadata"]["name"])
+    assert not wrong, f"{len(wrong)} of {CASES} (DRARUN_SEED={SEED}): {wrong[:3]}"
+    assert 0 < fitting < CASES
+
+
+# ---- one worker per node ----
+
+SEEDS = SOURCE / "tests" / "data" / "seeds"
+# and what each job says beside what was imported: four workers share two nodes
+SCENARIOS = {"gpu-nic-2x2": {}, "mpijob-1x1": {}, "rdma-8x8": {}, "rdma-4x4": {"placement": {"spread": "none"}}}
+
+
+def nodes_of(bench, name):
+    return sorted(each["spec"].get("nodeName", "-") for each in bench.pods(name))
+
+
+@pytest.mark.parametrize("seed", SCENARIOS)
+def test_two_node_scenarios_are_on_two_nodes(bench, seed):
+    """The published tests of a network, imported: plan and scheduler have their workers on both of two nodes, one of
+    which no pod would choose."""
+    def worse(node, *_):
+        if node["metadata"]["name"] == "fake1":
+            node["spec"] = {"taints": [{"key": "test/worse", "effect": "PreferNoSchedule"}]}
+    bench.cluster.fake_nodes(2, "a4-highgpu-8g", resources={"nvidia.com/gpu": "8"}, alter=worse)
+    documents = list(yaml.safe_load_all(bench.drarun("import", SEEDS / f"{seed}.yaml").ok().out))
+    job, classes = documents[0], [each for each in documents[1:] if each["metadata"]["name"] not in ("dranet", "gpu.nvidia.com")]
+    job["spec"].update(SCENARIOS[seed])
+    job["metadata"]["name"] = "job"
+    job["spec"].setdefault("nccl", {})["profile"] = "auto"  # stand-ins of nodes have no folders of a vendor
+    path = bench.folder / "job.json"
+    path.write_text(json.dumps(job))
+    bench.cluster.api.make(*classes)
+    try:
+        found = bench.drarun("plan", "--live", "-o", "json", path, env=bench.env, timeout=100).ok().out
+        planned = sorted(each["node"] for each in json.loads(found)["prediction"]["workers"])
+        bench.make(path)
+        assert all(bench.settled("job"))
+        placed = nodes_of(bench, "job")
+    finally:
+        for each in classes:
+            bench.cluster.api.delete("resource.k8s.io/v1", "DeviceClass", each["metadata"]["name"])
+    assert planned == placed == sorted(["fake0", "fake1"] * (job["spec"]["workers"] // 2))
+
+
+def test_a_job_does_not_wait_for_what_is_left_of_its_last_attempt(bench):
+    """Pods of an attempt before, on nodes that do not answer perhaps, stay as long as they like. The job's own pods, and
+    those alone, keep apart."""
+    bench.cluster.fake_nodes(2, "a4-highgpu-8g")
+    path = bench.file("job", workers=2, devices=devices(1, 1, "none"))
+    out = bench.drarun("render", "--format", "json", "--namespace", bench.namespace, path).ok().out
+    items = [each for each in json.loads(out)["items"] if each["kind"] in ("ResourceClaim", "Pod")]
+    left = json.loads(json.dumps(items).replace("job-w-", "left-w-"))
+    for each in left:
+        each["metadata"]["labels"]["drarun.dev/attempt"] = "0"
+        for term in each["spec"].get("affinity", {}).get("podAntiAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            term["labelSelector"]["matchLabels"]["drarun.dev/attempt"] = "0"
+    bench.cluster.api.make(*left)
+    assert all(bench.settled("job")) and len(set(nodes_of(bench, "job"))) == 2
+    bench.cluster.api.make(*items)
+    assert all(bench.settled("job")) and nodes_of(bench, "job") == ["fake0", "fake0", "fake1", "fake1"]

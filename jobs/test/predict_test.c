@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/predict.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
 #define ROOT "resource.kubernetes.io/pcieRoot"
@@ -123,6 +125,52 @@ static void workers_share_nodes_in_pairs(void **state)
     done(&slices, &p);
 }
 
+/* One worker per node: what a node has left is nobody's, and sharing is told where it would do. */
+static void workers_have_nodes_of_their_own(void **state)
+{
+    static const struct row {
+        uint32_t workers, pairs;
+        const char *off, *shortage;
+    } rows[] = {
+        {2, 1, "spread: none", NULL},
+        {3, 1, "spread: none",
+         "worker 2 of 3 has no node: 3 workers, one per node by spread; 2 nodes fit; elsewhere too "
+         "few devices for request gpu-0 on 1 node; spread: none packs them"},
+        {3, 1, NULL,
+         "worker 2 of 3 has no node: 3 workers, one per node by spread; 2 nodes fit; elsewhere too "
+         "few devices for request gpu-0 on 1 node"},
+        {9, 1, "spread: none",
+         "worker 2 of 9 has no node: 9 workers, one per node by spread; 2 nodes fit; elsewhere too "
+         "few devices for request gpu-0 on 1 node"},
+        {2, 5, "spread: none",
+         "worker 0 of 2 has no node: too few devices for request gpu-0 on 1 node, too few devices "
+         "for request gpu-4 on 2 nodes"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct predict_cluster cluster = {.spread_by = "spread", .spread_off = rows[i].off};
+        struct slices slices;
+        struct prediction p;
+        json_t *all = json_array(), *claim = pairs((int)rows[i].pairs, RDMA);
+        add_node(all, "a", 4, 4, false);
+        add_node(all, "b", 4, 4, false);
+        add_node(all, "c", 0, 4, false);
+        cluster.slices = &slices;
+        assert_int_equal(slices_read(all, &slices, NULL), 0);
+        assert_int_equal(predict(claim, rows[i].workers, &cluster, &p, NULL), 0);
+        assert_string_equal(p.shortage ? p.shortage : "-",
+                            rows[i].shortage ? rows[i].shortage : "-");
+        assert_int_equal(p.spread_short, rows[i].shortage && p.placed > 0);
+        if (p.placed > 1) {
+            assert_string_equal(p.workers[0].node, "a");
+            assert_string_equal(p.workers[1].node, "b");
+        }
+        json_decref(all);
+        json_decref(claim);
+        done(&slices, &p);
+    }
+}
+
 static void roots_that_never_match(void **state)
 {
     struct slices slices;
@@ -134,7 +182,7 @@ static void roots_that_never_match(void **state)
     assert_int_equal(p.placed, 0);
     assert_non_null(strstr(p.shortage, "worker 0 of 1 has no node"));
     assert_non_null(strstr(p.shortage, ROOT));
-    assert_non_null(strstr(p.shortage, "on 1 nodes"));
+    assert_non_null(strstr(p.shortage, "on 1 node"));
     done(&slices, &p);
 }
 
@@ -149,9 +197,54 @@ static void no_room_left(void **state)
     run(all, pairs(2, RDMA), 2, &slices, &p);
     assert_int_equal(p.placed, 1);
     assert_non_null(strstr(p.shortage, "worker 1 of 2"));
-    assert_non_null(strstr(p.shortage, "are taken by earlier workers on 1 nodes"));
-    assert_non_null(strstr(p.shortage, "too few devices for request gpu-1 on 1 nodes"));
+    assert_non_null(strstr(p.shortage, "are taken by earlier workers on 1 node"));
+    assert_non_null(strstr(p.shortage, "too few devices for request gpu-1 on 1 node"));
     done(&slices, &p);
+}
+
+static json_t *held(const char *name, const char *pods, const char *results)
+{
+    char text[2000];
+    snprintf(text, sizeof text,
+             "{\"metadata\": {\"namespace\": \"b\", \"name\": \"%s\"}, \"status\": {"
+             "\"reservedFor\": [%s], \"allocation\": {\"devices\": {\"results\": [%s]}}}}",
+             name, pods, results);
+    return parse(text);
+}
+
+#define HELD(driver, name)                                                                         \
+    "{\"request\": \"r\", \"driver\": \"" driver "\", \"pool\": \"n0\", \"device\": \"" name "\"}"
+#define POD(name) "{\"resource\": \"pods\", \"name\": \"" name "\"}"
+
+static void who_holds_what_is_wanted(void **state)
+{
+    (void)state;
+    struct slices slices = {0};
+    json_t *document = json_array(), *claims = json_array();
+    add_node(document, "n0", 4, 4, false);
+    assert_int_equal(slices_read(document, &slices, NULL), 0);
+    json_array_append_new(claims, held("one", POD("p"), HELD("gpu.nvidia.com", "gpu-0")));
+    json_array_append_new(claims, held("two", POD("q") ", " POD("r"),
+                                       HELD("gpu.nvidia.com", "gpu-1") ", " HELD(
+                                           "dra.net", "nic-1") ", " HELD("dra.net", "nic-9")));
+    json_array_append_new(claims, held("three", "", HELD("dra.net", "nic-2")));
+    json_array_append_new(claims, held("foreign", POD("s"), HELD("example.com", "x")));
+    json_array_append_new(claims, parse("{\"metadata\": 1, \"status\": []}"));
+    json_t *claim = pairs(1, "device.attributes[\"dra.net\"].rdma");
+    struct predict_cluster cluster = {.slices = &slices, .claims = claims};
+    char *all = predict_holders(claim, &cluster, 3);
+    assert_string_equal(all, "b/two (2 devices on n0, pod q and 1 more), b/one (1 device on n0, "
+                             "pod p), b/three (1 device on n0)");
+    char *some = predict_holders(claim, &cluster, 1);
+    assert_string_equal(some, "b/two (2 devices on n0, pod q and 1 more) and 2 other claims");
+    cluster.claims = NULL;
+    assert_null(predict_holders(claim, &cluster, 3));
+    free(all);
+    free(some);
+    slices_done(&slices);
+    json_decref(claim);
+    json_decref(claims);
+    json_decref(document);
 }
 
 static void terms_are_counted(void **state)
@@ -211,6 +304,34 @@ static uint32_t placed_with(const char *effect, const char *claim, size_t *ret_t
         assert_string_equal(p.needs[0].taint, "drarun.dev/link");
     done(&slices, &p);
     return placed;
+}
+
+#define EACH(name, body) "[0,1,2,3,4,5,6,7,8,9].all(" name ", " body ")"
+
+/* Of a class that a file has, which no API server has admitted: a device costs what the scheduler
+ * would spend on it. */
+static void class_that_costs_too_much(void **state)
+{
+    (void)state;
+    struct slices slices;
+    struct prediction p;
+    struct drarun_error err = {0};
+    json_t *all = json_array();
+    add_node(all, "a", 1, 0, false);
+    assert_int_equal(slices_read(all, &slices, NULL), 0);
+    json_t *classes = json_pack(
+        "[{s:{s:s}, s:{s:[{s:{s:s}}]}}]", "metadata", "name", "endless", "spec", "selectors", "cel",
+        "expression",
+        EACH("a", EACH("b", EACH("c", EACH("d", EACH("e", EACH("f", EACH("g", "a >= 0"))))))));
+    json_t *claim = parse("{\"devices\": {\"requests\": [{\"name\": \"x\", \"exactly\": "
+                          "{\"deviceClassName\": \"endless\"}}]}}");
+    struct predict_cluster cluster = {.slices = &slices, .classes = classes};
+    assert_true(predict(claim, 1, &cluster, &p, &err) < 0);
+    assert_non_null(strstr(err.text, "costs more than the 1000000 units"));
+    slices_done(&slices);
+    json_decref(all);
+    json_decref(classes);
+    json_decref(claim);
 }
 
 static void taints_and_tolerations(void **state)
@@ -329,8 +450,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_share_nodes_in_pairs),
+        cmocka_unit_test(workers_have_nodes_of_their_own),
         cmocka_unit_test(roots_that_never_match),
         cmocka_unit_test(no_room_left),
+        cmocka_unit_test(class_that_costs_too_much),
+        cmocka_unit_test(who_holds_what_is_wanted),
         cmocka_unit_test(terms_are_counted),
         cmocka_unit_test(taints_and_tolerations),
         cmocka_unit_test(alternatives_in_their_order),

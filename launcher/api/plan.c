@@ -84,6 +84,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .spec = &plan->spec,
         .slices = objects->known ? &plan->slices : NULL,
         .classes = objects->classes,
+        .nodes = objects->nodes,
         .node_labels = plan->labels,
         .claims = objects->claims,
         .taint_rules = objects->rules,
@@ -94,6 +95,31 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         rc = preview_build(&plan->input, &plan->preview, err);
     plan->input.nccl_version = NULL; /* the caller's */
     return rc;
+}
+
+static const char *class_name(const json_t *class)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(class, "metadata"), "name"));
+    return name ? name : "";
+}
+
+/* The DeviceClasses of the job's own file are those of the cluster once they are applied. */
+static int add_classes(const json_t *own, json_t *classes, struct drarun_error *err)
+{
+    size_t i, k;
+    json_t *class, *other;
+    json_array_foreach((json_t *)own, i, class)
+    {
+        bool given = false;
+        json_array_foreach(classes, k, other)
+        {
+            given |= strcmp(class_name(other), class_name(class)) == 0;
+        }
+        if (!given && json_array_append(classes, class) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return 0;
 }
 
 int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,
@@ -109,6 +135,8 @@ int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_optio
     *objects = (struct plan_objects){0};
     plan->given = spec_ref(spec);
     int rc = spec_again(&spec->job, &spec->profiles, NULL, options->workers, &plan->spec, err);
+    if (rc == 0)
+        rc = add_classes(spec->classes, plan->objects.classes, err);
     if (rc == 0)
         rc = build(options, plan, err);
     if (rc == 0)

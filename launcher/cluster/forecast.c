@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/node_spread.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -17,6 +18,8 @@ static const struct kube_resource taint_rules = {
     .kind = "DeviceTaintRule",
 };
 
+#define HOLDERS_MAX 3 /* claims that are named */
+
 struct forecast {
     struct cluster *cluster;
     const struct job_spec *spec;
@@ -25,8 +28,8 @@ struct forecast {
     json_t *classes, *labels, *claims, *rules;
     struct prediction prediction;
     enum gang_forecast outlook;
-    unsigned step;
-    int64_t looked_ms; /* 0: never */
+    unsigned step, next_step; /* next: see forecast_next_step */
+    int64_t looked_ms;        /* 0: never */
     bool have_slices, predicted;
     bool refused;    /* the slices may not be read: nor shall we ask again */
     bool own_claims; /* those of other namespaces may not be read */
@@ -40,6 +43,7 @@ static void forget(struct forecast *f)
         slices_done(&f->slices);
     f->predicted = f->have_slices = false;
     f->outlook = GANG_FORECAST_UNKNOWN;
+    f->next_step = 0;
     json_decref(TAKE_PTR(f->classes));
     json_decref(TAKE_PTR(f->labels));
     json_decref(TAKE_PTR(f->claims));
@@ -151,19 +155,67 @@ static int read_all(struct forecast *f, struct drarun_error *err)
 
 /* ---- evaluating ---- */
 
+static struct predict_cluster with_claims(const struct forecast *f, const json_t *claims)
+{
+    return (struct predict_cluster){.slices = &f->slices,
+                                    .classes = f->classes,
+                                    .node_labels = f->labels,
+                                    .claims = claims,
+                                    .taint_rules = f->rules};
+}
+
+/* Of claims of other namespaces only where those may be read. */
+static void name_holders(struct forecast *f, const json_t *claim)
+{
+    const struct predict_cluster cluster = with_claims(f, f->claims);
+    f->prediction.holders = predict_holders(claim, &cluster, HOLDERS_MAX);
+}
+
 static int evaluate(struct forecast *f, const json_t *claim, const json_t *claims,
                     struct drarun_error *err)
 {
-    const struct predict_cluster cluster = {.slices = &f->slices,
-                                            .classes = f->classes,
-                                            .node_labels = f->labels,
-                                            .claims = claims,
-                                            .taint_rules = f->rules};
+    struct predict_cluster cluster = with_claims(f, claims);
     if (f->predicted)
         prediction_done(&f->prediction);
-    int rc = predict(claim, f->spec->workers, &cluster, &f->prediction, err);
+    int rc = node_spread_predict(f->spec, &cluster, err);
+    if (rc == 0)
+        rc = predict(claim, f->spec->workers, &cluster, &f->prediction, err);
     f->predicted = rc == 0;
     return rc;
+}
+
+/* How many workers an empty cluster takes with this step's claims; all where it is not known. */
+static uint32_t most_placed(const struct forecast *f, unsigned step)
+{
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    struct predict_cluster cluster = with_claims(f, NULL);
+    struct prediction prediction;
+    struct drarun_error why = {0};
+    int rc = claims_spec(f->spec, CLAIMS_API_V1, step, &claim, &why);
+    if (rc == 0)
+        rc = node_spread_predict(f->spec, &cluster, &why);
+    if (rc == 0)
+        rc = predict(claim, f->spec->workers, &cluster, &prediction, &why);
+    if (rc < 0)
+        return f->spec->workers;
+    uint32_t placed = prediction.placed;
+    prediction_done(&prediction);
+    return placed;
+}
+
+static unsigned find_next_step(const struct forecast *f)
+{
+    uint32_t most = f->prediction.placed;
+    unsigned best = GANG_STEP_NONE;
+    for (unsigned step = f->step + 1; step < claims_attempts(f->spec) && most < f->spec->workers;
+         step++) {
+        uint32_t placed = most_placed(f, step);
+        if (placed > most) {
+            most = placed;
+            best = step;
+        }
+    }
+    return best;
 }
 
 /* First the empty cluster: what it does not have is told of that, and not of who holds the rest. */
@@ -177,15 +229,18 @@ static int predict_job(struct forecast *f, struct drarun_error *err)
         return rc;
     if (f->prediction.shortage) {
         f->outlook = f->labels ? GANG_FORECAST_NEVER : GANG_FORECAST_UNKNOWN;
+        f->next_step = find_next_step(f);
         return 0;
     }
     rc = evaluate(f, claim, f->claims, err);
     if (rc < 0)
         return rc;
-    if (f->prediction.shortage)
+    if (f->prediction.shortage) {
         f->outlook = GANG_FORECAST_FULL;
-    else
+        name_holders(f, claim);
+    } else {
         f->outlook = f->own_claims || !f->claims ? GANG_FORECAST_UNKNOWN : GANG_FORECAST_FITS;
+    }
     return 0;
 }
 
@@ -213,6 +268,11 @@ int64_t forecast_due(const struct forecast *forecast, unsigned step)
 enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step)
 {
     return forecast->step == step ? forecast->outlook : GANG_FORECAST_UNKNOWN;
+}
+
+unsigned forecast_next_step(const struct forecast *forecast, unsigned step)
+{
+    return forecast->step == step ? forecast->next_step : 0;
 }
 
 const char *forecast_missing_class(const struct forecast *forecast)

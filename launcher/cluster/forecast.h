@@ -26,6 +26,9 @@ void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms);
 int64_t forecast_due(const struct forecast *forecast, unsigned step);
 
 enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step);
+/* Where the outlook of this step is NEVER: the later step that places the most workers in an empty
+ * cluster, the first of several; GANG_STEP_NONE: none places more than this one; else 0. */
+unsigned forecast_next_step(const struct forecast *forecast, unsigned step);
 /* Of the job's, that the last look did not find; NULL: none, or not known. */
 const char *forecast_missing_class(const struct forecast *forecast);
 /* Of the last look; NULL when there is none, or of another step. Borrowed until the next. */

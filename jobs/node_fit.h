@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many pods of a job a node takes, leaving devices by claim aside: what the scheduler's plugins
+ * NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit look at, on a node without
+ * other pods. Pure. */
+#ifndef DRARUN_JOBS_NODE_FIT_H
+#define DRARUN_JOBS_NODE_FIT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "drarun/error.h"
+#include "jobs/predict.h"
+#include "lib/base/cleanup.h"
+
+struct node_fit;
+
+/* nodes: an array of Nodes; pod: the spec of one of the job's pods. Both must outlive it. -EINVAL:
+ * an amount that is no quantity. */
+int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_fit,
+                 struct drarun_error *err);
+void node_fit_free(struct node_fit *fit);
+DEFINE_CLEANUP(struct node_fit, node_fit_free)
+
+#define NODE_FIT_WHY PREDICT_WHY
+
+/* The most pods of the job that fit on the node, UINT32_MAX where nothing is known of it. ret_why:
+ * what keeps the next one away, as "taint nvidia.com/gpu not tolerated" or "too little cpu", cut to
+ * fit; "" for nothing. */
+uint32_t node_fit_room(const struct node_fit *fit, const char *node, char ret_why[NODE_FIT_WHY]);
+
+#endif
