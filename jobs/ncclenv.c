@@ -65,9 +65,20 @@ static void set_own(struct planning *p, struct plan_vars *vars, const char *name
 
 /* ---- values of the tables ---- */
 
+/* The workers' own, where those that were asked say the same: with hostNetwork, and in clusters
+ * whose network plugin says so, it has another name. */
 static const char *interface_of(const struct planning *p)
 {
-    return p->in->pod_interface ? p->in->pod_interface : DEFAULT_INTERFACE;
+    const char *shown = NULL;
+    if (p->in->pod_interface)
+        return p->in->pod_interface;
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        const char *one = p->plan->workers[w].probe.interface;
+        if (one && shown && strcmp(one, shown) != 0)
+            return DEFAULT_INTERFACE;
+        shown = one ? one : shown;
+    }
+    return shown ? shown : DEFAULT_INTERFACE;
 }
 
 /* The first of the profile's directories that a probed pod shows to hold its file. */
@@ -236,15 +247,40 @@ static void check_confirmation(struct planning *p)
 
 /* ---- NVLink between nodes ---- */
 
-static bool same_clique(const struct planning *p)
+enum cliques { CLIQUES_SAME, CLIQUES_DIFFER, CLIQUES_UNKNOWN };
+
+static enum cliques compare_cliques(const struct planning *p)
 {
     const char *first = p->plan->workers[0].clique;
-    for (size_t w = 0; w < p->plan->worker_count; w++) {
+    enum cliques result = first ? CLIQUES_SAME : CLIQUES_UNKNOWN;
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
         const char *other = p->plan->workers[w].clique;
-        if (!first || !other || strcmp(first, other) != 0)
-            return false;
+        if (first && other && strcmp(first, other) != 0)
+            return CLIQUES_DIFFER;
+        if (!other)
+            result = CLIQUES_UNKNOWN;
     }
-    return true;
+    return result;
+}
+
+/* By its claims, or by what its pod shows where the claims are not known. */
+static bool has_channel(const struct plan_worker *worker)
+{
+    return worker->channel || worker->probe.imex == PROBE_YES;
+}
+
+/* Where only part of the job is known (a pod that asks for itself) NCCL compares the cliques. */
+static const char *set_by_itself(struct planning *p, enum cliques cliques)
+{
+    if (cliques == CLIQUES_DIFFER)
+        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+                     "the nodes' nvidia.com/gpu.clique labels differ; NCCL decides by itself");
+    else if (p->plan->worker_count > 1)
+        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+                     "not every node's nvidia.com/gpu.clique label is known; NCCL decides by "
+                     "itself");
+    return cliques == CLIQUES_DIFFER ? "IMEX channels, but nodes of different NVLink domains"
+                                     : "IMEX channels, and NVLink domains that are not all known";
 }
 
 static void set_mnnvl(struct planning *p)
@@ -255,17 +291,17 @@ static void set_mnnvl(struct planning *p)
     if (p->plan->profile->data == PROFILE_NO_DATA || !pairs_c2c(&p->plan->workers[0]))
         return;
     for (size_t w = 0; w < p->plan->worker_count; w++)
-        channels &= p->plan->workers[w].channel;
+        channels &= has_channel(&p->plan->workers[w]);
+    enum cliques cliques = compare_cliques(p);
     if (!channels) {
         value = "0";
-        fact = "no IMEX channel in the claims: NCCL would fail at init";
+        fact = "no IMEX channel in a claim or a pod: NCCL would fail at init";
         warnings_add(&p->plan->warnings, WARN_IMEX_CHANNEL_MISSING, WORKER_NONE,
-                     "no compute-domain channel in the claims; NVLink between nodes is off");
-    } else if (!same_clique(p)) {
+                     "no compute-domain channel in a claim or as a device file; NVLink between "
+                     "nodes is off");
+    } else if (cliques != CLIQUES_SAME) {
         value = "2";
-        fact = "IMEX channels, but nodes of different NVLink domains";
-        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
-                     "the nodes' nvidia.com/gpu.clique labels differ; NCCL decides by itself");
+        fact = set_by_itself(p, cliques);
     }
     plan_vars_set(&p->plan->env, (struct plan_var){"NCCL_MNNVL_ENABLE", value, "mnnvl", fact,
                                                    reason, "NCCL src/mnnvl.cc"});

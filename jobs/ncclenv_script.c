@@ -173,13 +173,22 @@ static void take_all(struct planning *p, const struct probe *probe)
     say_list(p, &added, "the script sets beside the table");
 }
 
+/* Agents run what is there, before the profile is known. */
+static bool is_profiles(const struct planning *p, const struct probe *probe)
+{
+    const char *script = p->plan->profile->script;
+    return script && probe->script && strcmp(script, probe->script) == 0;
+}
+
 /* What it says must be the same everywhere: all ranks talk to each other. */
 void ncclenv_script(struct planning *p)
 {
     const struct probe *first = NULL;
     for (size_t w = 0; w < p->plan->worker_count; w++) {
         const struct probe *probe = &p->plan->workers[w].probe;
-        if (probe->script && !probe->script_env)
+        if (!is_profiles(p, probe))
+            continue;
+        if (!probe->script_env)
             warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_NOT_USED, (int32_t)w, "%s",
                          probe->script_reason);
         if (!probe->script_env)

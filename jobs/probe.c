@@ -207,7 +207,7 @@ static enum probe_flag flag_at(const json_t *object, const char *key)
 
 static int read_plain(const json_t *document, struct probe *p, struct drarun_error *err)
 {
-    const json_t *gdr = json_object_get(document, "gdr");
+    const json_t *gdr = json_object_get(document, "gdr"), *channels = NULL;
     int rc = member(document, "files", JSON_OBJECT, "an object by path", &p->files, err);
     if (rc == 0)
         rc =
@@ -216,12 +216,16 @@ static int read_plain(const json_t *document, struct probe *p, struct drarun_err
         rc = member(document, "gpus", JSON_ARRAY, "an array of GPUs", &p->gpus, err);
     if (rc == 0)
         rc = member(document, "paths", JSON_OBJECT, "an object by PCI address", &p->paths, err);
+    if (rc == 0)
+        rc = member(document, "imexChannels", JSON_ARRAY, "an array of numbers", &channels, err);
+    p->imex = !channels ? PROBE_UNKNOWN : json_array_size(channels) ? PROBE_YES : PROBE_NO;
     p->peermem = flag_at(gdr, "peermem");
     p->dmabuf = flag_at(gdr, "dmabuf");
     p->nvlink = flag_at(document, "nvlink");
     p->nested_switch = flag_at(document, "nestedSwitch");
     p->visible_gpus = small_at(document, "visibleGpus", -1);
     p->cpuset = value_text(document, "cpuset");
+    p->interface = value_text(document, "podInterface");
     p->inter_socket = json_number_value(json_object_get(document, "interSocketGBs"));
     return rc;
 }

@@ -39,9 +39,11 @@ struct probe { /* texts are borrowed from the document */
     struct strlist visible; /* every IB device that the pod can see */
     const json_t *files;    /* path -> bool; NULL: not looked at */
     enum probe_flag peermem, dmabuf, nvlink, nested_switch;
+    enum probe_flag imex; /* the pod has the device file of an IMEX channel */
     int32_t visible_gpus; /* -1 unknown */
     const char *numa_cpus[PROBE_NUMAS];
     const char *cpuset;     /* what the pod may use; NULL */
+    const char *interface;  /* of the pod's default route; NULL */
     const json_t *pci_numa; /* PCI address -> NUMA node; NULL */
     const json_t *gpus;     /* [{pci, uuid, numa, index, product}]: seen GPUs; NULL */
     const json_t *paths;    /* GPU's PCI address -> NIC's -> PIX, PXB, PHB, NODE or SYS; NULL */

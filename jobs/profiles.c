@@ -74,32 +74,37 @@ static int check_list(const char *what, const json_t *list, const struct key *ke
 
 static int check_machine(const char *profile, const json_t *machine, struct drarun_error *err)
 {
-    static const struct key keys[] = {{"gpus", JSON_INTEGER},
-                                      {"nics", JSON_INTEGER},
-                                      {"noRoot", JSON_STRING},
-                                      {"wholeNode", JSON_TRUE},
-                                      {"mounts", JSON_ARRAY}};
+    static const struct key keys[] = {{"gpus", JSON_INTEGER},  {"nics", JSON_INTEGER},
+                                      {"noRoot", JSON_STRING}, {"wholeNode", JSON_TRUE},
+                                      {"mounts", JSON_ARRAY},  {"taint", JSON_OBJECT}};
     static const struct key mount_keys[] = {
         {"name", JSON_STRING}, {"host", JSON_STRING}, {"pod", JSON_STRING}};
+    static const struct key taint_keys[] = {
+        {"key", JSON_STRING}, {"value", JSON_STRING}, {"nodes", JSON_STRING}};
     const json_t *mounts = json_object_get(machine, "mounts");
+    json_t *taint = json_object_get(machine, "taint"), *mount;
     char what[160];
     size_t i;
-    json_t *mount;
     snprintf(what, sizeof what, "profile %.60s: machine", profile);
     int rc = check_keys(what, machine, keys, ARRAY_LEN(keys), err);
     if (rc == 0)
         rc = check_list(what, mounts, mount_keys, ARRAY_LEN(mount_keys), err);
+    if (rc == 0 && taint)
+        rc = check_keys(what, taint, taint_keys, ARRAY_LEN(taint_keys), err);
     if (rc < 0)
         return rc;
+    if (taint && json_object_size(taint) != ARRAY_LEN(taint_keys))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: a taint has key, value and nodes",
+                          what);
     if (json_array_size(mounts) > MACHINE_MOUNTS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: at most %u mounts, not %zu", what,
                           MACHINE_MOUNTS_MAX, json_array_size(mounts));
-    json_array_foreach(
-        (json_t *)mounts, i,
-        mount) if (json_object_size(mount) !=
-                   ARRAY_LEN(mount_keys)) return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                                                            "%s: a mount has name, host and pod",
-                                                            what);
+    json_array_foreach((json_t *)mounts, i, mount)
+    {
+        if (json_object_size(mount) != ARRAY_LEN(mount_keys))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: a mount has name, host and pod",
+                              what);
+    }
     return 0;
 }
 
@@ -477,6 +482,13 @@ static void add_paths(const struct profile *profile, const char *path, struct st
         snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
         add_path(paths, text);
     }
+}
+
+void profiles_scripts(const struct profiles *profiles, struct strlist *paths)
+{
+    for (size_t p = 0; p < profiles->count; p++)
+        if (profiles->list[p].script)
+            add_path(paths, profiles->list[p].script);
 }
 
 void profiles_files(const struct profiles *profiles, struct strlist *paths)

@@ -84,6 +84,8 @@ bool profile_match(const char *pattern, const char *text);
 bool profile_match_any(const char *text, const void *patterns);
 /* Adds the absolute paths whose presence in a pod the profiles ask for, each once. */
 void profiles_files(const struct profiles *profiles, struct strlist *paths);
+/* Adds the paths of vendors' scripts, each once. */
+void profiles_scripts(const struct profiles *profiles, struct strlist *paths);
 /* The text of a rule, for explanations. */
 const char *profile_rule(const struct profiles *profiles, const char *id);
 

@@ -786,6 +786,18 @@ def test_mnnvl(derive, channels, cliques, mnnvl, cumem, code):
 
 
 @rule("M1")
+@pytest.mark.parametrize("clique,mnnvl", [("u.1", "1"), (None, "2")])
+def test_mnnvl_by_the_channel_that_a_pod_shows(derive, clique, mnnvl):
+    """The claim that brings it may be another's: of a Ray cluster, or one that may not be read."""
+    world = gb200("2.30.7", {INSTANCE: "a4x-highgpu-4g"}, workers=2)
+    for worker, channel in zip(world.workers, (True, False)):
+        worker["channel"] = channel
+        worker["probe"]["imexChannels"] = [3]
+        worker["labels"].update({"nvidia.com/gpu.clique": clique} if clique else {})
+    assert derive(world)["env"]["NCCL_MNNVL_ENABLE"] == mnnvl
+
+
+@rule("M1")
 def test_mnnvl_is_for_chip_to_chip_machines(derive):
     assert "NCCL_MNNVL_ENABLE" not in derive(World([gpu(0)], [nic(0)]))["env"]
 
@@ -812,6 +824,19 @@ def test_socket_interface(derive, machine, want):
     assert env["NCCL_SOCKET_IFNAME"] == want and env["GLOO_SOCKET_IFNAME"] == "eth0"
 
 
+@rule("V2")
+@pytest.mark.parametrize("shown,want", [
+    (("ens5", "ens5"), "ens5"), (("ens5", None), "ens5"), ((None, None), "eth0"), (("ens5", "eno1"), "eth0")])
+def test_socket_interface_is_the_pods_own(derive, shown, want):
+    """With hostNetwork, and where the network plugin names it so."""
+    world = World([gpu(0)], [nic(0)], workers=2, podInterface=None)
+    for worker, name in zip(world.workers, shown):
+        worker["probe"].update({"podInterface": name} if name else {})
+    env = derive(world)["env"]
+    assert env["NCCL_SOCKET_IFNAME"] == f"={want}" and env["GLOO_SOCKET_IFNAME"] == want
+    assert env["OMPI_MCA_btl_tcp_if_include"] == want
+
+
 @rule("V3")
 @pytest.mark.parametrize("transport,gpus,tcp", [
     (None, 1, True), ("auto", 1, True), ("tcp", 1, True), ("rdma", 1, False), ("auto", 0, False), ("tcp", 0, True),
@@ -824,7 +849,7 @@ def test_mpi_transport(derive, transport, gpus, tcp):
     env = dict(plan["env"], **plan["workers"][0]["env"])
     assert env.get("UCX_TLS") == ("tcp,sm,self" if tcp else None)
     assert env["UCX_NET_DEVICES"] == ("eth0" if tcp else "mlx5_0:1")
-    assert env["OMPI_MCA_btl"] == "^openib" and env["OMPI_MCA_btl_tcp_if_include"] == "eth0"
+    assert "OMPI_MCA_btl" not in env and env["OMPI_MCA_btl_tcp_if_include"] == "eth0"
     assert env["OMPI_MCA_coll_hcoll_enable"] == "0"
 
 
@@ -1024,3 +1049,15 @@ def test_table_of_rules():
         listed = re.findall(r"^\| ([A-Z]\d+) \|", file.read(), re.M)
     assert listed and len(listed) == len(set(listed))
     assert set(listed) == {name for name in RULES if not name.startswith("W:")}
+
+
+def test_table_of_attacks_names_tests_that_exist():
+    """SECURITY.md says of each attack which test makes it."""
+    rows = re.findall(r"^\|.*\|.*\| (`.*) \|$", pathlib.Path(ROOT, "SECURITY.md").read_text(), re.M)
+    assert len(rows) > 20
+    for row in rows:
+        for file, names in re.findall(r"`([^`]+)` ([^`;|]+)", row):
+            text = pathlib.Path(ROOT, file).read_text()
+            for name in re.split(r",\s*", names.strip()):
+                made = rf"^def {name}\(" if file.endswith(".py") else rf"^static void {name}\("
+                assert re.search(made, text, re.M), f"{file} has no test {name}"
