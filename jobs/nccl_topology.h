@@ -38,6 +38,15 @@ uint32_t nccl_version_parse(const char *text);
 
 enum nccl_policy { NCCL_DEVS_AUTO = 0, NCCL_DEVS_ALL, NCCL_DEVS_MAX }; /* NCCL_NETDEVS_POLICY */
 
+/* What tells how near a GPU and a NIC are, the first of these. */
+enum pair_fact {
+    PAIR_BY_FILE = 1, /* the topology file that NCCL is given */
+    PAIR_BY_SYSFS,    /* the pod's own */
+    PAIR_BY_ROOT,     /* the same PCIe root; switches below it are in no slice */
+    PAIR_BY_NAMES,    /* GKE's, of NICs */
+    PAIR_BY_NUMA,
+};
+
 struct nccl_model {
     uint32_t version;
     uint32_t gpus, nics;          /* in PCI order */
@@ -54,6 +63,7 @@ struct nccl_model {
     double inter_socket;                           /* GB/s */
     double nic_gbs[NCCL_NICS_MAX];                 /* GB/s of the link */
     uint8_t classes[NCCL_GPUS_MAX][NCCL_NICS_MAX]; /* PIX, PXB, PHB or SYS */
+    uint8_t facts[NCCL_GPUS_MAX][NCCL_NICS_MAX];   /* enum pair_fact: what tells the class */
 };
 
 struct nccl_use {

@@ -11,6 +11,27 @@
 
 /* ---- the class of a pair, by the first fact that tells it ---- */
 
+/* Before the pod is looked at, the profile's file is taken to be there, as its variable is set:
+ * with what the vendor writes into it. Nothing is known of a file that the user names. */
+static bool profile_file_pair(const struct planning *p, const struct plan_worker *worker,
+                              const struct device *gpu, const struct device *nic)
+{
+    size_t i;
+    json_t *pair;
+    const char *own = NULL;
+    if ((worker->probe.present && worker->probe.files) || ncclenv_user(p, "NCCL_TOPO_FILE", &own))
+        return false;
+    json_array_foreach((json_t *)worker->profile->numa_pairs, i, pair)
+    {
+        const char *gpu_there = json_string_value(json_array_get(pair, 0));
+        const char *nic_there = json_string_value(json_array_get(pair, 1));
+        if (gpu_there && nic_there && pci_parse(gpu_there) == gpu->pci &&
+            pci_parse(nic_there) == nic->pci)
+            return gpu->pci != PCI_NONE && nic->pci != PCI_NONE;
+    }
+    return false;
+}
+
 static bool topology_file_pair(const struct planning *p, const struct plan_worker *worker,
                                const struct device *gpu, const struct device *nic)
 {
@@ -21,7 +42,7 @@ static bool topology_file_pair(const struct planning *p, const struct plan_worke
         if (worker->probe.pairs[i].gpu == gpu->pci && worker->probe.pairs[i].nic == nic->pci &&
             gpu->pci != PCI_NONE)
             return true;
-    return false;
+    return profile_file_pair(p, worker, gpu, nic);
 }
 
 /* What the pod's own sysfs says; NODE is PHB in NCCL's terms. Zero: nothing. */
@@ -45,21 +66,31 @@ static enum nccl_path seen_class(const struct plan_worker *worker, const struct 
 }
 
 static enum nccl_path class_of(const struct planning *p, const struct plan_worker *worker,
-                               const struct device *gpu, const struct plan_nic *nic)
+                               const struct device *gpu, const struct plan_nic *nic,
+                               enum pair_fact *ret_fact)
 {
     const struct device *d = &nic->device;
-    if (topology_file_pair(p, worker, gpu, d))
+    enum nccl_path seen = seen_class(worker, gpu, d);
+    bool rooted = gpu->root && d->root;
+    if (topology_file_pair(p, worker, gpu, d)) {
+        *ret_fact = PAIR_BY_FILE;
         return NCCL_PATH_PIX;
-    if (seen_class(worker, gpu, d))
-        return seen_class(worker, gpu, d);
-    if (gpu->root && d->root && strcmp(gpu->root, d->root) == 0)
+    }
+    if (seen) {
+        *ret_fact = PAIR_BY_SYSFS;
+        return seen;
+    }
+    if (rooted && strcmp(gpu->root, d->root) == 0) {
+        *ret_fact = PAIR_BY_ROOT;
         return worker->probe.nested_switch == PROBE_YES ? NCCL_PATH_PXB : NCCL_PATH_PIX;
-    if ((!gpu->root || !d->root) && worker->profile->gke_naming && gpu->index >= 0 &&
-        nic->named_rail >= 0) {
+    }
+    if (!rooted && worker->profile->gke_naming && gpu->index >= 0 && nic->named_rail >= 0) {
+        *ret_fact = PAIR_BY_NAMES;
         if (gpu->index / 2 == nic->named_rail / 2)
             return NCCL_PATH_PIX;
         return gpu->index / 4 == nic->named_rail / 4 ? NCCL_PATH_PHB : NCCL_PATH_SYS;
     }
+    *ret_fact = PAIR_BY_NUMA;
     return gpu->numa >= 0 && gpu->numa == d->numa ? NCCL_PATH_PHB : NCCL_PATH_SYS;
 }
 
@@ -162,9 +193,12 @@ static void fill_model(const struct planning *p, const struct plan_worker *worke
         m->nvml[g] = nvml_index(worker, g);
     for (size_t n = 0; n < worker->nic_count; n++) {
         m->nic_gbs[n] = worker->nics[n].gbs;
-        for (size_t g = 0; g < worker->gpu_count; g++)
+        for (size_t g = 0; g < worker->gpu_count; g++) {
+            enum pair_fact fact;
             m->classes[g][n] =
-                (uint8_t)class_of(p, worker, &worker->gpus[g].device, &worker->nics[n]);
+                (uint8_t)class_of(p, worker, &worker->gpus[g].device, &worker->nics[n], &fact);
+            m->facts[g][n] = (uint8_t)fact;
+        }
     }
 }
 

@@ -208,6 +208,21 @@ static void warn_uneven(struct planning *p)
     }
 }
 
+/* Of a device plugin, or of claims whose devices no slice describes (plan_seen.c). */
+static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
+{
+    bool claimed = worker->unread_gpus > 0;
+    enum warning_code code = claimed ? WARN_GPUS_UNKNOWN : WARN_GPUS_BY_DEVICE_PLUGIN;
+    if (warnings_have(&p->plan->warnings, code, WORKER_NONE))
+        return;
+    warnings_add(&p->plan->warnings, code, WORKER_NONE, "%s",
+                 claimed ? "the pod shows more GPUs than its claims hold, and which are its own is "
+                           "not known without ResourceSlices (drarun install --cluster-role): none "
+                           "is paired with a NIC"
+                         : "which GPUs the device plugin gives, and so which NIC each is paired "
+                           "with, is known in the pod alone; drarun env tells there");
+}
+
 /* Which GPUs they are, and hence with which NIC each is paired, nothing tells before the pod. */
 static void warn_plugin(struct planning *p)
 {
@@ -215,11 +230,7 @@ static void warn_plugin(struct planning *p)
         const struct plan_worker *worker = &p->plan->workers[w];
         if (worker->plugin_gpus == 0)
             continue;
-        if (!warnings_have(&p->plan->warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE))
-            warnings_add(
-                &p->plan->warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE,
-                "which GPUs the device plugin gives, and so which NIC each is paired with, "
-                "is known in the pod alone; drarun env tells there");
+        warn_unpaired(p, worker);
         if (worker->nic_count < worker->plugin_gpus)
             warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
                          "%zu NICs for %u GPUs", worker->nic_count, worker->plugin_gpus);

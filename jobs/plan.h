@@ -47,7 +47,7 @@ struct plan_input {
     const char *nccl_version;    /* NULL: the newest that we know */
     const char *master_addr;     /* NULL: the first worker's pod */
     uint32_t master_port;        /* 0: 29500 */
-    const char *pod_interface;   /* NULL: eth0 */
+    const char *pod_interface;   /* NULL: what the workers' probes say, else eth0 */
     char *const *user_env;       /* NAME=VALUE, NULL-terminated; NULL: none */
     const struct slices *slices;
     bool slices_unknown;       /* they may not be read: a pod's devices are those that it shows */

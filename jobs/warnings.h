@@ -32,9 +32,11 @@
     X(EXTRA_IB_DEVICES_VISIBLE)                                                                    \
     X(GID_INDEX_DIFFERS)                                                                           \
     X(PROFILE_FILE_MISSING)                                                                        \
+    X(PROFILE_NOT_NAMED)                                                                           \
     X(VENDOR_SCRIPT_DIFFERS)                                                                       \
     X(VENDOR_SCRIPT_NOT_USED)                                                                      \
     X(GPUS_BY_DEVICE_PLUGIN)                                                                       \
+    X(GPUS_UNKNOWN)                                                                                \
     X(METADATA_NOT_USED)                                                                           \
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \
@@ -69,6 +71,11 @@ void warnings_add(struct warnings *warnings, enum warning_code code, int32_t wor
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* By name, worker, detail: the same plan always reads the same. */
 void warnings_sort(struct warnings *warnings);
+/* Each wording once, in the order of names and words. workers: "worker 3", "workers 0-7,9", or ""
+ * where it is of the whole job; warning: the first one's. */
+typedef void (*warning_fn)(const struct warning *warning, const char *workers, void *arg);
+/* -ENOMEM. */
+int warnings_each_wording(const struct warnings *warnings, warning_fn fn, void *arg);
 bool warnings_have(const struct warnings *warnings, enum warning_code code, int32_t worker);
 void warnings_done(struct warnings *warnings);
 

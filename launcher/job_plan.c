@@ -86,11 +86,32 @@ static int check(const struct job_plan_input *in, const struct planning *p,
     return rc;
 }
 
-static void say_warnings(const struct plan *plan)
+/* One worker needs no name. */
+static void say_warning(const struct warning *warning, const char *workers, void *arg)
 {
-    for (size_t i = 0; i < plan->warnings.count; i++)
-        log_note("%s: %s", warning_name(plan->warnings.list[i].code),
-                 plan->warnings.list[i].detail);
+    const struct plan *plan = arg;
+    bool named = workers[0] && plan->worker_count > 1;
+    log_note("%s%s%s: %s", named ? workers : "", named ? ": " : "", warning_name(warning->code),
+             warning->detail);
+}
+
+static int say_warnings(struct plan *plan, struct drarun_error *err)
+{
+    return warnings_each_wording(&plan->warnings, say_warning, plan) < 0
+               ? error_set(err, ENOMEM, "out of memory")
+               : 0;
+}
+
+int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct drarun_error *err)
+{
+    struct profiles profiles;
+    int rc = profiles_builtin(&profiles, err);
+    if (rc < 0)
+        return rc;
+    profiles_files(&profiles, paths);
+    profiles_scripts(&profiles, scripts);
+    profiles_done(&profiles);
+    return paths->failed || scripts->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
 int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
@@ -104,8 +125,8 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
                         warning_name(p.plan.refusal.code), p.plan.refusal.detail);
     if (rc == 0) {
         if (in->warn)
-            say_warnings(&p.plan);
-        rc = check(in, &p, err);
+            rc = say_warnings(&p.plan, err);
+        rc = rc < 0 ? rc : check(in, &p, err);
     }
     if (rc == 0)
         rc = job_use_plan(job, &p.plan, err);

@@ -6,6 +6,8 @@
 
 #include "jobs/claims.h"
 #include "jobs/cliques.h"
+#include "jobs/node_spread.h"
+#include "jobs/tolerations.h"
 #include "lib/base/cleanup.h"
 
 /* ---- columns ---- */
@@ -54,16 +56,32 @@ static void device_words(const struct spec_devices *d, const char *what, struct 
         buf_printf(out, " of class %s", d->class);
 }
 
+/* The rung that the claim is on, and those above it, which too few nodes meet. */
+static void rung_words(const struct preview_input *in, const struct preview *p, struct buf *out)
+{
+    enum claims_rung rung = claims_rung(in->spec, p->step);
+    if (rung == CLAIMS_RUNG_NONE)
+        buf_add_str(out, "GPUs and NICs without a constraint");
+    else
+        buf_printf(out, "each GPU with %s, by a constraint of the claim", claims_rung_words(rung));
+    for (unsigned step = 0; step < p->step; step++)
+        buf_printf(out, "%s%s",
+                   step > 0               ? " or "
+                   : p->placed_first == 0 ? ": no node can meet "
+                                          : ": too few nodes meet ",
+                   claims_rung_name(claims_rung(in->spec, step)));
+    if (p->step > 0)
+        buf_add_str(out, " (align: preferred)");
+    else if (rung == CLAIMS_RUNG_NUMA)
+        buf_printf(out, ": %s has no common root", in->spec->machine.profile);
+}
+
 static void alignment_words(const struct preview_input *in, const struct preview *p,
                             struct buf *out)
 {
     switch (claims_alignment(in->spec)) {
     case CLAIMS_ALIGNED_BY_CLAIM:
-        if (p->step == 0)
-            buf_add_str(out, "each GPU with a NIC of its PCIe root, by a constraint of the claim");
-        else
-            buf_add_str(out, "GPUs and NICs without a constraint: no node can meet it "
-                             "(align: preferred)");
+        rung_words(in, p, out);
         break;
     case CLAIMS_ALIGNED_IN_POD:
         buf_add_str(out, "GPU and NIC are paired in the pod: no constraint can say it here");
@@ -72,6 +90,30 @@ static void alignment_words(const struct preview_input *in, const struct preview
         return;
     }
     buf_add_str(out, "\n");
+}
+
+static void spread(const struct job_spec *spec, struct buf *out)
+{
+    int spread = node_spread_of(spec, false, NULL);
+    if (spread == NODE_SPREAD_BY_SPEC)
+        buf_printf(out, "one worker per node (" NODE_SPREAD_KEY "%s)\n",
+                   spec->spread ? "" : " by default");
+    else if (spread == NODE_SPREAD_BY_TEMPLATE)
+        buf_add_str(out, "one worker per node (the template's podAntiAffinity)\n");
+}
+
+static void tolerations(const struct job_spec *spec, struct buf *out)
+{
+    struct toleration list[TOLERATIONS_MAX];
+    size_t count = tolerations_of(spec, list);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(out, "%s%s", i == 0 ? "pods tolerate the taint " : ", and ", list[i].key);
+        if (list[i].value)
+            buf_printf(out, "=%s", list[i].value);
+        buf_printf(out, " (%s)", list[i].nodes);
+    }
+    if (count > 0)
+        buf_add_str(out, "\n");
 }
 
 static void head(const struct preview_input *in, const struct preview *p, struct buf *out)
@@ -86,8 +128,10 @@ static void head(const struct preview_input *in, const struct preview *p, struct
                devices.len > 0 ? devices.data : ", which claim no devices");
     buf_done(&devices);
     alignment_words(in, p, out);
+    spread(spec, out);
     if (spec->compute_domain)
         buf_add_str(out, "one NVLink domain for all workers (ComputeDomain), a channel each\n");
+    tolerations(spec, out);
 }
 
 /* ---- the prediction ---- */
@@ -188,6 +232,31 @@ static void add_cliques(const struct preview *p, struct buf *out)
     buf_add_str(out, "\n");
 }
 
+/* drarun topo of the same slices says ROOT, where NCCL's terms have nothing for it. */
+static const char *const fact_words[] = {
+    [PAIR_BY_FILE] = "by the topology file",
+    [PAIR_BY_SYSFS] = "by the pods' sysfs",
+    [PAIR_BY_ROOT] = "by the PCIe root that GPU and NIC share; what switches are below it no slice "
+                     "tells: it may be PIX, PXB or PHB (ROOT in drarun topo)",
+    [PAIR_BY_NAMES] = "by GKE's names of NICs",
+    [PAIR_BY_NUMA] = "by NUMA nodes",
+};
+
+/* How the paths above are known: a line for each fact that one of them has. */
+static void path_facts(const struct plan *plan, struct buf *out)
+{
+    bool has[ARRAY_LEN(fact_words)] = {false};
+    for (size_t w = 0; w < plan->worker_count; w++) {
+        const struct plan_worker *worker = &plan->workers[w];
+        for (size_t g = 0; worker->result && g < worker->gpu_count; g++)
+            for (size_t i = 0; i < worker->result->count[g]; i++)
+                has[worker->model->facts[g][worker->result->use[g][i].nic]] = true;
+    }
+    for (size_t fact = 1; fact < ARRAY_LEN(fact_words); fact++)
+        if (has[fact])
+            buf_printf(out, "  PATH is known %s\n", fact_words[fact]);
+}
+
 static void ranks(const struct plan *plan, struct buf *out)
 {
     static const char *const titles[] = {"RANK", "WORKER", "GPU", "PCI", "NUMA",
@@ -203,6 +272,7 @@ static void ranks(const struct plan *plan, struct buf *out)
         buf_printf(out, "\nRanks, %u in all%s:\n", plan->world_size,
                    plan->per_pod ? ", one for the GPUs of a worker" : "");
         table_write(&table, "  ", out);
+        path_facts(plan, out);
     }
     strlist_done(&table.cells);
 }
@@ -284,17 +354,17 @@ static void variables(const struct plan_vars *vars, const char *title, bool expl
     }
 }
 
+static void warning_line(const struct warning *warning, const char *workers, void *arg)
+{
+    buf_printf(arg, "  %s%s%s: %s\n", warning_name(warning->code), workers[0] ? ", " : "", workers,
+               warning->detail ? warning->detail : "");
+}
+
 static void warning_lines(const struct plan *plan, struct buf *out)
 {
     if (plan->warnings.count > 0)
         buf_add_str(out, "\nWarnings:\n");
-    for (size_t i = 0; i < plan->warnings.count; i++) {
-        const struct warning *warning = &plan->warnings.list[i];
-        buf_printf(out, "  %s", warning_name(warning->code));
-        if (warning->worker != WORKER_NONE)
-            buf_printf(out, ", worker %d", warning->worker);
-        buf_printf(out, ": %s\n", warning->detail ? warning->detail : "");
-    }
+    out->failed |= warnings_each_wording(&plan->warnings, warning_line, out) < 0;
 }
 
 static void plan_lines(const struct preview *preview, bool explain, struct buf *out)
@@ -375,6 +445,9 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
                              (int)input->spec->workers, "claim", preview->claim);
     if (preview->predicted)
         json_object_set_new(json, "prediction", prediction_json(&preview->prediction));
+    if (claims_alignment(input->spec) == CLAIMS_ALIGNED_BY_CLAIM)
+        json_object_set_new(json, "rung",
+                            json_string(claims_rung_name(claims_rung(input->spec, preview->step))));
     if (preview->advice)
         json_object_set_new(json, "advice", json_string(preview->advice));
     if (preview->planned)

@@ -47,3 +47,26 @@ def test_who_may_not_read_slices_is_told(drarun, nodes, tmp_path):
 def test_files_or_cluster(drarun, nodes, tmp_path):
     result = plan(drarun, nodes, tmp_path, "--live", "--slices", "x")
     assert result.rc == 64 and "give one of them" in result.err
+
+
+# ---- drarun bench looks at the same objects, for where devices come from ----
+
+def bench(drarun, cluster, *words, user="admin"):
+    """A name that no job may have: all is looked at, and nothing is made."""
+    result = drarun("bench", "all_reduce", *words, "--image", "i", "--name", "No_Name", "--kubeconfig", cluster.kubeconfig(user),
+                    under=cluster.under)
+    assert result.rc == 65 and "No_Name" in result.err, result
+    return result.err
+
+
+def test_bench_finds_what_is_served(drarun, nodes):
+    said = bench(drarun, nodes, "--gpus", 8, "--nics", 8)
+    assert "drarun: GPUs by claim: DeviceClass gpu.nvidia.com\n" in said, said
+    assert 'drarun: NICs by claim: DeviceClass dranet, device.attributes["dra.net"].rdma == true\n' in said, said
+    assert "drarun: profile gke-a4: " in said, said
+    assert "claim" not in bench(drarun, nodes, "--gpus", 8, "--gpu-resource", "nvidia.com/gpu")
+
+
+def test_bench_of_who_may_not_look(drarun, nodes):
+    said = bench(drarun, nodes, "--nics", 1, user="nobody")
+    assert "403" in said and "GPUs are taken from gpu.nvidia.com and NICs from nic.drarun.dev" in said, said

@@ -98,6 +98,8 @@ static void test_more_gpus_than_claimed(void **state)
     assert_int_equal(f.plan.workers[0].gpu_count, 0);
     assert_int_equal(f.plan.workers[0].plugin_gpus, 2);
     assert_int_equal(f.plan.world_size, 2);
+    assert_true(warnings_have(&f.plan.warnings, WARN_GPUS_UNKNOWN, WORKER_NONE));
+    assert_false(warnings_have(&f.plan.warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE));
     done(&f);
 }
 

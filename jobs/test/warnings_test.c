@@ -65,9 +65,41 @@ static void have(void **unused)
     warnings_done(&w);
 }
 
+static void write_wording(const struct warning *warning, const char *workers, void *arg)
+{
+    char *text = arg;
+    snprintf(text + strlen(text), 400 - strlen(text), "%s|%s|%s\n", warning_name(warning->code),
+             workers, warning->detail);
+}
+
+/* Each wording once, however many workers have it. */
+static void wordings(void **unused)
+{
+    struct warnings w = {0};
+    char text[400] = "";
+    (void)unused;
+    for (int i = 0; i < 64; i++) {
+        warnings_add(&w, WARN_IBDEV_UNKNOWN, 63 - i, "nic-1");
+        if (i % 2 || i < 8)
+            warnings_add(&w, WARN_IBDEV_UNKNOWN, i, "nic-0");
+    }
+    warnings_add(&w, WARN_IBDEV_UNKNOWN, 63, "nic-1"); /* again */
+    warnings_add(&w, WARN_UNEVEN_NICS, WORKER_NONE, "8 and 4");
+    warnings_add(&w, WARN_NO_RDMA_NIC, 5, "x");
+    assert_int_equal(warnings_each_wording(&w, write_wording, text), 0);
+    assert_string_equal(text,
+                        "IBDEV_UNKNOWN|workers 0-7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,"
+                        "41,43,45,47,49,51,53,55,57,59,61,63|nic-0\nIBDEV_UNKNOWN|workers 0-63|"
+                        "nic-1\nNO_RDMA_NIC|worker 5|x\nUNEVEN_NICS||8 and 4\n");
+    warnings_done(&w);
+    text[0] = '\0';
+    assert_int_equal(warnings_each_wording(&w, write_wording, text), 0);
+    assert_string_equal(text, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(order),
-                                       cmocka_unit_test(have)};
+                                       cmocka_unit_test(have), cmocka_unit_test(wordings)};
     return cmocka_run_group_tests_name("warnings", tests, NULL, NULL);
 }

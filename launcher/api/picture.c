@@ -51,6 +51,8 @@ static bool link_of(const struct topo_view *view, const struct plan_worker *work
                              path_named(nccl_path_name(use->path))};
     if (link.gpu == TOPO_NONE || link.nic == TOPO_NONE)
         return false;
+    if (worker->model->facts[gpu][use->nic] == PAIR_BY_ROOT && use->path == NCCL_PATH_PIX)
+        link.path = TOPO_PATH_ROOT; /* as drarun topo draws it */
     if (link.path == TOPO_PATH_UNKNOWN)
         link.path = view_path(view, link.gpu, link.nic);
     *ret_link = link;
