@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/render.h"
+#include "jobs/network_policy.h"
 #include "lib/base/cleanup.h"
 
 #define RBAC "rbac.authorization.k8s.io"
@@ -54,6 +54,7 @@ static const struct rule role[] = {
     {"", "configmaps", "get patch"},
     {"batch", "jobs", "get list watch create patch delete"},
     {"coordination.k8s.io", "leases", "create get update"},
+    {"networking.k8s.io", "networkpolicies", "get create"},
     {"resource.k8s.io", "resourceclaims", "get list watch create deletecollection"},
     {"resource.k8s.io", "resourceclaimtemplates", "create delete"},
     {"resource.nvidia.com", "computedomains", "get create delete"},
@@ -68,14 +69,15 @@ static const struct rule user_role[] = {
     {"", "configmaps", "get list watch create patch delete"},
     {"", "secrets", "create"},
     {"", "serviceaccounts", "get"},
-    {"", "pods", "get list watch create"},
+    {"", "pods", "get list watch create delete"},
     {"", "pods/log", "get"},
     {"", "pods/exec", "get create"},
     {"", "pods/portforward", "get create"},
     {"", "events", "list watch"},
     {"batch", "jobs", "get list watch create patch delete"},
-    {"coordination.k8s.io", "leases", "get"},
+    {"coordination.k8s.io", "leases", "get list"},
     {"drarun.dev", "drajobs", "get list watch create patch delete"},
+    {"networking.k8s.io", "networkpolicies", "get create"},
     {"resource.k8s.io", "resourceclaims", "get list watch create"},
     {"resource.k8s.io", "resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},
@@ -94,6 +96,7 @@ static const struct rule controller_role[] = {
     {"", "secrets", "create"},
     {"", "serviceaccounts", "get"},
     {"", "events", "create"},
+    {"networking.k8s.io", "networkpolicies", "get create"},
     {"resource.k8s.io", "resourceclaims resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},
     {"scheduling.k8s.io", "podgroups", "get create"},
@@ -141,31 +144,12 @@ static json_t *role_binding(const char *account, const char *namespace)
                       namespace);
 }
 
-static json_t *of_a_job(void)
-{
-    return json_pack("{s:[{s:s, s:s}]}", "matchExpressions", "key", "drarun.dev/job", "operator",
-                     "Exists");
-}
-
-/* Agents answer who has the job's key, and may be dialled from outside (`run --here`), launchers
- * tell their metrics to whoever asks; what MPI and NCCL listen on knows no key, so that only pods
- * of jobs reach it. */
-static json_t *network_policy(const char *namespace)
-{
-    json_t *policy =
-        object("networking.k8s.io/v1", "NetworkPolicy", INSTALL_NETWORK_POLICY, namespace);
-    return with_take(policy, "spec",
-                     json_pack("{s:o, s:[s], s:[{s:[{s:o}]}, {s:[{s:s, s:i}, {s:s, s:s}]}]}",
-                               "podSelector", of_a_job(), "policyTypes", "Ingress", "ingress",
-                               "from", "podSelector", of_a_job(), "ports", "protocol", "TCP",
-                               "port", RENDER_AGENT_PORT, "protocol", "TCP", "port", "metrics"));
-}
-
 json_t *install_manifests(const char *namespace)
 {
     return json_pack("[o, o, o, o]", object("v1", "ServiceAccount", INSTALL_ACCOUNT, namespace),
                      role_of(INSTALL_ACCOUNT, namespace, role, ARRAY_LEN(role)),
-                     role_binding(INSTALL_ACCOUNT, namespace), network_policy(namespace));
+                     role_binding(INSTALL_ACCOUNT, namespace),
+                     network_policy_of_namespace(INSTALL_NETWORK_POLICY, namespace));
 }
 
 json_t *install_user_manifests(const char *namespace)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a namespace needs once, before its first job: the launcher's ServiceAccount with its Role
- * and RoleBinding, and a NetworkPolicy for the pods of all jobs (docs/design/010-claims.md). Pure.
+ * and RoleBinding, and a NetworkPolicy for workers of jobs that have none of their own
+ * (docs/design/010-claims.md).
+ * Pure.
  */
 #ifndef DRARUN_JOBS_INSTALL_H
 #define DRARUN_JOBS_INSTALL_H

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/limits.h"
+#include "jobs/network_policy.h"
 #include "jobs/objects.h"
 #include "jobs/pods.h"
 #include "jobs/render_private.h"
@@ -33,7 +34,11 @@ static int add_control(json_t *list, const struct job_spec *spec,
     int rc = options->here ? 0 : add_take(list, object_launcher(spec, options), err);
     if (rc == 0)
         rc = add_take(list, object_status(spec, options), err);
-    return rc < 0 ? rc : add_take(list, object_secret(spec, options), err);
+    if (rc == 0)
+        rc = add_take(list, object_secret(spec, options), err);
+    return rc < 0 || options->shared_policy
+               ? rc
+               : add_take(list, network_policy_of_job(spec, options), err);
 }
 
 int render_domain(json_t *list, const struct job_spec *spec, const struct render_options *options,

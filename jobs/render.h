@@ -35,6 +35,8 @@ struct render_options {
     const char *key;        /* the Secret's content; NULL: RENDER_KEY_PLACEHOLDER */
     const char *secret;     /* its name, unique to the job; NULL: NAME-key */
     bool here;              /* no launcher Job: the launcher runs elsewhere */
+    bool shared_policy;     /* no NetworkPolicy of its own: its creator may make none, and the
+                             * namespace's is for its pods */
     uint32_t keep_s; /* for drarun alloc: the agents serve one job after another, and the launcher
                       * takes them away when it hears nothing for so long; 0: a job's */
     const char *const *avoid; /* nodes that its pods must not run on, avoid_count of them */

@@ -147,6 +147,6 @@ def test_longest_names(drarun, server, tmp_path):
     path.write_text(f"metadata: {{name: {'a' * 55}}}\nspec: {{workers: 11, image: i, command: [c], queue: q}}\n")
     found = manifests(drarun, path)
     assert sum((refused(server, each) for each in found), []) == []
-    job = next(each for each in found if each["metadata"]["name"].endswith("-w"))
+    job = next(each for each in found if each["kind"] == "Job" and each["metadata"]["name"].endswith("-w"))
     job["metadata"]["name"] = "a" * 61 + "-w"
     assert refused(server, job)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import cached
+from support.build import ANYWHERE_MISSING, cached
 from support.run import Runner
 
 pytestmark = pytest.mark.plain("what is installed is a plain build")
@@ -133,6 +133,8 @@ def test_image(source, build, tmp_path):
     file = tmp_path / "drarun.tar"
     names = packed(source, build, file)
     assert {"./bin/drarun", "./bin/drarun-worker", "./libexec/drarun/drarun-cluster", "./tmp"} <= names
+    bench = {"./bin/drarun-bench", "./lib/drarun/bench-nccl.so", "./lib/drarun/bench-mpi-ompi.so", "./lib/drarun/bench-mpi-mpich.so"}
+    assert bench <= names or ANYWHERE_MISSING
     assert any("libcurl" in name for name in names)
     missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,
                              env={**os.environ, "DRARUN_BUILD": str(tmp_path)})

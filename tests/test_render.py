@@ -72,6 +72,19 @@ def test_values_that_yaml_likes_to_change_stay(drarun):
     assert got == given
 
 
+@pytest.mark.parametrize("profile,devices,writable", [
+    ("gke-a4", 8, set()), ("gke-a3u", 8, set()), ("gke-a4x", 4, set()), ("gke-tcpxo", 8, {"/dev/aperture_devices"})])
+def test_a_job_cannot_change_the_nodes_programs(drarun, tmp_path, profile, devices, writable):
+    """All pods of a node load the driver's and the plugin's libraries out of its folders. Devices are opened for writing."""
+    file = tmp_path / "job.yaml"
+    job = (DATA / "aligned.job.yaml").read_text().replace("align: preferred", "align: none")
+    file.write_text(job.replace("count: 2", f"count: {devices}").replace("{profile: gke-a4}", f"{{profile: {profile}}}"))
+    pod = next(pods_of(documents(drarun("render", file).ok().out)))
+    of_host = {each["name"] for each in pod["volumes"] if "hostPath" in each}
+    mounts = [each for each in pod["containers"][0]["volumeMounts"] if each["name"] in of_host]
+    assert mounts and {each["mountPath"] for each in mounts if not each.get("readOnly")} == writable
+
+
 def test_pods_know_whose_they_are(drarun):
     """Agents refuse who wants another worker; an Indexed Job tells the index itself."""
     def known(name, *more):
@@ -147,7 +160,7 @@ def test_verbs_of_the_role_are_counted(drarun):
     rules = roles[0]["rules"]
     assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
     assert not any("secrets" in rule["resources"] for rule in rules)
-    assert sum(len(rule["verbs"]) for rule in rules) == 32
+    assert sum(len(rule["verbs"]) for rule in rules) == 34
 
 
 def test_verbs_of_the_users_role_are_counted(drarun):
@@ -156,7 +169,7 @@ def test_verbs_of_the_users_role_are_counted(drarun):
     assert (role["kind"], role["metadata"]["name"], role["metadata"]["namespace"]) == ("Role", "drarun-user", "train")
     assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
     assert {verb for rule in role["rules"] for verb in rule["verbs"] if "secrets" in rule["resources"]} == {"create"}
-    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 42
+    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 46
     both = drarun("install", "--user-role", "--cluster-role")
     assert both.rc == 64 and "give one of them" in both.err
 
@@ -166,7 +179,7 @@ def test_verbs_of_the_controllers_role_are_counted(drarun):
     account, role, binding = documents(drarun("install", "-n", "train", "--controller-role").ok().out)
     assert {each["namespace"] for each in (account["metadata"], role["metadata"], binding["metadata"], *binding["subjects"])} == {"train"}
     assert (role["kind"], binding["roleRef"]["kind"], binding["subjects"][0]["name"]) == ("Role", "Role", account["metadata"]["name"])
-    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 28
+    assert sum(len(rule["verbs"]) for rule in role["rules"]) == 30
     whole = yaml.safe_load_all((SOURCE / "deploy/controller.yaml").read_text())
     everywhere = {(group, name, verb) for each in whole for rule in each.get("rules", ()) for group in rule["apiGroups"]
                   for name in rule["resources"] for verb in rule["verbs"]}
@@ -211,7 +224,7 @@ def test_image_by_environment_and_option(drarun):
     ([], 64, "expected one file"),
     (["--api", "v2", "aligned"], 64, "v1beta1"),
     (["--format", "xml", "aligned"], 64, "--format"),
-    (["--step", "3", "aligned"], 64, "step 3: the job's ladder has 2"),
+    (["--step", "4", "aligned"], 64, "step 4: the job's ladder has 3"),
     (["--step", "2", "plain"], 64, "step 2: the job's ladder has 1"),
     (["--claims", "direct", "queue"], 64, "spec.queue needs template"),
     (["missing"], 65, "No such file"),
@@ -225,7 +238,6 @@ def test_refused_command_lines(drarun, args, status, message):
 
 @pytest.mark.parametrize("devices,profile,message", [
     ("{gpus: {count: 17, class: a}, nics: {count: 16, class: b}}", "auto", "a worker's claim holds 32"),
-    ("{gpus: {count: 4, class: a}, nics: {count: 4, class: b}, align: required}", "oci-gb200", "never be met"),
     ("{gpus: {count: 4, class: a}, nics: {count: 1, class: b}}", "gke-a4x", "ask for 4"),
 ])
 def test_refused_jobs(drarun, tmp_path, devices, profile, message):
@@ -268,7 +280,8 @@ spec:
     plain = documents(drarun("render", unnamed).ok().out)
     ours = documents(drarun("render", "--profiles", site, job).ok().out)
     claims = [[each for each in made if each["kind"] == "ResourceClaim"][0]["spec"]["devices"] for made in (plain, ours)]
-    assert len(claims[0]["constraints"]) == 4 and "constraints" not in claims[1]
+    assert [{each["matchAttribute"].split("/")[1] for each in claim["constraints"]} for claim in claims] == [
+        {"pcieRoot"}, {"numaNode"}]
     assert [v["hostPath"]["path"] for v in next(pods_of(ours))["volumes"] if "hostPath" in v] == ["/opt/fabric"]
     job.write_text(job.read_text().replace("dranet, count: 4", "dranet, count: 2"))
     refused = drarun("render", "--profiles", site, job)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "jobs/objects.h"
+#include "jobs/pod_merge.h"
 #include "jobs/pods.h"
 #include "jobs/render.h"
 #include "lib/base/cleanup.h"
@@ -70,6 +72,30 @@ static json_t *pod_of(const struct job_spec *spec, uint32_t worker)
     return pod;
 }
 
+/* A pod keeps its class of service: the kubelet looks at initial containers, too. */
+static void test_agent_asks_for_what_its_pod_has(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", \"resources\": {"
+            " \"requests\": {\"cpu\": 4, \"memory\": \"8Gi\", \"ephemeral-storage\": \"1Gi\"},"
+            " \"limits\": {\"cpu\": 4, \"memory\": \"8Gi\", \"nvidia.com/gpu\": 1}}}]}}");
+    struct job_spec none =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", \"resources\": {"
+            " \"limits\": {\"nvidia.com/gpu\": 1}}}]}}");
+    (void)state;
+    json_t *pod = pod_of(&spec, 0);
+    expect_json(pod, "spec.initContainers.0.name", "\"drarun-agent\"");
+    expect_json(pod, "spec.initContainers.0.resources",
+                "{\"requests\":{\"cpu\":4,\"memory\":\"8Gi\"},"
+                "\"limits\":{\"cpu\":4,\"memory\":\"8Gi\"}}");
+    json_decref(pod);
+    pod = pod_of(&none, 0);
+    expect_json(pod, "spec.initContainers.0.resources", "(missing)");
+    json_decref(pod);
+    job_spec_done(&spec);
+    job_spec_done(&none);
+}
+
 static void test_user_fields_stay(void **state)
 {
     struct job_spec spec = job(
@@ -88,7 +114,8 @@ static void test_user_fields_stay(void **state)
     expect_json(pod, "metadata.name", "\"job-w-1\"");
     expect_json(pod, "metadata.labels",
                 "{\"team\":\"a\",\"drarun.dev/job\":\"job\",\"drarun.dev/attempt\":\"1\","
-                "\"drarun.dev/worker\":\"1\"}");
+                "\"drarun.dev/worker\":\"1\",\"drarun.dev/network-policy\":\"job\","
+                "\"drarun.dev/spread\":\"node\"}");
     expect_json(pod, "spec.priorityClassName", "\"low\"");
     expect_json(pod, "spec.initContainers.0.name", "\"drarun-agent\"");
     expect_json(pod, "spec.initContainers.1.name", "\"load\"");
@@ -109,6 +136,77 @@ static void test_user_fields_stay(void **state)
     /* the template itself is the user's */
     expect_json(spec.template, "spec.containers.0.command", "[\"a\"]");
     done(&spec);
+}
+
+#define OWN_TERM(attempt)                                                                          \
+    "{\"labelSelector\":{\"matchLabels\":{\"drarun.dev/job\":\"job\"," attempt                     \
+    "\"drarun.dev/spread\":\"node\"}},\"topologyKey\":\"kubernetes.io/hostname\"}"
+#define TERMS "podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+/* One worker per node: behind the user's terms, whose pods it is that they keep away. */
+static void test_workers_keep_apart(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"affinity\": {\"nodeAffinity\": {\"a\": 1}, \"podAntiAffinity\": {"
+            "\"requiredDuringSchedulingIgnoredDuringExecution\": [{\"labelSelector\": {"
+            "\"matchLabels\": {\"app\": \"noisy\"}}, \"topologyKey\": \"kubernetes.io/hostname\"}]"
+            "}}, \"containers\": [{\"name\": \"m\", \"image\": \"i\", \"command\": [\"c\"]}]}}");
+    const char *const gone[] = {"n0"};
+    struct render_options second = options;
+    json_t *pod = NULL, *indexed = NULL, *foreign = NULL;
+    (void)state;
+    second.attempt = 2;
+    second.avoid = gone;
+    second.avoid_count = 1;
+    assert_int_equal(pods_worker(&spec, &second, 0, &pod, NULL), 0);
+    expect_json(pod, "spec.affinity." TERMS ".0.labelSelector",
+                "{\"matchLabels\":{\"app\":\"noisy\"}}");
+    expect_json(pod, "spec.affinity." TERMS ".1", OWN_TERM("\"drarun.dev/attempt\":\"2\","));
+    expect_json(pod, "spec.affinity." TERMS ".2", "(missing)");
+    expect_json(pod, "spec.affinity.nodeAffinity.a", "1"); /* and the node to avoid beside it */
+    assert_int_equal(pods_indexed_job(&spec, &options, &indexed, NULL), 0);
+    expect_json(indexed, "spec.template.spec.affinity." TERMS ".1",
+                OWN_TERM("\"drarun.dev/attempt\":\"1\","));
+    second = (struct render_options){.api = CLAIMS_API_V1};
+    assert_int_equal(pod_merge(&spec, &second, POD_MERGE_FOREIGN, &foreign, NULL), 0);
+    expect_json(foreign, "spec.affinity." TERMS ".1", OWN_TERM(""));
+    expect_json(foreign, "metadata.labels",
+                "{\"drarun.dev/job\":\"job\",\"drarun.dev/spread\":\"node\"}");
+    json_decref(pod);
+    json_decref(indexed);
+    json_decref(foreign);
+    spec.spread = SPEC_SPREAD_NONE;
+    pod = pod_of(&spec, 0);
+    expect_json(pod, "spec.affinity." TERMS ".1", "(missing)");
+    json_decref(pod);
+    done(&spec);
+}
+
+/* A command that names drarun-bench of the agent's image has it copied beside the agent. */
+static void test_bench_comes_with_the_agent(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", "
+            "\"command\": [\"" SPEC_BENCH "\", \"all_reduce\"]}]}}");
+    struct job_spec other =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", "
+            "\"command\": [\"drarun-bench\", \"all_reduce\"]}]}}");
+    json_t *pod = pod_of(&spec, 0), *plain = pod_of(&other, 0);
+    (void)state;
+    expect_json(pod, "spec.initContainers.0.command",
+                "[\"/bin/drarun-worker\",\"--install-bench\",\"/.drarun/bin\"]");
+    expect_json(plain, "spec.initContainers.0.command",
+                "[\"/bin/drarun-worker\",\"--install\",\"/.drarun/bin\"]");
+    json_decref(pod);
+    json_decref(plain);
+    const struct agent_claim claim = {"nic.drarun.dev", "v1-pmix-5.0.7"};
+    struct render_options by_claim = options;
+    struct drarun_error err = {0};
+    by_claim.agent = &claim;
+    assert_int_equal(pods_worker(&spec, &by_claim, 0, &pod, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "a claim brings the agent without drarun-bench"));
+    done(&spec);
+    done(&other);
 }
 
 /* A claim of the user's that no container lists would never reach a container. */
@@ -198,8 +296,9 @@ static void test_refusals(void **state)
 static void test_order(void **state)
 {
     static const char direct[] =
-        "Job ConfigMap Secret ComputeDomain ResourceClaim ResourceClaim Pod Pod ";
-    static const char indexed[] = "Job ConfigMap Secret ComputeDomain ResourceClaimTemplate Job ";
+        "Job ConfigMap Secret NetworkPolicy ComputeDomain ResourceClaim ResourceClaim Pod Pod ";
+    static const char indexed[] =
+        "Job ConfigMap Secret NetworkPolicy ComputeDomain ResourceClaimTemplate Job ";
     struct job_spec spec = job("{\"spec\": {" CONTAINER "}}");
     (void)state;
     spec.compute_domain = json_object();
@@ -274,6 +373,92 @@ static void test_gang(void **state)
     assert_null(pod_groups_version("v1alpha1"));
 }
 
+/* What the spec says of the launcher's pod, and what stands in it otherwise. */
+static void test_launcher(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"priorityClassName\": \"of-workers\", \"containers\": [{\"name\": \"w\", "
+            "\"image\": \"i\", \"command\": [\"c\"]}]}}");
+    (void)state;
+    json_t *launcher = object_launcher(&spec, &options);
+    expect_json(launcher, "spec.template.spec.containers.0.resources",
+                "{\"requests\":{\"cpu\":\"500m\",\"memory\":\"514Mi\"},"
+                "\"limits\":{\"cpu\":\"500m\",\"memory\":\"514Mi\"}}");
+    expect_json(launcher, "spec.template.spec.priorityClassName", "\"of-workers\"");
+    expect_json(launcher, "spec.template.spec.tolerations.1",
+                "{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\","
+                "\"effect\":\"NoExecute\",\"tolerationSeconds\":20}");
+    expect_json(launcher, "spec.template.spec.nodeSelector", "(missing)");
+    json_decref(launcher);
+    spec.launcher = (struct spec_launcher){
+        .resources = json_pack("{s:{s:s}}", "limits", "memory", "1Gi"),
+        .tolerations = json_pack("[{s:s}]", "operator", "Exists"),
+        .node_selector = json_pack("{s:s}", "pool", "cpu"),
+        .annotations = json_pack("{s:s}", "karpenter.sh/do-not-disrupt", "false"),
+        .priority_class = "own",
+    };
+    launcher = object_launcher(&spec, &options);
+    expect_json(launcher, "spec.template.spec.containers.0.resources",
+                "{\"limits\":{\"memory\":\"1Gi\"}}");
+    expect_json(launcher, "spec.template.spec.priorityClassName", "\"own\"");
+    expect_json(launcher, "spec.template.spec.tolerations", "[{\"operator\":\"Exists\"}]");
+    expect_json(launcher, "spec.template.spec.nodeSelector", "{\"pool\":\"cpu\"}");
+    expect_json(launcher, "spec.template.metadata.annotations",
+                "{\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"false\","
+                "\"karpenter.sh/do-not-disrupt\":\"false\"}");
+    json_decref(launcher);
+    job_spec_done(&spec);
+}
+
+/* The policy of the rendered job; a reference, or NULL. */
+static json_t *policy_of(const struct job_spec *spec, const struct render_options *wanted)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    json_t *item;
+    size_t i;
+    assert_int_equal(render_job(spec, wanted, &list, NULL), 0);
+    json_array_foreach(list, i, item)
+    {
+        if (strcmp(json_string_value(json_object_get(item, "kind")), "NetworkPolicy") == 0)
+            return json_incref(item);
+    }
+    return NULL;
+}
+
+#define OWN_WORKERS                                                                                \
+    "{\"matchLabels\":{\"drarun.dev/job\":\"job\"},\"matchExpressions\":[{\"key\":\"drarun.dev/"   \
+    "worker\",\"operator\":\"Exists\"}]}"
+#define OWN_PODS                                                                                   \
+    "{\"matchLabels\":{\"drarun.dev/job\":\"job\",\"drarun.dev/network-policy\":\"job\"}}"
+
+static void test_network_policy(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", \"ports\": ["
+            "   {\"containerPort\": 6006}, {\"containerPort\": 9, \"protocol\": \"UDP\"}]},"
+            "  {\"name\": \"side\", \"image\": \"s\", \"ports\": [{\"containerPort\": 6006}]}]}}");
+    struct render_options shared = options;
+    (void)state;
+    json_t *policy = policy_of(&spec, &options);
+    expect_json(policy, "metadata.name", "\"job-w\"");
+    expect_json(policy, "spec.podSelector", OWN_WORKERS);
+    expect_json(policy, "spec.policyTypes", "[\"Ingress\"]");
+    expect_json(policy, "spec.ingress.0", "{\"from\":[{\"podSelector\":" OWN_WORKERS "}]}");
+    expect_json(policy, "spec.ingress.1",
+                "{\"ports\":[{\"protocol\":\"TCP\",\"port\":7173},{\"protocol\":\"TCP\","
+                "\"port\":6006},{\"protocol\":\"UDP\",\"port\":9}]}");
+    json_decref(policy);
+    spec.claims = SPEC_CLAIMS_TEMPLATE; /* an Indexed Job's pods do not tell their worker */
+    policy = policy_of(&spec, &options);
+    expect_json(policy, "spec.podSelector", OWN_PODS);
+    expect_json(policy, "spec.ingress.0.from.0.podSelector", OWN_PODS);
+    json_decref(policy);
+    spec.claims = SPEC_CLAIMS_DIRECT;
+    shared.shared_policy = true;
+    assert_null(policy_of(&spec, &shared));
+    done(&spec);
+}
+
 static void test_owner(void **state)
 {
     struct job_spec spec = job("{\"spec\": {" CONTAINER "}}");
@@ -292,10 +477,10 @@ static void test_owner(void **state)
         assert_null(at(item, "metadata.ownerReferences.0.controller"));
     }
     json_decref(list);
-    owned.step = 2;
+    owned.step = 3;
     struct drarun_error err = {0};
     assert_true(render_job(&spec, &owned, &list, &err) < 0);
-    assert_non_null(strstr(err.text, "step 3: the job's ladder has 2"));
+    assert_non_null(strstr(err.text, "step 4: the job's ladder has 3"));
     done(&spec);
 }
 
@@ -355,13 +540,18 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agent_asks_for_what_its_pod_has),
         cmocka_unit_test(test_user_fields_stay),
+        cmocka_unit_test(test_workers_keep_apart),
+        cmocka_unit_test(test_bench_comes_with_the_agent),
         cmocka_unit_test(test_forgotten_claim_is_listed),
         cmocka_unit_test(test_host_network),
         cmocka_unit_test(test_plugin_gpus),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_gang),
+        cmocka_unit_test(test_launcher),
+        cmocka_unit_test(test_network_policy),
         cmocka_unit_test(test_owner),
         cmocka_unit_test(test_out_of_memory),
     };

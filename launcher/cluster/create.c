@@ -199,7 +199,7 @@ static void say_in_the_way(const struct item *item, const json_t *object, struct
         error_kind(
             err, DRARUN_ERR_CLUSTER, EEXIST,
             "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
-            "cancel %s ends it; or give this one another name",
+            "cancel %s ends it, or deletes what is kept of it; or give this one another name",
             job, namespace, job, job);
     else
         error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
@@ -353,6 +353,7 @@ static bool is_kind(const json_t *manifest, const char *const *kinds)
 }
 
 static const char *const starting[] = {"Pod", "Job", NULL}; /* containers */
+static const char *const policies[] = {"NetworkPolicy", NULL};
 static const char *const of_workers[] = {"ResourceClaim", "ResourceClaimTemplate", "Pod", "Job",
                                          NULL};
 /* with these a launcher in its pod was started, and its Role lets it make none */
@@ -373,12 +374,14 @@ static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
 }
 
 /* What containers are started with must be the job's own by then, and not what an earlier job of
- * that name has left to be deleted. list: of render_shared, or some of it. */
+ * that name has left to be deleted. The policy is there by then. list:
+ * of render_shared, or some of it. */
 static int create_in_order(struct batch *batch, const json_t *list, const struct job_spec *spec,
                            const struct render_options *options)
 {
-    CLEANUP(json_decrefp) json_t *first = choose(list, starting, false);
-    CLEANUP(json_decrefp) json_t *then = choose(list, starting, true);
+    CLEANUP(json_decrefp) json_t *others = choose(list, policies, false);
+    CLEANUP(json_decrefp) json_t *first = choose(others, starting, false);
+    CLEANUP(json_decrefp) json_t *then = choose(others, starting, true);
     const struct source claims = {.list = first, .spec = spec, .options = options};
     const struct source pods = {.list = then, .spec = spec, .options = options, .pods = true};
     int rc = create_all(batch, &claims);
@@ -424,6 +427,32 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
     return rc;
 }
 
+/* Before its pods, whose label depends on it. Not everybody may make policies, and a quota may
+ * allow none: then the namespace's is for the job's pods. */
+static int create_policy(struct batch *batch, const struct job_spec *spec,
+                         struct render_options *options)
+{
+    struct drarun_error *err = batch->err, refused = {0};
+    CLEANUP(json_decrefp) json_t *list = NULL, *policy = NULL;
+    int rc = options->shared_policy ? 0 : render_shared(spec, options, &list, err);
+    if (rc < 0 || !list)
+        return rc;
+    policy = choose(list, policies, true);
+    const struct source source = {.list = policy};
+    batch->err = &refused;
+    rc = create_all(batch, &source);
+    batch->err = err;
+    if (rc == 0)
+        return 0;
+    if (refused.code != EACCES)
+        return error_kind(err, refused.kind, refused.code, "%s", refused.text);
+    log_note("%s; the job's workers are reached by those of other jobs in namespace %s",
+             refused.text, batch->namespace);
+    options->shared_policy = true;
+    batch->rc = 0;
+    return 0;
+}
+
 int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, char **ret_uid, struct drarun_error *err)
 {
@@ -443,7 +472,9 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
                           .owner_uid = uid,
                           .namespace = namespace,
                           .err = err};
-    rc = render_shared(spec, &owned, &list, err);
+    rc = create_policy(&batch, spec, &owned);
+    if (rc == 0)
+        rc = render_shared(spec, &owned, &list, err);
     if (rc == 0 && json_array_remove(list, 0) == 0)
         rc = create_in_order(&batch, list, spec, &owned);
     if (rc < 0) {
@@ -467,13 +498,16 @@ static int create_owned(struct cluster *cluster, const struct job_spec *spec,
                           .owner_uid = options->owner_uid,
                           .namespace = object_namespace(spec, options),
                           .err = err};
+    struct render_options owned = *options;
     CLEANUP(json_decrefp) json_t *list = NULL, *chosen = NULL;
-    int rc = render_shared(spec, options, &list, err);
+    int rc = create_policy(&batch, spec, &owned);
+    if (rc == 0)
+        rc = render_shared(spec, &owned, &list, err);
     if (rc < 0)
         return rc;
     json_array_remove(list, 0); /* the owner */
     chosen = choose(list, kinds, wanted);
-    return create_in_order(&batch, chosen, spec, options);
+    return create_in_order(&batch, chosen, spec, &owned);
 }
 
 int create_workers(struct cluster *cluster, const struct job_spec *spec,

@@ -59,6 +59,10 @@ static int ensure_install(struct cluster *cluster, const char *namespace,
             rc = 0;
         }
     }
+    if (rc == -ENOENT) /* the one 404 that a creation has */
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
+                          "there is no namespace %s: kubectl create namespace %s makes it",
+                          namespace, namespace);
     if (rc < 0)
         return error_prefix(err,
                             "namespace %s lacks what drarun needs once: let somebody who may run "
