@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/objects.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "jobs/install.h"
+#include "jobs/tolerations.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 
 /* ---- metadata ---- */
 
@@ -127,25 +132,91 @@ static json_t *metrics_variable(const struct render_options *options)
                                                 : json_sprintf("%d", (int)options->metrics_port));
 }
 
-static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
+int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
+                           struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *fixed = json_copy((json_t *)document);
+    json_t *spec = json_copy(json_object_get(document, "spec"));
+    json_object_del(spec, "suspend");
+    json_object_del(spec, "workers");
+    if (spec && json_object_set_new(fixed, "spec", spec) < 0)
+        json_decref(TAKE_PTR(fixed));
+    cleanup_free char *text = json_dumps(fixed, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    memcpy(ret_text, "sha256:", 7);
+    sha256_text(text, strlen(text), ret_text + 7);
+    return 0;
+}
+
+/* In the pod's environment: annotations of a suspended Job's pod may be changed. */
+static json_t *document_variable(const struct job_spec *spec)
+{
+    char digest[OBJECT_DIGEST_SIZE];
+    if (object_document_digest(spec->document, digest, NULL) < 0)
+        return NULL;
+    return plain_variable("DRARUN_DOCUMENT", json_string(digest));
+}
+
+/* Requests equal to limits: quotas take such a pod, and the kubelet evicts it last. With 500
+ * workers it has 37 MiB (docs/measured/cluster.md); the rest is for the slices of large clusters.
+ */
+static json_t *launcher_resources(const struct job_spec *spec)
+{
+    if (spec->launcher.resources)
+        return json_incref(spec->launcher.resources);
+    json_t *amounts = json_pack("{s:s, s:o}", "cpu", "500m", "memory",
+                                json_sprintf("%" PRIu32 "Mi", 512 + spec->workers));
+    return json_pack("{s:O, s:o}", "requests", amounts, "limits", amounts);
+}
+
+/* Where it ends another launcher must take over: no autoscaler may move it to save a node. */
+static json_t *launcher_annotations(const struct job_spec *spec)
+{
+    json_t *annotations = json_pack("{s:s, s:s}", "cluster-autoscaler.kubernetes.io/safe-to-evict",
+                                    "false", "karpenter.sh/do-not-disrupt", "true");
+    if (annotations && spec->launcher.annotations &&
+        json_object_update(annotations, spec->launcher.annotations) < 0)
+        json_decref(TAKE_PTR(annotations));
+    return annotations;
+}
+
+static const char *launcher_priority(const struct job_spec *spec)
+{
+    const json_t *workers = json_object_get(spec->template, "spec");
+    return spec->launcher.priority_class
+               ? spec->launcher.priority_class
+               : json_string_value(json_object_get(workers, "priorityClassName"));
+}
+
+static json_t *launcher_container(const struct job_spec *spec, const struct render_options *options)
 {
     const char *image = options->image ? options->image : RENDER_IMAGE;
     json_t *security =
         json_pack("{s:b, s:b, s:b, s:i, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
                   "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
                   "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
-    json_t *container = json_pack(
-        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o*, o*, o*], s:o*, s:o}", "name", "launcher",
-        "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name, "env",
-        object_key_variable(spec, options),
-        plain_variable("DRARUN_SECRET", secret_name(spec, options)),
+    return json_pack(
+        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o, o*, o*, o*], s:o*, s:o, s:o}", "name",
+        "launcher", "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
+        "env", object_key_variable(spec, options),
+        plain_variable("DRARUN_SECRET", secret_name(spec, options)), document_variable(spec),
         plain_variable("DRARUN_IMAGE", json_string(image)),
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
         options->keep_s ? plain_variable("DRARUN_KEEP", json_sprintf("%u", options->keep_s)) : NULL,
-        metrics_variable(options), "ports", metrics_ports(options), "securityContext", security);
-    return json_pack("{s:{s:o}, s:{s:s, s:s, s:b, s:[o]}}", "metadata", "labels",
-                     object_labels(spec, options), "spec", "serviceAccountName", INSTALL_ACCOUNT,
-                     "restartPolicy", "Never", "enableServiceLinks", 0, "containers", container);
+        metrics_variable(options), "ports", metrics_ports(options), "resources",
+        launcher_resources(spec), "securityContext", security);
+}
+
+static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
+{
+    return json_pack("{s:{s:o, s:o}, s:{s:s, s:s, s:b, s:o, s:O*, s:s*, s:[o]}}", "metadata",
+                     "labels", object_labels(spec, options), "annotations",
+                     launcher_annotations(spec), "spec", "serviceAccountName", INSTALL_ACCOUNT,
+                     "restartPolicy", "Never", "enableServiceLinks", 0, "tolerations",
+                     tolerations_of_launcher(spec->launcher.tolerations), "nodeSelector",
+                     spec->launcher.node_selector, "priorityClassName", launcher_priority(spec),
+                     "containers", launcher_container(spec, options));
 }
 
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options)

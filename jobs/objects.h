@@ -5,6 +5,7 @@
 #define DRARUN_JOBS_OBJECTS_H
 
 #include "jobs/render.h"
+#include "lib/base/sha256.h"
 
 /* Every object names its namespace, since a RoleBinding must name that of its account. */
 const char *object_namespace(const struct job_spec *spec, const struct render_options *options);
@@ -17,6 +18,12 @@ json_t *object_new(const struct job_spec *spec, const struct render_options *opt
 /* The labels of our own, then the user's: for objects and for pods. */
 json_t *object_labels(const struct job_spec *spec, const struct render_options *options);
 
+/* "sha256:" and digits, over all that the document says but spec.suspend and spec.workers, which
+ * may change; whatever the order of its keys. The launcher's Job has it as DRARUN_DOCUMENT, which
+ * nobody can change there, and its launcher obeys no other document. -ENOMEM. */
+#define OBJECT_DIGEST_SIZE (7 + SHA256_TEXT_SIZE)
+int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
+                           struct drarun_error *err);
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
 /* The variable that gives a container the job's key. */
 json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/objects.h"
 #include "jobs/render.h"
 #include "jobs/status_doc.h"
 #include "launcher/accept/run.h"
 #include "launcher/cluster/allocate.h"
+#include "launcher/cluster/api_event.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/controller.h"
@@ -25,6 +27,7 @@
 #include "launcher/cluster/snapshot.h"
 #include "launcher/cluster/submit.h"
 #include "launcher/cluster/tee.h"
+#include "launcher/signals.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -33,18 +36,33 @@
 #include "lib/doc/log_json.h"
 #include "lib/wire/key_file.h"
 
+#define LOOK_MS 10000
+
 static int fail(const struct drarun_error *err)
 {
     log_error("%s", err->text);
     return error_exit_status(err->kind);
 }
 
+static void on_unanswered(void *arg, const char *why)
+{
+    (void)arg;
+    if (why)
+        log_note("the API server does not answer, and is asked again: %s", why);
+    else
+        log_note("the API server answers again");
+}
+
+/* For somebody who waits for it. */
 static int open_cluster(const struct cluster_choice *choice, struct cluster *ret_cluster,
                         struct drarun_error *err)
 {
     const struct kube_config_choice chosen = {
         .path = choice->kubeconfig, .context = choice->context, .namespace_ = choice->namespace};
-    return cluster_open(ret_cluster, &chosen, err);
+    int rc = cluster_open(ret_cluster, &chosen, err);
+    if (rc == 0)
+        kube_client_tell_unanswered(ret_cluster->client, on_unanswered, NULL);
+    return rc;
 }
 
 /* ---- run ---- */
@@ -65,27 +83,96 @@ static void name_holder(bool pod, char *text, size_t size)
         snprintf(text, size, "%s_%d", host, (int)getpid());
 }
 
+/* A pod of an earlier Job of that name may come to run beside this one's: what it led would be
+ * followed by nobody, and go with its pod. */
+static int check_own_pod(struct cluster *cluster, struct cluster_read *reading, const json_t *owner,
+                         struct drarun_error *err)
+{
+    struct drarun_error local = {0};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    int rc = cluster_read_end(cluster, reading, &pod, &local);
+    if (rc < 0 && rc != -ENOENT)
+        return error_kind(err, local.kind, local.code, "%s", local.text);
+    const json_t *owners = json_object_get(json_object_get(pod, "metadata"), "ownerReferences");
+    if (json_array_size(owners) == 0 || kube_is_owned_by(pod, kube_uid(owner)))
+        return 0;
+    return error_kind(err, DRARUN_ERR_CLUSTER, ESTALE,
+                      "pod %s is of an earlier Job %s, which was deleted: it leads no job",
+                      kube_name(pod), kube_name(owner));
+}
+
+static void tell_document_refused(struct cluster *cluster, const char *job, const char *holder,
+                                  const json_t *owner, const struct drarun_error *err)
+{
+    CLEANUP(json_decrefp)
+    json_t *about = json_pack("{s:s, s:s, s:s, s:s, s:s}", "apiVersion", "batch/v1", "kind", "Job",
+                              "name", job, "namespace", cluster->namespace, "uid", kube_uid(owner));
+    const struct api_event event = {.about = about,
+                                    .job = job,
+                                    .reason = "DocumentRefused",
+                                    .message = err->text,
+                                    .warning = true,
+                                    .controller = "drarun.dev/launcher",
+                                    .instance = holder};
+    if (about)
+        api_event_write_last(cluster, &event);
+}
+
+/* Whoever may write ConfigMaps would else make pods through the launcher, which may. */
+static int check_document(const json_t *map, const struct job_spec *spec, struct drarun_error *err)
+{
+    char digest[OBJECT_DIGEST_SIZE];
+    const char *made_with = getenv("DRARUN_DOCUMENT");
+    int rc = object_document_digest(spec->document, digest, err);
+    if (rc < 0 || (made_with && strcmp(made_with, digest) == 0))
+        return rc;
+    return error_kind(err, DRARUN_ERR_SPEC, EBADMSG,
+                      "ConfigMap %s is not the document that Job %s was made with: its digest is "
+                      "%s, expected %s (DRARUN_DOCUMENT of the Job's pods); nothing was made: "
+                      "delete the job, find out who may write the ConfigMap, and submit it again",
+                      kube_name(map), spec->name, digest, made_with ? made_with : "none");
+}
+
+/* The document of the launcher's own Job; one that it was not made with is refused. */
+static int read_document(struct cluster *cluster, const char *job, const char *holder,
+                         const json_t *owner, struct job_spec *ret_spec, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    int rc = job_map_await(cluster, job, cluster->namespace, kube_uid(owner), &map, err);
+    if (rc < 0)
+        return rc;
+    rc = job_map_spec(map, ret_spec, err);
+    if (rc == 0 && (rc = check_document(map, ret_spec, err)) < 0)
+        job_spec_done(ret_spec);
+    if (rc < 0)
+        tell_document_refused(cluster, job, holder, owner, err);
+    return rc;
+}
+
 /* The launcher in its pod. */
 static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
 {
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = cluster->namespace, .name = run->job};
-    CLEANUP(cluster_read_drop) struct cluster_read reading = {0};
-    CLEANUP(json_decrefp) json_t *map = NULL, *owner = NULL;
+    CLEANUP(cluster_read_drop) struct cluster_read reading = {0}, own = {0};
+    CLEANUP(json_decrefp) json_t *owner = NULL;
     struct drarun_error err = {0};
     struct job_spec spec;
     struct tls_key key;
     char holder[300];
     const char *keep = getenv("DRARUN_KEEP");
     int64_t keep_s = 0;
+    kube_client_tell_unanswered(cluster->client, NULL, NULL); /* nobody waits at a pod */
     name_holder(true, holder, sizeof holder);
+    const struct kube_target pod = {
+        .resource = &kube_pods, .namespace_ = cluster->namespace, .name = holder};
     if (key_env_take("DRARUN_KEY", &key, &err) < 0 ||
         (keep && number_parse("DRARUN_KEEP", keep, 1, UINT32_MAX, &keep_s, &err) < 0) ||
         cluster_read_start(cluster, &target, &reading, &err) < 0 ||
-        cluster_discover(cluster, &err) < 0 ||
+        cluster_read_start(cluster, &pod, &own, &err) < 0 || cluster_discover(cluster, &err) < 0 ||
         cluster_read_end(cluster, &reading, &owner, &err) < 0 ||
-        job_map_await(cluster, run->job, cluster->namespace, kube_uid(owner), &map, &err) < 0 ||
-        job_map_spec(map, &spec, &err) < 0)
+        check_own_pod(cluster, &own, owner, &err) < 0 ||
+        read_document(cluster, run->job, holder, owner, &spec, &err) < 0)
         return fail(&err);
     const struct lead_options options = {
         .spec = &spec,
@@ -129,6 +216,43 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
     return status == LEAD_LEFT ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : status;
 }
 
+/* ---- submitting ---- */
+
+/* What a signal cannot undo at once: half of the job's objects are made. */
+struct submitting {
+    const char *job;
+    struct signals *signals;
+    int signo; /* the first that came; 0: none */
+};
+
+static void on_signal_meanwhile(void *arg, int signo)
+{
+    struct submitting *s = arg;
+    if (signo == SIGTSTP)
+        raise(SIGSTOP);
+    if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
+        return;
+    if (s->signo) {
+        signals_restore(s->signals);
+        raise(signo);
+    }
+    s->signo = signo;
+    log_note("%s is being submitted, and cancelled then; again to leave it at once", s->job);
+}
+
+/* The job's name is all that the caller gets of it. */
+static int leave_submitted(struct cluster *cluster, const struct submitting *s,
+                           const char *namespace)
+{
+    struct drarun_error err = {0};
+    if (s->signo)
+        return cancel_job(cluster, s->job, namespace, &err) < 0 ? fail(&err) : 128 + s->signo;
+    printf("%s\n", s->job);
+    log_note("drarun status %s, drarun logs -f %s, drarun wait %s, drarun cancel %s", s->job,
+             s->job, s->job, s->job);
+    return fflush(stdout) == 0 ? 0 : 70;
+}
+
 static int submit_and_follow(struct cluster *cluster, const struct cluster_run *run,
                              const struct job_spec *spec, const char *namespace)
 {
@@ -143,15 +267,19 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .quiet = run->quiet,
         .rank = -1,
     };
-    if (submit_job(cluster, spec, namespace, run->image, &uid, &err) < 0)
-        return fail(&err);
-    options.uid = uid;
-    if (!run->detach)
+    struct submitting submitting = {.job = spec->name};
+    submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
+    int rc = submitting.signals ? submit_job(cluster, spec, namespace, run->image, &uid, &err)
+                                : -err.code;
+    if (rc == 0 && !run->detach) {
+        options.uid = uid;
+        options.signals = submitting.signals;
+        options.signo = submitting.signo;
         return follow_job(cluster, &options);
-    printf("%s\n", spec->name);
-    log_note("drarun status %s, drarun logs -f %s, drarun wait %s, drarun cancel %s", spec->name,
-             spec->name, spec->name, spec->name);
-    return fflush(stdout) == 0 ? 0 : 70;
+    }
+    int status = rc < 0 ? fail(&err) : leave_submitted(cluster, &submitting, namespace);
+    signals_free(submitting.signals);
+    return status;
 }
 
 /* What the command line says in place of the spec. The document is what reaches the launcher. */
@@ -237,31 +365,47 @@ static int run(const struct cluster_run *run)
 
 /* ---- verbs on one job ---- */
 
-static int with_cluster(const struct cluster_job *job,
-                        int (*fn)(struct cluster *, const struct cluster_job *))
+/* read_ms: before a server that does not answer is given up; 0: as long as others are. */
+static int with_limit(const struct cluster_job *job, int64_t read_ms,
+                      int (*fn)(struct cluster *, const struct cluster_job *))
 {
     struct cluster cluster;
     struct drarun_error err = {0};
     if (open_cluster(&job->cluster, &cluster, &err) < 0)
         return fail(&err);
+    if (read_ms)
+        kube_client_limit_reads(cluster.client, read_ms);
     int status = fn(&cluster, job);
     cluster_close(&cluster);
     return status;
 }
 
+static int with_cluster(const struct cluster_job *job,
+                        int (*fn)(struct cluster *, const struct cluster_job *))
+{
+    return with_limit(job, 0, fn);
+}
+
+/* For those that only look. */
+static int with_cluster_soon(const struct cluster_job *job,
+                             int (*fn)(struct cluster *, const struct cluster_job *))
+{
+    return with_limit(job, LOOK_MS, fn);
+}
+
 static int list(const struct cluster_job *job)
 {
-    return with_cluster(job, show_list);
+    return with_cluster_soon(job, show_list);
 }
 
 static int status(const struct cluster_job *job)
 {
-    return with_cluster(job, show_status);
+    return with_cluster_soon(job, show_status);
 }
 
 static int describe(const struct cluster_job *job)
 {
-    return with_cluster(job, show_describe);
+    return with_cluster_soon(job, show_describe);
 }
 
 /* To the end of the job, or of its log, also when it is suspended on the way. */
@@ -360,6 +504,7 @@ static int controller(const struct cluster_controller *how)
     char holder[300];
     if (open_cluster(&how->cluster, &cluster, &err) < 0)
         return fail(&err);
+    kube_client_tell_unanswered(cluster.client, NULL, NULL); /* it says so itself */
     choose_log(how, is_in_pod(&cluster));
     name_holder(is_beside_lease(&cluster), holder, sizeof holder);
     const struct controller_options options = {
@@ -367,6 +512,7 @@ static int controller(const struct cluster_controller *how)
         .lease_namespace = cluster.namespace,
         .image = how->image,
         .holder = holder,
+        .heartbeat = how->heartbeat,
     };
     int status = controller_run(&cluster, &options);
     log_divert(NULL, NULL);

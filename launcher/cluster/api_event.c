@@ -57,3 +57,14 @@ void api_event_write(struct cluster *cluster, const struct api_event *event)
     if (!object || err.code)
         log_verbose("no Event %s: %s", event->reason, object ? err.text : "out of memory");
 }
+
+void api_event_write_last(struct cluster *cluster, const struct api_event *event)
+{
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_events,
+        .namespace_ = json_string_value(json_object_get(event->about, "namespace"))};
+    CLEANUP(json_decrefp) json_t *object = object_of(event);
+    if (!object || cluster_create(cluster, &target, object, NULL, &err) < 0)
+        log_verbose("no Event %s: %s", event->reason, object ? err.text : "out of memory");
+}

@@ -16,5 +16,7 @@ struct api_event {       /* borrowed for the call */
 };
 
 void api_event_write(struct cluster *cluster, const struct api_event *event);
+/* The same, and waits for the answer: for who ends then. */
+void api_event_write_last(struct cluster *cluster, const struct api_event *event);
 
 #endif
