@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/rankenv.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,7 @@ static const char *const foreign_names[] = {
     "OMPI_MCA_orte_ess_node_rank",
     "OMPI_MCA_orte_ess_num_procs",
     "OMPI_MCA_orte_hnp_uri",
+    "OMPI_PARENT_PORT", /* of a rank that another one started: its parent's, nobody else's */
     "OMPI_MCA_orte_jobfam_session_dir",
     "OMPI_MCA_orte_launch",
     "OMPI_MCA_orte_local_daemon_uri",
@@ -62,9 +65,12 @@ static const char *const foreign_names[] = {
     "SLURM_PROCID",
     "SLURM_STEPID",
     "SLURM_TASK_PID",
-    /* torchrun's: with USE_AGENT_STORE rank 0 would not serve the store that the others dial */
+    /* torchrun's and Kubeflow Trainer's: with USE_AGENT_STORE rank 0 would not serve the store that
+     * the others dial */
     "GROUP_RANK",
     "GROUP_WORLD_SIZE",
+    "JAX_NUM_PROCESSES",
+    "JAX_PROCESS_ID",
     "LOCAL_RANK",
     "LOCAL_WORLD_SIZE",
     "NNODES",
@@ -82,12 +88,16 @@ static const char *const foreign_names[] = {
     /* drarun's own */
     "DRARUN_ALLOC",
     "DRARUN_ATTEMPT",
+    "DRARUN_DEFAULTS",
     "DRARUN_HOST",
+    "DRARUN_HOSTFILE",
     "DRARUN_JOB",
     "DRARUN_LOCAL_RANK",
     "DRARUN_LOCAL_SIZE",
     "DRARUN_NODE",
+    "DRARUN_PROGRESS",
     "DRARUN_RANK",
+    "DRARUN_REMOTE",
     "DRARUN_SIZE",
     "DRARUN_WORKER",
     "DRARUN_WORKERS",
@@ -129,8 +139,57 @@ static bool is_foreign(const char *entry)
     return false;
 }
 
+/* ---- defaults ---- */
+
+#define DEFAULTS_VARIABLE "DRARUN_DEFAULTS" /* NAME=VALUE;NAME=VALUE */
+
+void rankenv_default(struct strlist *env, const char *name, const char *format, ...)
+{
+    cleanup_free char *value = NULL, *list = NULL;
+    va_list args;
+    if (env_get(env, name))
+        return;
+    va_start(args, format);
+    int length = vasprintf(&value, format, args);
+    va_end(args);
+    if (length < 0) {
+        value = NULL;
+        env->failed = true;
+        return;
+    }
+    env_set(env, name, value);
+    const char *before = env_get(env, DEFAULTS_VARIABLE);
+    if (asprintf(&list, "%s%s%s=%s", before ? before : "", before ? ";" : "", name, value) < 0) {
+        list = NULL;
+        env->failed = true;
+        return;
+    }
+    env_set(env, DEFAULTS_VARIABLE, list);
+}
+
+/* A value with a semicolon is not recognized and stays. */
+static void drop_defaults(struct strlist *env)
+{
+    const char *list = env_get(env, DEFAULTS_VARIABLE);
+    cleanup_free char *copy = list ? strdup(list) : NULL;
+    char *rest = NULL;
+    if (list && !copy)
+        env->failed = true;
+    for (char *entry = copy ? strtok_r(copy, ";", &rest) : NULL; entry;
+         entry = strtok_r(NULL, ";", &rest)) {
+        char *value = strchr(entry, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        const char *now = env_get(env, entry);
+        if (now && strcmp(now, value) == 0)
+            env_unset(env, entry);
+    }
+}
+
 void rankenv_clean(struct strlist *env)
 {
+    drop_defaults(env);
     for (size_t i = 0; i < ARRAY_LEN(with_marker); i++)
         while (env_get(env, with_marker[i].marker) && env_get(env, with_marker[i].name))
             env_unset(env, with_marker[i].name); /* a name may be there twice */
@@ -171,13 +230,13 @@ static void set_number(struct strlist *env, const char *name, uint32_t value)
 static void default_text(struct strlist *env, const char *name, const char *value)
 {
     if (value && value[0])
-        env_default(env, name, value);
+        rankenv_default(env, name, "%s", value);
 }
 
 static void default_number(struct strlist *env, const char *name, uint32_t value)
 {
-    if (value > 0 && !env_get(env, name))
-        set_number(env, name, value);
+    if (value > 0)
+        rankenv_default(env, name, "%u", value);
 }
 
 static void add_drarun(struct strlist *env, const struct rankenv_job *job,
@@ -209,6 +268,22 @@ static void add_nodes(struct strlist *env, const struct rankmap *map,
     set_number(env, "NNODES", nodes_below(map, map->workers));
 }
 
+/* Where rank 0 listens, as ADDRESS:PORT, where both are known. */
+static void default_endpoint(struct strlist *env, const char *name)
+{
+    const char *addr = env_get(env, "MASTER_ADDR"), *port = env_get(env, "MASTER_PORT");
+    if (addr && port)
+        rankenv_default(env, name, strchr(addr, ':') ? "[%s]:%s" : "%s:%s", addr, port);
+}
+
+/* What Kubeflow Trainer's JAX runtime sets, for jax.distributed.initialize(). */
+static void add_jax(struct strlist *env, const struct rankmap *map, const struct rank_place *place)
+{
+    default_endpoint(env, "JAX_COORDINATOR_ADDRESS");
+    set_number(env, "JAX_NUM_PROCESSES", map->ranks);
+    set_number(env, "JAX_PROCESS_ID", place->rank);
+}
+
 /* torch.distributed's env:// and what trainers read beside it. */
 static void add_torch(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                       const struct rank_place *place)
@@ -233,16 +308,31 @@ static void add_torchrun(struct strlist *env, const struct rankenv_job *job,
     default_number(env, "MASTER_PORT", job->master_port);
     set_number(env, "PET_NODE_RANK", nodes_below(map, place->worker));
     default_number(env, "PET_NNODES", nodes_below(map, map->workers));
-    const char *addr = env_get(env, "MASTER_ADDR"), *port = env_get(env, "MASTER_PORT");
-    cleanup_free char *master_addr = addr ? strdup(addr) : NULL;
-    cleanup_free char *master_port = port ? strdup(port) : NULL;
-    default_text(env, "PET_MASTER_ADDR", master_addr);
-    default_text(env, "PET_MASTER_PORT", master_port);
-    if (master_addr && master_port && !env_get(env, "PET_RDZV_ENDPOINT"))
-        env_setf(env, "PET_RDZV_ENDPOINT", strchr(master_addr, ':') ? "[%s]:%s" : "%s:%s",
-                 master_addr, master_port);
-    if (!env_get(env, "PET_RDZV_ID"))
-        env_setf(env, "PET_RDZV_ID", "%s.%u", job->uid, job->attempt);
+    default_text(env, "PET_MASTER_ADDR", env_get(env, "MASTER_ADDR"));
+    default_text(env, "PET_MASTER_PORT", env_get(env, "MASTER_PORT"));
+    default_endpoint(env, "PET_RDZV_ENDPOINT");
+    rankenv_default(env, "PET_RDZV_ID", "%s.%u", job->uid, job->attempt);
+}
+
+/* How each MPI library lets a waiting rank give its CPU to the others. Without this a rank spins
+ * for its whole time slice while the rank that it waits for does not run. */
+static const struct {
+    const char *name, *value;
+    const char *unless; /* the user has chosen another way; NULL: there is none */
+} when_oversubscribed[] = {
+    {"OMPI_MCA_mpi_yield_when_idle", "1", NULL},    /* Open MPI, as its mpirun does */
+    {"I_MPI_WAIT_MODE", "1", "I_MPI_THREAD_YIELD"}, /* Intel MPI: it sleeps */
+    /* MPICH 5 (4.0 has nothing of this kind); without the second it polls 4096 times in vain first
+     */
+    {"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1", NULL},
+    {"MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "10", NULL},
+};
+
+static void add_oversubscribed(struct strlist *env)
+{
+    for (size_t i = 0; i < ARRAY_LEN(when_oversubscribed); i++)
+        if (!when_oversubscribed[i].unless || !env_get(env, when_oversubscribed[i].unless))
+            rankenv_default(env, when_oversubscribed[i].name, "%s", when_oversubscribed[i].value);
 }
 
 static void add_mpi(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
@@ -256,15 +346,18 @@ static void add_mpi(struct strlist *env, const struct rankenv_job *job, const st
     set_number(env, "MPI_LOCALRANKID", place->local_rank);
     set_number(env, "MPI_LOCALNRANKS", place->local_size);
     /* MPICH 5 refuses to choose when it sees both PMI-1 and PMIx */
-    env_default(env, "MPIR_CVAR_PMI_VERSION", "1");
+    rankenv_default(env, "MPIR_CVAR_PMI_VERSION", "1");
     /* Open MPI 4 without this: each rank is silently a job of its own */
-    env_default(env, "OMPI_MCA_schizo", "^orte");
+    rankenv_default(env, "OMPI_MCA_schizo", "^orte");
     /* binding is ours; the library must neither bind nor complain */
-    env_default(env, "OMPI_MCA_orte_externally_bound", "1");
-    env_default(env, "OMPI_MCA_hwloc_base_binding_policy", "none");
-    if (job->oversubscribed) /* as mpirun does: a rank that spins would keep its peers from running
-                              */
-        env_default(env, "OMPI_MCA_mpi_yield_when_idle", "1");
+    rankenv_default(env, "OMPI_MCA_orte_externally_bound", "1");
+    rankenv_default(env, "OMPI_MCA_hwloc_base_binding_policy", "none");
+    /* libxml2, by which Debian's hwloc reads our topology, divides by zero when it starts: a trap
+     * ends the rank, and without one the flags stay. hwloc's own parser reads all that hwloc
+     * writes. */
+    rankenv_default(env, "HWLOC_LIBXML_IMPORT", "0");
+    if (job->oversubscribed)
+        add_oversubscribed(env);
 }
 
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
@@ -280,8 +373,10 @@ void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struc
     add_nodes(env, map, place);
     if (job->torchrun)
         add_torchrun(env, job, map, place);
-    else
+    else {
         add_torch(env, job, map, place);
+        add_jax(env, map, place);
+    }
     if (job->pmix)
         add_mpi(env, job, map, place);
 }

@@ -85,3 +85,82 @@ int cgroup_read_word(const char *controller, const char *file, char *text, size_
     text[strcspn(text, " \n")] = '\0';
     return 0;
 }
+
+uint32_t cgroup_parse_quota(const char *text)
+{
+    long long quota = 0, period = 0;
+    if (sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return UINT32_MAX;
+    long long cpus = (quota - 1) / period + 1;
+    return cpus < UINT32_MAX ? (uint32_t)cpus : UINT32_MAX;
+}
+
+uint32_t cgroup_cpu_quota(void)
+{
+    char text[64], period[32];
+    cleanup_close int fd = cgroup_open("cpu", "cpu.max", "cpu.cfs_quota_us");
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (n <= 0)
+        return UINT32_MAX;
+    text[n] = '\0';
+    if (!strchr(text, ' ')) { /* version 1: a file for each */
+        if (cgroup_read_word("cpu", "cpu.cfs_period_us", period, sizeof period) < 0)
+            return UINT32_MAX;
+        text[strcspn(text, "\n")] = '\0';
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s", period);
+    }
+    return cgroup_parse_quota(text);
+}
+
+/* ---- the group and those above it ---- */
+
+/* The directory of a group's level: 0 is the group itself. Empty when it is above the mount. */
+static bool level_path(const char *hierarchy, const char *group, unsigned int level,
+                       char path[PATH_MAX])
+{
+    size_t length = strcmp(group, "/") == 0 ? 0 : strlen(group);
+    for (; level > 0; level--) {
+        if (length == 0)
+            return false;
+        while (length > 0 && group[--length] != '/')
+            ;
+    }
+    return snprintf(path, PATH_MAX, MOUNT "%s%.*s", hierarchy, (int)length, group) < PATH_MAX;
+}
+
+static int open_dir(const char *path)
+{
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void walk(const char *hierarchy, const char *group, bool v2, cgroup_level_fn fn, void *arg)
+{
+    char path[PATH_MAX];
+    for (unsigned int level = 0; level_path(hierarchy, group, level, path); level++) {
+        cleanup_close int dir = open_dir(path);
+        if (dir < 0)
+            continue; /* a container without a group namespace: its own group is the mount's root */
+        fn(dir, v2, arg);
+    }
+}
+
+void cgroup_each_level(const char *controller, cgroup_level_fn fn, void *arg)
+{
+    CLEANUP(buf_done) struct buf table = BUF_INIT;
+    if (file_read(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &table, NULL) < 0 || !table.data)
+        return;
+    char *rest = NULL, hierarchy[64];
+    for (char *line = strtok_r(table.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *group++ = '\0';
+        controllers++;
+        bool v2 = *controllers == '\0';
+        if (!v2 && !lists(controllers, controller))
+            continue;
+        snprintf(hierarchy, sizeof hierarchy, "%s%s", v2 ? "" : "/", v2 ? "" : controller);
+        walk(hierarchy, group, v2, fn, arg);
+    }
+}

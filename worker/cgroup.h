@@ -4,13 +4,26 @@
 #ifndef DRARUN_WORKER_CGROUP_H
 #define DRARUN_WORKER_CGROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Opens a file of the version 2 group, or of the version 1 group of a controller. A descriptor, or
  * -ENOENT when there is none. */
 int cgroup_open(const char *controller, const char *v2_file, const char *v1_file);
 
+/* Calls fn with the directory (O_PATH) of the group that this process is in and then with each one
+ * above it, as far as they are mounted here; the files of the controller may be missing there. v2:
+ * their names are those of version 2. */
+typedef void (*cgroup_level_fn)(int dir, bool v2, void *arg);
+void cgroup_each_level(const char *controller, cgroup_level_fn fn, void *arg);
+
 /* The first word of a file that has one name in both versions. 0 or -errno. */
 int cgroup_read_word(const char *controller, const char *file, char *text, size_t size);
+
+/* How many CPUs' time the group may use, rounded up; UINT32_MAX: no limit is known. */
+uint32_t cgroup_cpu_quota(void);
+/* The same from "QUOTA PERIOD" in microseconds, as in cpu.max; a quota of "max" or -1 is none. */
+uint32_t cgroup_parse_quota(const char *text);
 
 #endif

@@ -16,7 +16,7 @@
 
 struct topology {
     pthread_t thread;
-    bool started, joined;
+    bool started, joined, kept;
     hwloc_topology_t hwloc; /* the thread's until it is joined */
     char *xml;              /* the same */
     char *file;
@@ -95,6 +95,14 @@ hwloc_topology_t topology_get(struct topology *topology)
     return topology->hwloc;
 }
 
+hwloc_topology_t topology_keep(struct topology *topology)
+{
+    hwloc_topology_t hwloc = topology_get(topology);
+    if (hwloc)
+        topology->kept = true;
+    return hwloc;
+}
+
 const char *topology_xml(struct topology *topology)
 {
     if (!topology)
@@ -127,7 +135,7 @@ void topology_free(struct topology *topology)
         finish(topology);
     if (topology->hwloc && topology->xml)
         hwloc_free_xmlbuffer(topology->hwloc, topology->xml);
-    if (topology->hwloc)
+    if (topology->hwloc && !topology->kept)
         hwloc_topology_destroy(topology->hwloc);
     free(topology->file);
     free(topology);

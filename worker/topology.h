@@ -18,6 +18,9 @@ void topology_start(struct topology *topology);
 /* Starts reading when nobody has, and waits for the end. NULL when it failed: ranks then look for
  * themselves. Borrowed. */
 hwloc_topology_t topology_get(struct topology *topology);
+/* As topology_get, but the result stays valid for the life of the process: topology_free does not
+ * destroy it. For libpmix, which keeps the pointer and is never finalized. */
+hwloc_topology_t topology_keep(struct topology *topology);
 /* The same as XML; borrowed, NULL when it failed. */
 const char *topology_xml(struct topology *topology);
 /* Writes the XML to a file, once for each topology, and returns its path; NULL when it failed. The

@@ -47,6 +47,45 @@ static void make_env(struct strlist *env, bool pmix, bool torchrun)
     rankmap_done(&map);
 }
 
+/* A rank that spins would keep the rank that it waits for from running. */
+static void oversubscribed_ranks_leave_their_cpu(void **state)
+{
+    static const struct rank_block block = {0, 4, 0, 0};
+    static const struct expectation set[] = {
+        {"OMPI_MCA_mpi_yield_when_idle", "1"},
+        {"I_MPI_WAIT_MODE", "1"},
+        {"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"},
+        {"MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "10"},
+    };
+    static const struct expectation by_user[] = {
+        {"OMPI_MCA_mpi_yield_when_idle", "0"},
+        {"I_MPI_WAIT_MODE", NULL},
+        {"I_MPI_THREAD_YIELD", "2"},
+        {"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "0"},
+    };
+    struct rankmap map;
+    struct rankenv_job mine = job;
+    (void)state;
+    assert_int_equal(rankmap_from_blocks(&block, 1, 1, &map, NULL), 0);
+    struct rank_place place = rankmap_place(&map, 3);
+    mine.pmix = true;
+    CLEANUP(strlist_done) struct strlist few = STRLIST_INIT;
+    rankenv_add(&few, &mine, &map, &place);
+    for (size_t i = 0; i < ARRAY_LEN(set); i++)
+        assert_null(env_get(&few, set[i].name));
+    mine.oversubscribed = true;
+    CLEANUP(strlist_done) struct strlist many = STRLIST_INIT;
+    rankenv_add(&many, &mine, &map, &place);
+    check(&many, set, ARRAY_LEN(set));
+    CLEANUP(strlist_done) struct strlist chosen = STRLIST_INIT;
+    env_set(&chosen, "OMPI_MCA_mpi_yield_when_idle", "0");
+    env_set(&chosen, "I_MPI_THREAD_YIELD", "2");
+    env_set(&chosen, "MPIR_CVAR_CH4_PROGRESS_THROTTLE", "0");
+    rankenv_add(&chosen, &mine, &map, &place);
+    check(&chosen, by_user, ARRAY_LEN(by_user));
+    rankmap_done(&map);
+}
+
 static void sets_the_place_of_a_rank(void **state)
 {
     (void)state;
@@ -60,6 +99,9 @@ static void sets_the_place_of_a_rank(void **state)
         {"NNODES", "2"},
         {"MASTER_ADDR", "10.0.0.1"},
         {"MASTER_PORT", "29500"},
+        {"JAX_COORDINATOR_ADDRESS", "10.0.0.1:29500"},
+        {"JAX_NUM_PROCESSES", "5"},
+        {"JAX_PROCESS_ID", "3"},
         {"DRARUN_JOB", "u1"},
         {"DRARUN_ATTEMPT", "2"},
         {"DRARUN_RANK", "3"},
@@ -72,6 +114,7 @@ static void sets_the_place_of_a_rank(void **state)
         {"DRARUN_NODE", "node-b"},
         {"OMPI_COMM_WORLD_RANK", NULL},
         {"OMPI_MCA_schizo", NULL},
+        {"HWLOC_LIBXML_IMPORT", NULL},
         {"MPI_LOCALRANKID", NULL},
         {"PET_NNODES", NULL},
         {"PMI_RANK", NULL}, /* the agent's, with PMI_FD */
@@ -97,6 +140,7 @@ static void adds_what_mpi_needs(void **state)
         {"OMPI_MCA_schizo", "^orte"},
         {"OMPI_MCA_orte_externally_bound", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+        {"HWLOC_LIBXML_IMPORT", "0"},
     };
     struct strlist env = STRLIST_INIT;
     make_env(&env, true, false);
@@ -107,14 +151,27 @@ static void adds_what_mpi_needs(void **state)
 static void the_user_wins_but_for_the_place(void **state)
 {
     (void)state;
-    static const char *const given[] = {
-        "RANK=77",         "DRARUN_JOB=other",     "MASTER_PORT=1234",
-        "NNODES=9",        "OMPI_MCA_schizo=ompi", "MASTER_ADDR=here",
-        "WORLD_SIZE=1000", "LOCAL_RANK=5",         NULL};
+    static const char *const given[] = {"RANK=77",
+                                        "DRARUN_JOB=other",
+                                        "MASTER_PORT=1234",
+                                        "NNODES=9",
+                                        "OMPI_MCA_schizo=ompi",
+                                        "MASTER_ADDR=here",
+                                        "WORLD_SIZE=1000",
+                                        "LOCAL_RANK=5",
+                                        "JAX_PROCESS_ID=9",
+                                        NULL};
     static const struct expectation expected[] = {
-        {"RANK", "3"},       {"DRARUN_JOB", "u1"},        {"MASTER_PORT", "1234"},
-        {"NNODES", "2"},     {"OMPI_MCA_schizo", "ompi"}, {"MASTER_ADDR", "here"},
-        {"WORLD_SIZE", "5"}, {"LOCAL_RANK", "1"},
+        {"RANK", "3"},
+        {"DRARUN_JOB", "u1"},
+        {"MASTER_PORT", "1234"},
+        {"NNODES", "2"},
+        {"OMPI_MCA_schizo", "ompi"},
+        {"MASTER_ADDR", "here"},
+        {"WORLD_SIZE", "5"},
+        {"LOCAL_RANK", "1"},
+        {"JAX_PROCESS_ID", "3"},
+        {"JAX_COORDINATOR_ADDRESS", "here:1234"},
     };
     struct strlist env = STRLIST_INIT;
     strlist_add_all(&env, (char *const *)given);
@@ -148,6 +205,7 @@ static void torchrun_gets_its_options(void **state)
         {"PET_RDZV_ENDPOINT", "10.0.0.1:1234"},
         {"PET_RDZV_ID", "mine"},
         {"PET_RDZV_BACKEND", NULL},
+        {"JAX_PROCESS_ID", NULL},
         {"DRARUN_RANK", "3"},
     };
     struct strlist env = STRLIST_INIT;
@@ -161,6 +219,7 @@ static void an_ipv6_endpoint_has_brackets(void **state)
 {
     (void)state;
     static const char *const given[] = {"MASTER_ADDR=fd00::1", NULL};
+    static const struct expectation of_jax = {"JAX_COORDINATOR_ADDRESS", "[fd00::1]:29500"};
     static const struct expectation expected[] = {
         {"PET_MASTER_ADDR", "fd00::1"},
         {"PET_RDZV_ENDPOINT", "[fd00::1]:29500"},
@@ -170,6 +229,8 @@ static void an_ipv6_endpoint_has_brackets(void **state)
     strlist_add_all(&env, (char *const *)given);
     make_env(&env, false, true);
     check(&env, expected, ARRAY_LEN(expected));
+    make_env(&env, false, false);
+    check(&env, &of_jax, 1);
     strlist_done(&env);
 }
 
@@ -186,6 +247,7 @@ static void clean_drops_the_outer_launcher_alone(void **state)
                                         "OMPI_COMM_WORLD_RANK=1",
                                         "OMPI_MCA_btl=self",
                                         "OMPI_MCA_orte_hnp_uri=1;tcp",
+                                        "OMPI_PARENT_PORT=x.0:1",
                                         "OMPI_MCA_ess=^singleton",
                                         "SLURM_PROCID=1",
                                         "SLURM_JOB_ID=5",
@@ -194,6 +256,7 @@ static void clean_drops_the_outer_launcher_alone(void **state)
                                         "HYDI_CONTROL_FD=4",
                                         "MPI_LOCALRANKID=0",
                                         "RANK=3",
+                                        "JAX_PROCESS_ID=3",
                                         "RANKING=1",
                                         "TORCHELASTIC_USE_AGENT_STORE=True",
                                         "UCX_TLS=tcp",
@@ -232,6 +295,34 @@ static void clean_drops_the_master_of_another_job(void **state)
     }
 }
 
+/* What an outer drarun chose is not the user's wish; what somebody set or changed since is. */
+static void clean_drops_the_defaults_of_an_outer_drarun(void **state)
+{
+    (void)state;
+    static const struct expectation expected[] = {
+        {"OMPI_MCA_btl_sm_backing_directory", NULL},
+        {"MPIR_CVAR_PMI_VERSION", NULL},
+        {"OMPI_MCA_schizo", "ompi"},
+        {"OMPI_MCA_orte_externally_bound", "0"},
+        {"PET_RDZV_ID", NULL},
+        {"PET_NNODES", NULL},
+        {"DRARUN_DEFAULTS", NULL},
+        {"DRARUN_PROGRESS", NULL},
+    };
+    struct strlist env = STRLIST_INIT;
+    env_set(&env, "OMPI_MCA_schizo", "ompi");
+    env_set(&env, "DRARUN_PROGRESS", "/tmp/outer");
+    make_env(&env, true, true);
+    rankenv_default(&env, "OMPI_MCA_btl_sm_backing_directory", "/dev/shm/%s", "outer");
+    env_set(&env, "OMPI_MCA_orte_externally_bound", "0");
+    assert_string_equal(env_get(&env, "PET_NNODES"), "2");
+    assert_string_equal(env_get(&env, "MPIR_CVAR_PMI_VERSION"), "1");
+    rankenv_clean(&env);
+    check(&env, expected, ARRAY_LEN(expected));
+    assert_false(env.failed);
+    strlist_done(&env);
+}
+
 static const struct {
     const char *argv[6];
     bool torchrun;
@@ -268,12 +359,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_the_place_of_a_rank),
+        cmocka_unit_test(oversubscribed_ranks_leave_their_cpu),
         cmocka_unit_test(adds_what_mpi_needs),
         cmocka_unit_test(the_user_wins_but_for_the_place),
         cmocka_unit_test(torchrun_gets_its_options),
         cmocka_unit_test(an_ipv6_endpoint_has_brackets),
         cmocka_unit_test(clean_drops_the_outer_launcher_alone),
         cmocka_unit_test(clean_drops_the_master_of_another_job),
+        cmocka_unit_test(clean_drops_the_defaults_of_an_outer_drarun),
         cmocka_unit_test(knows_torchrun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

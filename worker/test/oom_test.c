@@ -68,6 +68,18 @@ static void this_machine(void **state)
     assert_true(cgroup_read_word("no-such-controller", "no.such.file", word, sizeof word) < 0);
 }
 
+static void quotas(void **state)
+{
+    (void)state;
+    assert_int_equal(cgroup_parse_quota("max 100000\n"), UINT32_MAX);
+    assert_int_equal(cgroup_parse_quota("-1 100000"), UINT32_MAX);
+    assert_int_equal(cgroup_parse_quota("200000 100000\n"), 2);
+    assert_int_equal(cgroup_parse_quota("150000 100000"), 2);
+    assert_int_equal(cgroup_parse_quota("20000 100000"), 1);
+    assert_int_equal(cgroup_parse_quota("200000"), UINT32_MAX);
+    assert_int_equal(cgroup_parse_quota(""), UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +87,7 @@ int main(void)
         cmocka_unit_test(version_1_and_foreign_text),
         cmocka_unit_test(exempt_or_not),
         cmocka_unit_test(this_machine),
+        cmocka_unit_test(quotas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
