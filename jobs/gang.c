@@ -9,6 +9,7 @@
 #include "jobs/waiting.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/plain.h"
 #include "lib/base/timestamp.h"
 
 /* ---- the table ---- */
@@ -242,7 +243,10 @@ static enum gang_event placing_event(const struct gang *gang, const struct gang_
     /* what others hold is not there for the next step either, and nobody is kept from it by us */
     bool held_back =
         input->scheduler_waits && facts->holding == 0 && input->forecast == GANG_FORECAST_FULL;
-    if (gang->step + 1 < input->steps && (over || never) && !held_back)
+    /* weaker claims would find no more nodes, and stay when nodes come */
+    bool last = gang->step + 1 >= input->steps ||
+                (input->forecast == GANG_FORECAST_NEVER && input->next_step == GANG_STEP_NONE);
+    if (!last && (over || never) && !held_back)
         return GANG_EVENT_NO_NODE;
     if (over && facts->holding > 0)
         return GANG_EVENT_BLOCKED;
@@ -348,15 +352,36 @@ static const struct deadline_text {
     [GANG_CLOCK_START] = {DRARUN_ERR_INFRASTRUCTURE, "have started and reported what they hold"},
 };
 
-/* The first worker that keeps the others waiting, in its own words. */
+/* The first worker that keeps the others waiting; of those whose pods start rather one of which
+ * something is said to fail. */
 static uint32_t laggard(const struct gang_input *input, enum gang_clock clock)
 {
+    uint32_t first = GANG_NOBODY;
     for (uint32_t i = 0; i < input->count; i++) {
         const struct pod_state *w = &input->workers[i];
-        if (clock == GANG_CLOCK_IMAGE_PULL ? w->phase != POD_RUNNING : !pod_state_placed(w))
+        bool starts = clock == GANG_CLOCK_IMAGE_PULL && w->phase != POD_RUNNING;
+        if (starts && (w->reason || waiting_for_kubelet(w)))
             return i;
+        if (first == GANG_NOBODY && (starts || !pod_state_placed(w)))
+            first = i;
     }
-    return GANG_NOBODY;
+    return first;
+}
+
+/* NULL: it says nothing. */
+static char *words_of(const struct gang_input *input, uint32_t worker, enum gang_clock clock)
+{
+    const struct pod_state *w = &input->workers[worker];
+    struct buf out = BUF_INIT;
+    if (clock != GANG_CLOCK_IMAGE_PULL)
+        return w->message ? scheduler_words(w->message) : NULL;
+    cleanup_free char *waits = waiting_of_worker(w);
+    if (waits)
+        buf_printf(&out, "worker %u%s%s: %s", worker, w->node ? " on " : "", w->node ? w->node : "",
+                   waits);
+    char *words = out.failed || out.len == 0 ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
 }
 
 static uint32_t done_until(const struct gang_input *input, const struct gang_facts *facts,
@@ -369,8 +394,32 @@ static uint32_t done_until(const struct gang_input *input, const struct gang_fac
     return clock == GANG_CLOCK_START ? input->inspected : facts->placed;
 }
 
-static void say_deadline(const struct gang_input *input, const struct gang_facts *facts,
-                         enum gang_clock clock, struct gang_decision *decision)
+/* Why the job waits, late being the worker that it waits for; NULL: nothing says so. */
+static char *reason_of(const struct gang_input *input, uint32_t late, enum gang_clock clock)
+{
+    if (clock == GANG_CLOCK_QUEUE && input->suspended_by)
+        return strdup(input->suspended_by);
+    if (clock == GANG_CLOCK_ALLOCATION && input->shortage)
+        return strdup(input->shortage);
+    if (late == GANG_NOBODY)
+        return NULL;
+    char *spread = input->spread
+                       ? spread_words(input->workers, input->count, input->workers[late].message)
+                       : NULL;
+    return spread ? spread : words_of(input, late, clock);
+}
+
+/* The next try knows no reason before the scheduler has looked at it; this one's is still true. */
+static void keep_reason(struct gang *gang, const struct gang_input *input)
+{
+    cleanup_free char *why =
+        reason_of(input, laggard(input, GANG_CLOCK_ALLOCATION), GANG_CLOCK_ALLOCATION);
+    utf8_copy(gang->reason, sizeof gang->reason, why ? why : "");
+}
+
+static void say_deadline(const struct gang *gang, const struct gang_input *input,
+                         const struct gang_facts *facts, enum gang_clock clock,
+                         struct gang_decision *decision)
 {
     struct drarun_error *err = &decision->error;
     char limit[40];
@@ -381,15 +430,16 @@ static void say_deadline(const struct gang_input *input, const struct gang_facts
         return;
     }
     uint32_t late = clock == GANG_CLOCK_START ? GANG_NOBODY : laggard(input, clock);
-    const struct pod_state *w = late == GANG_NOBODY ? NULL : &input->workers[late];
-    cleanup_free char *words = w && w->message ? scheduler_words(w->message) : NULL;
-    const char *why = clock == GANG_CLOCK_QUEUE && input->suspended_by    ? input->suspended_by
-                      : clock == GANG_CLOCK_ALLOCATION && input->shortage ? input->shortage
-                                                                          : words;
+    cleanup_free char *why = reason_of(input, late, clock);
+    bool before = !why && clock == GANG_CLOCK_ALLOCATION && gang->reason[0];
     error_kind(err, deadline_texts[clock].kind, ETIMEDOUT,
-               "%u of %u workers %s within %s (timeouts.%s)%s%s", done_until(input, facts, clock),
-               facts->count, deadline_texts[clock].text, limit, clock_names[clock], why ? ": " : "",
-               why ? why : "");
+               "%u of %u workers %s within %s (timeouts.%s)%s%s%s", done_until(input, facts, clock),
+               facts->count, deadline_texts[clock].text, limit, clock_names[clock],
+               why || before ? ": " : "",
+               why      ? why
+               : before ? gang->reason
+                        : "",
+               before ? " (of the try before this one)" : "");
     decision->worker = late;
 }
 
@@ -402,6 +452,8 @@ static void enter(struct gang *gang, enum gang_phase phase, int64_t now_ms)
     gang->phase_since_ms = now_ms;
     gang->blocked_ms = 0;
     gang->trouble_ms = 0;
+    if (phase == GANG_PULLING) /* all have been placed */
+        gang->reason[0] = '\0';
     if (phase == GANG_STARTING)
         gang->spent_ms[GANG_CLOCK_START] = 0;
     if (phase == GANG_RELEASING || phase == GANG_QUEUED)
@@ -417,6 +469,14 @@ static void forget_clocks(struct gang *gang, int64_t now_ms)
     gang->spent_ms[GANG_CLOCK_IMAGE_PULL] = 0;
 }
 
+/* Without a try of those that no slices can ever meet. */
+static unsigned next_step(const struct gang *gang, const struct gang_input *input)
+{
+    bool known = input->forecast == GANG_FORECAST_NEVER && input->next_step > gang->step &&
+                 input->next_step < input->steps;
+    return known ? input->next_step : gang->step + 1;
+}
+
 static void act(struct gang *gang, const struct gang_input *input, const struct gang_facts *facts,
                 enum gang_event event, struct gang_decision *decision)
 {
@@ -425,7 +485,7 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
         say_fatal(input, facts, decision);
     if (event == GANG_EVENT_DEADLINE) {
         clock_deadline(gang, input, &clock);
-        say_deadline(input, facts, clock, decision);
+        say_deadline(gang, input, facts, clock, decision);
     }
     if (event == GANG_EVENT_SUSPENDED)
         forget_clocks(gang, input->now_ms);
@@ -433,10 +493,12 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
         decision->worker = facts->lost;
     if (event == GANG_EVENT_BLOCKED)
         decision->worker = facts->blocked;
+    if (event == GANG_EVENT_BLOCKED || event == GANG_EVENT_NO_NODE)
+        keep_reason(gang, input);
     if (decision->action == GANG_RELEASE_AND_RETRY)
         decision->pause_ms = pause_ms(gang->seed, gang->tries++);
     if (decision->action == GANG_NEXT_STEP)
-        gang->step++;
+        gang->step = next_step(gang, input);
     if (decision->action == GANG_RELEASE_AND_RETRY || decision->action == GANG_NEXT_STEP)
         gang->resume_ms = input->now_ms + decision->pause_ms;
 }
@@ -522,6 +584,25 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
     *gang = next;
     *ret_decision = decision;
     return 0;
+}
+
+int gang_judge_launcher(const struct pod_state *pod, const struct spec_timeouts *timeouts,
+                        int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err)
+{
+    bool bound = pod->phase >= POD_BOUND;
+    enum gang_clock clock = bound             ? GANG_CLOCK_IMAGE_PULL
+                            : pod->node_comes ? GANG_CLOCK_NODES
+                                              : GANG_CLOCK_ALLOCATION;
+    char limit[40];
+    *ret_limit_ms = timeouts ? limit_of(timeouts, clock) : 0;
+    if (gang_image_is_lost(pod, err))
+        return -ECANCELED;
+    if (*ret_limit_ms == 0 || waited_ms < *ret_limit_ms)
+        return 0;
+    duration_format(*ret_limit_ms, limit, sizeof limit);
+    return error_kind(err, deadline_texts[clock].kind, ETIMEDOUT,
+                      "the launcher has not started within %s (timeouts.%s)", limit,
+                      clock_names[clock]);
 }
 
 void gang_init(struct gang *gang, uint64_t seed, int64_t now_ms)

@@ -7,6 +7,7 @@
 #define DRARUN_JOBS_GANG_H
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
@@ -19,6 +20,8 @@
 #define GANG_PAUSE_MAX_MS 60000
 #define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it */
 #define GANG_PULL_TRIES 4          /* of an image that its registry does not have */
+#define GANG_STEP_NONE UINT_MAX
+#define GANG_REASON_MAX 256 /* bytes of text that is kept of the last try */
 
 enum gang_phase {
     GANG_QUEUED = 1, /* suspended, not admitted, or gated by somebody */
@@ -70,8 +73,11 @@ struct gang_input {
     const char *suspended_by; /* who, and its message; NULL: the spec */
     bool scheduler_waits;     /* the scheduler places all workers or none (PodGroup) */
     enum gang_forecast forecast;
-    const char *shortage;   /* prediction.shortage, or NULL: for the error's text */
+    unsigned next_step;   /* with GANG_FORECAST_NEVER: the later step that places the most workers;
+                             GANG_STEP_NONE: none does; 0: not known */
+    const char *shortage; /* prediction.shortage, or NULL: for the error's text */
     const struct news *job; /* of the worker Job (template mode), or NULL */
+    bool spread;            /* one worker per node by placement.spread */
     const char *no_class;   /* a DeviceClass of the job's that is not there (any more), or NULL */
 };
 
@@ -93,6 +99,7 @@ struct gang {
     int64_t ticking_since_ms;
     int64_t spent_ms[GANG_CLOCK_COUNT]; /* before ticking_since_ms */
     int64_t timings_ms[GANG_ENDED + 1]; /* spent in each phase that is over */
+    char reason[GANG_REASON_MAX];       /* why the last try could not be placed; "": not known */
 };
 
 struct gang_decision {
@@ -121,6 +128,12 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
 
 /* The ranks have ended, or the job is cancelled: claims and pods go and do not come again. */
 void gang_end(struct gang *gang, int64_t now_ms);
+
+/* A launcher's pod that has not started for so long. -ECANCELED: no waiting cures it; -ETIMEDOUT: a
+ * clock of the timeouts has run down, as it does for workers. 0: it may come; *ret_limit_ms: how
+ * long it may take, 0: without limit, as with timeouts NULL. */
+int gang_judge_launcher(const struct pod_state *pod, const struct spec_timeouts *timeouts,
+                        int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err);
 
 /* For the status document. gang_load takes what it knows and leaves the rest as gang_init makes it.
  */

@@ -2,11 +2,13 @@
 /* The workers at one look, and what among it no waiting cures. */
 #include "jobs/gang_private.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 
 static const char *or_none(const char *text)
 {
@@ -40,7 +42,13 @@ static void fatal_end(const struct pod_state *w, uint32_t i, struct gang_facts *
     if (w->phase != POD_ENDED || w->deleting || !gang_end_is_final(w->end))
         return;
     const char *container = w->container ? w->container : "?";
-    if (w->end == POD_END_START)
+    if (w->message && strstr(w->message, "exec format error"))
+        set_fatal(facts, i, DRARUN_ERR_INFRASTRUCTURE,
+                  "container %s could not be started: its image has no program for the "
+                  "architecture of this node (%s); drarun's own image can have several: "
+                  "scripts/image --also",
+                  container, w->message);
+    else if (w->end == POD_END_START)
         set_fatal(facts, i, DRARUN_ERR_INFRASTRUCTURE, "container %s could not be started: %s",
                   container, or_none(w->message));
     else if (w->end == POD_END_OOM)
@@ -79,19 +87,28 @@ static bool image_is_missing(const char *message)
 
 static void fatal_image(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
 {
-    const char *image = w->image ? w->image : "?";
+    char image[400];
     if (w->phase != POD_PULLING || !w->reason)
         return;
+    pod_state_image(w, image, sizeof image);
     if (strcmp(w->reason, "InvalidImageName") == 0)
-        set_fatal(facts, i, DRARUN_ERR_SPEC, "image %s is no valid name", image);
+        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s is no valid name", image);
     else if (strcmp(w->reason, "ErrImageNeverPull") == 0)
-        set_fatal(facts, i, DRARUN_ERR_SPEC,
-                  "image %s is not on node %s and imagePullPolicy is Never", image,
-                  w->node ? w->node : "?");
+        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s is not on node %s and imagePullPolicy is Never",
+                  image, w->node ? w->node : "?");
     const struct news_item *failed = news_get(w->news, NEWS_PULL_FAILED);
     if (failed && failed->count >= GANG_PULL_TRIES && image_is_missing(failed->text))
-        set_fatal(facts, i, DRARUN_ERR_SPEC, "image %s cannot be had after %u tries: %s", image,
+        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s cannot be had after %u tries: %s", image,
                   failed->count, failed->text);
+}
+
+bool gang_image_is_lost(const struct pod_state *pod, struct drarun_error *err)
+{
+    struct gang_facts facts = {.count = 1};
+    fatal_image(pod, 0, &facts);
+    if (facts.fatal_text[0])
+        error_kind(err, facts.fatal_kind, ECANCELED, "%s", facts.fatal_text);
+    return facts.fatal_text[0];
 }
 
 static void lacks_class(uint32_t i, const char *name, size_t length, struct gang_facts *facts)

@@ -25,6 +25,9 @@ enum gang_event {
     GANG_EVENT_COUNT,
 };
 
+/* Its image cannot be had, however long one waits: err. */
+bool gang_image_is_lost(const struct pod_state *pod, struct drarun_error *err);
+
 /* The workers at one look. */
 struct gang_facts {
     uint32_t count, claims, allocated, placed, up, holding, present;

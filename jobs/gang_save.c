@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/plain.h"
+
 static json_t *save_times(const int64_t *times, size_t count, const char *(*name)(unsigned i))
 {
     json_t *object = json_object();
@@ -28,15 +30,15 @@ static const char *clock_at(unsigned i)
 
 json_t *gang_save(const struct gang *gang)
 {
-    return json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:o, s:o}", "phase",
-                     gang_phase_name(gang->phase), "phaseSince", (json_int_t)gang->phase_since_ms,
-                     "since", (json_int_t)gang->since_ms, "seed",
-                     json_sprintf("%016llx", (unsigned long long)gang->seed), "tries",
-                     (json_int_t)gang->tries, "step", (json_int_t)gang->step, "resume",
-                     (json_int_t)gang->resume_ms, "ticking", gang_clock_name(gang->ticking),
-                     "tickingSince", (json_int_t)gang->ticking_since_ms, "spent",
-                     save_times(gang->spent_ms, GANG_CLOCK_COUNT, clock_at), "timings",
-                     save_times(gang->timings_ms, GANG_ENDED + 1, phase_at));
+    return json_pack(
+        "{s:s, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:I, s:o, s:o, s:s}", "phase",
+        gang_phase_name(gang->phase), "phaseSince", (json_int_t)gang->phase_since_ms, "since",
+        (json_int_t)gang->since_ms, "seed", json_sprintf("%016llx", (unsigned long long)gang->seed),
+        "tries", (json_int_t)gang->tries, "step", (json_int_t)gang->step, "resume",
+        (json_int_t)gang->resume_ms, "ticking", gang_clock_name(gang->ticking), "tickingSince",
+        (json_int_t)gang->ticking_since_ms, "spent",
+        save_times(gang->spent_ms, GANG_CLOCK_COUNT, clock_at), "timings",
+        save_times(gang->timings_ms, GANG_ENDED + 1, phase_at), "reason", gang->reason);
 }
 
 static void load_times(const json_t *object, int64_t *times, size_t count,
@@ -84,4 +86,6 @@ void gang_load(struct gang *gang, const json_t *saved)
         gang->seed = strtoull(seed, NULL, 16);
     load_times(json_object_get(saved, "spent"), gang->spent_ms, GANG_CLOCK_COUNT, clock_at);
     load_times(json_object_get(saved, "timings"), gang->timings_ms, GANG_ENDED + 1, phase_at);
+    const char *reason = json_string_value(json_object_get(saved, "reason"));
+    utf8_copy(gang->reason, sizeof gang->reason, reason ? reason : "");
 }

@@ -38,6 +38,7 @@ static const struct {
     {"FailedResourceClaimCreation", {NULL}, NEWS_CLAIM_FAILED},
     {"FailedCreate", {NULL}, NEWS_CREATE_FAILED},
     {"FailedPrepareDynamicResources", {NULL}, NEWS_PREPARE_FAILED},
+    {"FailedMount", {"Unable to attach or mount volumes"}, NEWS_MOUNT_LATE},
     {"FailedMount", {NULL}, NEWS_MOUNT_FAILED},
     {"FailedAttachVolume", {NULL}, NEWS_MOUNT_FAILED},
     {"FailedCreatePodSandBox", {NULL}, NEWS_SANDBOX_FAILED},

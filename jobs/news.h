@@ -20,6 +20,7 @@ enum news_kind {
     NEWS_CREATE_FAILED,     /* FailedCreate of a Job: quota, admission */
     NEWS_PREPARE_FAILED,    /* FailedPrepareDynamicResources */
     NEWS_MOUNT_FAILED,      /* FailedMount, FailedAttachVolume */
+    NEWS_MOUNT_LATE,        /* FailedMount that names what is not mounted, and not why */
     NEWS_SANDBOX_FAILED,    /* FailedCreatePodSandBox, NetworkNotReady */
     NEWS_PULLING,           /* Pulling */
     NEWS_PULLED,            /* Pulled */

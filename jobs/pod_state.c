@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/pod_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "jobs/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 
@@ -276,10 +278,59 @@ static bool read_waiting(const struct container *container, struct pod_state *st
     return false;
 }
 
-static void name_container(const struct container *container, struct pod_state *state)
+static bool has_label(const struct object *pod, const char *key)
+{
+    return json_object_get(json_object_get(pod->metadata, "labels"), key);
+}
+
+static enum pod_image image_of(const struct object *pod, const char *container)
+{
+    const json_t *first = json_array_get(json_object_get(pod->spec, "containers"), 0);
+    bool worker = has_label(pod, "drarun.dev/worker") ||
+                  has_label(pod, "batch.kubernetes.io/job-completion-index");
+    if (text_is(container, POD_MERGE_AGENT_CONTAINER))
+        return POD_IMAGE_AGENT;
+    if (!worker && text_is(container, "launcher"))
+        return POD_IMAGE_LAUNCHER;
+    return text_is(container, text_at(first, "name")) ? POD_IMAGE_RANKS : POD_IMAGE_OTHER;
+}
+
+static void name_container(const struct object *pod, const struct container *container,
+                           struct pod_state *state)
 {
     state->container = text_at(container->spec, "name");
     state->image = text_at(container->spec, "image");
+    state->image_of = image_of(pod, state->container);
+}
+
+static bool names_image(const char *message, const char *image)
+{
+    size_t length = image ? strlen(image) : 0;
+    for (const char *at = message; length && at && (at = strstr(at, image)); at += length)
+        if (at > message && at[-1] == '"' && at[length] == '"')
+            return true;
+    return false;
+}
+
+/* The kubelet reports an image volume under the container's status; its message names the image. */
+static void name_image_volume(const struct object *pod, const char *message,
+                              struct pod_state *state)
+{
+    size_t i;
+    json_t *volume;
+    if (names_image(message, state->image))
+        return;
+    json_array_foreach(json_object_get(pod->spec, "volumes"), i, volume)
+    {
+        const char *image = text_at(json_object_get(volume, "image"), "reference");
+        if (!names_image(message, image))
+            continue;
+        state->image = image;
+        state->image_of = text_is(text_at(volume, "name"), POD_MERGE_AGENT_VOLUME)
+                              ? POD_IMAGE_AGENT
+                              : POD_IMAGE_OTHER;
+        return;
+    }
 }
 
 static void set_phase(struct pod_state *state, enum pod_phase phase, int64_t since_ms)
@@ -296,13 +347,16 @@ static void read_coming(const struct object *pod, const struct container *contai
 {
     const struct news_item *pulling = news_pulling(state->news);
     bool sandbox = text_is(condition_status(pod, "PodReadyToStartContainers"), "True");
-    name_container(container, state);
+    name_container(pod, container, state);
     if (read_waiting(container, state)) {
         const struct news_item *failed = news_get(state->news, NEWS_PULL_FAILED);
         state->since_ms = state->phase == POD_PULLING && failed
                               ? failed->from_ms
                               : condition_time(pod, "PodReadyToStartContainers");
+        if (state->phase == POD_PULLING)
+            name_image_volume(pod, state->message, state);
     } else if (pulling) {
+        name_image_volume(pod, pulling->text, state);
         set_phase(state, POD_PULLING, pulling->at_ms);
         state->message = pulling->text;
         state->image_comes = true;
@@ -345,7 +399,7 @@ static bool read_init(const struct object *pod, struct pod_state *state)
             continue;
         if (c.terminated && json_integer_value(json_object_get(c.terminated, "exitCode")) == 0)
             continue;
-        name_container(&c, state);
+        name_container(pod, &c, state);
         if (c.terminated && c.sidecar && !is_over(pod)) { /* it is started again */
             set_phase(state, POD_INIT, time_at(c.terminated, "finishedAt"));
         } else if (c.terminated) {
@@ -364,7 +418,7 @@ static bool read_init(const struct object *pod, struct pod_state *state)
 static void read_first(const struct object *pod, struct pod_state *state)
 {
     struct container c = first_container(pod);
-    name_container(&c, state);
+    name_container(pod, &c, state);
     if (c.terminated) {
         read_container_end(c.terminated, state);
         set_phase(state, POD_ENDED, state->ended_ms);
@@ -483,6 +537,19 @@ void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
 }
 
 /* ---- questions ---- */
+
+void pod_state_image(const struct pod_state *state, char *out, size_t size)
+{
+    static const char *const owners[] = {[POD_IMAGE_RANKS] = "the ranks",
+                                         [POD_IMAGE_AGENT] = "the agent",
+                                         [POD_IMAGE_LAUNCHER] = "the launcher"};
+    const char *image = state->image ? state->image : "?";
+    bool named = (size_t)state->image_of < ARRAY_LEN(owners) && owners[state->image_of];
+    snprintf(out, size, "image %s of %s%s", image, named ? "" : "container ",
+             named              ? owners[state->image_of]
+             : state->container ? state->container
+                                : "?");
+}
 
 bool pod_state_holds(const struct pod_state *state)
 {

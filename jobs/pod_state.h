@@ -41,6 +41,15 @@ enum pod_end {
     POD_END_UNKNOWN,       /* ContainerStatusUnknown, or no reason given */
 };
 
+/* Whose image it is that a pod waits for. */
+enum pod_image {
+    POD_IMAGE_NONE = 0,
+    POD_IMAGE_RANKS,    /* of a worker's first container */
+    POD_IMAGE_AGENT,    /* of the init container or the image volume that brings the agent */
+    POD_IMAGE_LAUNCHER, /* of the launcher's container */
+    POD_IMAGE_OTHER,    /* of another container or image volume of the user's */
+};
+
 enum claim_phase {
     CLAIM_NONE = 1,    /* the worker claims nothing */
     CLAIM_ABSENT,      /* no object yet */
@@ -61,17 +70,18 @@ struct pod_state {
     bool suspended;        /* one of them is our own drarun.dev/suspended */
     bool foreign_gate;     /* one of them is somebody else's, such as Kueue's */
     const char *container; /* the one that the reason is about */
-    const char *image;     /* its image, as the pod's spec has it */
-    const char *reason;    /* the API's word: Unschedulable, ErrImagePull, OOMKilled, ... */
-    const char *message;   /* what the API says about it */
-    bool unschedulable;    /* the scheduler looked and found no node: since_ms */
-    bool node_comes;       /* an autoscaler has ordered a node for it */
-    bool image_comes;      /* a pull is in progress, or is tried again */
-    bool failing;          /* as it is, this does not go on by itself (reason) */
-    bool not_ready;        /* it runs, and its node has stopped to answer */
-    bool deleting;         /* it has a deletionTimestamp */
-    bool vanished;         /* it or its claim was there and is not; for who watches to say */
-    bool disrupted;        /* its end is announced (DisruptionTarget): end says why */
+    const char *image;     /* that is awaited, as the pod's spec has it; else the container's */
+    enum pod_image image_of;
+    const char *reason;  /* the API's word: Unschedulable, ErrImagePull, OOMKilled, ... */
+    const char *message; /* what the API says about it */
+    bool unschedulable;  /* the scheduler looked and found no node: since_ms */
+    bool node_comes;     /* an autoscaler has ordered a node for it */
+    bool image_comes;    /* a pull is in progress, or is tried again */
+    bool failing;        /* as it is, this does not go on by itself (reason) */
+    bool not_ready;      /* it runs, and its node has stopped to answer */
+    bool deleting;       /* it has a deletionTimestamp */
+    bool vanished;       /* it or its claim was there and is not; for who watches to say */
+    bool disrupted;      /* its end is announced (DisruptionTarget): end says why */
     int64_t deleting_since_ms;
     enum pod_end end;
     int exit_code; /* of POD_END_EXIT, POD_END_OOM, POD_END_START; -1: none */
@@ -94,6 +104,9 @@ void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
 bool pod_state_holds(const struct pod_state *state);
 /* Its claim is allocated (or it has none) and its pod has a node. */
 bool pod_state_placed(const struct pod_state *state);
+
+/* "image localhost/a:1 of the ranks" (the agent, the launcher, container NAME), cut to size. */
+void pod_state_image(const struct pod_state *state, char *out, size_t size);
 
 /* One word each, as the status document has them: "absent", "gated", ... */
 const char *pod_phase_name(enum pod_phase phase);

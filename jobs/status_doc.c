@@ -38,9 +38,10 @@ static json_t *value_or_null(const json_t *value)
 
 static json_t *launcher_json(const struct status_launcher *l)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:I}", "pod", text_or_null(l->pod), "uid",
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o*}", "pod", text_or_null(l->pod), "uid",
                      text_or_null(l->uid), "node", text_or_null(l->node), "version",
-                     text_or_null(l->version), "lease", (json_int_t)l->lease);
+                     text_or_null(l->version), "lease", (json_int_t)l->lease, "lines",
+                     l->lines > 0 ? json_integer(l->lines) : NULL);
 }
 
 /* Every phase that was, the present one until now. */
@@ -96,19 +97,20 @@ static json_t *document(const struct status_input *in, enum status_detail detail
     const struct gang *gang = in->gang;
     json_t *exit = json_object_get(in->report, "status");
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, "
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, "
+        "s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
         gang_phase_name(gang->phase), "phaseSince", time_or_null(gang->phase_since_ms), "attempt",
         (json_int_t)in->attempt, "restarts", (json_int_t)in->restarts, "tries",
-        (json_int_t)gang->tries, "step", (json_int_t)gang->step, "ranks", (json_int_t)in->ranks,
-        "launcher", launcher_json(&in->launcher), "workers", workers_json(in, detail), "timings",
-        timings_json(gang, in->now_ms), "waiting", waiting_or_null(in->waiting), "report",
-        value_or_null(in->report), "result", text_or_null(in->result), "exit",
-        in->result && exit ? json_deep_copy(exit) : json_null(), "gang", gang_save(gang), "cliques",
-        cliques_or_null(in), "rankOrder", order_or_null(in));
+        (json_int_t)gang->tries, "step", (json_int_t)gang->step, "rung", text_or_null(in->rung),
+        "ranks", (json_int_t)in->ranks, "launcher", launcher_json(&in->launcher), "workers",
+        workers_json(in, detail), "timings", timings_json(gang, in->now_ms), "waiting",
+        waiting_or_null(in->waiting), "report", value_or_null(in->report), "result",
+        text_or_null(in->result), "exit", in->result && exit ? json_deep_copy(exit) : json_null(),
+        "gang", gang_save(gang), "cliques", cliques_or_null(in), "rankOrder", order_or_null(in));
 }
 
 /* A line has so many bytes at least: no time is spent on what cannot fit. */
@@ -150,11 +152,11 @@ static const struct {
     {"name", JSON_STRING},       {"namespace", JSON_STRING}, {"uid", JSON_STRING},
     {"created", JSON_STRING},    {"updated", JSON_STRING},   {"phase", JSON_STRING},
     {"phaseSince", JSON_STRING}, {"attempt", JSON_INTEGER},  {"restarts", JSON_INTEGER},
-    {"tries", JSON_INTEGER},     {"step", JSON_INTEGER},     {"ranks", JSON_INTEGER},
-    {"launcher", JSON_OBJECT},   {"workers", JSON_OBJECT},   {"timings", JSON_OBJECT},
-    {"waiting", JSON_OBJECT},    {"report", JSON_OBJECT},    {"result", JSON_STRING},
-    {"exit", JSON_INTEGER},      {"gang", JSON_OBJECT},      {"history", JSON_ARRAY},
-    {"cliques", JSON_ARRAY},     {"rankOrder", JSON_ARRAY},
+    {"tries", JSON_INTEGER},     {"step", JSON_INTEGER},     {"rung", JSON_STRING},
+    {"ranks", JSON_INTEGER},     {"launcher", JSON_OBJECT},  {"workers", JSON_OBJECT},
+    {"timings", JSON_OBJECT},    {"waiting", JSON_OBJECT},   {"report", JSON_OBJECT},
+    {"result", JSON_STRING},     {"exit", JSON_INTEGER},     {"gang", JSON_OBJECT},
+    {"history", JSON_ARRAY},     {"cliques", JSON_ARRAY},    {"rankOrder", JSON_ARRAY},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)

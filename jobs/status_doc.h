@@ -21,6 +21,7 @@
 struct status_launcher { /* NULL and 0 where unknown */
     const char *pod, *uid, *node, *version;
     int64_t lease; /* transitions of its Lease */
+    int64_t lines; /* of its log, with the last of the ranks' output: once the job has ended */
 };
 
 struct status_input {
@@ -30,6 +31,7 @@ struct status_input {
     uint32_t attempt;  /* as in the label, from 1 */
     uint32_t restarts; /* after the ranks had started */
     const struct gang *gang;
+    const char *rung; /* claims_rung_name of the gang's step; NULL: nothing is aligned by claim */
     const struct pod_state *workers; /* count of them; NULL: none known */
     uint32_t count;
     uint32_t ranks;
@@ -63,8 +65,9 @@ int status_doc_exit(const json_t *doc);
 
 /* How a job that has ended did, and when: "failed (7), 41 s ago". */
 void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out);
-/* `drarun list`: the heading (doc NULL) or a job's row, with a newline. */
-void status_doc_row(const json_t *doc, int64_t now_ms, struct buf *out);
+/* `drarun list`: the heading (doc NULL) or a job's row, with a newline; of all namespaces, with the
+ * job's. */
+void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, struct buf *out);
 /* `drarun status`: lines for people. Runs of equal workers are one line. */
 void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out);
 

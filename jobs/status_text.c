@@ -41,6 +41,9 @@ static void add_state(const json_t *doc, struct buf *out)
     int exit = status_doc_exit(doc);
     const char *result = text_at(doc, "result");
     const char *waiting = text_at(json_object_get(doc, "waiting"), "text");
+    const char *silence = text_at(json_object_get(doc, "silence"), "text");
+    if (silence && !result)
+        waiting = silence; /* what the launcher said is not so any more */
     if (result)
         buf_add_str(out, result);
     if (result && exit > 0)
@@ -51,9 +54,11 @@ static void add_state(const json_t *doc, struct buf *out)
         buf_add_str(out, "-");
 }
 
-void status_doc_row(const json_t *doc, int64_t now_ms, struct buf *out)
+void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, struct buf *out)
 {
     char age[40], workers[40];
+    if (all_namespaces)
+        buf_printf(out, "%-24s ", doc ? or_dash(text_at(doc, "namespace")) : "NAMESPACE");
     if (!doc) {
         buf_printf(out, "%-24s %-10s %9s %8s %14s  %s\n", "NAME", "PHASE", "WORKERS", "RESTARTS",
                    "AGE", "STATE");
@@ -100,6 +105,14 @@ static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
         buf_printf(out, ", given back and tried again %" JSON_INTEGER_FORMAT " times",
                    number_at(doc, "tries"));
     buf_add_str(out, "\n");
+}
+
+static void add_silence(const json_t *doc, struct buf *out)
+{
+    const char *silence = text_at(json_object_get(doc, "silence"), "text");
+    if (silence)
+        buf_printf(out, "  %s; what follows is what it knew; drarun cancel %s ends the job\n",
+                   silence, or_dash(text_at(doc, "name")));
 }
 
 static void add_cause(const json_t *doc, struct buf *out)
@@ -238,6 +251,7 @@ static void add_counts(const json_t *workers, struct buf *out)
 void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
 {
     add_heading(doc, now_ms, out);
+    add_silence(doc, out);
     add_cause(doc, out);
     if (!text_at(doc, "result")) /* else there are none any more */
         add_counts(json_object_get(doc, "workers"), out);

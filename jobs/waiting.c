@@ -12,7 +12,7 @@
 /* One worker's wait, to be sorted by its words. */
 struct entry {
     char *text;
-    const char *node;
+    const char *node, *pod, *advice;
     int64_t since_ms;
     uint32_t worker;
     bool stuck;
@@ -72,10 +72,11 @@ static const char *shared_node(const struct entry *entries, uint32_t count)
     return entries[0].node;
 }
 
-/* Takes the text of the first of the entries. False without memory. */
-static bool group(struct entry *entries, uint32_t count, struct waiting_reason *reason)
+/* False without memory. */
+static bool group(const struct entry *entries, uint32_t count, struct waiting_reason *reason)
 {
     const char *node = shared_node(entries, count);
+    struct buf text = BUF_INIT;
     reason->count = count;
     reason->workers = calloc(count, sizeof *reason->workers);
     reason->node = node ? strdup(node) : NULL;
@@ -88,8 +89,10 @@ static bool group(struct entry *entries, uint32_t count, struct waiting_reason *
         if (since && (!reason->since_ms || since < reason->since_ms))
             reason->since_ms = since;
     }
-    reason->text = TAKE_PTR(entries[0].text);
-    return true;
+    worker_wait_text(entries[0].text, entries[0].pod, count, entries[0].advice, &text);
+    reason->text = text.failed ? NULL : buf_take(&text);
+    buf_done(&text);
+    return reason->text != NULL;
 }
 
 static int group_all(struct entry *entries, uint32_t count, struct waiting *waiting,
@@ -124,6 +127,8 @@ static int wait_of_workers(const struct waiting_input *input, struct waiting *wa
         else if (wait.text.len > 0)
             entries[count++] = (struct entry){.text = buf_take(&wait.text),
                                               .node = wait.node,
+                                              .pod = wait.pod,
+                                              .advice = wait.advice,
                                               .since_ms = wait.since_ms,
                                               .worker = i,
                                               .stuck = wait.stuck};
@@ -150,6 +155,77 @@ static int wait_of_job(struct worker_wait *wait, struct waiting *waiting, struct
     return 0;
 }
 
+/* named: with its pod's name. */
+static char *words_of(const struct pod_state *worker, bool named)
+{
+    const struct waiting_input input = {.workers = worker, .count = 1};
+    struct worker_wait wait;
+    struct buf text = BUF_INIT;
+    worker_wait(&input, 0, NULL, &wait);
+    if (wait.text.len > 0)
+        worker_wait_text(wait.text.data, named ? wait.pod : NULL, 1, wait.advice, &text);
+    char *words = text.failed || wait.text.failed || text.len == 0 ? NULL : buf_take(&text);
+    buf_done(&wait.text);
+    buf_done(&text);
+    return words;
+}
+
+char *waiting_of_worker(const struct pod_state *worker)
+{
+    return words_of(worker, true);
+}
+
+static char *words_of_launcher(const struct pod_state *pod)
+{
+    struct buf out = BUF_INIT;
+    cleanup_free char *waits = words_of(pod, false);
+    if (waits)
+        buf_printf(&out, "pod %s%s%s: %s", pod->name ? pod->name : "?", pod->node ? " on " : "",
+                   pod->node ? pod->node : "", waits);
+    char *words = out.failed || out.len == 0 ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
+char *waiting_of_launcher(const json_t *pod, const struct news *pod_news,
+                          const struct news *job_news, bool *ret_fails)
+{
+    const struct news_item *refused = news_get(job_news, NEWS_CREATE_FAILED);
+    struct pod_state state;
+    pod_state_read(pod, NULL, false, pod_news, &state);
+    if (!pod) {
+        *ret_fails = refused != NULL;
+        state.phase = POD_ABSENT;
+        const struct waiting_input input = {.workers = &state, .count = 1, .job_news = job_news};
+        struct worker_wait wait;
+        worker_wait(&input, 0, NULL, &wait);
+        char *words = wait.text.failed ? NULL : buf_take(&wait.text);
+        buf_done(&wait.text);
+        return words;
+    }
+    *ret_fails = state.reason || waiting_for_kubelet(&state);
+    bool begun = state.phase == POD_RUNNING || state.phase == POD_ENDED;
+    return begun ? NULL : words_of_launcher(&state);
+}
+
+/* Before all others: without a launcher the workers wait in any case. */
+static int add_launcher(const char *words, struct waiting *waiting, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    struct waiting_reason *more =
+        realloc(waiting->reasons, (waiting->count + 1) * sizeof *waiting->reasons);
+    if (more)
+        waiting->reasons = more;
+    buf_printf(&text, "the launcher does not start: %s", words);
+    if (!more || text.failed) {
+        buf_done(&text);
+        return error_set(err, ENOMEM, "waiting: out of memory");
+    }
+    memmove(more + 1, more, waiting->count++ * sizeof *more);
+    more[0] = (struct waiting_reason){.text = buf_take(&text), .whole = true};
+    return 0;
+}
+
 int waiting_build(const struct waiting_input *input, struct waiting *ret_waiting,
                   struct drarun_error *err)
 {
@@ -163,6 +239,8 @@ int waiting_build(const struct waiting_input *input, struct waiting *ret_waiting
     }
     int rc = job_wait(input, &wait) ? wait_of_job(&wait, &waiting, err)
                                     : wait_of_workers(input, &waiting, err);
+    if (rc == 0 && input->launcher)
+        rc = add_launcher(input->launcher, &waiting, err);
     if (rc < 0) {
         waiting_done(&waiting);
         return rc;

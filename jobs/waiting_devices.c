@@ -108,7 +108,9 @@ char *devices_missing(const struct prediction *prediction)
         add_kind(need, &out);
         add_ruled_out(need, &out);
     }
-    const struct predict_need *taken = out.len == 0 ? need_taken(prediction) : NULL;
+    const struct predict_need *taken = NULL;
+    if (out.len == 0 && !prediction->spread_short)
+        taken = need_taken(prediction);
     if (taken) {
         buf_add_str(&out, "no ");
         add_kind(taken, &out);
@@ -116,6 +118,8 @@ char *devices_missing(const struct prediction *prediction)
     }
     if (out.len == 0 || taken)
         buf_add_str(&out, why_no_node(prediction->shortage));
+    if (prediction->holders)
+        buf_printf(&out, "; held by %s", prediction->holders);
     char *text = out.failed ? NULL : buf_take(&out);
     buf_done(&out);
     return text;

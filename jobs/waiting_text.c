@@ -64,48 +64,67 @@ static void add_whom(const struct waiting_reason *reason, struct buf *out)
     }
 }
 
-/* Bytes of the longest beginning that has at most so many columns; a character is one column. */
-static size_t columns_fit(const char *text, size_t length, uint32_t columns)
+void waiting_line(const struct waiting *waiting, struct buf *out)
 {
-    size_t i = 0;
-    while (i < length) {
-        if (((unsigned char)text[i] & 0xc0) != 0x80 && columns-- == 0)
-            return i;
-        i++;
-    }
-    return length;
-}
-
-static void fit_line(struct buf *line, uint32_t width, struct buf *out)
-{
-    size_t whole = width ? columns_fit(line->data, line->len, width) : line->len;
-    if (whole == line->len) {
-        buf_add(out, line->data, line->len);
-        return;
-    }
-    buf_add(out, line->data, columns_fit(line->data, line->len, width > 3 ? width - 3 : 0));
-    buf_add_str(out, width > 3 ? "..." : "");
-}
-
-void waiting_line(const struct waiting *waiting, uint32_t width, struct buf *out)
-{
-    struct buf line = BUF_INIT;
-    add_counts(waiting, &line);
     if (waiting->count > 0) {
         const struct waiting_reason *reason = &waiting->reasons[0];
-        buf_add_str(&line, "; waiting");
-        add_since(waiting, reason, &line);
-        add_whom(reason, &line);
-        buf_printf(&line, ": %s", reason->text);
+        buf_add_str(out, "waiting");
+        add_since(waiting, reason, out);
+        add_whom(reason, out);
+        buf_printf(out, ": %s", reason->text);
         if (waiting->count > 1)
-            buf_printf(&line, " (and %u other reason%s)", waiting->count - 1,
+            buf_printf(out, " (and %u other reason%s)", waiting->count - 1,
                        waiting->count > 2 ? "s" : "");
+        buf_add_str(out, "; ");
     }
-    if (line.failed)
-        out->failed = true;
-    else
-        fit_line(&line, width, out);
-    buf_done(&line);
+    add_counts(waiting, out);
+}
+
+/* ---- one line for each reason ---- */
+
+#define FIRST_PAUSE_MS 5000
+#define LAST_PAUSE_MS 60000
+
+/* Up to the first parenthesis, without numbers and quoted names: a kubelet's and a registry's words
+ * change with each try. NULL without memory. */
+static char *what_stays(const char *reason)
+{
+    const char *end = strstr(reason, " (");
+    char *key = strndup(reason, end ? (size_t)(end - reason) : strlen(reason)), *to = key;
+    bool quoted = false;
+    for (const char *from = key; from && *from; from++) {
+        quoted ^= *from == '"';
+        if (!quoted && (*from < '0' || *from > '9'))
+            *to++ = *from;
+    }
+    if (to)
+        *to = '\0';
+    return key;
+}
+
+bool waiting_tell(struct waiting_told *told, const char *reason, int64_t now_ms,
+                  int64_t *ret_next_ms)
+{
+    *ret_next_ms = 0;
+    cleanup_free char *key = reason ? what_stays(reason) : NULL;
+    if (!key || (told->reason && strcmp(told->reason, key) == 0))
+        return false;
+    if (told->reason && now_ms < told->at_ms + told->pause_ms) {
+        *ret_next_ms = told->at_ms + told->pause_ms;
+        return false;
+    }
+    int64_t twice = told->pause_ms ? 2 * told->pause_ms : FIRST_PAUSE_MS;
+    told->pause_ms = twice < LAST_PAUSE_MS ? twice : LAST_PAUSE_MS;
+    told->at_ms = now_ms;
+    free(told->reason);
+    told->reason = TAKE_PTR(key);
+    return true;
+}
+
+void waiting_told_done(struct waiting_told *told)
+{
+    free(told->reason);
+    *told = (struct waiting_told){0};
 }
 
 static void add_reason(const struct waiting *waiting, const struct waiting_reason *reason,
@@ -175,7 +194,7 @@ json_t *waiting_json(const struct waiting *waiting)
     struct buf line = BUF_INIT;
     CLEANUP(json_decrefp) json_t *object = json_object();
     CLEANUP(json_decrefp) json_t *reasons = json_array();
-    waiting_line(waiting, 0, &line);
+    waiting_line(waiting, &line);
     int rc = object && reasons ? set_built(object, "text", &line) : -1;
     buf_done(&line);
     for (uint32_t r = 0; rc == 0 && r < waiting->count && r < REASONS_MAX; r++)

@@ -2,8 +2,10 @@
 /* What one worker waits for, and what the whole job waits for. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/node_spread.h"
 #include "jobs/waiting_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
@@ -93,6 +95,31 @@ char *scheduler_words(const char *message)
     return words;
 }
 
+/* Nodes that have a worker; of a gang that is placed at once no worker has a node yet, and the
+ * message (pkg/scheduler/framework/plugins/interpodaffinity) counts them. */
+char *spread_words(const struct pod_state *workers, uint32_t count, const char *message)
+{
+    static const char rule[] = " node(s) didn't match pod anti-affinity rules";
+    const char *at = message ? strstr(message, rule) : NULL;
+    struct buf out = BUF_INIT;
+    unsigned long fit = 0;
+    if (!at)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        fit += workers[i].node != NULL;
+    while (at > message && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    if (fit == 0)
+        fit = strtoul(at, NULL, 10);
+    buf_printf(&out,
+               "%u workers, one per node by " NODE_SPREAD_KEY "; %lu node%s fit%s; " NODE_SPREAD_KEY
+               ": none lets them share nodes",
+               count, fit, fit == 1 ? "" : "s", fit == 1 ? "s" : "");
+    char *words = out.failed ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
 /* ---- one worker ---- */
 
 static void wait_for_pod(const struct waiting_input *input, const struct pod_state *w,
@@ -119,9 +146,12 @@ static void wait_for_gate(const struct pod_state *w, struct worker_wait *wait)
     say(wait, false, NULL, "its scheduling gate %s is closed", gate ? gate : "?");
 }
 
-static void wait_for_node(const struct pod_state *w, const char *missing, struct worker_wait *wait)
+static void wait_for_node(const struct waiting_input *input, const struct pod_state *w,
+                          const char *missing, struct worker_wait *wait)
 {
     cleanup_free char *words = scheduler_words(w->message);
+    cleanup_free char *spread =
+        input->spread ? spread_words(input->workers, input->count, w->message) : NULL;
     const struct news_item *scale_up = news_scale_up(w->news);
     const struct news_item *no_scale_up = news_get(w->news, NEWS_NO_SCALE_UP);
     const struct news_item *no_claim = news_get(w->news, NEWS_CLAIM_FAILED);
@@ -136,6 +166,8 @@ static void wait_for_node(const struct pod_state *w, const char *missing, struct
         say(wait, false, scale_up->text, "a node is on its way");
     else if (w->unschedulable && missing && !claimed)
         buf_add_str(&wait->text, missing);
+    else if (w->unschedulable && spread)
+        say(wait, false, words, "%s", spread);
     else if (w->reason)
         say(wait, false, words, "%s", w->unschedulable ? "no node has room" : w->reason);
     else if (no_claim) /* one that is not ours: of the user, or a channel of a compute domain */
@@ -146,32 +178,126 @@ static void wait_for_node(const struct pod_state *w, const char *missing, struct
         say(wait, false, no_scale_up->text, "; the autoscaler adds no node");
 }
 
+/* ---- what the kubelet cannot do for a pod ---- */
+
+/* word: it is in the kubelet's message; NULL: whatever that says. The first row that fits counts.
+ * Messages: pkg/volume, pkg/kubelet/cm/dra, pkg/kubelet/kuberuntime of kubernetes 1.36. */
+static const struct {
+    enum news_kind kind;
+    const char *word, *advice;
+} advices[] = {
+    {NEWS_PREPARE_FAILED, "is not registered",
+     "see whether the driver's pod runs on this node and what its log says"},
+    {NEWS_PREPARE_FAILED, NULL, "the log of the driver's pod on this node says more"},
+    {NEWS_MOUNT_FAILED, "failed to sync", NULL}, /* the kubelet could not ask the API server */
+    {NEWS_MOUNT_FAILED, ": secret ", "create the Secret, or correct the volume in spec.template"},
+    {NEWS_MOUNT_FAILED, ": configmap ",
+     "create the ConfigMap, or correct the volume in spec.template"},
+    {NEWS_MOUNT_FAILED, "hostPath type check failed",
+     "make it on this node, correct the volume in spec.template, or let its type be "
+     "DirectoryOrCreate"},
+    {NEWS_MOUNT_FAILED, NULL,
+     "correct the volume in spec.template, or what serves it to this node"},
+    {NEWS_SANDBOX_FAILED, "no runtime for",
+     "set up that runtime on this node, or correct runtimeClassName in spec.template"},
+    {NEWS_SANDBOX_FAILED, NULL,
+     "the log of this node's network plugin or container runtime says more"},
+};
+
+static const char *advice_for(enum news_kind kind, const char *message)
+{
+    for (size_t i = 0; i < ARRAY_LEN(advices); i++)
+        if (advices[i].kind == kind && (!advices[i].word || strstr(message, advices[i].word)))
+            return advices[i].advice;
+    return NULL;
+}
+
+static bool is_later(const struct news_item *item, const struct news_item *than)
+{
+    if (item->at_ms != than->at_ms)
+        return item->at_ms > than->at_ms;
+    return item->order > than->order;
+}
+
+/* The kubelet does them one after the other, so that the last complaint is the one that holds. */
+static const struct news_item *last_complaint(const struct news *news, enum news_kind *ret_kind)
+{
+    static const enum news_kind kinds[] = {NEWS_PREPARE_FAILED, NEWS_MOUNT_FAILED, NEWS_MOUNT_LATE,
+                                           NEWS_SANDBOX_FAILED};
+    const struct news_item *last = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const struct news_item *item = news_get(news, kinds[i]);
+        if (!item || (last && !is_later(item, last)))
+            continue;
+        last = item;
+        *ret_kind = kinds[i];
+    }
+    return last;
+}
+
+/* That mounting takes long does not say why; the complaint before it does. */
+static const struct news_item *complaint(const struct news *news, enum news_kind *ret_kind)
+{
+    const struct news_item *last = last_complaint(news, ret_kind);
+    if (!last || *ret_kind != NEWS_MOUNT_LATE)
+        return last;
+    const struct news_item *mount = news_get(news, NEWS_MOUNT_FAILED);
+    *ret_kind = NEWS_MOUNT_FAILED;
+    return mount ? mount : last;
+}
+
+bool waiting_for_kubelet(const struct pod_state *worker)
+{
+    enum news_kind kind;
+    return worker->phase == POD_BOUND && complaint(worker->news, &kind);
+}
+
 /* A driver that is gone is told by the kubelet's message alone. */
 static void wait_for_sandbox(const struct pod_state *w, struct worker_wait *wait)
 {
-    const struct news_item *prepare = news_get(w->news, NEWS_PREPARE_FAILED);
-    const struct news_item *mount = news_get(w->news, NEWS_MOUNT_FAILED);
-    const struct news_item *sandbox = news_get(w->news, NEWS_SANDBOX_FAILED);
-    if (prepare)
-        say(wait, false, prepare->text, "its devices cannot be prepared");
-    else if (mount)
-        say(wait, false, mount->text, "a volume cannot be mounted");
-    else if (sandbox)
-        say(wait, false, sandbox->text, "its sandbox cannot be made");
-    else
+    enum news_kind kind = NEWS_NONE;
+    const struct news_item *item = complaint(w->news, &kind);
+    if (!item) {
         say(wait, false, NULL, "the kubelet prepares its devices, volumes and sandbox");
+        return;
+    }
+    say(wait, false, item->text, "%s",
+        kind == NEWS_PREPARE_FAILED ? "its devices cannot be prepared"
+        : kind == NEWS_MOUNT_FAILED ? "a volume cannot be mounted"
+                                    : "its sandbox cannot be made");
+    wait->pod = w->name;
+    wait->advice = advice_for(kind, item->text);
+}
+
+void worker_wait_text(const char *sentence, const char *pod, uint32_t count, const char *advice,
+                      struct buf *out)
+{
+    buf_add_str(out, sentence);
+    if (pod)
+        buf_printf(out, " (pod %s", pod);
+    if (pod && count > 1)
+        buf_printf(out, " and %u more", count - 1);
+    buf_add_str(out, pod ? ")" : "");
+    if (advice)
+        buf_printf(out, "; %s", advice);
 }
 
 static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
 {
-    const char *image = w->image ? w->image : "?";
+    char image[240];
     const struct news_item *failed = news_get(w->news, NEWS_PULL_FAILED);
-    if (!w->reason)
-        say(wait, false, NULL, "image %s is being pulled", image);
-    else
-        say(wait, w->failing,
-            failed && strcmp(w->reason, "ImagePullBackOff") == 0 ? failed->text : w->message,
-            "image %s cannot be pulled (%s)", image, w->reason);
+    pod_state_image(w, image, sizeof image);
+    if (!w->reason) {
+        say(wait, false, NULL, "%s is being pulled", image);
+        return;
+    }
+    say(wait, w->failing,
+        failed && strcmp(w->reason, "ImagePullBackOff") == 0 ? failed->text : w->message,
+        "%s cannot be pulled (%s)", image, w->reason);
+    wait->pod = w->name;
+    wait->advice = w->image_of == POD_IMAGE_RANKS || w->image_of == POD_IMAGE_OTHER
+                       ? "correct the image in the spec, or give the pods imagePullSecrets"
+                       : "name one that the nodes can pull, by --image or DRARUN_IMAGE";
 }
 
 static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)
@@ -214,7 +340,7 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
         wait_for_gate(w, &wait);
         break;
     case POD_UNSCHEDULED:
-        wait_for_node(w, missing, &wait);
+        wait_for_node(input, w, missing, &wait);
         break;
     case POD_BOUND:
         wait_for_sandbox(w, &wait);
@@ -302,10 +428,18 @@ static bool pause_wait(const struct waiting_input *input, struct worker_wait *wa
     return true;
 }
 
+/* What else is known is old then. */
+static bool watch_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    if (input->trouble)
+        say(wait, false, NULL, "the cluster cannot be watched: %s", input->trouble);
+    return input->trouble != NULL;
+}
+
 bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
 {
     struct worker_wait wait = {.text = BUF_INIT};
-    bool waits = pause_wait(input, &wait);
+    bool waits = watch_wait(input, &wait) || pause_wait(input, &wait);
     if (!waits && suspended(input->worker_job)) {
         timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
                         &wait.since_ms);

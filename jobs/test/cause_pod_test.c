@@ -83,6 +83,12 @@ static const struct sentence {
      70,
      {.retry = true},
      "worker 1 (job-w-1 on node-b): its agent ended with status 3\n"},
+    {{.end = POD_END_EXIT, .exit_code = 255},
+     70,
+     {.retry = true},
+     "worker 1 (job-w-1 on node-b): its agent ended with status 255, which is the container "
+     "runtime's: an image for another architecture than the node's has no agent for it (its log: "
+     "exec format error)\n"},
     {{.end = POD_END_UNKNOWN, .exit_code = -1},
      70,
      {.retry = true},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <setjmp.h>
@@ -25,11 +26,17 @@ static const struct spec_timeouts timeouts = {.queue = 60000,
 
 /* ---- workers in one letter each ---- */
 
+static char no_secret_text[] =
+    "MountVolume.SetUp failed for volume \"v\" : secret \"nope\" not found";
+static const struct news no_secret = {
+    .items[NEWS_MOUNT_FAILED] = {.text = no_secret_text, .at_ms = START_MS, .count = 1}};
+
 static struct pod_state worker_of(char letter)
 {
     struct pod_state w = {.phase = POD_ABSENT, .claim = CLAIM_ABSENT, .exit_code = -1};
     w.container = "worker";
     w.image = "example/app:1";
+    w.image_of = POD_IMAGE_RANKS;
     w.name = "job-w";
     switch (letter) {
     case '.': /* nothing there */
@@ -57,6 +64,11 @@ static struct pod_state worker_of(char letter)
                                       "preemption: 0/4 nodes are available."
                                     : NULL;
         return w;
+    case 'A': /* each node has a worker already */
+        w = worker_of('u');
+        w.message = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. "
+                    "preemption: 0/2 nodes are available.";
+        return w;
     case 'C': /* a class that does not exist */
         w = worker_of('u');
         w.message = "0/4 nodes are available: request gpu-0: device class gpu.example.com does not "
@@ -80,6 +92,9 @@ static struct pod_state worker_of(char letter)
     }
     switch (letter) {
     case 'b':
+        return w;
+    case 'm': /* a volume cannot be mounted */
+        w.news = &no_secret;
         return w;
     case 'p': /* an image comes */
         w.phase = POD_PULLING;
@@ -148,9 +163,9 @@ struct look {
 
 static const struct scene {
     const char *name;
-    unsigned steps;
+    unsigned steps, next_step;
     enum gang_forecast forecast;
-    bool scheduler_waits;
+    bool scheduler_waits, spread;
     int64_t total;
     struct look looks[LOOKS_MAX];
     enum drarun_errkind kind; /* of the last look's error */
@@ -204,6 +219,22 @@ static const struct scene {
      .kind = DRARUN_ERR_CAPACITY,
      .text = "0 of 4 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
              "cannot allocate all claims"},
+    {.name = "the deadline comes before the next try knows why",
+     .looks = {{0, "uuu", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "bbu", "placing", GANG_WAIT, "none", 5000, "none", 0},
+               {5000, "bbu", "releasing", GANG_RELEASE_AND_RETRY, "blocked", -2, "none", 0},
+               {40000, "...", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "0 of 3 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
+             "cannot allocate all claims (of the try before this one)"},
+    {.name = "one worker per node, and too few nodes",
+     .looks = {{0, "AAA", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {40000, "AAA", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .spread = true,
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "0 of 3 workers have claims and nodes within 40 s (timeouts.allocation): 3 workers, "
+             "one per node by placement.spread; 2 nodes fit; placement.spread: none lets them "
+             "share nodes"},
     {.name = "never while a node is on its way; its clock is its own",
      .looks = {{0, "rrUU", "placing", GANG_WAIT, "admitted", 0, "nodes", 0},
                {0, "rrUU", "placing", GANG_WAIT, "none", 50000, "nodes", 0},
@@ -226,6 +257,17 @@ static const struct scene {
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "uuuu", "releasing", GANG_NEXT_STEP, "no-node", 40000, "allocation", 0},
                {600, "....", "queued", GANG_CREATE, "resumed", 60600, "queue", 0}}},
+    {.name = "no next step where none places more workers",
+     .steps = 2,
+     .forecast = GANG_FORECAST_NEVER,
+     .next_step = GANG_STEP_NONE,
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "uuuu", "placing", GANG_WAIT, "none", 5500, "none", 0},
+               {5500, "uuuu", "placing", GANG_WAIT, "none", 40000, "allocation", 0},
+               {40000, "uuuu", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "0 of 4 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
+             "cannot allocate all claims"},
     {.name = "the ladder's next step after the grace time, then a retry",
      .steps = 2,
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
@@ -269,7 +311,7 @@ static const struct scene {
     {.name = "an image's name",
      .looks = {{0, "bbbi", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_SPEC,
-     .text = "worker 3 on node-a: image example/app:1 is no valid name"},
+     .text = "worker 3 on node-a: image example/app:1 of the ranks is no valid name"},
     {.name = "a class that does not exist",
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "CCCC", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
@@ -308,13 +350,25 @@ static const struct scene {
     {.name = "an agent that cannot be started",
      .looks = {{0, "srrr", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_INFRASTRUCTURE,
-     .text = "worker 0 on node-a: container worker could not be started: exec format error"},
+     .text = "worker 0 on node-a: container worker could not be started: its image has no program "
+             "for the architecture of this node (exec format error); drarun's own image can have "
+             "several: scripts/image --also"},
     {.name = "image deadline",
      .looks = {{0, "rrrp", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "rrrp", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
                {30000, "rrrp", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
      .kind = DRARUN_ERR_INFRASTRUCTURE,
-     .text = "3 of 4 workers have their images and run within 30 s (timeouts.imagePull)"},
+     .text = "3 of 4 workers have their images and run within 30 s (timeouts.imagePull): worker 3 "
+             "on node-a: image example/app:1 of the ranks is being pulled"},
+    {.name = "deadline of a pod that the kubelet cannot start",
+     .looks = {{0, "rpmr", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "rpmr", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
+               {30000, "rpmr", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_INFRASTRUCTURE,
+     .text = "2 of 4 workers have their images and run within 30 s (timeouts.imagePull): worker 2 "
+             "on node-a: a volume cannot be mounted: MountVolume.SetUp failed for volume \"v\" : "
+             "secret \"nope\" not found (pod job-w); create the Secret, or correct the volume in "
+             "spec.template"},
     {.name = "start deadline",
      .looks = {{0, "rr", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "rr", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
@@ -358,7 +412,9 @@ static void check_look(const struct scene *scene, const struct look *look, size_
                                .inspected = look->inspected,
                                .steps = scene->steps ? scene->steps : 1,
                                .scheduler_waits = scene->scheduler_waits,
-                               .forecast = scene->forecast};
+                               .spread = scene->spread,
+                               .forecast = scene->forecast,
+                               .next_step = scene->next_step};
     if (gang_decide(gang, &input, decision, &err) < 0)
         fail_msg("%s: look %zu: %s", scene->name, number, err.text);
     int64_t next = decision->next_ms == INT64_MAX ? -1 : decision->next_ms - START_MS;
@@ -397,6 +453,41 @@ static void the_table(void **state)
     }
 }
 
+/* Steps that no slices can meet are not tried, and a forecast of nothing skips none. */
+static void impossible_steps_are_skipped(void **state)
+{
+    static const struct {
+        enum gang_forecast forecast;
+        unsigned next, expected;
+    } cases[] = {{GANG_FORECAST_NEVER, 2, 2},
+                 {GANG_FORECAST_NEVER, 1, 1},
+                 {GANG_FORECAST_NEVER, 0, 1},
+                 {GANG_FORECAST_NEVER, 3, 1},
+                 {GANG_FORECAST_UNKNOWN, 2, 1},
+                 {GANG_FORECAST_FULL, 2, 1},
+                 {GANG_FORECAST_UNKNOWN, GANG_STEP_NONE, 1}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pod_state worker = worker_of('u');
+        struct gang gang;
+        struct gang_decision decision = {0};
+        struct gang_input input = {.now_ms = START_MS,
+                                   .timeouts = &timeouts,
+                                   .workers = &worker,
+                                   .count = 1,
+                                   .steps = 3,
+                                   .forecast = cases[i].forecast,
+                                   .next_step = cases[i].next};
+        gang_init(&gang, 1, START_MS);
+        for (int look = 0; look < 4 && decision.action != GANG_NEXT_STEP; look++) {
+            assert_int_equal(gang_decide(&gang, &input, &decision, NULL), 0);
+            input.now_ms += look == 0 ? 0 : GANG_GRACE_MS;
+        }
+        assert_int_equal(decision.action, GANG_NEXT_STEP);
+        assert_int_equal(decision.step, cases[i].expected);
+    }
+}
+
 /* The times of a first load into an empty gang. */
 static void a_restart(void **state)
 {
@@ -421,6 +512,22 @@ static void a_restart(void **state)
     json_t *strange = json_pack("{s:i, s:[], s:s}", "phase", 3, "spent", "ticking", "tomorrow");
     gang_load(&other, strange);
     assert_memory_equal(&other, &gang, sizeof gang);
+}
+
+/* A status document that others have written must not keep the next one from being written. */
+static void a_long_reason(void **state)
+{
+    (void)state;
+    struct gang gang;
+    char reason[2 * GANG_REASON_MAX] = "a";
+    for (size_t i = 1; i + 3 < sizeof reason; i += 3)
+        memcpy(reason + i, "\xe6\x97\xa5", 4);
+    CLEANUP(json_decrefp) json_t *saved = json_pack("{s:s}", "reason", reason);
+    gang_init(&gang, 1, START_MS);
+    gang_load(&gang, saved);
+    assert_true(strlen(gang.reason) > GANG_REASON_MAX - 5);
+    CLEANUP(json_decrefp) json_t *again = gang_save(&gang);
+    assert_non_null(again);
 }
 
 static void pauses_grow(void **state)
@@ -542,9 +649,10 @@ static void facts_of_others(void **state)
         assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
         assert_int_equal(d.action, count < GANG_PULL_TRIES ? GANG_WAIT : GANG_FAIL);
     }
-    assert_string_equal(d.error.text,
-                        "worker 1 on node-a: image example/app:1 cannot be had after 4 tries: "
-                        "Failed to pull image \"example/app:1\": not found");
+    assert_string_equal(
+        d.error.text,
+        "worker 1 on node-a: image example/app:1 of the ranks cannot be had after 4 tries: "
+        "Failed to pull image \"example/app:1\": not found");
     assert_int_equal(error_exit_status(d.error.kind), 65);
     news_done(&news);
 
@@ -562,11 +670,50 @@ static void facts_of_others(void **state)
     news_done(&news);
 }
 
+/* Of a launcher's pod, whose clocks nobody else keeps. */
+static void launcher_has_the_same_clocks(void **state)
+{
+    static const struct {
+        char pod;
+        int64_t waited, limit;
+        int rc;
+        enum drarun_errkind kind;
+        const char *text;
+    } cases[] = {
+        {'u', 39999, 40000, 0, 0, ""},
+        {'u', 40000, 40000, -ETIMEDOUT, DRARUN_ERR_CAPACITY,
+         "the launcher has not started within 40 s (timeouts.allocation)"},
+        {'U', 49999, 50000, 0, 0, ""},
+        {'U', 50000, 50000, -ETIMEDOUT, DRARUN_ERR_CAPACITY,
+         "the launcher has not started within 50 s (timeouts.nodes)"},
+        {'p', 30000, 30000, -ETIMEDOUT, DRARUN_ERR_INFRASTRUCTURE,
+         "the launcher has not started within 30 s (timeouts.imagePull)"},
+        {'i', 0, 30000, -ECANCELED, DRARUN_ERR_SPEC,
+         "image example/app:1 of the ranks is no valid name"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct drarun_error err = {0};
+        struct pod_state pod = worker_of(cases[i].pod);
+        int64_t limit;
+        assert_int_equal(gang_judge_launcher(&pod, &timeouts, cases[i].waited, &limit, &err),
+                         cases[i].rc);
+        assert_int_equal(limit, cases[i].limit);
+        assert_int_equal(err.kind, cases[i].kind);
+        assert_string_equal(err.text, cases[i].text);
+        if (cases[i].rc != -ECANCELED)
+            assert_int_equal(gang_judge_launcher(&pod, NULL, INT64_MAX, &limit, &err), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launcher_has_the_same_clocks),
         cmocka_unit_test(the_table),
+        cmocka_unit_test(impossible_steps_are_skipped),
         cmocka_unit_test(a_restart),
+        cmocka_unit_test(a_long_reason),
         cmocka_unit_test(pauses_grow),
         cmocka_unit_test(facts_of_others),
         cmocka_unit_test(kubelet_that_could_not_ask),

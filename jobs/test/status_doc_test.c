@@ -81,7 +81,9 @@ static json_t *waiting_document(void)
     assert_int_equal(waiting_build(&why, &waiting, NULL), 0);
     struct status_input input = input_of(&gang, workers, 4);
     input.waiting = &waiting;
+    input.rung = "numaNode";
     json_t *doc = build(&input);
+    assert_string_equal(json_string_value(json_object_get(doc, "rung")), "numaNode");
     waiting_done(&waiting);
     return doc;
 }
@@ -160,15 +162,29 @@ static void for_people(void **state)
           "  1         node-2               ended                41 s  allocated  2 devices  "
           "OOMKilled (137)\n"
           "times: queued 19 s, running 1 h\n");
-    status_doc_row(NULL, NOW_MS, &text);
-    status_doc_row(waits, NOW_MS, &text);
-    status_doc_row(ended, NOW_MS, &text);
+    status_doc_row(NULL, false, NOW_MS, &text);
+    status_doc_row(waits, false, NOW_MS, &text);
+    status_doc_row(ended, false, NOW_MS, &text);
     check("list", &text,
           "NAME                     PHASE        WORKERS RESTARTS            AGE  STATE\n"
-          "all-reduce               placing          3/4        0          1 min  claims 3/4 "
-          "allocated, pods 3/4 running; waiting 30 s for worker 3: no node has room: 4 nodes: 4 "
-          "cannot allocate all claims\n"
+          "all-reduce               placing          3/4        0          1 min  waiting 30 s for "
+          "worker 3: no node has room: 4 nodes: 4 cannot allocate all claims; claims 3/4 "
+          "allocated, pods 3/4 running\n"
           "all-reduce               ended            0/2        1          1 min  failed (137)\n");
+    status_doc_row(NULL, true, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "NAMESPACE                NAME        "));
+    status_doc_row(ended, true, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\ntrain                    all-reduce  "));
+    buf_done(&text);
+    json_object_set_new(waits, "silence", json_pack("{s:s}", "text", "launcher a is silent"));
+    status_doc_row(waits, false, NOW_MS, &text);
+    check("silent", &text,
+          "all-reduce               placing          3/4        0          1 min  launcher a is "
+          "silent\n");
+    status_doc_render(waits, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\n  launcher a is silent; what follows is what it knew; "
+                                      "drarun cancel all-reduce ends the job\n"));
+    buf_done(&text);
     assert_int_equal(status_doc_exit(waits), -1);
     assert_int_equal(status_doc_exit(ended), 137);
 }
@@ -214,7 +230,7 @@ static void tolerant(void **state)
     assert_null(json_object_get(doc, "phase"));
     assert_null(status_doc_gang(doc));
     assert_non_null(json_object_get(doc, "new"));
-    status_doc_row(doc, NOW_MS, &text);
+    status_doc_row(doc, false, NOW_MS, &text);
     check("row", &text,
           "-                        -                0/0        0              -  -\n");
     status_doc_render(doc, NOW_MS, &text);

@@ -71,7 +71,8 @@ static struct pod_state worker(enum pod_phase phase, enum claim_phase claim, con
                               .node = node,
                               .since_ms = NOW_MS - 41000,
                               .exit_code = -1,
-                              .image = "example/app:1"};
+                              .image = "example/app:1",
+                              .image_of = POD_IMAGE_RANKS};
 }
 
 static void sixteen(struct pod_state workers[16])
@@ -114,19 +115,17 @@ static void all_reasons(void **state)
     struct waiting waiting;
     struct buf text = BUF_INIT;
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("line", &text,
-               "claims 12/16 allocated, pods 10/16 running; waiting 41 s for 4 workers (12-15): no "
-               "device of class dranet with rdma == true left: those for request nic-1 are taken "
-               "by claims or earlier workers on 4 nodes (and 1 other reason)");
-    waiting_line(&waiting, 60, &text);
-    check_text("narrow", &text, "claims 12/16 allocated, pods 10/16 running; waiting 41 s ...");
+               "waiting 41 s for 4 workers (12-15): no device of class dranet with rdma == true "
+               "left: those for request nic-1 are taken by claims or earlier workers on 4 nodes "
+               "(and 1 other reason); claims 12/16 allocated, pods 10/16 running");
     waiting_text(&waiting, &text);
     check_text("text", &text,
                "claims 12/16 allocated, pods 10/16 running; waiting:\n"
                "  workers 12-15 (4) 41 s: no device of class dranet with rdma == true left: those "
                "for request nic-1 are taken by claims or earlier workers on 4 nodes\n"
-               "  workers 3-4 on node-1 41 s: image example/app:1 is being pulled\n");
+               "  workers 3-4 on node-1 41 s: image example/app:1 of the ranks is being pulled\n");
     CLEANUP(json_decrefp) json_t *json = waiting_json(&waiting);
     assert_int_equal(json_array_size(json_object_get(json, "reasons")), 2);
     const json_t *second = json_array_get(json_object_get(json, "reasons"), 1);
@@ -153,6 +152,52 @@ static void all_reasons(void **state)
     waiting_done(&waiting);
 }
 
+/* The scheduler alone knows that nodes are taken by the job's own workers: the slices may not be
+ * read, or its devices are in none. */
+static void one_worker_per_node(void **state)
+{
+    struct pod_state workers[4];
+    char few[] = "worker 2 of 4 has no node: 4 workers, one per node by placement.spread; 2 nodes "
+                 "fit; elsewhere those for request nic-0 are taken by claims or earlier workers on "
+                 "1 node; placement.spread: none packs them";
+    struct predict_need need = {.requests = names, .devices = 16, .admitted = 8};
+    struct prediction prediction = {.needs = &need,
+                                    .need_count = 1,
+                                    .count = 4,
+                                    .placed = 2,
+                                    .spread_short = true,
+                                    .shortage = few};
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = workers, .count = 4};
+    struct waiting waiting;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        workers[i] = worker(i < 2 ? POD_RUNNING : POD_UNSCHEDULED,
+                            i < 2 ? CLAIM_ALLOCATED : CLAIM_PENDING, i < 2 ? "node-1" : NULL);
+        workers[i].unschedulable = i >= 2;
+        workers[i].reason = "Unschedulable";
+        workers[i].message = "0/5 nodes are available: 2 node(s) didn't match pod anti-affinity "
+                             "rules, 3 node(s) were unschedulable. preemption: none.";
+    }
+    static const char words[] = "5 nodes: 2 node(s) didn't match pod anti-affinity rules, 3 "
+                                "node(s) were unschedulable";
+    char expected[400];
+    for (int spread = 0; spread < 2; spread++) {
+        input.spread = spread;
+        snprintf(expected, sizeof expected, "%s: %s",
+                 spread ? "4 workers, one per node by placement.spread; 2 nodes fit; "
+                          "placement.spread: none lets them share nodes"
+                        : "no node has room",
+                 words);
+        assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+        assert_string_equal(waiting.reasons[0].text, expected);
+        waiting_done(&waiting);
+    }
+    input.prediction = &prediction;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    assert_string_equal(waiting.reasons[0].text, strstr(few, "4 workers"));
+    waiting_done(&waiting);
+}
+
 /* Never 1,000 equal lines. */
 static void a_thousand(void **state)
 {
@@ -167,7 +212,7 @@ static void a_thousand(void **state)
     waiting_text(&waiting, &text);
     check_text("text", &text,
                "claims 1000/1000 allocated, pods 0/1000 running; waiting:\n"
-               "  workers 0-999 (1000) 41 s: image example/app:1 is being pulled\n");
+               "  workers 0-999 (1000) 41 s: image example/app:1 of the ranks is being pulled\n");
     waiting_done(&waiting);
     static char images[1000][32];
     for (int i = 0; i < 1000; i++) {
@@ -206,29 +251,38 @@ static void whole_jobs(void **state)
     struct waiting_input input = {
         .now_ms = NOW_MS, .workers = workers, .count = 2, .worker_job = job, .workload = workload};
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("queue", &text,
-               "claims 0/2 allocated, pods 0/2 running; waiting 15 min: queue team-a has not "
-               "admitted it: couldn't assign flavors to pod set worker: insufficient unused quota "
-               "for nvidia.com/gpu in flavor default, 8 more needed");
+               "waiting 15 min: queue team-a has not admitted it: couldn't assign flavors to pod "
+               "set worker: insufficient unused quota for nvidia.com/gpu in flavor default, 8 more "
+               "needed; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
     json_object_del(json_object_get(job, "metadata"), "labels");
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("suspended", &text,
-               "claims 0/2 allocated, pods 0/2 running; waiting: the job is suspended");
+               "waiting: the job is suspended; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
+
+    input.trouble = "watch pods in namespace x: refused for now";
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("trouble", &text,
+               "waiting: the cluster cannot be watched: watch pods in namespace x: refused for "
+               "now; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+    input.trouble = NULL;
 
     struct gang_decision decision = {
         .phase = GANG_RELEASING, .next_ms = NOW_MS + 12000, .clock = GANG_CLOCK_NONE};
     input.decision = &decision;
     input.worker_job = NULL;
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("pause", &text,
-               "claims 0/2 allocated, pods 0/2 running; waiting: not all workers could be had: "
-               "their devices were given back, next try in 12 s");
+               "waiting: not all workers could be had: their devices were given back, next try in "
+               "12 s; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
     struct news news = {0};
@@ -242,11 +296,11 @@ static void whole_jobs(void **state)
     input.decision = NULL;
     input.job_news = &news;
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("quota", &text,
-               "claims 0/2 allocated, pods 0/2 running; waiting 41 s for 2 workers (0-1): its pod "
-               "is refused: pods \"all-reduce-w-0-x\" is forbidden: exceeded quota: q, requested: "
-               "pods=1, used: 4, limited: 4");
+               "waiting 41 s for 2 workers (0-1): its pod is refused: pods \"all-reduce-w-0-x\" is "
+               "forbidden: exceeded quota: q, requested: pods=1, used: 4, limited: 4; claims 0/2 "
+               "allocated, pods 0/2 running");
     waiting_done(&waiting);
     news_done(&news);
 
@@ -256,10 +310,104 @@ static void whole_jobs(void **state)
     input = (struct waiting_input){
         .now_ms = NOW_MS, .workers = workers, .count = 2, .inspected = inspected};
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
-    waiting_line(&waiting, 0, &text);
+    waiting_line(&waiting, &text);
     check_text("agent", &text,
-               "pods 2/2 running; waiting 41 s for worker 1: its agent has not reported yet");
+               "waiting 41 s for worker 1: its agent has not reported yet; pods 2/2 running");
     waiting_done(&waiting);
+}
+
+static json_t *launcher_pod(const char *reason, const char *message)
+{
+    return json_pack("{s:{s:s, s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:s}]}, s:{s:[{s:s, s:{s:{s:s, "
+                     "s:s*}}}]}}",
+                     "metadata", "name", "job-abcde", "uid", "u", "labels", "drarun.dev/job", "job",
+                     "spec", "nodeName", "node-1", "containers", "name", "launcher", "image",
+                     "example/drarun:1", "status", "containerStatuses", "name", "launcher", "state",
+                     "waiting", "reason", reason, "message", message);
+}
+
+static void check_launcher(const json_t *pod, const struct news *pod_news,
+                           const struct news *job_news, bool fails, const char *expected)
+{
+    bool failing;
+    struct buf got = BUF_INIT;
+    cleanup_free char *words = waiting_of_launcher(pod, pod_news, job_news, &failing);
+    buf_add_str(&got, words ? words : "");
+    check_text("launcher", &got, expected);
+    assert_int_equal(failing, fails);
+}
+
+static void launchers(void **state)
+{
+    (void)state;
+    CLEANUP(json_decrefp) json_t *coming = launcher_pod("ContainerCreating", NULL);
+    CLEANUP(json_decrefp)
+    json_t *pull = launcher_pod("ErrImagePull", "failed to pull \"example/drarun:1\": not found");
+    CLEANUP(json_decrefp)
+    json_t *mount =
+        json_pack("{s:s, s:{s:s, s:s, s:s}, s:s, s:s}", "reason", "FailedMount", "involvedObject",
+                  "kind", "Pod", "name", "job-abcde", "uid", "u", "message",
+                  "MountVolume.SetUp failed for volume \"v\" : configmap \"c\" not found",
+                  "lastTimestamp", "2023-11-14T22:14:00Z");
+    CLEANUP(json_decrefp)
+    json_t *quota = json_pack("{s:s, s:s, s:s}", "reason", "FailedCreate", "message",
+                              "Error creating: pods \"job-abcde\" is forbidden: exceeded quota: q",
+                              "lastTimestamp", "2023-11-14T22:14:00Z");
+    struct news of_pod = {0}, of_job = {0};
+    check_launcher(NULL, NULL, NULL, false, "its pod is not there yet");
+    news_add(&of_job, quota);
+    check_launcher(NULL, NULL, &of_job, true,
+                   "its pod is refused: pods \"job-abcde\" is forbidden: exceeded quota: q");
+    check_launcher(
+        coming, NULL, &of_job, false,
+        "pod job-abcde on node-1: the kubelet prepares its devices, volumes and sandbox");
+    check_launcher(
+        pull, NULL, NULL, true,
+        "pod job-abcde on node-1: image example/drarun:1 of the launcher cannot be pulled "
+        "(ErrImagePull): failed to pull \"example/drarun:1\": not found; "
+        "name one that the nodes can pull, by --image or DRARUN_IMAGE");
+    news_add(&of_pod, mount);
+    check_launcher(
+        coming, &of_pod, NULL, true,
+        "pod job-abcde on node-1: a volume cannot be mounted: MountVolume.SetUp failed for "
+        "volume \"v\" : configmap \"c\" not found; create the ConfigMap, "
+        "or correct the volume in spec.template");
+    news_done(&of_pod);
+    news_done(&of_job);
+
+    struct waiting_input input = {.now_ms = NOW_MS, .launcher = "pod job-abcde: no node has room"};
+    struct waiting waiting;
+    struct buf text = BUF_INIT;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("with workers", &text,
+               "waiting: the launcher does not start: pod job-abcde: no node has room; pods 0/0 "
+               "running");
+    waiting_done(&waiting);
+}
+
+/* Once each, though the words change with each try, and then less often. */
+static void told(void **state)
+{
+    struct waiting_told told = {0};
+    int64_t next;
+    (void)state;
+    assert_false(waiting_tell(&told, NULL, 0, &next));
+    assert_true(waiting_tell(&told, "image a:1 cannot be pulled (ErrImagePull): x", 1000, &next));
+    assert_false(
+        waiting_tell(&told, "image a:1 cannot be pulled (ImagePullBackOff): y", 90000, &next));
+    assert_int_equal(next, 0);
+    assert_true(waiting_tell(&told, "3 devices are taken", 90000, &next));
+    assert_false(waiting_tell(&told, "5 devices are taken", 190000, &next));
+    assert_true(waiting_tell(&told, "pods \"w-x1\" is forbidden", 200000, &next));
+    assert_false(waiting_tell(&told, "pods \"w-y2\" is forbidden", 300000, &next));
+    assert_true(waiting_tell(&told, "other", 300000, &next));
+    assert_false(waiting_tell(&told, "another", 301000, &next));
+    assert_int_equal(next, 340000);
+    assert_true(waiting_tell(&told, "another", 340000, &next));
+    assert_false(waiting_tell(&told, "other", 399000, &next));
+    assert_int_equal(next, 400000);
+    waiting_told_done(&told);
 }
 
 static void ranges(void **state)
@@ -307,8 +455,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_of_one_worker),
         cmocka_unit_test(all_reasons),
+        cmocka_unit_test(one_worker_per_node),
         cmocka_unit_test(a_thousand),
         cmocka_unit_test(whole_jobs),
+        cmocka_unit_test(launchers),
+        cmocka_unit_test(told),
         cmocka_unit_test(ranges),
         cmocka_unit_test(scheduler),
     };

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "jobs/k8s_name.h"
+#include "jobs/waiting.h"
+#include "launcher/cluster/launcher_pod.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -44,6 +46,7 @@ struct board {
     struct gone *gone_pods, *gone_claims; /* by worker */
     struct news *news;                    /* by worker */
     struct news job_news;
+    struct news launcher_news, owner_news; /* of the launcher's pod, and of its Job */
 };
 
 static void mark_changed(struct board *board)
@@ -114,15 +117,30 @@ static bool is_worker_job(const struct board *board, const struct news_subject *
            strcmp(subject->name + length, "-w") == 0;
 }
 
+/* The launcher Job is called as the job is, and its pods as the Job with a suffix. */
+static struct news *launcher_news_of(struct board *board, const struct news_subject *subject)
+{
+    if (!subject->kind || !subject->name)
+        return NULL;
+    if (strcmp(subject->kind, "Job") == 0 && strcmp(subject->name, board->spec->name) == 0)
+        return &board->owner_news;
+    bool pod = strcmp(subject->kind, "Pod") == 0 &&
+               launcher_pod_is_called(board->spec->name, subject->name);
+    return pod ? &board->launcher_news : NULL;
+}
+
 static void take_event(struct board *board, const json_t *event)
 {
     struct news_subject subject = news_subject(event);
+    struct news *launcher = launcher_news_of(board, &subject);
     int64_t worker = worker_by_name(board, subject.name);
     bool added = false;
     if (worker >= 0)
         added = news_add(&board->news[worker], event);
     else if (is_worker_job(board, &subject))
         added = news_add(&board->job_news, event);
+    else if (launcher)
+        added = news_add(launcher, event);
     if (added)
         mark_changed(board);
 }
@@ -248,8 +266,9 @@ static void keep_alone(json_t *object, const char *const keys[], size_t count)
 
 static void trim(json_t *object, void *arg)
 {
-    static const char *const of_spec[] = {"nodeName", "schedulingGates", "readinessGates",
-                                          "containers", "initContainers"};
+    static const char *const of_spec[] = {"nodeName",   "schedulingGates", "readinessGates",
+                                          "containers", "initContainers",  "volumes"};
+    static const char *const of_volume[] = {"name", "image"};
     static const char *const of_container[] = {"name", "image", "restartPolicy"};
     const struct source *source = arg;
     json_t *spec = json_object_get(object, "spec"), *container;
@@ -261,6 +280,8 @@ static void trim(json_t *object, void *arg)
         keep_alone(container, of_container, ARRAY_LEN(of_container));
     json_array_foreach(json_object_get(spec, "initContainers"), i, container)
         keep_alone(container, of_container, ARRAY_LEN(of_container));
+    json_array_foreach(json_object_get(spec, "volumes"), i, container)
+        keep_alone(container, of_volume, ARRAY_LEN(of_volume));
 }
 
 static const struct kube_watch_events watch_events = {
@@ -343,6 +364,8 @@ void board_free(struct board *board)
     for (uint32_t i = 0; board->news && i < board->spec->workers; i++)
         news_done(&board->news[i]);
     news_done(&board->job_news);
+    news_done(&board->launcher_news);
+    news_done(&board->owner_news);
     free(board->news);
     free(board->states);
     free(board->gone_pods);
@@ -383,6 +406,15 @@ int board_sync(struct board *board, int64_t ms, struct drarun_error *err)
         cluster_turn(board->cluster, left);
     }
     return 0;
+}
+
+void board_sync_events(struct board *board, int64_t ms)
+{
+    int64_t end = clock_ms() + ms;
+    const struct source *events = &board->sources[KIND_EVENTS];
+    while (events->watch && !kube_watch_synced(events->watch) && !events->trouble &&
+           clock_ms() < end)
+        cluster_turn(board->cluster, end - clock_ms());
 }
 
 const char *board_trouble(const struct board *board)
@@ -558,6 +590,19 @@ const json_t *board_owner(const struct board *board)
 const json_t *board_launcher_job(const struct board *board)
 {
     return job_called(board, "");
+}
+
+char *board_launcher_waits(const struct board *board)
+{
+    const json_t *job = board_launcher_job(board);
+    bool fails;
+    if (!job)
+        return NULL;
+    const json_t *pod = launcher_pod_find(board->sources[KIND_PODS].watch, kube_uid(job), NULL);
+    char *words = waiting_of_launcher(pod, &board->launcher_news, &board->owner_news, &fails);
+    if (words && !fails)
+        free(TAKE_PTR(words));
+    return words;
 }
 
 const json_t *board_worker_job(const struct board *board)

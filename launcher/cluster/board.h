@@ -32,6 +32,9 @@ void board_own(struct board *board, const char *owner_uid);
 
 /* Runs the loop until all that was there is known; -ETIMEDOUT after ms, or why it cannot be. */
 int board_sync(struct board *board, int64_t ms, struct drarun_error *err);
+/* The same of the Events, which may be many, and which not everybody may read: less is known then.
+ */
+void board_sync_events(struct board *board, int64_t ms);
 /* -EACCES when something that the job needs may not be watched, which does not pass by itself. */
 int board_check(const struct board *board, struct drarun_error *err);
 /* Of everything but Events, whose absence is a lack of words alone. Why the cluster cannot be
@@ -54,6 +57,9 @@ const json_t *board_owner(const struct board *board);
 /* The Job NAME, and NAME-w of template mode; NULL when there is none. */
 const json_t *board_launcher_job(const struct board *board);
 const json_t *board_worker_job(const struct board *board);
+/* Why the launcher Job's pod does not start (waiting_of_launcher), where something fails; NULL: it
+ * has started, or there is no such Job. The caller frees it. */
+char *board_launcher_waits(const struct board *board);
 /* Of NAME-w; never NULL. */
 const struct news *board_job_news(const struct board *board);
 

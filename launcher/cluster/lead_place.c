@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs/claims.h"
+#include "jobs/node_spread.h"
 #include "jobs/objects.h"
 #include "jobs/waiting.h"
 #include "launcher/cluster/create.h"
@@ -12,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/timestamp.h"
 
 #define TELL_WAITING_MS 2000
 #define TURN_MS 60000 /* the longest sleep: the API tells of all that matters */
@@ -37,7 +40,9 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
         .scheduler_waits = object_has_pod_group(lead->spec, &lead->render),
         .forecast = lead->forecast ? forecast_outlook(lead->forecast, lead->gang.step)
                                    : GANG_FORECAST_UNKNOWN,
+        .next_step = lead->forecast ? forecast_next_step(lead->forecast, lead->gang.step) : 0,
         .shortage = missing,
+        .spread = node_spread_is_ours(lead->spec),
         .job = board_job_news(lead->board),
         .no_class = lead->forecast ? forecast_missing_class(lead->forecast) : NULL,
     };
@@ -83,9 +88,15 @@ static void look_ahead(struct lead *lead)
 
 static int begin_release(struct lead *lead, struct drarun_error *err)
 {
-    log_note("the workers' devices are given back, to try again in %" PRId64 " ms%s",
-             lead->decision.pause_ms,
-             lead->decision.action == GANG_NEXT_STEP ? " without alignment in the claims" : "");
+    enum claims_rung rung = claims_rung(lead->spec, lead->decision.step);
+    const char *how = lead->decision.action != GANG_NEXT_STEP ? ""
+                      : rung == CLAIMS_RUNG_NUMA ? " with each GPU and a NIC of its NUMA node"
+                                                 : " without alignment in the claims";
+    char pause[40] = "";
+    if (lead->decision.pause_ms > 0)
+        duration_format(lead->decision.pause_ms, pause, sizeof pause);
+    log_note("the workers' devices are given back, to try again %s%s%s",
+             pause[0] ? "in " : "at once", pause, how);
     lead_event(lead, "Released", "not all workers could be had: what some held is given back");
     lead_tell(lead, NULL);
     return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
@@ -165,6 +176,7 @@ static void wait_for_news(struct lead *lead)
     int64_t now = lead_now(), until = now + TURN_MS;
     if (!tell_waiting(lead))
         until = tell_ms(lead);
+    until = sooner(until, lead_say_waiting(lead));
     until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
     cluster_turn(lead->cluster, until > now ? until - now : 0);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/claims.h"
+#include "jobs/node_spread.h"
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
 #include "launcher/cluster/lead_private.h"
@@ -13,6 +15,8 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
+#define SAY_MS 2000 /* of waiting, before anything is said of it */
+
 static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct drarun_error *err)
 {
     const struct waiting_input input = {
@@ -21,8 +25,10 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .count = lead->spec->workers,
         .decision = &lead->decision,
         .prediction = lead_prediction(lead),
+        .spread = node_spread_is_ours(lead->spec),
         .worker_job = board_worker_job(lead->board),
         .job_news = board_job_news(lead->board),
+        .trouble = board_trouble(lead->board),
     };
     return waiting_build(&input, ret_waiting, err);
 }
@@ -44,6 +50,27 @@ char *lead_waiting_words(struct lead *lead)
     return words;
 }
 
+int64_t lead_say_waiting(struct lead *lead)
+{
+    int64_t first = lead->gang.phase_since_ms + SAY_MS, next_ms = 0;
+    struct waiting waiting;
+    struct buf line = BUF_INIT;
+    if (lead->line || lead->options->quiet || lead->options->framed)
+        return INT64_MAX;
+    if (lead_now() < first)
+        return first;
+    if (build_waiting(lead, &waiting, NULL) < 0)
+        return INT64_MAX;
+    const char *reason = waiting.count > 0 ? waiting.reasons[0].text : NULL;
+    if (waiting_tell(&lead->said, reason, lead_now(), &next_ms)) {
+        waiting_line(&waiting, &line);
+        log_note("%s", line.data ? line.data : reason);
+    }
+    waiting_done(&waiting);
+    buf_done(&line);
+    return next_ms ? next_ms : INT64_MAX;
+}
+
 /* With what only the document before knows: the history. */
 static void put(struct lead *lead, json_t *doc)
 {
@@ -62,6 +89,7 @@ json_t *lead_document(struct lead *lead, const char *result)
     struct waiting waiting = {0};
     json_t *doc = NULL;
     bool waits = !result && lead->gang.phase < GANG_RUNNING;
+    bool aligned = claims_alignment(lead->spec) == CLAIMS_ALIGNED_BY_CLAIM;
     if (waits && build_waiting(lead, &waiting, &err) < 0)
         waits = false;
     const struct status_input input = {
@@ -73,6 +101,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .attempt = lead->render.attempt,
         .restarts = lead->restarts,
         .gang = &lead->gang,
+        .rung = aligned ? claims_rung_name(claims_rung(lead->spec, lead->gang.step)) : NULL,
         .workers = board_workers(lead->board, lead->render.attempt),
         .count = lead->spec->workers,
         .ranks = lead->ranks,
@@ -83,7 +112,8 @@ json_t *lead_document(struct lead *lead, const char *result)
         .result = result,
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,
-                     .lease = lead->lease ? lease_generation(lead->lease) : 0},
+                     .lease = lead->lease ? lease_generation(lead->lease) : 0,
+                     .lines = result && lead->options->framed ? (int64_t)lead->log.lines : 0},
     };
     if (status_doc_build(&input, &doc, &err) < 0)
         log_error("the status cannot be written: %s", err.text);
@@ -112,7 +142,7 @@ void lead_status_line(void *arg, struct buf *text)
     if (!lead->board || !lead->lease || build_waiting(lead, &waiting, NULL) < 0)
         return;
     buf_add_str(text, "drarun: ");
-    waiting_line(&waiting, 0, text);
+    waiting_line(&waiting, text);
     waiting_done(&waiting);
 }
 
@@ -137,6 +167,14 @@ void lead_write_log(struct lead *lead, const struct buf *lines)
     write_log(lead, lines);
 }
 
+/* Whose log has the output: of a job that had ended before, another one's. */
+static const char *who_led(const struct lead *lead)
+{
+    const json_t *launcher = json_object_get(lead->doc, "launcher");
+    const char *pod = lead->ended ? json_string_value(json_object_get(launcher, "pod")) : NULL;
+    return pod ? pod : lead->options->holder;
+}
+
 void lead_say_end(struct lead *lead)
 {
     const json_t *cause = json_object_get(lead->report, "cause");
@@ -145,11 +183,11 @@ void lead_say_end(struct lead *lead)
     lead_mark_log(lead);
     CLEANUP(json_decrefp)
     json_t *line =
-        json_pack("{s:s, s:s, s:s, s:i, s:O*, s:O*, s:O*, s:I, s:i, s:O?}", "time", now, "event",
-                  "ended", "job", lead->spec->name, "attempt", (int)lead->render.attempt, "worker",
-                  json_object_get(cause, "worker"), "rank", json_object_get(cause, "rank"), "node",
-                  json_object_get(cause, "host"), "lines", (json_int_t)lead->log.lines, "status",
-                  lead->status, "cause", cause);
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:O*, s:O*, s:O*, s:I, s:i, s:O?}", "time", now,
+                  "event", "ended", "job", lead->spec->name, "launcher", who_led(lead), "attempt",
+                  (int)lead->render.attempt, "worker", json_object_get(cause, "worker"), "rank",
+                  json_object_get(cause, "rank"), "node", json_object_get(cause, "host"), "lines",
+                  (json_int_t)lead->log.lines, "status", lead->status, "cause", cause);
     cleanup_free char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
     struct buf out = BUF_INIT;
     buf_printf(&out, "%s\n", text ? text : "{\"event\":\"ended\"}");

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/launcher_pod.h"
+
+#include <string.h>
+
+#define SUFFIX_LENGTH 5 /* k8s.io/apiserver/pkg/storage/names */
+
+bool launcher_pod_is_one(const json_t *pod)
+{
+    const json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
+    return json_object_get(labels, "drarun.dev/job") &&
+           !json_object_get(labels, "drarun.dev/worker") &&
+           !json_object_get(labels, "drarun.dev/workers");
+}
+
+bool launcher_pod_is_called(const char *job, const char *name)
+{
+    size_t length = strlen(job);
+    return strncmp(name, job, length) == 0 && name[length] == '-' &&
+           strlen(name + length + 1) == SUFFIX_LENGTH && !strchr(name + length + 1, '-');
+}
+
+const json_t *launcher_pod_state(const json_t *pod)
+{
+    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
+    return json_object_get(json_array_get(list, 0), "state");
+}
+
+bool launcher_pod_has_begun(const json_t *pod)
+{
+    const json_t *state = launcher_pod_state(pod);
+    return json_object_get(state, "running") || json_object_get(state, "terminated");
+}
+
+struct looking {
+    const char *uid, *name;
+    const json_t *begun, *coming;
+};
+
+static void look(const json_t *pod, void *arg)
+{
+    struct looking *l = arg;
+    bool own = !l->uid || kube_is_owned_by(pod, l->uid) ||
+               (l->name && strcmp(kube_name(pod), l->name) == 0);
+    if (!own || !launcher_pod_is_one(pod))
+        return;
+    if (launcher_pod_has_begun(pod))
+        l->begun = pod;
+    else if (!json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp"))
+        l->coming = pod;
+}
+
+const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid, const char *name)
+{
+    struct looking l = {.uid = uid, .name = name};
+    kube_watch_each(pods, look, &l);
+    return l.begun ? l.begun : l.coming;
+}
