@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "jobs/import_parts.h"
+#include "jobs/node_spread.h"
 #include "jobs/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -13,26 +15,13 @@
 
 #define QUEUE_LABEL "kueue.x-k8s.io/queue-name"
 
-/* What is being built, and where from. */
-struct import {
-    struct reader *notes;
-    struct import_objects *objects;
-    const struct reader_node *workload;
-    struct reader_node spec;                 /* of the workload */
-    struct reader_node a, b, c;              /* on the way to the template */
-    struct reader_node template, pod;        /* the workers' */
-    struct reader_node launcher_a, launcher; /* an MPIJob's launcher: template, pod */
-    bool has_launcher;
-    json_t *job; /* the new spec */
-};
-
 const char *import_text(const struct reader_node *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object->value, key));
     return text ? text : "";
 }
 
-static const char *name_of(const struct reader_node *object)
+const char *import_name(const struct reader_node *object)
 {
     const char *name =
         json_string_value(json_object_get(json_object_get(object->value, "metadata"), "name"));
@@ -44,19 +33,43 @@ const struct reader_node *import_find(const struct import_objects *o, const char
 {
     for (size_t i = 0; i < o->count; i++)
         if (strcmp(import_text(&o->nodes[i], "kind"), kind) == 0 &&
-            (!name || strcmp(name_of(&o->nodes[i]), name) == 0))
+            (!name || strcmp(import_name(&o->nodes[i]), name) == 0))
             return &o->nodes[i];
     return NULL;
 }
 
-/* Every document, and what stands in Lists. */
-static int collect(struct reader *notes, struct import_objects *o, struct drarun_error *err)
+struct doc_place import_place(const struct reader_node *node)
 {
-    for (size_t i = 0; i < doc_count(notes->doc); i++) {
-        struct reader_node root = reader_root(notes, i);
+    const struct doc *doc = node->reader->doc;
+    if (!node->parent)
+        return node->root_place;
+    if (json_is_object(node->parent->value))
+        return doc_member_place(doc, node->parent->value, node->key, NULL);
+    return doc_item_place(doc, node->parent->value, node->index);
+}
+
+/* An error at an object: its file and line, and what it is. */
+static int refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
+                  ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: the %s %s %s",
+                      doc_name(object->reader->doc), import_place(object).line,
+                      import_text(object, "kind"), import_name(object), text);
+}
+
+/* Every document of a file, and what stands in Lists. */
+static int collect(struct reader *file, struct import_objects *o, struct drarun_error *err)
+{
+    for (size_t i = 0; i < doc_count(file->doc); i++) {
+        struct reader_node root = reader_root(file, i);
         if (o->count == IMPORT_OBJECTS_MAX || o->list_count == IMPORT_OBJECTS_MAX)
             return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "%s: more than %d objects",
-                              doc_name(notes->doc), IMPORT_OBJECTS_MAX);
+                              doc_name(file->doc), IMPORT_OBJECTS_MAX);
         if (!json_is_object(root.value)) {
             reader_expected(&root, "an object of Kubernetes");
             continue;
@@ -68,9 +81,13 @@ static int collect(struct reader *notes, struct import_objects *o, struct drarun
             continue;
         }
         o->list_count++;
-        for (size_t k = 0; k < json_array_size(items->value) && o->count < IMPORT_OBJECTS_MAX; k++)
+        for (size_t k = 0; k < json_array_size(items->value); k++) {
+            if (o->count == IMPORT_OBJECTS_MAX)
+                return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "%s: more than %d objects",
+                                  doc_name(file->doc), IMPORT_OBJECTS_MAX);
             if (json_is_object(json_array_get(items->value, k)))
                 o->nodes[o->count++] = reader_item(items, k);
+        }
     }
     return 0;
 }
@@ -81,9 +98,8 @@ static const char *why_not(const char *kind)
     if (strcmp(kind, "RayCluster") == 0 || strcmp(kind, "RayJob") == 0)
         return "Ray starts its own workers; keep it and run eval \"$(drarun env)\" in the worker's "
                "container, or write a job as examples/jobs/ray-all-nic.yaml does";
-    if (strcmp(kind, "JobSet") == 0 || strcmp(kind, "TrainJob") == 0 ||
-        strcmp(kind, "LeaderWorkerSet") == 0 || strcmp(kind, "MiniCluster") == 0)
-        return "not read yet: give the pod template in spec.template";
+    if (strcmp(kind, "TrainJob") == 0 || strcmp(kind, "MiniCluster") == 0)
+        return "its pods come from elsewhere: give the pod template in spec.template";
     return NULL;
 }
 
@@ -131,41 +147,72 @@ static void explain_claims(struct import *im)
     }
 }
 
+static bool is_pod(const struct reader_node *object)
+{
+    return strcmp(import_text(object, "kind"), "Pod") == 0;
+}
+
+/* Another Pod is another worker, if it is alike. */
+static int join_pod(struct import *im, const struct reader_node *pod, struct drarun_error *err)
+{
+    json_t *workers = json_object_get(im->job, "workers");
+    char first[IMPORT_NAME_ROOM + 8], other[IMPORT_NAME_ROOM + 8];
+    snprintf(first, sizeof first, "the Pod %s", import_name(im->workload));
+    snprintf(other, sizeof other, "the Pod %s", import_name(pod));
+    int rc = import_compare_pods(im->workload, pod, first, other, &im->own, err);
+    if (rc < 0)
+        return rc;
+    import_common_name(im->name, import_name(pod));
+    return json_object_set_new(im->job, "workers",
+                               json_integer(workers ? json_integer_value(workers) + 1 : 2));
+}
+
 static int find_workload(struct import *im, struct drarun_error *err)
 {
-    static const char kinds[] = "MPIJob StatefulSet Job Pod";
-    const char *other = NULL, *file = doc_name(im->notes->doc);
+    static const char kinds[] = "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob";
+    const struct reader_node *other = NULL;
     for (size_t i = 0; i < im->objects->count; i++) {
         const struct reader_node *object = &im->objects->nodes[i];
         const char *kind = import_text(object, "kind");
-        if (words_index(kinds, kind, strlen(kind)) >= 0 && im->workload)
-            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                              "%s: more than one workload: %s %s and %s %s; import one at a time",
-                              file, import_text(im->workload, "kind"), name_of(im->workload), kind,
-                              name_of(object));
-        if (words_index(kinds, kind, strlen(kind)) >= 0)
+        bool is_workload = words_index(kinds, kind, strlen(kind)) >= 0;
+        if (is_workload && im->workload && is_pod(im->workload) && is_pod(object)) {
+            int rc = join_pod(im, object, err);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        if (is_workload && im->workload)
+            return refuse(object, err,
+                          "is one workload more: %s:%u has the %s %s; import one at "
+                          "a time",
+                          doc_name(im->workload->reader->doc), import_place(im->workload).line,
+                          import_text(im->workload, "kind"), import_name(im->workload));
+        if (is_workload) {
             im->workload = object;
+            snprintf(im->name, sizeof im->name, "%s", import_name(object));
+        }
         if (!why_not(kind))
             continue;
-        other = kind;
+        other = object;
         explain_pods(im, object);
     }
     if (im->workload)
         return 0;
     if (other)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: a %s cannot be imported: %s", file,
-                          other, why_not(other));
+        return refuse(other, err, "cannot be imported: %s", why_not(import_text(other, "kind")));
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s: no workload: expected an MPIJob, a StatefulSet, a Job or a Pod", file);
+                      "%s%s: no workload: expected an MPIJob, a PyTorchJob, a JobSet, a "
+                      "LeaderWorkerSet, a StatefulSet, a Job or Pods",
+                      doc_name(im->files[0].doc), im->file_count > 1 ? " and the others" : "");
 }
 
-static bool get_object(const struct reader_node *from, const char *key, struct reader_node *ret)
+bool import_object(const struct reader_node *from, const char *key, struct reader_node *ret)
 {
     return reader_get(from, key, ret) && json_is_object(ret->value);
 }
 
-static void take_number(struct import *im, const struct reader_node *from, const char *key,
-                        const char *as)
+void import_number(struct import *im, const struct reader_node *from, const char *key,
+                   const char *as)
 {
     struct reader_node node;
     if (!reader_get(from, key, &node))
@@ -177,12 +224,12 @@ static void take_number(struct import *im, const struct reader_node *from, const
 }
 
 /* What Job and MPIJob's runPolicy share. */
-static void take_policy(struct import *im, const struct reader_node *policy)
+void import_policy(struct import *im, const struct reader_node *policy)
 {
     struct reader_node node;
     char text[32];
-    take_number(im, policy, "backoffLimit", "restarts");
-    take_number(im, policy, "ttlSecondsAfterFinished", "ttlSecondsAfterFinished");
+    import_number(im, policy, "backoffLimit", "restarts");
+    import_number(im, policy, "ttlSecondsAfterFinished", "ttlSecondsAfterFinished");
     if (reader_get(policy, "activeDeadlineSeconds", &node) && json_is_integer(node.value)) {
         snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", json_integer_value(node.value));
         json_object_set_new(im->job, "timeouts", json_pack("{s:s}", "total", text));
@@ -191,11 +238,24 @@ static void take_policy(struct import *im, const struct reader_node *policy)
         json_object_set(im->job, "suspend", node.value);
 }
 
-static void leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
+void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (json_object_get(object->value, keys[i][0]))
             reader_fail_key(object, keys[i][0], "left out: %s", keys[i][1]);
+}
+
+/* Its launcher's pod has slots, too: here it is one more worker. */
+static void take_launcher_as_worker(struct import *im)
+{
+    struct reader_node as_worker;
+    json_t *workers = json_object_get(im->job, "workers");
+    if (!reader_get(&im->spec, "runLauncherAsWorker", &as_worker) || !json_is_true(as_worker.value))
+        return;
+    json_int_t count = (workers ? json_integer_value(workers) : 1) + 1;
+    json_object_set_new(im->job, "workers", json_integer(count));
+    reader_fail(&as_worker, "the launcher's pod is one more worker: %" JSON_INTEGER_FORMAT " now",
+                count);
 }
 
 static bool open_mpijob(struct import *im)
@@ -204,7 +264,6 @@ static bool open_mpijob(struct import *im)
         {"sshAuthMountPath", "there is no sshd"},
         {"mpiImplementation", "ranks start over PMIx, or PMI-1, whatever the MPI"},
         {"launcherCreationPolicy", "nothing starts before all workers are ready"},
-        {"runLauncherAsWorker", "there is no launcher pod that could be a rank"},
     };
     static const char *const policies[][2] = {
         {"cleanPodPolicy", "pods end with the job"},
@@ -212,23 +271,24 @@ static bool open_mpijob(struct import *im)
         {"managedBy", "another controller's"},
     };
     struct reader_node policy;
-    take_number(im, &im->spec, "slotsPerWorker", "ranksPerWorker");
-    leave_out(&im->spec, unused, ARRAY_LEN(unused));
-    if (get_object(&im->spec, "runPolicy", &policy)) {
-        take_policy(im, &policy);
-        leave_out(&policy, policies, ARRAY_LEN(policies));
+    import_number(im, &im->spec, "slotsPerWorker", "ranksPerWorker");
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    if (import_object(&im->spec, "runPolicy", &policy)) {
+        import_policy(im, &policy);
+        import_leave_out(&policy, policies, ARRAY_LEN(policies));
     }
-    if (!get_object(&im->spec, "mpiReplicaSpecs", &im->a) ||
-        !get_object(&im->a, "Worker", &im->b)) {
+    if (!import_object(&im->spec, "mpiReplicaSpecs", &im->a) ||
+        !import_object(&im->a, "Worker", &im->b)) {
         reader_fail(&im->spec, "no mpiReplicaSpecs.Worker");
         return false;
     }
-    take_number(im, &im->b, "replicas", "workers");
-    if (get_object(&im->a, "Launcher", &im->launcher_a) &&
-        get_object(&im->launcher_a, "template", &im->c) &&
-        get_object(&im->c, "spec", &im->launcher))
+    import_number(im, &im->b, "replicas", "workers");
+    take_launcher_as_worker(im);
+    if (import_object(&im->a, "Launcher", &im->launcher_a) &&
+        import_object(&im->launcher_a, "template", &im->c) &&
+        import_object(&im->c, "spec", &im->launcher))
         im->has_launcher = true;
-    return get_object(&im->b, "template", &im->template);
+    return import_object(&im->b, "template", &im->template);
 }
 
 static bool open_stateful_set(struct import *im)
@@ -240,9 +300,9 @@ static bool open_stateful_set(struct import *im)
          "workers are made anew with each attempt; name a claim in volumes"},
         {"updateStrategy", "a job is not updated"},
     };
-    take_number(im, &im->spec, "replicas", "workers");
-    leave_out(&im->spec, unused, ARRAY_LEN(unused));
-    return get_object(&im->spec, "template", &im->template);
+    import_number(im, &im->spec, "replicas", "workers");
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    return import_object(&im->spec, "template", &im->template);
 }
 
 static bool open_job(struct import *im)
@@ -253,37 +313,71 @@ static bool open_job(struct import *im)
         {"backoffLimitPerIndex", "the job restarts as a whole"},
     };
     struct reader_node node;
-    take_number(im, &im->spec, "parallelism", "workers");
-    take_number(im, &im->spec, "completions", "workers");
+    import_number(im, &im->spec, "parallelism", "workers");
+    import_number(im, &im->spec, "completions", "workers");
     if (json_integer_value(json_object_get(im->job, "workers")) > 1 &&
         strcmp(import_text(&im->spec, "completionMode"), "Indexed") != 0 &&
         (reader_get(&im->spec, "completions", &node) ||
          reader_get(&im->spec, "parallelism", &node)))
         reader_fail(&node, "pods of a Job that is not Indexed are alike; here they are workers of "
                            "one job");
-    leave_out(&im->spec, unused, ARRAY_LEN(unused));
-    take_policy(im, &im->spec);
-    return get_object(&im->spec, "template", &im->template);
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_policy(im, &im->spec);
+    return import_object(&im->spec, "template", &im->template);
+}
+
+static const struct source {
+    const char *kind;
+    int (*open)(struct import *im, struct drarun_error *err);
+} sources[] = {
+    {"JobSet", import_open_jobset},
+    {"LeaderWorkerSet", import_open_lws},
+    {"PyTorchJob", import_open_pytorch},
+};
+
+static bool open_simple(struct import *im, const char *kind)
+{
+    if (strcmp(kind, "MPIJob") == 0)
+        return open_mpijob(im);
+    return strcmp(kind, "StatefulSet") == 0 ? open_stateful_set(im) : open_job(im);
 }
 
 /* The pod template, wherever the kind has it. */
-static bool open_workload(struct import *im)
+static int open_workload(struct import *im, struct drarun_error *err)
 {
     const char *kind = import_text(im->workload, "kind");
-    bool found = false;
-    if (strcmp(kind, "Pod") == 0) {
+    bool found = true;
+    if (is_pod(im->workload)) {
         im->template = *im->workload;
-        return get_object(&im->template, "spec", &im->pod);
+    } else if (!import_object(im->workload, "spec", &im->spec)) {
+        found = false;
+    } else {
+        size_t i = 0;
+        while (i < ARRAY_LEN(sources) && strcmp(kind, sources[i].kind) != 0)
+            i++;
+        int rc = i < ARRAY_LEN(sources) ? sources[i].open(im, err) : 0;
+        if (rc < 0)
+            return rc;
+        found = i < ARRAY_LEN(sources) || open_simple(im, kind);
     }
-    if (!get_object(im->workload, "spec", &im->spec))
-        return false;
-    if (strcmp(kind, "MPIJob") == 0)
-        found = open_mpijob(im);
-    else if (strcmp(kind, "StatefulSet") == 0)
-        found = open_stateful_set(im);
-    else
-        found = open_job(im);
-    return found && get_object(&im->template, "spec", &im->pod);
+    if (found && import_object(&im->template, "spec", &im->pod))
+        return 0;
+    return refuse(im->workload, err, "has no pod template");
+}
+
+/* How many processes torchrun starts, as the operator gives it to the pod. */
+static void add_processes(const struct import *im, json_t *template)
+{
+    json_t *container = import_first_container(template);
+    json_t *env = json_object_get(container, "env");
+    if (!im->processes)
+        return;
+    if (!env) {
+        env = json_array();
+        json_object_set_new(container, "env", env);
+    }
+    json_array_append_new(
+        env, json_pack("{s:s, s:O}", "name", "PET_NPROC_PER_NODE", "value", im->processes));
 }
 
 static json_t *copy_template(const struct import *im)
@@ -319,7 +413,7 @@ static void take_program(struct import *im, char *const program[], json_t *templ
         return;
     }
     if (im->has_launcher) {
-        if (import_mpirun(&im->launcher, (uint64_t)ranks, template))
+        if (import_mpirun(&im->launcher, (uint64_t)ranks, template, im->job))
             return;
         reader_fail(&im->launcher,
                     "no mpirun with a program was found here: put the ranks' program "
@@ -338,24 +432,27 @@ static void explain_others(struct import *im)
         const char *kind = import_text(object, "kind");
         if (strcmp(kind, "Service") == 0)
             reader_fail(object, "the Service %s is left out: workers are found by their pods",
-                        name_of(object));
+                        import_name(object));
         else if (strcmp(kind, "ComputeDomain") == 0)
             json_object_set_new(im->job, "computeDomain", json_object());
-        else if (object != im->workload &&
+        else if (strcmp(kind, "Kustomization") == 0)
+            reader_fail(object, "the Kustomization is left out: kubectl kustomize DIRECTORY | "
+                                "drarun import - imports what it makes");
+        else if (object != im->workload && !(is_pod(object) && is_pod(im->workload)) &&
                  words_index("DeviceClass ResourceClaim ResourceClaimTemplate", kind,
                              strlen(kind)) < 0)
             reader_fail(object, "the %s %s is left out", *kind ? kind : "object without kind",
-                        name_of(object));
+                        import_name(object));
     }
 }
 
 /* Keys in the order in which people write them. */
 static json_t *in_order(json_t *job)
 {
-    static const char *const keys[] = {"workers",       "ranksPerWorker", "devices",
-                                       "computeDomain", "nccl",           "template",
-                                       "timeouts",      "restarts",       "ttlSecondsAfterFinished",
-                                       "suspend",       "queue"};
+    static const char *const keys[] = {
+        "workers", "ranksPerWorker", "launch",   "devices",  "computeDomain",
+        "nccl",    "template",       "timeouts", "restarts", "ttlSecondsAfterFinished",
+        "suspend", "queue"};
     json_t *ordered = json_object();
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (json_object_get(job, keys[i]))
@@ -363,17 +460,94 @@ static json_t *in_order(json_t *job)
     return ordered;
 }
 
+static json_t *find_queue(const struct import *im)
+{
+    json_t *metadata = json_object_get(im->workload->value, "metadata");
+    return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
+}
+
+static void take_affinity(struct import *im, json_t *template)
+{
+    struct import_affinity affinity = {
+        .job = import_name(im->workload), .queued = find_queue(im) != NULL, .own = &im->own};
+    import_affinity(&affinity, &im->pod, template);
+}
+
+/* What runs on one node there may want several here. */
+static void explain_spread(const struct import *im, json_t *template)
+{
+    const json_t *devices = json_object_get(im->job, "devices");
+    const json_t *gpus = json_object_get(json_object_get(devices, "gpus"), "count");
+    const struct job_spec spec = {
+        .name = im->name,
+        .workers = (uint32_t)json_integer_value(json_object_get(im->job, "workers")),
+        .nics = {.all = json_object_get(devices, "nics") != NULL},
+        .gpus = {.all = json_is_string(gpus)},
+        .claims = find_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
+        .template = template,
+    };
+    if (node_spread_of(&spec, false, NULL) == NODE_SPREAD_BY_SPEC)
+        reader_fail(im->workload,
+                    "each of the %u workers gets a node of its own, since they ask for %s, and the "
+                    "manifest says nothing of nodes: placement: {spread: none} lets them share "
+                    "nodes",
+                    spec.workers, spec.nics.all ? "NICs" : "whole nodes");
+}
+
 static json_t *document(const struct import *im)
 {
     json_t *from = json_object_get(im->workload->value, "metadata"), *metadata = json_object();
-    json_t *queue = json_object_get(json_object_get(from, "labels"), QUEUE_LABEL);
-    json_object_set_new(metadata, "name", json_string(name_of(im->workload)));
+    json_t *queue = find_queue(im);
+    json_object_set_new(metadata, "name", json_string(im->name));
     if (json_object_get(from, "namespace"))
         json_object_set(metadata, "namespace", json_object_get(from, "namespace"));
     if (queue)
         json_object_set(im->job, "queue", queue);
     return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
                      "metadata", metadata, "spec", in_order(im->job));
+}
+
+/* As it was applied: nothing that an API server has added. */
+static json_t *class_document(const json_t *object)
+{
+    static const char *const keys[] = {"name", "labels", "annotations"};
+    json_t *from = json_object_get(object, "metadata"), *metadata = json_object();
+    json_t *version = json_object_get(object, "apiVersion"), *copy = json_object();
+    json_object_set(copy, "apiVersion", version);
+    json_object_set_new(copy, "kind", json_string("DeviceClass"));
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (json_object_get(from, keys[i]))
+            json_object_set(metadata, keys[i], json_object_get(from, keys[i]));
+    json_object_set_new(copy, "metadata", metadata);
+    json_object_set(copy, "spec", json_object_get(object, "spec"));
+    return copy;
+}
+
+/* Of two with one name the last counts, as where files are applied one behind the other. */
+static json_t *take_classes(const struct import_objects *o)
+{
+    json_t *by_name = json_object(), *list = json_array(), *document = NULL;
+    const char *name = NULL;
+    for (size_t i = 0; i < o->count; i++) {
+        const struct reader_node *object = &o->nodes[i];
+        if (strcmp(import_text(object, "kind"), "DeviceClass") != 0)
+            continue;
+        if (!*import_name(object) || !json_is_object(json_object_get(object->value, "spec"))) {
+            reader_fail(object, "the DeviceClass is left out: no name, or no spec");
+            continue;
+        }
+        reader_fail(object,
+                    "the DeviceClass %s is carried over, as a document of its own behind the job: "
+                    "kubectl apply makes it",
+                    import_name(object));
+        json_object_set_new(by_name, import_name(object), class_document(object->value));
+    }
+    json_object_foreach(by_name, name, document)
+    {
+        json_array_append(list, document);
+    }
+    json_decref(by_name);
+    return list;
 }
 
 static int build(struct import *im, char *const program[], json_t **ret_job,
@@ -383,34 +557,43 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     int rc = find_workload(im, err);
     if (rc < 0)
         return rc;
-    if (!open_workload(im))
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: the %s %s has no pod template",
-                          doc_name(im->notes->doc), import_text(im->workload, "kind"),
-                          name_of(im->workload));
+    rc = open_workload(im, err);
+    if (rc < 0)
+        return rc;
     json_t *template = copy_template(im);
+    import_remove_own(&im->own, template);
     if (!json_is_object(import_first_container(template))) {
         json_decref(template);
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: the %s %s has no container",
-                          doc_name(im->notes->doc), import_text(im->workload, "kind"),
-                          name_of(im->workload));
+        return refuse(im->workload, err, "has no container");
     }
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
+    add_processes(im, template);
+    take_affinity(im, template);
+    explain_spread(im, template);
     take_program(im, program, template);
+    import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
     explain_others(im);
     json_object_set_new(im->job, "template", template);
     *ret_job = document(im);
     return *ret_job ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
-int import_job(struct reader *notes, char *const program[], json_t **ret_job,
-               struct drarun_error *err)
+int import_job(struct reader *files, size_t count, char *const program[], json_t **ret_job,
+               json_t **ret_classes, struct drarun_error *err)
 {
     cleanup_free struct import_objects *objects = calloc(1, sizeof *objects);
-    struct import im = {.notes = notes, .objects = objects, .job = json_object()};
-    int rc = objects && im.job ? collect(notes, objects, err) : error_set(err, ENOMEM, "no memory");
+    struct import im = {
+        .files = files, .file_count = count, .objects = objects, .job = json_object()};
+    int rc = objects && im.job ? 0 : error_set(err, ENOMEM, "no memory");
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = collect(&files[i], objects, err);
     if (rc == 0)
         rc = build(&im, program, ret_job, err);
+    if (rc == 0)
+        *ret_classes = take_classes(objects);
+    strlist_done(&im.own);
+    json_decref(im.processes);
     json_decref(im.job);
     return rc;
 }

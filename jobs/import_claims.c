@@ -207,6 +207,13 @@ static void take_config(struct claim *c, const struct reader_node *item)
     json_object_set_new(device, "driver", json_string(driver));
 }
 
+/* A constraint without requests is over all of them. */
+static bool is_over_all(const struct claim *c, const struct reader_node *constraint)
+{
+    size_t named = json_array_size(json_object_get(constraint->value, "requests"));
+    return named == 0 || named == json_array_size(json_object_get(c->devices.value, "requests"));
+}
+
 static void take_constraint(struct claim *c, const struct reader_node *item)
 {
     const char *attribute = json_is_object(item->value) ? import_text(item, "matchAttribute") : "";
@@ -216,8 +223,10 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
         json_object_set_new(devices, "align", json_string("required"));
         return;
     }
-    json_t *device = json_object_get(devices, json_object_get(devices, "gpus") ? "gpus" : "nics");
-    if (!*attribute || both || !device) {
+    json_t *device =
+        both ? devices
+             : json_object_get(devices, json_object_get(devices, "gpus") ? "gpus" : "nics");
+    if (!*attribute || !device || (both && !is_over_all(c, item))) {
         reader_fail(item, "this constraint is left out");
         return;
     }

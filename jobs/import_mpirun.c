@@ -30,6 +30,12 @@ static bool is_in(const char *words, const char *text)
     return words_index(words, text, strlen(text)) >= 0;
 }
 
+/* Where options go: the first container of the template, and the job's spec. */
+struct target {
+    json_t *container, *spec;
+    uint64_t ranks;
+};
+
 static void set_env(json_t *container, const char *name, const char *value)
 {
     json_t *env = json_object_get(container, "env");
@@ -40,8 +46,32 @@ static void set_env(json_t *container, const char *name, const char *value)
     json_array_append_new(env, json_pack("{s:s, s:s}", "name", name, "value", value));
 }
 
+/* As a variable of the container: what is derived goes, what steers NCCL moves to nccl.env. */
+static void take_variable(const struct reader_node *node, const char *name, const char *value,
+                          const struct target *to)
+{
+    switch (import_variable(name)) {
+    case IMPORT_VARIABLE_DERIVED:
+        reader_fail(node,
+                    "mpirun's %s=%s is left out: it is derived from what the worker holds; "
+                    "nccl.env would set it all the same",
+                    name, value);
+        return;
+    case IMPORT_VARIABLE_OWN:
+        reader_fail(node, "mpirun's %s=%s is left out: each rank gets its own", name, value);
+        return;
+    case IMPORT_VARIABLE_OTHER:
+        break;
+    }
+    if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0) {
+        set_env(to->container, name, value);
+        return;
+    }
+    import_nccl_variable(node, name, value, to->spec);
+}
+
 /* -x NAME=VALUE. */
-static void take_x(const struct reader_node *node, const char *text, json_t *container)
+static void take_x(const struct reader_node *node, const char *text, const struct target *to)
 {
     const char *equals = strchr(text, '=');
     if (!equals) {
@@ -51,7 +81,7 @@ static void take_x(const struct reader_node *node, const char *text, json_t *con
     }
     cleanup_free char *name = strndup(text, (size_t)(equals - text));
     if (name)
-        set_env(container, name, equals + 1);
+        take_variable(node, name, equals + 1, to);
 }
 
 static void take_mca(const struct reader_node *node, const char *key, const char *value,
@@ -70,14 +100,14 @@ static void take_mca(const struct reader_node *node, const char *key, const char
 }
 
 static void take_one(const struct reader_node *node, const char *option, const char *value,
-                     uint64_t ranks, json_t *container)
+                     const struct target *to)
 {
     const char *name = bare(option);
     if (strcmp(name, "x") == 0)
-        take_x(node, value, container);
-    else if (is_in("np n c", name) && strtoull(value, NULL, 10) != ranks)
+        take_x(node, value, to);
+    else if (is_in("np n c", name) && strtoull(value, NULL, 10) != to->ranks)
         reader_fail(node, "mpirun %s %s: all %" PRIu64 " ranks run, workers x ranksPerWorker",
-                    option, value, ranks);
+                    option, value, to->ranks);
     else if (is_in("hostfile machinefile f H host hosts", name))
         reader_fail(node, "mpirun %s %s: no hostfile; drarun knows its workers", option, value);
     else if (strcmp(name, "bind-to") == 0)
@@ -91,18 +121,18 @@ static void take_one(const struct reader_node *node, const char *option, const c
 
 /* Options from words[i]; returns where the program begins. */
 static size_t take_options(const struct reader_node *node, const struct strlist *words, size_t i,
-                           uint64_t ranks, json_t *container)
+                           const struct target *to)
 {
     while (i < words->count && words->items[i][0] == '-' && words->items[i][1]) {
         const char *option = words->items[i], *name = bare(option);
         if (is_in(two_more, name) && i + 2 < words->count) {
             if (is_in("mca gmca pmca prtemca", name))
-                take_mca(node, words->items[i + 1], words->items[i + 2], container);
+                take_mca(node, words->items[i + 1], words->items[i + 2], to->container);
             else
-                set_env(container, words->items[i + 1], words->items[i + 2]);
+                take_variable(node, words->items[i + 1], words->items[i + 2], to);
             i += 3;
         } else if (is_in(one_more, name) && i + 1 < words->count) {
-            take_one(node, option, words->items[i + 1], ranks, container);
+            take_one(node, option, words->items[i + 1], to);
             i += 2;
         } else {
             reader_fail(node, "mpirun %s: not carried over, not needed", option);
@@ -112,10 +142,10 @@ static size_t take_options(const struct reader_node *node, const struct strlist 
     return i;
 }
 
-static bool take_words(const struct reader_node *node, const struct strlist *words, uint64_t ranks,
-                       json_t *template)
+static bool take_words(const struct reader_node *node, const struct strlist *words,
+                       const struct target *to)
 {
-    json_t *container = import_first_container(template), *command = NULL;
+    json_t *command = NULL;
     size_t i = 0;
     while (i < words->count) {
         const char *slash = strrchr(words->items[i], '/');
@@ -126,26 +156,25 @@ static bool take_words(const struct reader_node *node, const struct strlist *wor
     }
     if (i >= words->count)
         return false;
-    i = take_options(node, words, i, ranks, container);
+    i = take_options(node, words, i, to);
     if (i >= words->count)
         return false;
     command = json_array();
     for (; i < words->count; i++)
         json_array_append_new(command, json_string(words->items[i]));
-    json_object_set_new(container, "command", command);
-    json_object_del(container, "args");
+    json_object_set_new(to->container, "command", command);
+    json_object_del(to->container, "args");
     return true;
 }
 
 /* Each simple command of a script; those that are not mpirun are the launcher's own. */
-static bool take_script(const struct reader_node *node, const char *script, uint64_t ranks,
-                        json_t *template)
+static bool take_script(const struct reader_node *node, const char *script, const struct target *to)
 {
     bool found = false;
     while (*script) {
         struct strlist words = STRLIST_INIT;
         bool good = shell_words(&script, &words);
-        bool is_run = good && !found && take_words(node, &words, ranks, template);
+        bool is_run = good && !found && take_words(node, &words, to);
         if (good && !is_run && words.count > 0 && strcmp(words.items[0], "set") != 0)
             reader_fail(node,
                         "the launcher's \"%.60s%s\" is left out: there is no launcher pod's "
@@ -159,8 +188,10 @@ static bool take_script(const struct reader_node *node, const char *script, uint
     return found;
 }
 
-bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *template)
+bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *template,
+                   json_t *spec)
 {
+    const struct target to = {import_first_container(template), spec, ranks};
     struct reader_node containers, node;
     struct strlist words = STRLIST_INIT;
     bool found = false;
@@ -179,9 +210,9 @@ bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *t
     if (!reader_get(&first, "args", &node) && !reader_get(&first, "command", &node))
         node = first;
     if (is_in("sh bash dash ash", shell) && words.count >= 3)
-        found = take_script(&node, words.items[words.count - 1], ranks, template);
+        found = take_script(&node, words.items[words.count - 1], &to);
     else
-        found = take_words(&node, &words, ranks, template);
+        found = take_words(&node, &words, &to);
     strlist_done(&words);
     return found;
 }

@@ -4,17 +4,57 @@
 #define DRARUN_JOBS_IMPORT_PARTS_H
 
 #include <jansson.h>
+#include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "lib/doc/reader.h"
 
-#define IMPORT_OBJECTS_MAX 64
+#define IMPORT_OBJECTS_MAX 256
 
-struct import_objects { /* of all documents, Lists opened */
+struct import_objects { /* of all files, Lists opened */
     struct reader_node nodes[IMPORT_OBJECTS_MAX];
     struct reader_node lists[IMPORT_OBJECTS_MAX]; /* what `items` stand in */
     struct reader_node items[IMPORT_OBJECTS_MAX];
     size_t count, list_count;
 };
+
+#define IMPORT_NAME_ROOM 254 /* of a name in Kubernetes */
+
+struct import_job { /* a ReplicatedJob, and the way to its pod template */
+    struct reader_node item, outer, spec, template;
+};
+
+/* What is being built, and where from. */
+struct import {
+    struct reader *files;
+    size_t file_count;
+    struct import_objects *objects;
+    const struct reader_node *workload;      /* of several Pods the first */
+    struct strlist own;                      /* where Pods differ */
+    char name[IMPORT_NAME_ROOM];             /* of the job */
+    struct reader_node spec;                 /* of the workload */
+    struct reader_node a, b, c;              /* on the way to the template */
+    struct reader_node template, pod;        /* the workers' */
+    struct reader_node launcher_a, launcher; /* an MPIJob's launcher: template, pod */
+    bool has_launcher;
+    struct import_job jobs[2]; /* of a JobSet */
+    json_t *processes;         /* a text, for torchrun in each pod; NULL: none */
+    json_t *job;               /* the new spec */
+};
+
+/* The member if it is an object. */
+bool import_object(const struct reader_node *from, const char *key, struct reader_node *ret);
+/* A whole number into the job's spec; what Job and a runPolicy share; keys that are left out, each
+ * with its reason. */
+void import_number(struct import *im, const struct reader_node *from, const char *key,
+                   const char *as);
+void import_policy(struct import *im, const struct reader_node *policy);
+void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count);
+
+/* The workers' template and number of such a workload (spec is found); errors name file and line.
+ */
+int import_open_jobset(struct import *im, struct drarun_error *err);
+int import_open_lws(struct import *im, struct drarun_error *err);
+int import_open_pytorch(struct import *im, struct drarun_error *err);
 
 /* The text of a member, "" when it is none. */
 const char *import_text(const struct reader_node *object, const char *key);
@@ -23,21 +63,61 @@ const char *import_text(const struct reader_node *object, const char *key);
 const struct reader_node *import_find(const struct import_objects *o, const char *kind,
                                       const char *name);
 
+const char *import_name(const struct reader_node *object); /* metadata.name, "" when none */
+struct doc_place import_place(const struct reader_node *node);
+
+/* Whether two Pods, or templates, can be workers of one job; -EINVAL names the first difference
+ * with its file and line; names: what messages call them. own: gets the paths that differ and may,
+ * which no worker keeps ("spec.hostname"). */
+int import_compare_pods(const struct reader_node *first, const struct reader_node *other,
+                        const char *first_name, const char *other_name, struct strlist *own,
+                        struct drarun_error *err);
+void import_remove_own(const struct strlist *own, json_t *template);
+
+/* Cuts name down to what both begin with, without a number or a dash at its end, unless that is
+ * nothing. */
+void import_common_name(char *name, const char *other);
+
+struct import_affinity {
+    const char *job;           /* its name in the manifest */
+    bool queued;               /* workers are pods of an Indexed Job */
+    const struct strlist *own; /* of import_compare_pods */
+    const json_t *labels;      /* of the template, set by import_affinity */
+};
+
+/* Affinity and topology spread of template on labels of other controllers: now on drarun's own, or
+ * left out, each with a remark. */
+void import_affinity(struct import_affinity *a, const struct reader_node *pod, json_t *template);
+
 /* devices and computeDomain of spec from the pod's claims; pod: the node of a PodTemplateSpec's
  * spec. template: our copy of the PodTemplateSpec, which loses its claims. */
 void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
                    json_t *spec);
 
+enum import_variable { IMPORT_VARIABLE_OTHER, IMPORT_VARIABLE_DERIVED, IMPORT_VARIABLE_OWN };
+
+/* Whether what a worker holds decides the variable, or each rank has its own. */
+enum import_variable import_variable(const char *name);
+
 /* devices.gpus from the limit of an extended resource; environment variables that are derived or
  * move to nccl.env. Works on the first container. */
 void import_container(const struct reader_node *pod, json_t *template, json_t *spec);
+
+/* Into nccl.env of spec; a switch of demonstrations gets a remark. */
+void import_nccl_variable(const struct reader_node *node, const char *name, const char *value,
+                          json_t *spec);
+
+/* A remark where the kept command sources the fabric vendor's script. */
+void import_vendor_script(const struct reader_node *pod, const json_t *template);
 
 /* The first container's program: from the manifest, or PROGRAM where that only sleeps. */
 void import_command(const struct reader_node *pod, json_t *template);
 
 /* What an MPIJob's launcher runs: words of the program behind mpirun, and its -x variables into the
- * first container of template. launcher: the node of the launcher's pod spec. False: not found. */
-bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *template);
+ * first container of template, or nccl.env of spec. launcher: the node of the launcher's pod spec.
+ * False: not found. */
+bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *template,
+                   json_t *spec);
 
 /* The words of a POSIX shell's simple command up to its end (newline, ;, |, &), with quotes undone;
  * text moves behind it. False when a quote is open. */

@@ -19,7 +19,8 @@ static const char derived[] =
     "NCCL_TUNER_CONFIG_PATH NCCL_TUNER_PLUGIN NCCL_NET_PLUGIN NCCL_SOCKET_IFNAME NCCL_TOPO_FILE "
     "NCCL_MNNVL_ENABLE GLOO_SOCKET_IFNAME UCX_NET_DEVICES UCX_TLS";
 static const char rendezvous[] =
-    "MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK NODE_RANK NNODES";
+    "MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK NODE_RANK NNODES JAX_COORDINATOR_ADDRESS "
+    "JAX_NUM_PROCESSES JAX_PROCESS_ID";
 
 json_t *import_first_container(json_t *template)
 {
@@ -87,6 +88,38 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
         json_object_del(container, "resources");
 }
 
+enum import_variable import_variable(const char *name)
+{
+    if (words_index(derived, name, strlen(name)) >= 0)
+        return IMPORT_VARIABLE_DERIVED;
+    bool own = words_index(rendezvous, name, strlen(name)) >= 0;
+    return own ? IMPORT_VARIABLE_OWN : IMPORT_VARIABLE_OTHER;
+}
+
+/* Switches of demonstrations: each turns off what the allocation was asked for. */
+static const struct demonstration {
+    const char *name, *value, *off;
+} demonstrations[] = {
+    {"NCCL_SHM_DISABLE", "1", "shared memory between the ranks of a node"},
+    {"NCCL_P2P_DISABLE", "1", "NVLink and PCIe between the GPUs of a node"},
+    {"NCCL_NVLS_ENABLE", "0", "NVLink SHARP"},
+    {"NCCL_IB_DISABLE", "1", "RDMA: traffic between nodes goes over TCP"},
+    {"NCCL_CUMEM_ENABLE", "0", "what NVLS and NVLink between nodes need"},
+};
+
+void import_nccl_variable(const struct reader_node *node, const char *name, const char *value,
+                          json_t *spec)
+{
+    json_object_set_new(import_child(import_child(spec, "nccl"), "env"), name, json_string(value));
+    for (size_t i = 0; i < ARRAY_LEN(demonstrations); i++)
+        if (strcmp(name, demonstrations[i].name) == 0 &&
+            strcmp(value, demonstrations[i].value) == 0)
+            reader_fail(node,
+                        "%s=%s stays in nccl.env: it turns off %s, as demonstrations do; take it "
+                        "out for real work",
+                        name, value, demonstrations[i].off);
+}
+
 /* True when the variable leaves the template. */
 static bool take_variable(const struct reader_node *item, json_t *spec)
 {
@@ -95,20 +128,24 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
     if (!reader_get(item, "value", &value)) /* valueFrom stays */
         return false;
     const char *text = import_text(item, "value");
-    if (words_index(derived, name, strlen(name)) >= 0) {
+    enum import_variable kind = import_variable(name);
+    if (kind == IMPORT_VARIABLE_DERIVED) {
         reader_fail(item,
                     "%s=%s is left out: it is derived from what the worker holds; nccl.env "
                     "would set it all the same",
                     name, text);
         return true;
     }
-    if (words_index(rendezvous, name, strlen(name)) >= 0) {
+    if (kind == IMPORT_VARIABLE_OWN) {
         reader_fail(item, "%s=%s is left out: each rank gets its own", name, text);
         return true;
     }
     if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0)
         return false;
-    json_object_set(import_child(import_child(spec, "nccl"), "env"), name, value.value);
+    if (json_is_string(value.value))
+        import_nccl_variable(item, name, text, spec);
+    else
+        json_object_set(import_child(import_child(spec, "nccl"), "env"), name, value.value);
     return true;
 }
 
@@ -212,6 +249,25 @@ static bool sleeps(const char *script)
             memcmp(script + length - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
             return true;
     return false;
+}
+
+void import_vendor_script(const struct reader_node *pod, const json_t *template)
+{
+    static const char *const keys[] = {"args", "command"};
+    const json_t *container = import_first_container((json_t *)template);
+    struct reader_node containers, first, node;
+    if (!first_container(pod, &containers, &first))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        cleanup_free char *kept = json_dumps(json_object_get(container, keys[i]), JSON_ENCODE_ANY);
+        if (!kept || !strstr(kept, "set_nccl_env"))
+            continue;
+        reader_fail(reader_get(&first, keys[i], &node) ? &node : &first,
+                    "set_nccl_env.sh stays in the command: drarun runs the script before the ranks "
+                    "where the image has it, and what it sets here a second time takes the place "
+                    "of what was derived; take the line out");
+        return;
+    }
 }
 
 void import_command(const struct reader_node *pod, json_t *template)

@@ -93,16 +93,41 @@ struct text {                /* of a document */
     const char *program; /* the command of a spec that has none; NULL: that is a finding */
 };
 
+static bool is_class(const json_t *root)
+{
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    return kind && strcmp(kind, "DeviceClass") == 0;
+}
+
+/* ret_at: the DraJob's document; *classes: the others, as copies. */
+static int find_job(const struct doc *doc, size_t *ret_at, json_t **classes,
+                    struct drarun_error *err)
+{
+    size_t jobs = 0;
+    for (size_t i = 0; i < doc_count(doc); i++) {
+        if (!is_class(doc_root(doc, i))) {
+            *ret_at = i;
+            jobs++;
+            continue;
+        }
+        if (!*classes)
+            *classes = json_array();
+        if (json_array_append_new(*classes, json_deep_copy(doc_root(doc, i))) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    if (jobs == 1)
+        return 0;
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "%s: expected one document, a DraJob (DeviceClasses may stand beside it); "
+                      "got %zu",
+                      doc_name(doc), jobs);
+}
+
 static int open_document(const struct text *text, struct doc **ret_doc, struct drarun_error *err)
 {
-    int rc = text->text ? doc_parse(text->name, text->text, text->length, DOC_FORMAT_GUESS, NULL,
-                                    ret_doc, err)
-                        : doc_load(text->name, NULL, ret_doc, err);
-    if (rc == 0 && doc_count(*ret_doc) != 1)
-        rc =
-            error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document, a DraJob; got %zu",
-                       doc_name(*ret_doc), doc_count(*ret_doc));
-    return rc;
+    return text->text ? doc_parse(text->name, text->text, text->length, DOC_FORMAT_GUESS, NULL,
+                                  ret_doc, err)
+                      : doc_load(text->name, NULL, ret_doc, err);
 }
 
 static void add_command(json_t *root, const char *program)
@@ -117,25 +142,27 @@ static void add_command(json_t *root, const char *program)
 }
 
 /* *ret_findings: what is wrong, when that is asked for; NULL without memory. */
-static int read_document(const struct text *text, const struct profiles *profiles,
-                         struct job_spec *ret_spec, struct drarun_findings **ret_findings,
-                         struct drarun_error *err)
+static int read_document(const struct text *text, struct drarun_spec *spec,
+                         struct drarun_findings **ret_findings, struct drarun_error *err)
 {
     CLEANUP(doc_freep) struct doc *doc = NULL;
     struct reader reader;
     char name[K8S_LABEL_MAX + 1];
+    size_t at = 0;
     int rc = open_document(text, &doc, err);
+    if (rc == 0)
+        rc = find_job(doc, &at, &spec->classes, err);
     if (rc < 0) {
         *ret_findings = findings_new(NULL, err);
         return rc;
     }
     if (text->program)
-        add_command(doc_root(doc, 0), text->program);
+        add_command(doc_root(doc, at), text->program);
     spec_default_name(doc_name(doc), name, sizeof name);
     reader_init(&reader, doc, false);
-    rc = spec_check_profile(&reader, 0, profiles, err);
+    rc = spec_check_profile(&reader, at, &spec->profiles, err);
     if (rc == 0)
-        rc = spec_read(&reader, 0, name, ret_spec, err);
+        rc = spec_read(&reader, at, name, &spec->job, err);
     if (rc < 0)
         *ret_findings = findings_new(&reader, err);
     reader_done(&reader);
@@ -158,7 +185,7 @@ static int read_spec(const struct text *text, const struct drarun_spec_options *
     if (rc == 0)
         rc = profile_file_load(o.profiles, &spec->profiles, &own);
     if (rc == 0) {
-        rc = read_document(text, &spec->profiles, &spec->job, &findings, &own);
+        rc = read_document(text, spec, &findings, &own);
         if (rc < 0 && !findings)
             rc = error_set(&own, ENOMEM, "out of memory");
     }
@@ -201,6 +228,7 @@ void drarun_spec_free(struct drarun_spec *spec)
     if (!spec || __atomic_sub_fetch(&spec->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     job_spec_done(&spec->job);
+    json_decref(spec->classes);
     profiles_done(&spec->profiles);
     free(spec);
 }

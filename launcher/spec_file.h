@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job spec from a file or a text, with all that is wrong in it. */
+/* A job spec from a file or a text, with all that is wrong in it. DeviceClasses may stand beside
+ * the DraJob as documents of their own, as drarun import writes them; kubectl apply makes them. */
 #ifndef DRARUN_LAUNCHER_SPEC_FILE_H
 #define DRARUN_LAUNCHER_SPEC_FILE_H
 
@@ -10,6 +11,7 @@
 struct drarun_spec {
     unsigned refs; /* atomic */
     struct job_spec job;
+    json_t *classes; /* array of the DeviceClasses that stood beside it, for plan; NULL: none */
     struct profiles profiles;
 };
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verb_import.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "jobs/import.h"
 #include "jobs/spec.h"
@@ -27,9 +31,12 @@ static int usage(const char *text)
     return error_exit_status(DRARUN_ERR_USAGE);
 }
 
-/* The new spec must be one for ourselves. */
-static int write_job(const json_t *job, const char *file, struct buf *out, struct drarun_error *err)
+/* The new spec must be one for ourselves. The classes follow it. */
+static int write_job(const json_t *job, const json_t *classes, const char *file, struct buf *out,
+                     struct drarun_error *err)
 {
+    size_t i;
+    json_t *class;
     struct job_spec spec;
     int rc = yaml_write(job, out, err);
     if (rc == 0)
@@ -37,27 +44,141 @@ static int write_job(const json_t *job, const char *file, struct buf *out, struc
     if (rc < 0)
         return error_prefix(err, "the imported job is not complete");
     job_spec_done(&spec);
+    json_array_foreach((json_t *)classes, i, class)
+    {
+        buf_add_str(out, "---\n");
+        if (rc == 0)
+            rc = yaml_write(class, out, err);
+    }
+    return rc;
+}
+
+/* kubectl takes the last, and so it is what has run. */
+static void tell_duplicates(const struct doc *doc)
+{
+    size_t count = 0;
+    const struct doc_duplicate *list = doc_duplicates(doc, &count);
+    for (size_t i = 0; i < count; i++)
+        log_note("%s:%u:%u: the key \"%s\" stands here a second time, first in line %u: the last "
+                 "one counts, as with kubectl",
+                 doc_name(doc), list[i].at.line, list[i].at.column, list[i].key,
+                 list[i].first.line);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int is_manifest(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && dot &&
+           (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0 || strcmp(dot, ".json") == 0);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* As kubectl apply -f DIRECTORY: its manifests, not those of its folders. */
+static int add_directory(const char *path, struct strlist *files, struct drarun_error *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_manifest, by_name);
+    if (count < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, errno, "%s: cannot be read: %s", path,
+                          strerror(errno));
+    for (int i = 0; i < count; i++) {
+        strlist_addf(files, "%s/%s", path, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return count > 0 ? 0
+                     : error_kind(err, DRARUN_ERR_SPEC, ENOENT,
+                                  "%s: the directory has no file *.yaml, *.yml or *.json", path);
+}
+
+/* arguments: files, directories, "-". */
+static int find_files(char *const arguments[], size_t count, struct strlist *files,
+                      struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (strcmp(arguments[i], "-") == 0 && strlist_has(files, "-"))
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "standard input (-) can be given once only");
+        if (is_directory(arguments[i]))
+            rc = add_directory(arguments[i], files, err);
+        else
+            strlist_add(files, arguments[i]);
+    }
+    return rc == 0 && files->failed ? error_set(err, ENOMEM, "out of memory") : rc;
+}
+
+static int load_files(const struct strlist *files, struct reader *readers, size_t *ret_count,
+                      struct drarun_error *err)
+{
+    struct doc_limits limits = doc_limits_default;
+    limits.last_wins = true;
+    for (size_t i = 0; i < files->count; i++) {
+        struct doc *doc = NULL;
+        int rc = doc_load(files->items[i], &limits, &doc, err);
+        if (rc < 0 && err->code == ENOENT && i > 0)
+            return error_prefix(err, "the ranks' program goes behind --");
+        if (rc < 0)
+            return rc;
+        tell_duplicates(doc);
+        reader_init(&readers[i], doc, true);
+        readers[i].max = READER_MAX;
+        *ret_count = i + 1;
+    }
     return 0;
 }
 
-static int import_file(const char *file, char *const program[], struct buf *out,
-                       struct drarun_error *err)
+static void tell_findings(const struct reader *reader)
 {
-    CLEANUP(doc_freep) struct doc *doc = NULL;
-    struct reader notes;
-    json_t *job = NULL;
-    int rc = doc_load(file, NULL, &doc, err);
-    if (rc < 0)
-        return rc;
-    reader_init(&notes, doc, true);
-    notes.max = READER_MAX;
-    rc = import_job(&notes, program, &job, err);
+    for (size_t i = 0; i < reader->texts.count; i++)
+        log_note("%s", reader->texts.items[i]);
+    if (reader->findings > reader->texts.count)
+        log_note("%s: %zu more", doc_name(reader->doc), reader->findings - reader->texts.count);
+}
+
+static int import_files(const struct strlist *files, char *const program[], struct buf *out,
+                        struct drarun_error *err)
+{
+    cleanup_free struct reader *readers = calloc(files->count, sizeof *readers);
+    json_t *job = NULL, *classes = NULL;
+    size_t count = 0;
+    int rc =
+        readers ? load_files(files, readers, &count, err) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
-        rc = write_job(job, "imported.yaml", out, err);
-    for (size_t i = 0; i < notes.texts.count; i++)
-        log_note("%s", notes.texts.items[i]);
-    reader_done(&notes);
+        rc = import_job(readers, count, program, &job, &classes, err);
+    if (rc == 0)
+        rc = write_job(job, classes, "imported.yaml", out, err);
+    for (size_t i = 0; i < count; i++) {
+        tell_findings(&readers[i]);
+        doc_free((struct doc *)readers[i].doc);
+        reader_done(&readers[i]);
+    }
     json_decref(job);
+    json_decref(classes);
+    return rc;
+}
+
+/* Up to "--" files, behind it the program. */
+static int import_arguments(int argc, char *const argv[], struct buf *out, struct drarun_error *err)
+{
+    struct strlist files = STRLIST_INIT;
+    int end = 0;
+    while (end < argc && strcmp(argv[end], "--") != 0)
+        end++;
+    int rc = find_files(argv, (size_t)end, &files, err);
+    if (rc == 0)
+        rc = import_files(&files, end + 1 < argc ? argv + end + 1 : NULL, out, err);
+    strlist_done(&files);
     return rc;
 }
 
@@ -71,10 +192,11 @@ static int run(int argc, char *const argv[])
         return usage(err.text);
     if (options.help)
         verb_help(&verb_import, &out);
-    else if (used == argc)
-        return usage("expected a file: drarun import FILE [PROGRAM [ARGUMENTS]]");
+    else if (used == argc || strcmp(argv[used], "--") == 0 ||
+             (used > 0 && strcmp(argv[used - 1], "--") == 0))
+        return usage("expected a file: drarun import FILE... [-- PROGRAM [ARGUMENTS]]");
     else
-        import_file(argv[used], used + 1 < argc ? argv + used + 1 : NULL, &out, &err);
+        import_arguments(argc - used, argv + used, &out, &err);
     if (err.code) {
         log_error("%s", err.text);
         buf_done(&out);
@@ -83,8 +205,9 @@ static int run(int argc, char *const argv[])
     return verb_write("import", &out);
 }
 
-const struct verb verb_import = {"import", "FILE [PROGRAM [ARGUMENTS]]",
-                                 "Makes a job spec of an MPIJob, StatefulSet, Job or Pod with its "
-                                 "claims, and says what was left "
-                                 "out.",
+const struct verb verb_import = {"import", "FILE... [-- PROGRAM [ARGUMENTS]]",
+                                 "Makes a job spec of an MPIJob, PyTorchJob, JobSet, "
+                                 "LeaderWorkerSet, StatefulSet, Job or Pods with their "
+                                 "claims, and says what was left out. FILE: a file, a directory "
+                                 "of *.yaml, *.yml and *.json, or - for standard input.",
                                  &options_table, run};

@@ -18,12 +18,12 @@ def imported(drarun, tmp_path):
         if isinstance(what, str):
             file = tmp_path / "in.yaml"
             file.write_text(what)
-        result = drarun("import", file, *program).ok()
+        result = drarun("import", file, *(["--", *program] if program else [])).ok()
         out = tmp_path / "out.yaml"
         out.write_text(result.out)
         drarun("validate", out).ok()
         assert "containers:" in drarun("render", out).ok().out
-        return yaml.safe_load(result.out)["spec"], result.err
+        return next(yaml.safe_load_all(result.out))["spec"], result.err
     return run
 
 
@@ -70,6 +70,14 @@ def test_nics_chosen_by_names(imported):
     assert "which is chance where GPUs are not chosen with them" in notes
 
 
+def test_the_last_of_two_keys_counts(imported):
+    """Google's manifests have two lists of resources in a container; kubectl takes the second."""
+    spec, notes = imported("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: i, command: [c],\n"
+                           "  resources: {limits: {cpu: 1}},\n  resources: {limits: {memory: 1Gi}}}]}\n")
+    assert first(spec)["resources"] == {"limits": {"memory": "1Gi"}}
+    assert 'the key "resources" stands here a second time, first in line' in notes and "the last one counts" in notes
+
+
 def test_mpijob(imported):
     spec, notes = imported(SEEDS / "mpijob-1x1.yaml")
     assert spec["workers"] == 2 and spec["ranksPerWorker"] == 1
@@ -90,7 +98,7 @@ def test_ray_is_explained(drarun):
     assert run.rc == 65 and run.out == ""
     assert "NCCL_IB_TC=52 is left out: it is derived" in run.err
     assert "NCCL_DEBUG=" not in run.err
-    assert "a RayCluster cannot be imported: Ray starts its own workers" in run.err
+    assert "cannot be imported: Ray starts its own workers" in run.err
 
 
 def test_claim_of_a_gone_version_is_explained(drarun):
@@ -148,6 +156,14 @@ SHAPES = {
 }
 
 
+@pytest.mark.parametrize("requests,match", [("[g, n]", ["resource.kubernetes.io/numaNode"]), ("[n]", None)])
+def test_an_attribute_over_gpus_and_nics(imported, requests, match):
+    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"])).replace("pcieRoot", "numaNode")
+    spec, notes = imported(text.replace("requests: [g, n]", f"requests: {requests}"))
+    assert spec["devices"].get("match") == match
+    assert ("this constraint is left out" in notes) == (not match)
+
+
 @pytest.mark.parametrize("version", SHAPES)
 def test_job(drarun, tmp_path, imported, version):
     text = JOB.replace("VERSION", version).replace("REQUESTS", json.dumps(SHAPES[version]))
@@ -165,7 +181,8 @@ def test_job(drarun, tmp_path, imported, version):
         "resources": {"limits": {"cpu": 4}}}
     assert spec["template"]["metadata"] == {"labels": {"a": "b"}}
     assert "NCCL_IB_HCA=mlx5_0 is left out" in notes and "MASTER_ADDR=j-0.svc is left out" in notes
-    assert "sshd's port" in notes and len(notes.splitlines()) == 3
+    assert "in.yaml:2:1: each of the 4 workers gets a node of its own, since they ask for NICs" in notes
+    assert "sshd's port" in notes and len(notes.splitlines()) == 4
 
 
 MPIJOB = """
@@ -189,7 +206,7 @@ spec:
     (["mpirun", "-np", "6", "./app", "-x", "1"], ["./app", "-x", "1"], {}),
     (["/opt/bin/mpirun", "--hostfile", "/etc/mpi/hostfile", "-x", "A=b c", "--mca", "pml", "ucx", "app"],
      ["app"], {"A": "b c", "OMPI_MCA_pml": "ucx"}),
-    (["mpiexec", "-n", "6", "-genv", "X", "1", "app"], None, None),
+    (["mpiexec", "-n", "6", "-genv", "X", "1", "app"], ["app"], {"X": "1"}),
     (["sh", "-c", "cd /w && mpirun -np 6 --oversubscribe app 'a b' \"c\\\"d\" e\\ f | tee log; echo done"],
      ["app", "a b", 'c"d', "e f"], {}),
     (["sh", "-c", "# mpirun x\nmpirun \\\n  -np 6 \\\n  app\n"], ["app"], {}),
@@ -203,18 +220,36 @@ def test_mpirun(imported, launcher, command, env):
     assert spec["workers"] == 3 and spec["ranksPerWorker"] == 2 and spec["restarts"] == 4
     for word in ["sshAuthMountPath", "mpiImplementation", "cleanPodPolicy"]:
         assert word in notes
-    if command is None:  # Hydra's -genv takes two words
-        return
     assert first(spec)["command"] == command
     assert {v["name"]: v["value"] for v in first(spec).get("env", [])} == env
     if command == ["PROGRAM"]:
         assert "in place of PROGRAM" in notes
 
 
+def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
+    launcher = ["mpirun", "-x", "NCCL_IB_HCA=mlx5_0", "-x", "NCCL_DEBUG=INFO", "-x", "MASTER_PORT=1", "-x", "JAX_PROCESS_ID=1", "-x", "A=b",
+                "app"]
+    spec, notes = imported(MPIJOB.replace("COMMAND", json.dumps(launcher)))
+    assert spec["nccl"] == {"env": {"NCCL_DEBUG": "INFO"}} and first(spec)["env"] == [{"name": "A", "value": "b"}]
+    assert "mpirun's NCCL_IB_HCA=mlx5_0 is left out: it is derived" in notes
+    assert "mpirun's MASTER_PORT=1 is left out: each rank gets its own" in notes
+    assert "mpirun's JAX_PROCESS_ID=1 is left out: each rank gets its own" in notes
+
+
+@pytest.mark.parametrize("value,workers", [("true", 4), ("false", 3)])
+def test_a_launcher_that_is_a_worker(imported, value, workers):
+    """Its pod has slots: without it the job would have fewer ranks than were asked for."""
+    spec, notes = imported(MPIJOB.replace("COMMAND", '["mpirun", "-np", "8", "app"]').replace(
+        "slotsPerWorker", f"runLauncherAsWorker: {value}\n  slotsPerWorker"))
+    assert spec["workers"] == workers and ("one more worker: 4 now" in notes) == (workers == 4)
+    assert ("mpirun -np 8" in notes) == (workers == 3)  # all ranks run: 8, as it says, or 6
+
+
 @pytest.mark.parametrize("text,part", [
     ("kind: Deployment\nmetadata: {name: x}\n", "no workload"),
-    ("kind: JobSet\nmetadata: {name: x}\n", "a JobSet cannot be imported"),
-    ("kind: Pod\n---\nkind: Pod\n", "more than one workload"),
+    ("kind: JobSet\nmetadata: {name: x}\n", "the JobSet x has no pod template"),
+    ("kind: Job\nmetadata: {name: a}\n---\nkind: MPIJob\nmetadata: {name: b}\n",
+     "<stdin>:4: the MPIJob b is one workload more: <stdin>:1 has the Job a; import one at a time"),
     ("kind: StatefulSet\nspec: {template: {spec: {}}}\n", "has no container"),
     ("kind: StatefulSet\nspec: {}\n", "has no pod template"),
     ("kind: StatefulSet\nspec: 3\n", "has no pod template"),
@@ -231,10 +266,301 @@ def test_refused(drarun, text, part):
     assert run.rc == 65 and run.out == "" and part in run.err, repr(run)
 
 
+def test_several_files(drarun, tmp_path):
+    """Class, template and job are three files in most recipes; so is kubectl kustomize's output."""
+    template, job = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"])).split("\n---\n")[::-1]
+    folder = tmp_path / "recipe"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "10-template.yml").write_text(template)
+    (folder / "20-job.yaml").write_text(job)
+    for other in ["README.md", ".hidden.yaml", "inner/job.yaml"]:
+        (folder / other).write_text(job)
+    whole = drarun("import", "-", input=template + "---\n" + job).ok()
+    assert yaml.safe_load(whole.out)["spec"]["devices"]["gpus"]["count"] == 4
+    for arguments in ([folder], [folder / "20-job.yaml", folder / "10-template.yml"], ["-", folder / "10-template.yml"]):
+        run = drarun("import", *arguments, "--", "prog", "-x", input=job).ok()
+        spec = yaml.safe_load(run.out)["spec"]
+        assert spec["devices"] == yaml.safe_load(whole.out)["spec"]["devices"]
+        assert first(spec)["command"] == ["prog", "-x"]
+        name = "<stdin>" if arguments[0] == "-" else f"{folder}/20-job.yaml"
+        assert f"{name}:24:11: spec.template.spec.containers[0].env[1]: NCCL_IB_HCA=mlx5_0" in run.err
+
+
+def test_classes_are_carried_over(drarun, tmp_path):
+    """plan of the result knows the class, and kubectl apply makes it."""
+    objects = [o for o in yaml.safe_load_all((SEEDS / "mpijob-1x1.yaml").read_text()) if o]
+    classes = [o for o in objects if o["kind"] == "DeviceClass"]
+    assert [c["metadata"]["name"] for c in classes] == ["dranet-rdma-for-mpi"]
+    classes[0]["metadata"].update(uid="1", resourceVersion="5")
+    classes[0]["status"] = {}
+    (tmp_path / "class.json").write_text(json.dumps(classes[0]))
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump_all([o for o in objects if o["kind"] != "DeviceClass"]))
+    out = tmp_path / "out.yaml"
+    run = drarun("import", tmp_path).ok()
+    out.write_text(run.out)
+    job, new = yaml.safe_load_all(run.out)
+    assert job["kind"] == "DraJob" and new["kind"] == "DeviceClass" and new["spec"] == classes[0]["spec"]
+    assert new["metadata"] == {"name": "dranet-rdma-for-mpi"} and "status" not in new
+    assert "class.json:1: the DeviceClass dranet-rdma-for-mpi is carried over" in run.err.replace(":1:1:", ":1:")
+    drarun("validate", out).ok()
+    slices = SOURCE / "examples/clusters/a4-two-nodes.json"
+    assert "class dranet-rdma-for-mpi" not in (plan := drarun("plan", out, "--slices", slices)).err, repr(plan)
+    out.write_text(yaml.safe_dump(job))
+    assert "dranet-rdma-for-mpi" in drarun("plan", out, "--slices", slices).err
+    out.write_text(yaml.safe_dump_all([job, job]))
+    assert "expected one document, a DraJob" in drarun("validate", out).out
+
+
+def two_pods(change=lambda pod: None):
+    """Google's usual form of an NCCL test: two Pods and their Services, no controller."""
+    objects = []
+    for i in "12":
+        pod = {"apiVersion": "v1", "kind": "Pod",
+               "metadata": {"name": f"nccl-test-host-{i}", "labels": {"name": f"nccl-host-{i}", "app": "nccl"}},
+               "spec": {"hostname": f"host{i}", "subdomain": f"nccl-host-{i}",
+                        "nodeSelector": {"kubernetes.io/hostname": f"node-{i}", "pool": "a4"},
+                        "containers": [{"name": "test", "image": "i", "command": ["all_gather_perf"],
+                                        "env": [{"name": "NODE_RANK", "value": i}, {"name": "A", "value": "b"}],
+                                        "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}
+        if i == "2":
+            change(pod)
+        objects += [{"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"nccl-host-{i}"},
+                     "spec": {"clusterIP": "None", "selector": {"name": f"nccl-host-{i}"}}}, pod]
+    return yaml.safe_dump_all(objects, sort_keys=False)
+
+
+def test_pods_of_one_job(drarun, imported):
+    spec, notes = imported(two_pods())
+    assert spec["workers"] == 2 and spec["devices"]["gpus"] == {"count": 8, "resource": "nvidia.com/gpu"}
+    assert spec["template"]["metadata"] == {"labels": {"app": "nccl"}}
+    assert sorted(spec["template"]["spec"]) == ["containers", "nodeSelector"]
+    assert spec["template"]["spec"]["nodeSelector"] == {"pool": "a4"}
+    assert first(spec)["env"] == [{"name": "A", "value": "b"}]
+    for path in ["metadata.labels.name", "spec.hostname", "spec.subdomain", 'spec.nodeSelector["kubernetes.io/hostname"]']:
+        assert f"{path}: left out: it differs from that of the Pod nccl-test-host-1" in notes
+    assert "the Service nccl-host-2 is left out" in notes
+    document = yaml.safe_load(drarun("import", "-", input=two_pods()).ok().out)
+    assert document["metadata"] == {"name": "nccl-test-host"}
+
+
+@pytest.mark.parametrize("change,path,line", [
+    (lambda p: p["spec"]["containers"][0].update(image="j"), "spec.containers[0].image", 61),
+    (lambda p: p["spec"]["containers"][0]["env"][1].update(value="c"), "spec.containers[0].env[1].value", 68),
+    (lambda p: p["spec"].update(hostNetwork=True), "spec.hostNetwork", None),
+    (lambda p: p["spec"]["containers"].append({"name": "x", "image": "i"}), "spec.containers", None),
+    (lambda p: p["metadata"].update(annotations={"a": "b"}), "metadata.annotations", None),
+    (lambda p: p["metadata"].update(namespace="other"), "metadata.namespace", None),
+    (lambda p: p["spec"].pop("containers"), "spec.containers", None),
+    (lambda p: p.pop("spec"), "spec", None),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_pods_that_differ(drarun, change, path, line):
+    run = drarun("import", "-", input=two_pods(change))
+    assert run.rc == 65 and run.out == ""
+    assert f": {path} of the Pod nccl-test-host-2 is not that of the Pod nccl-test-host-1 (<stdin>:10)" in run.err
+    assert line is None or f"<stdin>:{line}: " in run.err, run.err
+
+
+def away(kind="podAntiAffinity", **selector):
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}]}}}
+
+
+def with_affinity(pod, labels="{app: x}", queue=""):
+    worker = {"containers": [{"name": "w", "image": "i", "command": ["sshd"]}], **pod}
+    return f"""
+kind: MPIJob
+metadata: {{name: m, labels: {{{queue}}}}}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {{template: {{spec: {{containers: [{{image: i, command: [mpirun, app]}}]}}}}}}
+    Worker: {{replicas: 2, template: {{metadata: {{labels: {labels}}}, spec: {json.dumps(worker)}}}}}
+"""
+
+
+OURS = {"labelSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}]},
+        "matchLabelKeys": ["drarun.dev/job"], "topologyKey": "kubernetes.io/hostname"}
+NAME, ROLE = "training.kubeflow.org/job-name", "training.kubeflow.org/job-role"
+
+
+@pytest.mark.parametrize("selector", [
+    {"matchLabels": {NAME: "m", ROLE: "worker"}},
+    {"matchExpressions": [{"key": NAME, "operator": "In", "values": ["m"]}]},
+    {"matchLabels": {"batch.kubernetes.io/job-name": "m-workers-0"}},
+    {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "m", "app": "x"}},
+    {"matchLabels": {"training.kubeflow.org/replica-type": "worker"}},
+])
+def test_affinity_to_labels_of_a_controller(imported, selector):
+    """No pod of ours has such labels: copied, the spread would be lost without a word."""
+    pod = away(**selector)
+    pod["affinity"]["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 5, "podAffinityTerm": {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}}]}
+    pod["topologySpreadConstraints"] = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector,
+                                         "topologyKey": "kubernetes.io/hostname"}]
+    spec, notes = imported(with_affinity(pod))
+    new = spec["template"]["spec"]
+    assert new["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == [OURS]
+    assert new["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == [
+        {"weight": 5, "podAffinityTerm": OURS}]
+    assert new["topologySpreadConstraints"] == [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **OURS}]
+    assert notes.count("is another controller's: the term now selects the workers of this job") == 3
+
+
+@pytest.mark.parametrize("selector,reason", [
+    ({"matchLabels": {NAME: "m", ROLE: "launcher"}}, "it selects the launcher's pod"),
+    ({"matchLabels": {NAME: "other"}}, "it names another job"),
+    ({"matchExpressions": [{"key": NAME, "operator": "Exists"}, {"key": NAME, "operator": "NotIn", "values": ["m"]}]},
+     "it excludes pods"),
+])
+def test_affinity_that_cannot_be_carried(imported, selector, reason):
+    spec, notes = imported(with_affinity(away(**selector)))
+    assert "affinity" not in spec["template"]["spec"]
+    assert f"labelSelector: this term on the label {NAME} is left out: {reason}" in notes or (
+        f"labelSelector: this term on the label {ROLE} is left out: {reason}" in notes)
+
+
+@pytest.mark.parametrize("selector,told", [({"matchLabels": {"app": "x"}}, False), ({"matchLabels": {"app": "y"}}, True)])
+def test_affinity_to_own_labels_stays(imported, selector, told):
+    """Workers have the template's labels."""
+    spec, notes = imported(with_affinity(away(**selector)))
+    assert spec["template"]["spec"]["affinity"] == away(**selector)["affinity"]
+    assert ("no worker of this job has these labels" in notes) == told
+
+
+def test_affinity_of_a_queued_job(imported):
+    """Its workers are pods of an Indexed Job, which have no drarun.dev/worker."""
+    spec, _ = imported(with_affinity(away(matchLabels={NAME: "m"}), queue="kueue.x-k8s.io/queue-name: q"))
+    assert "batch.kubernetes.io/job-completion-index" in json.dumps(spec["template"]["spec"]["affinity"])
+
+
+def test_affinity_of_two_pods(drarun):
+    """The label by which each is found is not on both."""
+    text = list(yaml.safe_load_all(two_pods()))
+    for pod in text[1::2]:
+        pod["spec"].update(away(matchExpressions=[{"key": "name", "operator": "Exists"}]))
+    run = drarun("import", "-", input=yaml.safe_dump_all(text)).ok()
+    pod = yaml.safe_load(run.out)["spec"]["template"]["spec"]
+    assert pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == [OURS]
+
+
+TRAIN = {"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never", "containers": [
+    {"name": "train", "image": "i", "command": ["torchrun", "train.py"], "env": [{"name": "NCCL_IB_HCA", "value": "mlx5_0"}]}]}}
+MPIRUN = {"spec": {"containers": [{"name": "l", "image": "i", "command": ["mpirun", "-np", "4", "app"]}]}}
+
+
+def of_kind(kind, spec):
+    return yaml.safe_dump({"kind": kind, "metadata": {"name": "s"}, "spec": spec}, sort_keys=False)
+
+
+def replicated(name, template, replicas=1, parallelism=1):
+    return {"name": name, "replicas": replicas, "template": {"spec": {
+        "parallelism": parallelism, "completions": parallelism, "backoffLimit": 0, "template": template}}}
+
+
+def jobset(*jobs, **more):
+    return of_kind("JobSet", {"replicatedJobs": list(jobs), "failurePolicy": {"maxRestarts": 3},
+                              "network": {"enableDNSHostnames": True}, **more})
+
+
+def lws(**more):
+    return of_kind("LeaderWorkerSet", {"replicas": 1, "leaderWorkerTemplate": {"size": 4, "workerTemplate": TRAIN, **more}})
+
+
+def torch(**replicas):
+    return of_kind("PyTorchJob", {"nprocPerNode": 8, "runPolicy": {"backoffLimit": 2}, "pytorchReplicaSpecs": {
+        name: {"replicas": count, "template": template} for name, (count, template) in replicas.items()}})
+
+
+def changed(template, **change):
+    new = json.loads(json.dumps(template))
+    new["spec"]["containers"][0].update(change)
+    return new
+
+
+@pytest.mark.parametrize("text,workers,command,more", [
+    (jobset(replicated("w", TRAIN, 2, 3)), 6, ["torchrun", "train.py"], {"restarts": 3}),
+    (jobset(replicated("l", MPIRUN), replicated("w", TRAIN, 1, 4), suspend=True), 4, ["app"], {"restarts": 3, "suspend": True}),
+    (jobset(replicated("w", TRAIN, 4), replicated("l", MPIRUN)), 4, ["app"], {"restarts": 3}),
+    (lws(), 4, ["torchrun", "train.py"], {}),
+    (lws(leaderTemplate=TRAIN), 4, ["torchrun", "train.py"], {}),
+    (lws(leaderTemplate=MPIRUN), 3, ["app"], {}),
+    (torch(Master=(1, TRAIN), Worker=(3, TRAIN)), 4, ["torchrun", "train.py"],
+     {"restarts": 2, "ranksPerWorker": 1, "launch": "env"}),
+    (torch(Worker=(3, TRAIN)), 3, ["torchrun", "train.py"], {"restarts": 2, "ranksPerWorker": 1, "launch": "env"}),
+])
+def test_sets(imported, text, workers, command, more):
+    spec, notes = imported(text)
+    assert spec["workers"] == workers and first(spec)["command"] == command
+    assert {key: spec[key] for key in spec if key not in ("workers", "template", "nccl")} == more
+    assert "NCCL_IB_HCA=mlx5_0 is left out: it is derived" in notes
+    assert first(spec).get("env") == ([{"name": "PET_NPROC_PER_NODE", "value": "8"}] if "launch" in more else None)
+    assert ("spec.network: left out" in notes) == ("replicatedJobs" in text)
+
+
+@pytest.mark.parametrize("text,error", [
+    (jobset(replicated("a", TRAIN), replicated("b", TRAIN)), "a second ReplicatedJob, and none of both is a launcher"),
+    (jobset(*[replicated(x, TRAIN) for x in "abc"]), "a third ReplicatedJob"),
+    (jobset({"name": "x"}), "template.spec.template is missing"),
+    (of_kind("JobSet", {"x": 1}), "spec.replicatedJobs is missing"),
+    (lws().replace("replicas: 1", "replicas: 2"), "<stdin>:5: spec.replicas: each group is a job of its own"),
+    (lws(leaderTemplate=changed(TRAIN, image="j")), "spec.containers[0].image of the leaderTemplate is not that of the workerTemplate"),
+    (of_kind("LeaderWorkerSet", {"x": 1}), "spec.leaderWorkerTemplate.workerTemplate is missing"),
+    (torch(Master=(1, TRAIN), Worker=(3, changed(TRAIN, args=["x"]))), "spec.containers[0].args of Worker is not that of Master"),
+    (torch(), "Master.template, or Worker.template is missing"),
+    (of_kind("PyTorchJob", {"x": 1}), "spec.pytorchReplicaSpecs is missing"),
+])
+def test_sets_that_are_no_job(drarun, text, error):
+    run = drarun("import", "-", input=text)
+    assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
+
+
+SWITCHES = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+
+
+def test_switches_of_demonstrations(imported):
+    """They turn off what was claimed, for each worker, for ever."""
+    env = [{"name": k, "value": v} for k, v in {**SWITCHES, "NCCL_MNNVL_ENABLE": "0", "NCCL_DEBUG": "INFO"}.items()]
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"image": "i", "command": ["c"], "env": env}]}}
+    spec, notes = imported(json.dumps(pod))
+    assert spec["nccl"]["env"] == {**SWITCHES, "NCCL_DEBUG": "INFO"}
+    words = [word for name, value in SWITCHES.items() for word in ["-x", f"{name}={value}"]]
+    ran, more = imported(MPIJOB.replace("COMMAND", json.dumps(["mpirun", *words, "app"])))
+    assert ran["nccl"]["env"] == SWITCHES
+    for name, value in SWITCHES.items():
+        for said in (notes, more):
+            assert f"{name}={value} stays in nccl.env: it turns off" in said
+    assert "NCCL_DEBUG" not in notes and "NCCL_MNNVL_ENABLE=0 is left out: it is derived" in notes
+
+
+@pytest.mark.parametrize("script,told", [
+    ("source /usr/local/gib/scripts/set_nccl_env.sh\nexec all_gather_perf", True),
+    ("exec all_gather_perf", False),
+    ("source /usr/local/gib/scripts/set_nccl_env.sh\nsleep infinity", False)])
+def test_vendors_script(imported, script, told):
+    spec, notes = imported(json.dumps({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+        {"image": "i", "command": ["bash", "-c", script]}]}}))
+    assert ("spec.containers[0].command: set_nccl_env.sh stays in the command" in notes) == told
+    assert ("set_nccl_env.sh\" is left out" in notes) == ("sleep" in script)
+    assert first(spec)["command"] == (["PROGRAM"] if "sleep" in script else ["bash", "-c", script])
+
+
+def test_files_that_cannot_be_joined(drarun, tmp_path):
+    job = tmp_path / "job.yaml"
+    job.write_text("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: i, command: [c]}]}\n")
+    (tmp_path / "empty").mkdir()
+    for arguments, status, part in [
+            ([job, "prog"], 65, "the ranks' program goes behind --: prog: cannot be opened"),
+            ([tmp_path / "empty"], 65, "the directory has no file *.yaml, *.yml or *.json"),
+            (["-", "-"], 64, "can be given once only"), (["--", "prog"], 64, "expected a file"),
+            ([job, tmp_path / "empty/../bad.yaml"], 65, "bad.yaml:2:1: YAML")]:
+        (tmp_path / "bad.yaml").write_text("a: [\n")
+        run = drarun("import", *arguments, input="")
+        assert run.rc == status and run.out == "" and part in run.err, repr(run)
+
+
 def test_list_of_kubectl(drarun):
     objects = list(yaml.safe_load_all((SEEDS / "rdma-8x8.yaml").read_text()))
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    spec = yaml.safe_load(drarun("import", "-", input=text).ok().out)["spec"]
+    spec = next(yaml.safe_load_all(drarun("import", "-", input=text).ok().out))["spec"]
     assert spec["devices"]["nics"]["count"] == 8
 
 

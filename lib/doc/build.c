@@ -74,25 +74,46 @@ static int add_entry(struct frame *f, struct doc_place key, struct doc_place val
     return 0;
 }
 
-/* Where the key that a frame's object has already stood. */
-static struct doc_place first_of(const struct frame *f, const char *key)
+/* The place of the key in a frame's entries, which has stood there already. */
+static size_t entry_of(const struct frame *f, const char *key)
 {
     size_t i = 0;
     for (void *it = json_object_iter(f->container); it && i < f->count;
          it = json_object_iter_next(f->container, it), i++)
         if (strcmp(json_object_iter_key(it), key) == 0)
-            return f->entries[i].key;
-    return (struct doc_place){0, 0};
+            break;
+    return i;
+}
+
+/* The earlier member leaves, and is told of. */
+static int drop_member(struct doc *doc, struct frame *f, const char *key, struct doc_place at,
+                       struct drarun_error *err)
+{
+    size_t i = entry_of(f, key);
+    if (!grow((void **)&doc->duplicates, doc->duplicate_count, &doc->duplicate_cap,
+              sizeof *doc->duplicates))
+        return out_of_memory(err);
+    struct doc_duplicate *d = &doc->duplicates[doc->duplicate_count];
+    *d = (struct doc_duplicate){strdup(key), f->entries[i].key, at};
+    if (!d->key)
+        return out_of_memory(err);
+    doc->duplicate_count++;
+    json_object_del(f->container, key);
+    f->count--;
+    memmove(&f->entries[i], &f->entries[i + 1], (f->count - i) * sizeof *f->entries);
+    return 0;
 }
 
 int build_key(struct builder *b, const char *key, struct doc_place at, struct drarun_error *err)
 {
     struct frame *f = top(b);
-    if (json_object_get(f->container, key)) {
-        struct doc_place first = first_of(f, key);
+    bool again = json_object_get(f->container, key);
+    if (again && !b->limits->last_wins)
         return build_error(b, at, err, "the key \"%s\" stands here a second time, first in line %u",
-                           key, first.line);
-    }
+                           key, f->entries[entry_of(f, key)].key.line);
+    int rc = again ? drop_member(b->doc, f, key, at, err) : 0;
+    if (rc < 0)
+        return rc;
     f->key = strdup(key);
     f->key_place = at;
     return f->key ? 0 : out_of_memory(err);

@@ -27,6 +27,8 @@ struct doc {
     size_t root_count, root_cap;
     struct places *places; /* by container: open addressing, place_cap is a power of two or 0 */
     size_t place_count, place_cap;
+    struct doc_duplicate *duplicates;
+    size_t duplicate_count, duplicate_cap;
 };
 
 struct frame { /* an open container */

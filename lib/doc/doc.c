@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/plain.h"
 #include "lib/doc/build.h"
 
-const struct doc_limits doc_limits_default = {DOC_SIZE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX};
+const struct doc_limits doc_limits_default = {DOC_SIZE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX, false};
 
 void doc_free(struct doc *doc)
 {
@@ -18,36 +19,13 @@ void doc_free(struct doc *doc)
         json_decref(doc->roots[i].value);
     for (size_t i = 0; i < doc->place_cap; i++)
         free(doc->places[i].entries);
+    for (size_t i = 0; i < doc->duplicate_count; i++)
+        free(doc->duplicates[i].key);
+    free(doc->duplicates);
     free(doc->roots);
     free(doc->places);
     free(doc->name);
     free(doc);
-}
-
-/* Length of the UTF-8 sequence at p, or 0 where there is none (RFC 3629: no surrogates, nothing
- * longer than needed). */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    static const struct {
-        unsigned char from, to, low, high; /* first byte, range of the second */
-        size_t length;
-    } forms[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-                 {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-                 {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    if (p[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        if (p[0] < forms[i].from || p[0] > forms[i].to || left < forms[i].length)
-            continue;
-        if (p[1] < forms[i].low || p[1] > forms[i].high)
-            return 0;
-        for (size_t j = 2; j < forms[i].length; j++)
-            if ((p[j] & 0xc0) != 0x80)
-                return 0;
-        return forms[i].length;
-    }
-    return 0;
 }
 
 static int check_bytes(const struct builder *b, const char *text, size_t len,
@@ -112,6 +90,12 @@ int doc_parse(const char *name, const char *text, size_t len, enum doc_format fo
     if (rc == 0)
         *ret_doc = TAKE_PTR(doc);
     return rc;
+}
+
+const struct doc_duplicate *doc_duplicates(const struct doc *doc, size_t *ret_count)
+{
+    *ret_count = doc->duplicate_count;
+    return doc->duplicates;
 }
 
 const char *doc_name(const struct doc *doc)

@@ -5,10 +5,10 @@
  * plain yes, no, on, off, y and n are booleans, 0755 is octal, 1_000 a number, 2025-01-01 a text,
  * "<<" merges, a number without fraction is an integer. Otherwise than goyaml.v2, and as YAML 1.1
  * says, what stands in a mapping itself always wins over what it merges. Stricter than that, each
- * with a message: duplicate keys, tags, keys that are not texts or whole numbers, numbers beyond 64
- * bits, .inf and .nan, NUL and invalid UTF-8, anchors that contain themselves, aliases that expand
- * beyond a limit, depth and size. JSON is RFC 8259, also several documents behind one another (as
- * Kubernetes' device metadata files are).
+ * with a message: duplicate keys (unless last_wins), tags, keys that are not texts or whole
+ * numbers, numbers beyond 64 bits, .inf and .nan, NUL and invalid UTF-8, anchors that contain
+ * themselves, aliases that expand beyond a limit, depth and size. JSON is RFC 8259, also several
+ * documents behind one another (as Kubernetes' device metadata files are).
  *
  * Pure; jansson's values must not be changed while their places are asked for. One thread at a
  * time. */
@@ -30,6 +30,7 @@ struct doc_limits {
     size_t size;    /* bytes of text */
     uint32_t depth; /* at most DOC_DEPTH_MAX */
     uint32_t aliased;
+    bool last_wins; /* of keys that are the same, as kubectl has it; doc_duplicate tells of them */
 };
 
 extern const struct doc_limits doc_limits_default;
@@ -55,6 +56,14 @@ void doc_free(struct doc *doc);
 DEFINE_CLEANUP(struct doc, doc_free)
 
 const char *doc_name(const struct doc *doc);
+
+struct doc_duplicate {
+    char *key;
+    struct doc_place first, at; /* of the one that lost, and of the next */
+};
+
+/* In the order of the text, borrowed until doc_free; none unless last_wins. */
+const struct doc_duplicate *doc_duplicates(const struct doc *doc, size_t *ret_count);
 
 /* Documents of the text; those that hold nothing are not counted. A root is any JSON value. */
 size_t doc_count(const struct doc *doc);

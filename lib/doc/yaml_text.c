@@ -202,8 +202,22 @@ static int read_event(struct reading *r, const yaml_event_t *event, struct draru
     }
 }
 
-static int syntax_error(const struct builder *b, const yaml_parser_t *parser,
-                        struct drarun_error *err)
+/* Where a line is indented by one, libyaml says that it cannot start a token. */
+static bool is_tab(const yaml_mark_t *mark, const char *text, size_t len)
+{
+    const char *line = text, *end = text + len;
+    for (size_t i = 0; line && i < mark->line; i++) {
+        line = memchr(line, '\n', (size_t)(end - line));
+        line = line ? line + 1 : NULL;
+    }
+    for (size_t i = 0; line && line + i < end && (line[i] == ' ' || line[i] == '\t'); i++)
+        if (i == mark->column)
+            return line[i] == '\t';
+    return false;
+}
+
+static int syntax_error(const struct builder *b, const yaml_parser_t *parser, const char *text,
+                        size_t len, struct drarun_error *err)
 {
     if (parser->error == YAML_MEMORY_ERROR)
         return error_set(err, ENOMEM, "out of memory");
@@ -212,18 +226,21 @@ static int syntax_error(const struct builder *b, const yaml_parser_t *parser,
     struct doc_place begun = place(&parser->context_mark);
     if (parser->error == YAML_READER_ERROR) /* knows no line */
         return build_error(b, place(&parser->mark), err, "YAML: %s", problem);
+    if (parser->error == YAML_SCANNER_ERROR && is_tab(&parser->problem_mark, text, len))
+        return build_error(b, at, err, "YAML: a tab indents this line: YAML takes spaces alone");
     if (parser->context)
         return build_error(b, at, err, "YAML: %s %s in line %u", problem, parser->context,
                            begun.line);
     return build_error(b, at, err, "YAML: %s", problem);
 }
 
-static int read_events(struct reading *r, yaml_parser_t *parser, struct drarun_error *err)
+static int read_events(struct reading *r, yaml_parser_t *parser, const char *text, size_t len,
+                       struct drarun_error *err)
 {
     for (bool done = false; !done;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
-            return syntax_error(r->b, parser, err);
+            return syntax_error(r->b, parser, text, len, err);
         int rc = read_event(r, &event, err);
         done = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
@@ -242,7 +259,7 @@ int yaml_read(struct builder *b, const char *text, size_t len, struct drarun_err
     r->b = b;
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-    int rc = read_events(r, &parser, err);
+    int rc = read_events(r, &parser, text, len, err);
     yaml_parser_delete(&parser);
     forget_anchors(r);
     return rc;

@@ -143,7 +143,8 @@ static void test_malformed(void **state)
          "a:2:1: YAML: did not find expected ',' or ']' while parsing a flow sequence in line 1"},
         {"a", "x: {a: 1", "YAML: did not find expected ',' or '}'"},
         {"a", "x: 1\n y: 2", "a:2:3: YAML: mapping values are not allowed"},
-        {"a", "x:\n\t- 1", "a:2:1: YAML: found character that cannot start any token"},
+        {"a", "x:\n\t- 1", "a:2:1: YAML: a tab indents this line: YAML takes spaces alone"},
+        {"a", "x: \xc3\xa4\nw:\n  z: 1\n \tu: 2", "a tab indents this line"},
         {"a", "x: \"abc", "YAML: found unexpected end of stream"},
         {"a", "x: 'abc", "YAML: found unexpected end of stream"},
         {"a", "- a\nb: c", "a:2:1: YAML: did not find expected '-' indicator"},
@@ -206,6 +207,36 @@ static void test_json(void **state)
     assert_int_equal(doc_parse("m", two, strlen(two), DOC_FORMAT_GUESS, NULL, &doc, NULL), 0);
     assert_int_equal(doc_count(doc), 2);
     doc_free(doc);
+}
+
+/* As kubectl reads it: what came first is gone, with its places, and is told. */
+static void test_last_of_duplicates_wins(void **state)
+{
+    static const char *const texts[] = {"a: {x: [1]}\nb: 2\na: {q: 3}\nb: {b: 1,\n b: 4}\n",
+                                        "{\"a\": {\"x\": [1]},\n\"b\": 2,\n\"a\": {\"q\": 3},\n"
+                                        "\"b\": {\"b\": 1,\n \"b\": 4}}"};
+    struct doc_limits limits = doc_limits_default;
+    (void)state;
+    limits.last_wins = true;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct doc *doc = NULL;
+        size_t count = 0;
+        assert_int_equal(doc_parse(i ? "a.json" : "a", texts[i], strlen(texts[i]), DOC_FORMAT_GUESS,
+                                   &limits, &doc, NULL),
+                         0);
+        char *text = json_dumps(doc_root(doc, 0), JSON_COMPACT);
+        assert_string_equal(text, "{\"a\":{\"q\":3},\"b\":{\"b\":4}}");
+        free(text);
+        const struct doc_duplicate *list = doc_duplicates(doc, &count);
+        assert_int_equal(count, 3);
+        assert_string_equal(list[0].key, "a");
+        assert_int_equal(list[0].first.line, 1);
+        assert_int_equal(list[0].at.line, 3);
+        assert_int_equal(list[2].at.line, 5);
+        assert_int_equal(doc_member_place(doc, doc_root(doc, 0), "a", NULL).line, 3);
+        assert_int_equal(doc_member_place(doc, doc_root(doc, 0), "b", NULL).line, 4);
+        doc_free(doc);
+    }
 }
 
 static void test_places(void **state)
@@ -350,9 +381,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalars), cmocka_unit_test(test_scalars_of_kubernetes),
         cmocka_unit_test(test_anchors), cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_places),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_last_of_duplicates_wins),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JobSet (jobset.x-k8s.io/v1alpha2), LeaderWorkerSet (v1) and PyTorchJob (kubeflow.org/v1): workers
+ * of one kind, with or without a leader that is one of them, or a launcher that runs mpirun. */
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/import_parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static int refuse_at(const struct reader_node *node, struct drarun_error *err, const char *text)
+{
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(node->reader->doc),
+                      import_place(node).line, text);
+}
+
+static int missing(const struct reader_node *holder, struct drarun_error *err, const char *key)
+{
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s is missing",
+                      doc_name(holder->reader->doc), import_place(holder).line, key);
+}
+
+static json_int_t number_of(const struct reader_node *object, const char *key, json_int_t otherwise)
+{
+    json_t *value = json_object_get(object->value, key);
+    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+static void set_workers(struct import *im, json_int_t workers)
+{
+    json_object_set_new(im->job, "workers", json_integer(workers));
+}
+
+/* Does the pod of a template start ranks elsewhere? */
+static bool runs_mpirun(const struct reader_node *template)
+{
+    json_t *spec = json_object_get(template->value, "spec");
+    json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
+    cleanup_free char *command = json_dumps(json_object_get(container, "command"), JSON_ENCODE_ANY);
+    cleanup_free char *args = json_dumps(json_object_get(container, "args"), JSON_ENCODE_ANY);
+    return (command && (strstr(command, "mpirun") || strstr(command, "mpiexec"))) ||
+           (args && (strstr(args, "mpirun") || strstr(args, "mpiexec")));
+}
+
+static void take_launcher(struct import *im, const struct reader_node *template)
+{
+    im->launcher_a = *template;
+    im->has_launcher = import_object(&im->launcher_a, "spec", &im->launcher);
+}
+
+/* ---- JobSet ---- */
+
+/* A ReplicatedJob: its pods, and the way to their template. */
+static int open_replicated(const struct reader_node *item, struct import_job *job,
+                           json_int_t *ret_pods, struct drarun_error *err)
+{
+    job->item = *item;
+    if (!json_is_object(item->value) || !import_object(&job->item, "template", &job->outer) ||
+        !import_object(&job->outer, "spec", &job->spec) ||
+        !import_object(&job->spec, "template", &job->template))
+        return missing(item, err, "template.spec.template");
+    json_int_t pods = number_of(&job->spec, "parallelism", 1);
+    pods = number_of(&job->spec, "completions", pods);
+    *ret_pods = number_of(&job->item, "replicas", 1) * pods;
+    return 0;
+}
+
+/* Two ReplicatedJobs: one of them may be a pod that runs mpirun. */
+static int open_two(struct import *im, const json_int_t pods[2], struct drarun_error *err)
+{
+    struct import_job *jobs = im->jobs;
+    for (size_t i = 0; i < 2; i++)
+        if (pods[i] == 1 && runs_mpirun(&jobs[i].template)) {
+            take_launcher(im, &jobs[i].template);
+            im->template = jobs[1 - i].template;
+            set_workers(im, pods[1 - i]);
+            import_policy(im, &jobs[1 - i].spec);
+            return 0;
+        }
+    return refuse_at(&jobs[1].item, err,
+                     "a second ReplicatedJob, and none of both is a launcher that runs mpirun: the "
+                     "workers of a job are alike; join both to one, or import one of them");
+}
+
+/* A Job's own backoffLimit is of its pods; the JobSet restarts as a whole, as jobs here do. */
+static void take_set_policy(struct import *im)
+{
+    static const char *const unused[][2] = {
+        {"network", "workers need no names in DNS"},
+        {"successPolicy", "a job succeeds when all ranks do"},
+        {"startupPolicy", "nothing starts before all workers are ready"},
+        {"coordinator", "rank 0 is told by MASTER_ADDR"},
+        {"managedBy", "another controller's"},
+    };
+    static const char *const rules[][2] = {{"rules", "the job restarts as a whole"}};
+    struct reader_node policy;
+    json_object_del(im->job, "restarts");
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_policy(im, &im->spec);
+    if (!import_object(&im->spec, "failurePolicy", &policy))
+        return;
+    import_number(im, &policy, "maxRestarts", "restarts");
+    import_leave_out(&policy, rules, ARRAY_LEN(rules));
+}
+
+int import_open_jobset(struct import *im, struct drarun_error *err)
+{
+    json_int_t pods[2] = {0};
+    int rc = 0;
+    if (!reader_get(&im->spec, "replicatedJobs", &im->a) || json_array_size(im->a.value) == 0)
+        return missing(&im->spec, err, "spec.replicatedJobs");
+    size_t count = json_array_size(im->a.value);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        struct reader_node item = reader_item(&im->a, i);
+        if (i == 2)
+            return refuse_at(
+                &item, err,
+                "a third ReplicatedJob: a job has workers of one kind, and in a JobSet "
+                "one launcher; import the workers alone");
+        rc = open_replicated(&item, &im->jobs[i], &pods[i], err);
+    }
+    if (rc == 0 && count == 2) {
+        rc = open_two(im, pods, err);
+    } else if (rc == 0) {
+        im->template = im->jobs[0].template;
+        set_workers(im, pods[0]);
+        import_policy(im, &im->jobs[0].spec);
+    }
+    if (rc == 0)
+        take_set_policy(im);
+    return rc;
+}
+
+/* ---- LeaderWorkerSet ---- */
+
+int import_open_lws(struct import *im, struct drarun_error *err)
+{
+    static const char *const unused[][2] = {
+        {"rolloutStrategy", "a job is not updated"},
+        {"startupPolicy", "nothing starts before all workers are ready"},
+        {"networkConfig", "workers need no names in DNS"},
+    };
+    static const char *const inner[][2] = {
+        {"restartPolicy", "the job restarts as a whole"},
+        {"subGroupPolicy", "a job has no groups"},
+        {"volumeClaimTemplates", "name a claim in volumes"},
+    };
+    struct reader_node replicas, leader;
+    if (reader_get(&im->spec, "replicas", &replicas) && json_integer_value(replicas.value) != 1)
+        return refuse_at(&replicas, err,
+                         "spec.replicas: each group is a job of its own; import it with replicas: "
+                         "1, and run the job as often");
+    if (!import_object(&im->spec, "leaderWorkerTemplate", &im->a) ||
+        !import_object(&im->a, "workerTemplate", &im->template))
+        return missing(&im->spec, err, "spec.leaderWorkerTemplate.workerTemplate");
+    json_int_t size = number_of(&im->a, "size", 1);
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_leave_out(&im->a, inner, ARRAY_LEN(inner));
+    set_workers(im, size);
+    if (!import_object(&im->a, "leaderTemplate", &leader))
+        return 0;
+    if (runs_mpirun(&leader) && size > 1) {
+        take_launcher(im, &leader);
+        set_workers(im, size - 1);
+        reader_fail(&leader, "the leader runs mpirun: it is no worker, which leaves %d of size",
+                    (int)size - 1);
+        return 0;
+    }
+    return import_compare_pods(&im->template, &leader, "the workerTemplate", "the leaderTemplate",
+                               &im->own, err);
+}
+
+/* ---- PyTorchJob ---- */
+
+/* As the operator has it: one process a pod, which may be torchrun. */
+static void take_processes(struct import *im)
+{
+    struct reader_node each;
+    json_object_set_new(im->job, "ranksPerWorker", json_integer(1));
+    json_object_set_new(im->job, "launch", json_string("env"));
+    if (!reader_get(&im->spec, "nprocPerNode", &each))
+        return;
+    if (json_is_integer(each.value))
+        im->processes = json_sprintf("%d", (int)json_integer_value(each.value));
+    else
+        im->processes = json_incref(each.value);
+    reader_fail(&each, "is now the variable PET_NPROC_PER_NODE, which torchrun reads");
+}
+
+int import_open_pytorch(struct import *im, struct drarun_error *err)
+{
+    static const char *const unused[][2] = {
+        {"elasticPolicy", "the number of workers is fixed"},
+    };
+    struct reader_node policy, worker, template;
+    if (import_object(&im->spec, "runPolicy", &policy))
+        import_policy(im, &policy);
+    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    take_processes(im);
+    if (!import_object(&im->spec, "pytorchReplicaSpecs", &im->a))
+        return missing(&im->spec, err, "spec.pytorchReplicaSpecs");
+    bool has_master = import_object(&im->a, "Master", &im->b);
+    bool has_worker = import_object(&im->a, "Worker", &im->c);
+    worker = im->c;
+    const struct reader_node *first = has_master ? &im->b : &im->c;
+    if ((!has_master && !has_worker) || !import_object(first, "template", &im->template))
+        return missing(&im->a, err, "Master.template, or Worker.template");
+    json_int_t workers = has_worker ? number_of(&worker, "replicas", 1) : 0;
+    set_workers(im, workers + (has_master ? number_of(&im->b, "replicas", 1) : 0));
+    if (!has_master || !has_worker)
+        return 0;
+    if (!import_object(&worker, "template", &template))
+        return missing(&worker, err, "Worker.template");
+    return import_compare_pods(&im->template, &template, "Master", "Worker", &im->own, err);
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun import on manifests in the forms that clouds and operators publish: docs/measured/import.md is
+written by DRARUN_GOLDEN=write python3 -m pytest test_import_corpus.py, and must be what a run gives."""
+import json
+import os
+import re
+
+import pytest
+import yaml
+
+from support.build import SOURCE
+
+FILES = sorted([*(SOURCE / "tests/data/import").glob("*.yaml"), *(SOURCE / "tests/data/seeds").glob("*.yaml")])
+PAGE = SOURCE / "docs/measured/import.md"
+SLICES = SOURCE / "examples/clusters/a4-two-nodes.json"
+REFUSED = {"jobset-two-kinds", "ray-all-nic", "fabric-claim"}
+HEAD = """# Imported manifests
+
+`drarun import` on the manifests of `tests/data/import` and `tests/data/seeds`, each written in a form that clouds and operators publish.
+"Job" says that `drarun validate` and `drarun render` take the result. The environment by hand is that of the manifest's containers and of
+`mpirun -x`; beside it stands what `drarun plan` derives for the job on the two a4-highgpu-8g nodes of `examples/clusters`, with the reason
+that it gives. No GPU and no cluster took part. Written by `tests/test_import_corpus.py`.
+
+| manifest | kinds | result | remarks |
+|---|---|---|---|
+"""
+
+
+def by_hand(file):
+    """Variables of NCCL, UCX and Gloo: of env lists, and behind mpirun -x."""
+    found = {}
+
+    def walk(node):
+        if isinstance(node, dict):
+            if {"name", "value"} <= node.keys():
+                found[node["name"]] = str(node["value"])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for at, value in enumerate(node):
+                if at and node[at - 1] == "-x" and "=" in str(value):
+                    found.update([str(value).split("=", 1)])
+                walk(value)
+        elif isinstance(node, str):
+            found.update(re.findall(r"-x\s+([A-Z_0-9]+)=(\S+)", node))
+    for each in yaml.load_all(file.read_text(), yaml.BaseLoader):
+        walk(each)
+    return {k: v for k, v in found.items() if k.startswith(("NCCL_", "UCX_", "GLOO_"))}
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def compare(drarun, job, file):
+    """A line for each variable by hand: the value on both sides, and why."""
+    def planned():
+        return json.loads(drarun("plan", job, "--slices", SLICES, "--explain", "-o", "json").out)
+    shown, head = planned(), []
+    if shown["claim"] and "placement.spread: none packs them" in (shown["prediction"]["shortage"] or ""):
+        documents = list(yaml.safe_load_all(job.read_text()))
+        documents[0]["spec"]["placement"] = {"spread": "none"}
+        job.write_text(yaml.safe_dump_all(documents))
+        shown, head = planned(), ["With `placement: {spread: none}`: two nodes are too few for one worker each.", ""]
+    if not shown["claim"]:
+        return ["No claim, since all devices are the device plugin's: `plan` has nothing to derive an environment from."]
+    plan = shown["plan"]
+    env = {**plan["env"], **plan["workers"][0]["env"]}
+    lines = ["| variable | by hand | drarun | reason |", "|---|---|---|---|"]
+    for name, value in sorted(by_hand(file).items()):
+        new = env.get(name)
+        why = ("the same" if new == value else plan["explain"][name]["reason"] if new is not None else
+               "left out by import, and what this worker holds needs no such variable")
+        lines.append(f"| {name} | {cell(value)} | {cell(new if new is not None else 'not set')} | {cell(why)} |")
+    return head + (lines if len(lines) > 2 else ["No such variable by hand."])
+
+
+def report(drarun, tmp_path):
+    rows, parts = [], []
+    for file in FILES:
+        kinds = " ".join(o["kind"] for o in yaml.load_all(file.read_text(), yaml.BaseLoader) if o)
+        run = drarun("import", file)
+        assert (run.rc == 65) == (file.stem in REFUSED), repr(run)
+        remarks = run.err.replace(f"{file.parent}/", "").splitlines()
+        if run.rc:
+            rows.append(f"| {file.stem} | {kinds} | refused: {cell(remarks[-1].split(': ', 1)[1])} | {len(remarks) - 1} |")
+            continue
+        job = tmp_path / file.name
+        job.write_text(run.out)
+        drarun("validate", job).ok()
+        drarun("render", job).ok()
+        workers = next(yaml.safe_load_all(run.out))["spec"].get("workers", 1)
+        rows.append(f"| {file.stem} | {kinds} | job of {workers} worker{'s' * (workers > 1)} | {len(remarks)} |")
+        parts += ["", f"## {file.stem}", *compare(drarun, job, file)]
+    return HEAD + "\n".join(rows + parts) + "\n"
+
+
+def test_corpus(drarun, tmp_path):
+    page = report(drarun, tmp_path)
+    if os.environ.get("DRARUN_GOLDEN") == "write":
+        PAGE.write_text(page)
+    assert page == PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", [file.stem for file in FILES if file.stem not in REFUSED])
+def test_no_affinity_is_dead(drarun, name):
+    """What a term selects is on the pods that drarun makes, or on others by wish of nobody here."""
+    file = next(file for file in FILES if file.stem == name)
+    job = next(yaml.safe_load_all(drarun("import", file).ok().out))
+    text = json.dumps(job["spec"]["template"]["spec"].get("affinity", {}))
+    assert not re.search(r"kubeflow\.org|jobset\.sigs", text)
