@@ -8,16 +8,20 @@
 
 #define CARRIED                                                                                    \
     {                                                                                              \
-        NULL, NULL                                                                                 \
+        NULL, NULL, NULL                                                                           \
     }
-#define WHY(ray, trainer)                                                                          \
+#define WHY(ray, trainer, rayjob)                                                                  \
     {                                                                                              \
-        ray, trainer                                                                               \
+        ray, trainer, rayjob                                                                       \
     }
 
 static const char waits[] = "how long a pod waits is the scheduler's and the controller's";
 static const char stays[] = "a RayCluster stays until it is deleted";
 static const char templates[] = "a controller's pods have claims made from a template";
+static const char no_launcher[] = "there is no launcher's pod";
+static const char processes[] = "Ray starts as many processes as its actors and tasks ask for";
+static const char starts[] = "Ray starts its processes itself";
+static const char gangs[] = "gangs are KubeRay's, by its batch scheduler";
 static const char watched[] = "no launcher watches the job";
 
 const struct left_out left_out_fields[] = {
@@ -28,8 +32,7 @@ const struct left_out left_out_fields[] = {
     {"metadata.labels", CARRIED},
     {"metadata.annotations", CARRIED},
     {"spec.workers", CARRIED},
-    {"spec.ranksPerWorker",
-     WHY("Ray starts as many processes as its actors and tasks ask for", NULL)},
+    {"spec.ranksPerWorker", WHY(processes, NULL, processes)},
     {"spec.devices.gpus.count", CARRIED},
     {"spec.devices.gpus.class", CARRIED},
     {"spec.devices.gpus.resource", CARRIED},
@@ -44,13 +47,15 @@ const struct left_out left_out_fields[] = {
     {"spec.devices.nics.match", CARRIED},
     {"spec.devices.nics.config", CARRIED},
     {"spec.devices.nics.driver", CARRIED},
+    {"spec.devices.match", CARRIED},
     {"spec.devices.align", CARRIED},
-    {"spec.devices.claims", WHY(templates, templates), "template"},
+    {"spec.devices.claims", WHY(templates, templates, templates), "template"},
+    {"spec.placement.spread", CARRIED},
     {"spec.computeDomain", CARRIED},
     {"spec.network", CARRIED},
-    {"spec.onTcpFallback", WHY(watched, watched), "report"},
-    {"spec.onPreflightWarning", WHY(watched, watched), "report"},
-    {"spec.launch", WHY("Ray starts its processes itself", NULL), "env"},
+    {"spec.onTcpFallback", WHY(watched, watched, watched), "report"},
+    {"spec.onPreflightWarning", WHY(watched, watched, watched), "report"},
+    {"spec.launch", WHY(starts, NULL, starts), "env"},
     {"spec.mpi.transport", CARRIED},
     {"spec.nccl.profile", CARRIED},
     {"spec.nccl.hcaList", CARRIED},
@@ -59,21 +64,25 @@ const struct left_out left_out_fields[] = {
     {"spec.image", CARRIED},
     {"spec.command", CARRIED},
     {"spec.template", CARRIED},
-    {"spec.timeouts.queue", WHY(waits, waits)},
-    {"spec.timeouts.nodes", WHY(waits, waits)},
-    {"spec.timeouts.allocation", WHY(waits, waits)},
-    {"spec.timeouts.imagePull", WHY(waits, waits)},
-    {"spec.timeouts.start", WHY(waits, waits)},
-    {"spec.timeouts.total", WHY(stays, NULL), "0"},
-    {"spec.hangAfter", WHY(watched, watched), "0"},
-    {"spec.onHang", WHY(watched, watched), "report"},
-    {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often", NULL)},
-    {"spec.ttlSecondsAfterFinished", WHY(stays, NULL)},
+    {"spec.launcher.resources", WHY(no_launcher, no_launcher, no_launcher)},
+    {"spec.launcher.tolerations", WHY(no_launcher, no_launcher, no_launcher)},
+    {"spec.launcher.nodeSelector", WHY(no_launcher, no_launcher, no_launcher)},
+    {"spec.launcher.priorityClassName", WHY(no_launcher, no_launcher, no_launcher)},
+    {"spec.launcher.annotations", WHY(no_launcher, no_launcher, no_launcher)},
+    {"spec.timeouts.queue", WHY(waits, waits, waits)},
+    {"spec.timeouts.nodes", WHY(waits, waits, waits)},
+    {"spec.timeouts.allocation", WHY(waits, waits, waits)},
+    {"spec.timeouts.imagePull", WHY(waits, waits, waits)},
+    {"spec.timeouts.start", WHY(waits, waits, waits)},
+    {"spec.timeouts.total", WHY(stays, NULL, NULL), "0"},
+    {"spec.hangAfter", WHY(watched, watched, watched), "0"},
+    {"spec.onHang", WHY(watched, watched, watched), "report"},
+    {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often", NULL, NULL)},
+    {"spec.ttlSecondsAfterFinished", WHY(stays, NULL, NULL)},
     {"spec.suspend", CARRIED},
     {"spec.queue", CARRIED},
     {"spec.gangScheduling",
-     WHY("gangs are KubeRay's, by its batch scheduler",
-         "gangs are the runtime's podGroupPolicy, for a scheduler that has them"),
+     WHY(gangs, "gangs are the runtime's podGroupPolicy, for a scheduler that has them", gangs),
      "never"},
 };
 const size_t left_out_count = ARRAY_LEN(left_out_fields);

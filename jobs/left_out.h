@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include "lib/base/strlist.h"
 
-enum left_out_by { LEFT_OUT_RAYCLUSTER = 0, LEFT_OUT_TRAINJOB, LEFT_OUT_SYSTEMS };
+enum left_out_by { LEFT_OUT_RAYCLUSTER = 0, LEFT_OUT_TRAINJOB, LEFT_OUT_RAYJOB, LEFT_OUT_SYSTEMS };
 
 struct left_out {
     const char *path;                  /* "spec.timeouts.queue" */

@@ -8,6 +8,7 @@
 #include "jobs/pod_merge.h"
 #include "jobs/render_foreign_parts.h"
 #include "jobs/render_private.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -31,6 +32,22 @@ int foreign_check_name(const struct job_spec *spec, size_t room, const char *why
     return 0;
 }
 
+/* "of step 1, each GPU with a NIC of its PCIe root (--step 2: numaNode, --step 3: none)" */
+static void tell_step(const struct job_spec *spec, unsigned step, struct strlist *told)
+{
+    struct buf others = BUF_INIT;
+    for (unsigned other = 0; other < claims_attempts(spec); other++)
+        if (other != step)
+            buf_printf(&others, "%s--step %u: %s", others.len > 0 ? ", " : "", other + 1,
+                       claims_rung_name(claims_rung(spec, other)));
+    strlist_addf(told,
+                 "STEP_FIXED: spec.devices.align: preferred: no launcher tries the next step; "
+                 "these claims are of step %u, each GPU with %s (%s)",
+                 step + 1, claims_rung_words(claims_rung(spec, step)), others.data);
+    told->failed |= others.failed;
+    buf_done(&others);
+}
+
 int foreign_begin(const struct job_spec *spec, const struct render_foreign *how,
                   enum left_out_by system, struct strlist *told, json_t **ret_list,
                   struct drarun_error *err)
@@ -45,11 +62,7 @@ int foreign_begin(const struct job_spec *spec, const struct render_foreign *how,
         return rc;
     left_out_tell(spec->document, system, told);
     if (claims_attempts(spec) > 1)
-        strlist_addf(told,
-                     "STEP_FIXED: spec.devices.align: preferred: no launcher tries the next step; "
-                     "these claims are %s",
-                     how->options.step ? "of step 2, without constraints"
-                                       : "aligned (--step 2: without constraints)");
+        tell_step(spec, how->options.step, told);
     if (told->failed)
         return no_memory(err);
     *ret_list = TAKE_PTR(list);

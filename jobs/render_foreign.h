@@ -16,6 +16,8 @@ enum render_head {                        /* of a RayCluster */
 struct render_foreign {
     struct render_options options; /* api, step, namespace, image and image_volume count */
     enum render_head head;         /* 0: plain */
+    bool scales;                   /* of Ray: an autoscaler keeps the group of workers between: */
+    uint32_t replicas_min, replicas_max;
 };
 
 /* An array of manifests in the order of creation, the caller's; the system's own object comes last.
@@ -27,6 +29,9 @@ typedef int (*render_foreign_fn)(const struct job_spec *spec, const struct rende
 
 int render_raycluster(const struct job_spec *spec, const struct render_foreign *how,
                       struct strlist *told, json_t **ret_manifests, struct drarun_error *err);
+/* A cluster of its own for the job's command, which goes with it. */
+int render_rayjob(const struct job_spec *spec, const struct render_foreign *how,
+                  struct strlist *told, json_t **ret_manifests, struct drarun_error *err);
 /* With the TrainingRuntime of the same name, which has its pods. */
 int render_trainjob(const struct job_spec *spec, const struct render_foreign *how,
                     struct strlist *told, json_t **ret_manifests, struct drarun_error *err);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A RayCluster of KubeRay (ray.io/v1): a head, and one group of workers. */
+/* A RayCluster of KubeRay (ray.io/v1): a head, and one group of workers. A RayJob has one. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/objects.h"
 #include "jobs/render_foreign_parts.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-#define NAME_MAX_RAY 53 /* KubeRay's MaxRayClusterNameLength */
+#define NAME_MAX_RAY 53    /* KubeRay's MaxRayClusterNameLength */
+#define NAME_MAX_RAYJOB 47 /* MaxRayJobNameLength: its cluster is called NAME-xxxxx */
+#define MS_PER_S 1000
 #define GROUP "workers"
 #define HEAD_CONTAINER "ray-head"
 /* KubeRay's own command line stays out of the way of ours, and is told in a variable. Its quotes
@@ -103,30 +107,40 @@ static int plain_head(const struct job_spec *spec, const struct render_foreign *
     return 0;
 }
 
-static json_t *worker_groups(const struct job_spec *spec, int workers, json_t *template_take)
+static json_t *worker_groups(const struct job_spec *spec, const struct render_foreign *how,
+                             int workers, json_t *template_take)
 {
     if (workers == 0) {
         json_decref(template_take);
         return json_array();
     }
+    int least = how->scales ? (int)how->replicas_min : workers;
+    int most = how->scales ? (int)how->replicas_max : workers;
     return json_pack("[{s:s, s:i, s:i, s:i, s:o, s:o}]", "groupName", GROUP, "replicas", workers,
-                     "minReplicas", workers, "maxReplicas", workers, "rayStartParams",
+                     "minReplicas", least, "maxReplicas", most, "rayStartParams",
                      start_params(spec, false, true), "template", template_take);
 }
 
-static json_t *cluster_spec(const struct job_spec *spec, bool working, json_t *head_take,
-                            json_t *worker_take)
+static uint32_t workers_of_group(const struct job_spec *spec, const struct render_foreign *how)
 {
-    json_t *cluster =
-        json_pack("{s:{s:o, s:o}, s:o}", "headGroupSpec", "rayStartParams",
-                  start_params(spec, true, working), "template", head_take, "workerGroupSpecs",
-                  worker_groups(spec, (int)(spec->workers - (working ? 1 : 0)), worker_take));
-    if (!spec->suspend && !spec->queue) /* Kueue admits by taking it away */
-        return cluster;
-    if (json_object_set_new(cluster, "suspend", json_true()) == 0)
-        return cluster;
-    json_decref(cluster);
-    return NULL;
+    return spec->workers - (how->head == RENDER_HEAD_WORKER ? 1 : 0);
+}
+
+static json_t *cluster_spec(const struct job_spec *spec, const struct render_foreign *how,
+                            json_t *head_take, json_t *worker_take)
+{
+    bool working = how->head == RENDER_HEAD_WORKER;
+    json_t *groups = worker_groups(spec, how, (int)workers_of_group(spec, how), worker_take);
+    return json_pack("{s:o*, s:{s:o, s:o}, s:o}", "enableInTreeAutoscaling",
+                     how->scales ? json_true() : NULL, "headGroupSpec", "rayStartParams",
+                     start_params(spec, true, working), "template", head_take, "workerGroupSpecs",
+                     groups);
+}
+
+/* Kueue admits by taking it away. */
+static json_t *suspended(const struct job_spec *spec)
+{
+    return spec->suspend || spec->queue ? json_true() : NULL;
 }
 
 static const char *word(const json_t *container, const char *list, size_t i)
@@ -150,26 +164,131 @@ static void tell_command(const struct job_spec *spec, struct strlist *told)
                                                        : "spec.command");
 }
 
-int render_raycluster(const struct job_spec *spec, const struct render_foreign *how,
-                      struct strlist *told, json_t **ret_manifests, struct drarun_error *err)
+static int check_replicas(const struct job_spec *spec, const struct render_foreign *how,
+                          struct drarun_error *err)
+{
+    uint32_t workers = workers_of_group(spec, how);
+    if (!how->scales || (how->replicas_min <= workers && workers <= how->replicas_max))
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "replicas: expected at most the group's %" PRIu32 " workers, and at least so "
+                      "many, got %" PRIu32 ":%" PRIu32,
+                      workers, how->replicas_min, how->replicas_max);
+}
+
+/* The claims and what else the pods need, and the cluster's spec. */
+static int make_cluster(const struct job_spec *spec, const struct render_foreign *how,
+                        enum left_out_by system, struct strlist *told, json_t **ret_list,
+                        json_t **ret_cluster, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *list = NULL, *head = NULL, *worker = NULL;
     bool working = how->head == RENDER_HEAD_WORKER;
-    int rc =
-        foreign_check_name(spec, NAME_MAX_RAY, "KubeRay names pods and Services after it", err);
-    tell_command(spec, told);
+    int rc = check_replicas(spec, how, err);
     if (rc == 0)
-        rc = foreign_begin(spec, how, LEFT_OUT_RAYCLUSTER, told, &list, err);
+        rc = foreign_begin(spec, how, system, told, &list, err);
     if (rc == 0)
         rc = worker_pod(spec, how, &worker, err);
     if (rc == 0)
         rc = (working ? working_head : plain_head)(spec, how, &head, err);
     if (rc < 0)
         return rc;
-    json_t *cluster = cluster_spec(spec, working, TAKE_PTR(head), TAKE_PTR(worker));
+    json_t *cluster = cluster_spec(spec, how, TAKE_PTR(head), TAKE_PTR(worker));
     if (!cluster)
         return no_memory(err);
-    rc = foreign_add(list, spec, how, "ray.io/v1", "RayCluster", true, cluster, err);
+    *ret_cluster = cluster;
+    *ret_list = TAKE_PTR(list);
+    return 0;
+}
+
+int render_raycluster(const struct job_spec *spec, const struct render_foreign *how,
+                      struct strlist *told, json_t **ret_manifests, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL, *cluster = NULL;
+    int rc =
+        foreign_check_name(spec, NAME_MAX_RAY, "KubeRay names pods and Services after it", err);
+    if (rc < 0)
+        return rc;
+    tell_command(spec, told);
+    rc = make_cluster(spec, how, LEFT_OUT_RAYCLUSTER, told, &list, &cluster, err);
+    if (rc < 0)
+        return rc;
+    if (suspended(spec) && json_object_set_new(cluster, "suspend", suspended(spec)) < 0)
+        return no_memory(err);
+    rc = foreign_add(list, spec, how, "ray.io/v1", "RayCluster", true, TAKE_PTR(cluster), err);
+    if (rc == 0)
+        *ret_manifests = TAKE_PTR(list);
+    return rc;
+}
+
+/* ---- a RayJob ---- */
+
+/* As a shell reads it: KubeRay writes the entry point into the command line of one. */
+static void add_quoted(struct buf *out, const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "%+,-./:=@_";
+    buf_add_str(out, out->len ? " " : "");
+    if (text[0] && text[strspn(text, plain)] == '\0') {
+        buf_add_str(out, text);
+        return;
+    }
+    buf_add_str(out, "'");
+    for (; *text; text++)
+        buf_printf(out, *text == '\'' ? "'\\''" : "%c", *text);
+    buf_add_str(out, "'");
+}
+
+/* The ranks' program, which runs once, as a driver that finds its cluster. */
+static int entry_point(const struct job_spec *spec, struct buf *out, struct drarun_error *err)
+{
+    static const char *const lists[] = {"command", "args"};
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    const char *program = word(first, "command", 0), *verb = word(first, "command", 1);
+    if (!program)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "spec.command: expected the program of the RayJob, which drives its "
+                          "cluster; got none");
+    if (strcmp(program, "ray") == 0 && verb && strcmp(verb, "start") == 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "spec.command: expected the program of the RayJob; KubeRay writes \"ray "
+                          "start\" itself (--as raycluster makes a cluster alone)");
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (size_t i = 0; word(first, lists[l], i); i++)
+            add_quoted(out, word(first, lists[l], i));
+    return out->failed ? no_memory(err) : 0;
+}
+
+/* KubeRay deletes the cluster when the program ends, which frees its devices. It refuses to suspend
+ * a RayJob that keeps its cluster. */
+static json_t *rayjob_spec(const struct job_spec *spec, const char *entry, json_t *cluster_take)
+{
+    int64_t total = (spec->timeouts.total + MS_PER_S - 1) / MS_PER_S;
+    json_t *ttl = spec->ttl_after_finished >= 0 ? json_integer(spec->ttl_after_finished) : NULL;
+    return json_pack("{s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:o}", "entrypoint", entry,
+                     "shutdownAfterJobFinishes", 1, "ttlSecondsAfterFinished", ttl,
+                     "activeDeadlineSeconds", total > 0 ? json_integer(total) : NULL,
+                     "backoffLimit", spec->restarts ? json_integer(spec->restarts) : NULL,
+                     "suspend", suspended(spec), "rayClusterSpec", cluster_take);
+}
+
+int render_rayjob(const struct job_spec *spec, const struct render_foreign *how,
+                  struct strlist *told, json_t **ret_manifests, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL, *cluster = NULL;
+    CLEANUP(buf_done) struct buf entry = BUF_INIT;
+    int rc = foreign_check_name(spec, NAME_MAX_RAYJOB,
+                                "KubeRay names the cluster after it, and Services after that", err);
+    if (rc == 0)
+        rc = entry_point(spec, &entry, err);
+    if (rc == 0)
+        rc = make_cluster(spec, how, LEFT_OUT_RAYJOB, told, &list, &cluster, err);
+    if (rc < 0)
+        return rc;
+    json_t *job = rayjob_spec(spec, entry.data, TAKE_PTR(cluster));
+    if (!job)
+        return no_memory(err);
+    rc = foreign_add(list, spec, how, "ray.io/v1", "RayJob", true, job, err);
     if (rc == 0)
         *ret_manifests = TAKE_PTR(list);
     return rc;

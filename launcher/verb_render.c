@@ -27,12 +27,12 @@ static const char manifests[] = "Manifests";
 static const struct option_spec option_list[] = {
     {.name = "as",
      .value = "KIND",
-     .choices = "raycluster trainjob",
+     .choices = "raycluster rayjob trainjob",
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(as),
-     .help = "for another system's controller: raycluster, of KubeRay;\ntrainjob, of Kubeflow "
-             "Trainer (default: as drarun\ncreates the job)"},
+     .help = "for another system's controller: raycluster and rayjob,\nof KubeRay; trainjob, of "
+             "Kubeflow Trainer (default: as\ndrarun creates the job)"},
     {.name = "head",
      .value = "POD",
      .choices = "plain worker",
@@ -41,6 +41,12 @@ static const struct option_spec option_list[] = {
      .offset = RENDER(head),
      .help = "of a RayCluster: a pod without devices (plain, default),\nor the first of the "
              "workers"},
+    {.name = "replicas",
+     .value = "MIN:MAX",
+     .group = manifests,
+     .kind = OPTION_TEXT,
+     .offset = RENDER(replicas),
+     .help = "of Ray's group of workers: an autoscaler keeps it between\n(default: no autoscaler)"},
     {.name = "api",
      .value = "VERSION",
      .choices = "v1 v1beta2 v1beta1",
@@ -63,8 +69,8 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, step),
      .min = 1,
      .max = 8,
-     .help = "of the ladder that `align: preferred` has: 1 (default)\naligned, 2 without "
-             "constraints"},
+     .help = "of the ladder that `align: preferred` has: 1 (default)\nwith the nearest "
+             "NICs, the last without constraints"},
     {.name = "namespace",
      .value = "NAME",
      .group = manifests,
@@ -158,7 +164,7 @@ static int render(const char *file, struct options *options, char **ret_text)
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.render = {.image = getenv("DRARUN_IMAGE")}, .step = 1};
+    struct options options = {.render = {.image = getenv("DRARUN_IMAGE")}};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;

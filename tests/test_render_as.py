@@ -14,6 +14,7 @@ import yaml
 
 from support import foreign_api
 from support.build import SOURCE
+from support.network_policies import selects
 from support.sysfs_tree import make_tree
 
 DATA = SOURCE / "tests" / "data" / "render_as"
@@ -21,9 +22,9 @@ JOBS = sorted(path.name.removesuffix(".job.yaml") for path in DATA.glob("*.job.y
 SEED = SOURCE / "tests" / "data" / "seeds" / "ray-all-nic.yaml"
 OF_RAY = SOURCE / "examples" / "ray" / "cluster.yaml"
 EXAMPLES = {"raycluster": ["ray/cluster", "jobs/ray-all-nic", "jobs/two-by-two", "jobs/compute-domain"],
-            "trainjob": ["jobs/queued-torchrun", "jobs/ray-all-nic"]}
+            "rayjob": ["jobs/two-by-two"], "trainjob": ["jobs/queued-torchrun", "jobs/ray-all-nic"]}
 TRAINER = "trainer.kubeflow.org/v1alpha1"
-FOREIGN = {"RayCluster": "ray.io/v1", "TrainJob": TRAINER, "TrainingRuntime": TRAINER}
+FOREIGN = {"RayCluster": "ray.io/v1", "RayJob": "ray.io/v1", "TrainJob": TRAINER, "TrainingRuntime": TRAINER}
 
 
 def render(drarun, name, *more):
@@ -95,6 +96,8 @@ def test_types_read_all(drarun, types):
     ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0), "replicas", "2"),
     ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0, "template", "spec"), "resourceClaim", []),
     ("ray-plain", "RayCluster", ("spec", "workerGroupSpecs", 0, "template", "spec"), "resourceClaims", {}),
+    ("ray-job", "RayJob", ("spec",), "entryPoint", "x"),
+    ("ray-job", "RayJob", ("spec", "rayClusterSpec", "workerGroupSpecs", 0), "minReplica", 1),
     ("train", "TrainJob", ("spec", "trainer"), "nodes", 2),
     ("train", "TrainJob", ("spec",), "suspend", "yes"),
     ("train", "TrainingRuntime", ("spec", "mlPolicy", "torch"), "processes", 8),
@@ -143,6 +146,30 @@ def test_a_published_cluster_of_a_short_job(drarun):
     assert claims[0] == claims[1]
     # the seed's claim is listed by no container, so that no device would reach one
     assert mine["resources"]["claims"] == [{"name": "devices"}] and "claims" not in other["resources"]
+
+
+def test_autoscaled_as_published(drarun):
+    """The seed's bounds, which KubeRay's autoscaler needs to be switched on for; without them the group is as it was planned."""
+    (seed,) = of_kind(documents(SEED.read_text()), "RayCluster")["spec"]["workerGroupSpecs"]
+    for options, bounds in ((["--replicas", f"{seed['minReplicas']}:{seed['maxReplicas']}"], (0, 4)), ([], (2, 2))):
+        made = of_kind(documents(drarun("render", "--as", "raycluster", *options, OF_RAY).ok().out), "RayCluster")["spec"]
+        (group,) = made["workerGroupSpecs"]
+        assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (2, *bounds)
+        assert made.get("enableInTreeAutoscaling") == (True if options else None)
+
+
+def test_rayjob_has_the_cluster_of_a_raycluster(drarun, tmp_path):
+    """Beside what is the job's: its program, as a shell reads it, and its end."""
+    path = tmp_path / "job.yaml"
+    path.write_text((DATA / "ray-job.job.yaml").read_text())
+    job, alone = (of_kind(documents(drarun("render", "--as", system, path).ok().out), kind)
+                  for system, kind in (("rayjob", "RayJob"), ("raycluster", "RayCluster")))
+    inside = job["spec"].pop("rayClusterSpec")
+    assert alone["spec"].pop("suspend") is True and inside == alone["spec"]
+    assert shlex.split(job["spec"].pop("entrypoint")) == ["python", "train.py", "--name", "it's a run", ""]
+    assert job["spec"] == {"shutdownAfterJobFinishes": True, "ttlSecondsAfterFinished": 600, "activeDeadlineSeconds": 90,
+                           "backoffLimit": 2, "suspend": True}
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
 
 
 # ---- the entry point ----
@@ -222,7 +249,13 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
 # ---- what is refused and told ----
 
 @pytest.mark.parametrize("options,job,status,message", [
-    (["--as", "rayjob"], {}, 64, '--as: expected one of "raycluster trainjob"'),
+    (["--as", "rayservice"], {}, 64, '--as: expected one of "raycluster rayjob trainjob"'),
+    (["--as", "rayjob"], {}, 65, 'spec.command: expected the program of the RayJob; KubeRay writes "ray start" itself'),
+    (["--as", "rayjob"], {"metadata": {"name": "a" * 48}}, 65, "metadata.name: at most 47 characters"),
+    *[(["--as", "raycluster", "--replicas", bad], {}, 64, f'replicas: expected MIN:MAX, the bounds of an autoscaler, got "{bad}"')
+      for bad in ("4", "1:", "-1:4", "1:4x", "4:1", "x", "1:9999999")],
+    *[(["--as", "raycluster", "--replicas", bad], {}, 64, "replicas: expected at most the group's 1 workers") for bad in ("2:3", "0:0")],
+    (["--as", "trainjob", "--replicas", "1:2"], {"launch": "env"}, 64, "replicas: for a raycluster or a rayjob alone"),
     (["--as", "raycluster", "--here"], {}, 64, "here: not for a "),
     (["--as", "raycluster", "--claims", "template"], {}, 64, "claims: not for a "),
     (["--as", "raycluster", "--pod-groups", "v1alpha2"], {}, 64, "pod_groups: not for a "),
@@ -230,14 +263,14 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
     (["--as", "raycluster", "--profiles", "/none"], {}, 64, "--profiles: not with --as"),
     (["--as", "raycluster", "--step", "2"], {}, 64, "the job's ladder has 1"),
     (["--as", "raycluster", "--head", "big"], {}, 64, "--head"),
-    (["--head", "worker"], {}, 64, "head: only a raycluster has one"),
+    (["--head", "worker"], {}, 64, "head: for a raycluster or a rayjob alone"),
     (["--as", "raycluster"], {"metadata": {"name": "a" * 54}}, 65, "metadata.name: at most 53 characters"),
     (["--as", "raycluster"], {"metadata": {"name": "1st"}}, 65, "metadata.name: expected a letter first"),
     (["--as", "raycluster"], {"nccl": {"env": {"A": "1"}}, "container": {"env": [{"name": "A", "value": "2"}]}}, 65,
      'drarun adds an entry with name "A"'),
     (["--as", "raycluster"], {"devices": {"nics": {"count": 1, "class": "dranet"}}, "pod": {"hostNetwork": True}}, 65,
      "hostNetwork: a claimed NIC is moved into the pod's own network"),
-    (["--as", "trainjob", "--head", "worker"], {"launch": "env"}, 64, "head: only a raycluster has one"),
+    (["--as", "trainjob", "--head", "worker"], {"launch": "env"}, 64, "head: for a raycluster or a rayjob alone"),
     (["--as", "trainjob"], {}, 65, "spec.launch: expected env, got pmix"),
     (["--as", "trainjob"], {"launch": "mpirun"}, 65, "spec.launch: expected env, got mpirun"),
     (["--as", "trainjob"], {"launch": "env", "ranksPerWorker": 2}, 65, "spec.ranksPerWorker: expected 1"),
@@ -266,3 +299,47 @@ def test_nothing_is_told_of_what_is_carried(drarun):
     assert [line.split(": ")[2:4] for line in told] == [["LEFT_OUT", "spec.timeouts.queue"],
                                                         ["STEP_FIXED", "spec.devices.align"],
                                                         ["TOTAL_PER_ATTEMPT", "spec.timeouts.total"]]
+
+
+def pod_labels(part):
+    """Of every Pod and pod template in a document."""
+    if isinstance(part, list):
+        return [found for each in part for found in pod_labels(each)]
+    if not isinstance(part, dict):
+        return []
+    own = [part.get("metadata", {}).get("labels", {})] if "containers" in part.get("spec", {}) else []
+    return own + [found for each in part.values() for found in pod_labels(each)]
+
+
+def test_network_policies_leave_pods_of_other_systems_alone(drarun):
+    """Operators, dashboards and clients must reach a Ray cluster, and Prometheus a launcher. tests/test_rights.py asks an API server."""
+    ours = json.loads(drarun("render", SOURCE / "examples/jobs/two-by-two.yaml", "--format", "json").ok().out)["items"]
+    installed = json.loads(drarun("install", "-n", "train", "--format", "json").ok().out)["items"]
+    (name,) = {each["metadata"]["labels"]["drarun.dev/job"] for each in ours}
+    foreign = [{**labels, "drarun.dev/job": name} for labels in pod_labels(all_manifests(drarun))]
+    for policy, wanted in ((of_kind(ours, "NetworkPolicy"), True), (of_kind(installed, "NetworkPolicy"), False)):
+        selector = policy["spec"]["podSelector"]
+        assert foreign and not [labels for labels in foreign if selects(selector, labels)]
+        kinds = {each["kind"]: [selects(selector, labels) for labels in pod_labels(each)] for each in ours}
+        assert kinds["Pod"] == [wanted] and kinds["Job"] == [False]
+
+
+@pytest.mark.parametrize("args,rung", [([], None), (["--step", "1"], "numaNode")])
+def test_claims_that_many_drivers_cannot_meet_are_asked_for_by_step(drarun, tmp_path, args, rung):
+    """On GB200 the first step is the NUMA node, and nobody goes on where no driver publishes it."""
+    path = tmp_path / "job.yaml"
+    path.write_text("""
+metadata: {name: job}
+spec:
+  workers: 2
+  image: i
+  command: [ray, start]
+  devices: {gpus: {class: gpu.nvidia.com, count: 2}, nics: {class: dranet, count: 2}}
+  nccl: {profile: oci-gb200}
+""")
+    made = drarun("render", "--as", "raycluster", *args, path).ok()
+    template, = (each for each in yaml.safe_load_all(made.out) if each and each["kind"] == "ResourceClaimTemplate")
+    constraints = template["spec"]["spec"]["devices"].get("constraints", [])
+    assert {each["matchAttribute"] for each in constraints} == (
+        {f"resource.kubernetes.io/{rung}"} if rung else set())
+    assert f"of step {1 if rung else 2}" in made.err

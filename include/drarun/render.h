@@ -26,13 +26,15 @@ struct drarun_render_options {
     unsigned char image_volume; /* 1: mount the agent's image instead of copying from it */
     unsigned char here;         /* 1: no launcher Job; the launcher runs elsewhere */
     const char
-        *as; /* "raycluster", "trainjob": for another system's controller, which drarun takes no
-              * part in but by `drarun env` in the pods. NULL: as drarun creates the job */
+        *as; /* "raycluster", "rayjob", "trainjob": for another system's controller, which drarun
+              * takes no part in but by `drarun env` in the pods. NULL: as drarun creates the job */
     const char *head;    /* of a RayCluster: "plain", without devices, or "worker", the first of
                           * the workers. NULL: plain */
     drarun_note_fn note; /* as: called with "NAME: spec.path: words" for each field of the job that
                           * the other system has no place for. NULL: they are dropped */
     void *note_arg;
+    const char *replicas; /* of a RayCluster's or RayJob's group of workers: "MIN:MAX", between
+                           * which an autoscaler keeps it. NULL: no autoscaler */
 };
 DRARUN_DEFINE_INIT(drarun_render_options)
 

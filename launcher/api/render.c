@@ -2,8 +2,10 @@
 #include "drarun/render.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "jobs/claims.h"
 #include "jobs/render.h"
 #include "jobs/render_foreign.h"
 #include "launcher/api/options.h"
@@ -69,6 +71,10 @@ static const struct system {
     {"raycluster", render_raycluster,
      "# A RayCluster of KubeRay (ray.io/v1). drarun takes no part in it but by `drarun env`, which "
      "each\n# worker's entry point runs first.\n"},
+    {"rayjob", render_rayjob,
+     "# A RayJob of KubeRay (ray.io/v1): the program, and the RayCluster that it drives and that "
+     "goes\n# with it. drarun takes no part in it but by `drarun env`, which each worker's entry "
+     "point runs first.\n"},
     {"trainjob", render_trainjob,
      "# A TrainJob of Kubeflow Trainer 2, and the TrainingRuntime of its pods. drarun takes no "
      "part "
@@ -96,16 +102,33 @@ static int find_system(const struct drarun_render_options *o, const struct syste
         if (strcmp(o->as, systems[i].name) == 0)
             found = &systems[i];
     if (o->as && !found)
-        return unknown(err, "as", "raycluster or trainjob", o->as);
+        return unknown(err, "as", "raycluster, rayjob or trainjob", o->as);
     if (found && own)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: not for a %s: it is of the job that drarun creates itself", own,
                           o->as);
-    if (o->head && !(found && found->render == render_raycluster))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "head: only a raycluster has one");
+    if ((o->head || o->replicas) && !(found && strncmp(found->name, "ray", 3) == 0))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: for a raycluster or a rayjob alone",
+                          o->head ? "head" : "replicas");
     if (o->head && strcmp(o->head, "plain") != 0 && strcmp(o->head, "worker") != 0)
         return unknown(err, "head", "plain or worker", o->head);
     *ret_system = found;
+    return 0;
+}
+
+/* "MIN:MAX" */
+static int read_replicas(const char *text, struct render_foreign *how, struct drarun_error *err)
+{
+    unsigned least, most;
+    int end = -1;
+    if (!text)
+        return 0;
+    if (text[0] < '0' || text[0] > '9' || sscanf(text, "%6u:%6u%n", &least, &most, &end) != 2 ||
+        text[end] || least > most)
+        return unknown(err, "replicas", "MIN:MAX, the bounds of an autoscaler", text);
+    how->scales = true;
+    how->replicas_min = least;
+    how->replicas_max = most;
     return 0;
 }
 
@@ -118,7 +141,9 @@ static int render_foreign(const struct job_spec *spec, const struct system *syst
     struct strlist told = STRLIST_INIT;
     how.options.attempt = 0;
     how.head = o->head && o->head[0] == 'w' ? RENDER_HEAD_WORKER : RENDER_HEAD_PLAIN;
-    int rc = system->render(spec, &how, &told, ret_list, err);
+    int rc = read_replicas(o->replicas, &how, err);
+    if (rc == 0)
+        rc = system->render(spec, &how, &told, ret_list, err);
     for (size_t i = 0; rc == 0 && o->note && i < told.count; i++)
         o->note(told.items[i], o->note_arg);
     strlist_done(&told);
@@ -137,6 +162,13 @@ static int render_list(struct job_spec *spec, const struct system *system,
         spec->claims = o->claims[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
     int rc = fits(spec, render, err);
     return rc < 0 ? rc : render_job(spec, render, ret_list, err);
+}
+
+/* Without a launcher nobody goes on where no driver publishes the NUMA node: many do not yet. */
+static unsigned first_step(const struct job_spec *spec, const struct system *system)
+{
+    bool may_wait = spec->align == SPEC_ALIGN_PREFERRED && claims_rung(spec, 0) == CLAIMS_RUNG_NUMA;
+    return system && may_wait ? claims_attempts(spec) - 1 : 0;
 }
 
 static int render_text(struct job_spec *spec, const struct drarun_render_options *o,
@@ -158,6 +190,8 @@ static int render_text(struct job_spec *spec, const struct drarun_render_options
     int rc = read_words(o, &render, &agent, err);
     if (rc == 0)
         rc = find_system(o, &system, err);
+    if (rc == 0 && o->step == 0)
+        render.step = first_step(spec, system);
     if (rc == 0)
         rc = render_list(spec, system, o, &render, &list, err);
     if (rc == 0)

@@ -71,6 +71,7 @@ class Job:
                namespace: str | None = None, image: str | None = None, agent_claim: str | None = None,
                pod_groups: str | None = None, owner_uid: str | None = None, step: int | None = None,
                image_volume: bool = False, here: bool = False, as_: str | None = None, head: str | None = None,
+               replicas: str | None = None,
                note: Callable[[str], None] | None = None) -> str:
         """The Kubernetes objects that the job creates, the owner of the others first. No cluster is asked.
 
@@ -85,15 +86,16 @@ class Job:
         step: of the ladder that ``align: preferred`` has, from 1.
         image_volume: mounts the agent's image instead of copying from it.
         here: no launcher Job; the launcher runs elsewhere.
-        as_: "raycluster" or "trainjob": for that system's controller, which drarun takes no part in but by
+        as_: "raycluster", "rayjob" or "trainjob": for that system's controller, which drarun takes no part in but by
         ``drarun env`` in the pods; None: as drarun creates the job.
         head: of a RayCluster: "plain", without devices, or "worker", the first of the workers; None: plain.
+        replicas: of Ray's group of workers, "MIN:MAX", between which an autoscaler keeps it; None: no autoscaler.
         note: called with a line for each field of the job that the other system has no place for.
 
         Raises UsageError for options that do not fit the job, SpecError for a job beyond a limit."""
         options = Options("render", format=format, api=api, claims=claims, namespace_=namespace, image=image,
                           agent_claim=agent_claim, pod_groups=pod_groups, owner_uid=owner_uid, step=step,
-                          image_volume=bool(image_volume), here=bool(here), head=head,
+                          image_volume=bool(image_volume), here=bool(here), head=head, replicas=replicas,
                           **{"as": as_})
         text, err, calls = ffi.new("char **"), new_error(), Calls()
         if note is not None:

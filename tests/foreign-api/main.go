@@ -23,6 +23,8 @@ func object(apiVersion, kind string) any {
 	switch apiVersion + " " + kind {
 	case "ray.io/v1 RayCluster":
 		return &rayv1.RayCluster{}
+	case "ray.io/v1 RayJob":
+		return &rayv1.RayJob{}
 	case "trainer.kubeflow.org/v1alpha1 TrainJob":
 		return &trainer.TrainJob{}
 	case "trainer.kubeflow.org/v1alpha1 TrainingRuntime":
