@@ -146,11 +146,74 @@ exec "$@"
     assert "taints" not in devices["rail1"] and flat(devices["rail1"])["ipv4"] == "10.1.2.3/24"
 
 
+USES = """
+mount -t sysfs sysfs /sys
+ip link set lo up
+for k in 0 1 2 3 4 5 6 7; do
+    ip link add rail$k type veth peer name far$k; ip link set far$k up; ip link set rail$k up
+    test $k = 0 || ip address add 10.5.$k.2/24 dev rail$k
+done
+ip address add 192.168.1.5/32 dev rail0
+ip route add 192.168.1.1 dev rail0 scope link
+ip route add 192.168.1.0/24 via 192.168.1.1 dev rail0
+ip route add default via 10.5.6.1 dev rail6
+ip route add default via 192.168.1.1 dev rail0 metric 1024
+ip route add 10.6.0.0/16 via 10.5.1.1 dev rail1
+tc qdisc add dev rail7 clsact
+tc filter add dev rail7 egress bpf bytecode "1,6 0 0 4294967295"
+tc qdisc add dev rail5 clsact
+exec "$@"
+"""
+SOCKETS = """
+import os, socket, sys
+kept = []
+def bound(kind, address, port):
+    kept.append(socket.socket(socket.AF_INET, kind))
+    kept[-1].bind((address, port))
+    return kept[-1]
+bound(socket.SOCK_STREAM, "10.5.2.2", 0).listen()
+bound(socket.SOCK_DGRAM, "10.5.3.2", 0).connect(("10.5.3.9", 2049))
+for port in (68, 123):
+    bound(socket.SOCK_DGRAM, "10.5.4.2", port)
+bound(socket.SOCK_STREAM, "0.0.0.0", 0).listen()
+for each in kept:
+    os.set_inheritable(each.fileno(), True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_used_by_the_host(tmp_path):
+    """Of eight NICs with addresses those are not offered that a route, a socket or a BPF program uses, and the uplink; those that are
+    named are."""
+    if os.getuid() != 0:
+        pytest.skip("a network namespace with interfaces needs root")
+    config = tmp_path / "config.yaml"
+
+    def look(text):
+        config.write_text(text)
+        argv = ["unshare", "--net", "--mount", "sh", "-ec", USES, "sh", "/usr/bin/python3", "-c", SOCKETS, BUILD / "bin/drarun-plugin",
+                "discover", "-o", "json", "--config", config]
+        done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return sorted(each["name"] for each in devices_of(json.loads(done.stdout)["items"]) if each["name"].startswith("rail")), done.stderr
+    names, said = look("nics: {virtualPrefixes: [rail]}\n")
+    assert names == ["rail0", "rail4", "rail5"], said
+    for part in ("rail1 is not offered: the host uses it: it has a route to 10.6.0.0/16 via 10.5.1.1; end that, or name it in nics.include",
+                 "rail2 is not offered: the host uses it: a process of the host listens on 10.5.2.2 port ",
+                 "rail3 is not offered: the host uses it: a process of the host is connected from 10.5.3.2 to 10.5.3.9 port 2049 (UDP)",
+                 "rail7 is not offered: the host uses it: it has a BPF program (tc, bpf), which would be lost on the way into a pod; end that",
+                 "rail6 is not offered: the host uses it: it has the default route"):
+        assert part in said, said
+    names, said = look("nics: {virtualPrefixes: [rail], include: 'device.attributes[\"dra.net\"].ifName in [\"rail1\", \"rail2\", \"rail6\", \"rail7\"]'}\n")
+    assert names == ["rail1", "rail2", "rail7"], said
+
+
 @pytest.mark.parametrize("text,message", [
     ("nics: {includes: x}\n", "config.yaml:1:8: nics.includes: unknown key; did you mean include?"),
     ("nics: {include: 'device.attributes['}\n", "config.yaml:1:17: nics.include: "),
     ("rescan: 10ms\n", "config.yaml:1:1: rescan: expected at least 1s"),
     ("kind: DraJob\n", "config.yaml:1:1: kind: expected PluginConfig"),
+    ("nics:\n  include: device.attributes['dra.net'].ifName.split('').map(c, c + c).size() > 3\n", "there is no bound"),
     ("names: [{name: 'a_{rail}'}]\n", "config.yaml:1:16: names[0].name: expected lower-case letters, digits and -"),
     ("taints: {xid: Sometimes}\n", "config.yaml:1:15: taints.xid: expected"),
 ])

@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "plugin/discover/discover_private.h"
+#include "plugin/discover/live_use.h"
 
 int discover_nomem(struct discovery *d)
 {
@@ -67,9 +68,26 @@ static int discover_all(struct discovery *d)
     return 0;
 }
 
+/* Of the interfaces that may be offered. */
+static int read_live(struct discovery *d, const struct host_use_source *source,
+                     const struct host_use *use, struct host_use *ret_live)
+{
+    struct strlist interfaces = STRLIST_INIT;
+    for (size_t i = 0; i < source->host->netdev_count; i++) {
+        const struct topo_netdev *net = &source->host->netdevs[i];
+        if (host_use_matters(source, net) && !host_use_of(use, net->name))
+            strlist_add(&interfaces, net->name);
+    }
+    int rc = interfaces.failed ? discover_nomem(d)
+                               : live_use_read(source->root, source->addresses_here, &interfaces,
+                                               ret_live, d->err);
+    strlist_done(&interfaces);
+    return rc;
+}
+
 static int with_host(struct discovery *d, struct topo_host *host)
 {
-    struct host_use use = {0};
+    struct host_use use = {0}, live = {0};
     const struct host_use_source source = {
         .root = d->root,
         .addresses_here = d->addresses,
@@ -82,11 +100,15 @@ static int with_host(struct discovery *d, struct topo_host *host)
     strlist_add_all(&d->devices->warnings, host->warnings.items);
     int rc = host_use_read(&source, &use, d->err);
     d->use = &use;
+    d->live = &live;
+    if (rc == 0)
+        rc = read_live(d, &source, &use, &live);
     if (rc == 0)
         rc = discover_all(d);
     if (rc == 0 && d->devices->warnings.failed)
         rc = discover_nomem(d);
     host_use_done(&use);
+    host_use_done(&live);
     return rc;
 }
 

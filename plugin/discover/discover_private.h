@@ -10,9 +10,10 @@
 
 struct discovery {
     const struct discover_source *source;
-    int root;                     /* opened */
-    const struct topo_host *host; /* what lib/topo reads */
-    const struct host_use *use;
+    int root;                        /* opened */
+    const struct topo_host *host;    /* what lib/topo reads */
+    const struct host_use *use;      /* never offered */
+    const struct host_use *live;     /* offered where the configuration names it */
     const struct ifaddrs *addresses; /* of this machine; NULL: of a tree nothing is known */
     struct node_devices *devices;    /* under construction */
     struct drarun_error *err;

@@ -16,6 +16,7 @@ struct function { /* one PCI function with what hangs on it */
     const struct topo_netdev *netdevs[PORTS_MAX]; /* by port; NULL: that port has none */
     const struct topo_rdma *rdma;
     const char *used; /* why the host keeps it */
+    const char *live; /* what the host does over it */
 };
 
 /* The number of an interface's port on its function, from 0: mlx4 has several, mlx5 one. */
@@ -35,9 +36,12 @@ static void collect_netdevs(struct discovery *d, struct function *function)
         if (net->pci != function->pci || netdev_is_representor(d, net->name))
             continue;
         const char *used = host_use_of(d->use, net->name);
+        const char *live = host_use_of(d->live, net->name);
         uint32_t port = port_of(d, net->name);
         if (used)
             function->used = used;
+        if (live)
+            function->live = live;
         if (port < PORTS_MAX && !function->netdevs[port])
             function->netdevs[port] = net;
     }
@@ -105,6 +109,7 @@ static int add_port(struct discovery *d, const struct function *function, size_t
     if (!device)
         return -ENOMEM;
     device->port = (uint32_t)port;
+    snprintf(device->used, sizeof device->used, "%s", function->live ? function->live : "");
     if (port > 0) {
         size_t len = strlen(device->name);
         snprintf(device->name + len, sizeof device->name - len, "-p%zu", port);
@@ -180,7 +185,7 @@ static void encoded_name(const char *name, char *text, size_t size)
 
 static int add_virtual(struct discovery *d, const struct topo_netdev *net)
 {
-    const char *used = host_use_of(d->use, net->name);
+    const char *used = host_use_of(d->use, net->name), *live = host_use_of(d->live, net->name);
     const struct topo_rdma *rdma = software_rdma_on(d, net->name);
     if (!config_has_prefix(&d->source->config->virtual_prefixes, net->name))
         return 0;
@@ -191,6 +196,7 @@ static int add_virtual(struct discovery *d, const struct topo_netdev *net)
     struct node_device *device = discover_add(d, NODE_DEVICE_NIC, TOPO_NONE);
     if (!device)
         return -ENOMEM;
+    snprintf(device->used, sizeof device->used, "%s", live ? live : "");
     if (is_label(net->name))
         snprintf(device->name, sizeof device->name, "%s", net->name);
     else

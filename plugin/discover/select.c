@@ -142,6 +142,21 @@ static bool needs_cel(const struct discover_config *config)
            config->gpus.exclude || config->name_count > 0;
 }
 
+/* Devices of a configuration that names none are spared where the host does something over them.
+ * An include names them, as whoever wrote it knows its machines. */
+static bool is_spared(struct selection *s, const struct node_device *device)
+{
+    if (!device->used[0] || device->included)
+        return false;
+    strlist_add(&s->devices->spared, device->name);
+    strlist_add(&s->devices->spared_reasons, device->used);
+    strlist_addf(&s->devices->warnings,
+                 "%s is not offered: the host uses it: %s; end that, or name it in nics.include of "
+                 "the PluginConfig",
+                 device->name, device->used);
+    return true;
+}
+
 /* 1: it stays. */
 static int select_one(struct selection *s, size_t index)
 {
@@ -160,6 +175,9 @@ static int select_one(struct selection *s, size_t index)
         int named = apply_names(s, cel, index);
         rc = named < 0 ? named : 1;
     }
+    device->included = device->kind == NODE_DEVICE_NIC && s->config->nics.include;
+    if (rc == 1 && is_spared(s, device))
+        rc = 0;
     return rc;
 }
 
@@ -176,5 +194,7 @@ int select_devices(const struct discover_config *config, struct node_devices *de
         else
             node_devices_remove(devices, i);
     }
-    return devices->warnings.failed ? nomem(&s) : 0;
+    return devices->warnings.failed || devices->spared.failed || devices->spared_reasons.failed
+               ? nomem(&s)
+               : 0;
 }

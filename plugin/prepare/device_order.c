@@ -7,25 +7,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/reader.h"
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/order.h"
+#include "plugin/prepare/claim_config.h"
 
-static int read_config(const struct claimed_device *wanted, const struct node_device *device,
-                       struct net_config *ret_config, struct drarun_error *err)
+static int parse_config(const json_t *parameters, const struct node_device *device,
+                        struct net_config *ret_config, struct drarun_error *err)
 {
     struct reader reader;
     reader_init(&reader, NULL, false);
-    if (wanted->config) {
-        struct reader_node node = reader_value(&reader, (json_t *)wanted->config, NULL);
-        if (device->netdev.name[0])
-            net_config_read(&node, ret_config);
-        else
-            net_config_read_rdma(&node);
-    }
+    struct reader_node node = reader_value(&reader, (json_t *)parameters, NULL);
+    if (device->netdev.name[0])
+        net_config_read(&node, ret_config);
+    else
+        net_config_read_rdma(&node);
     int rc = reader_result(&reader, err);
     reader_done(&reader);
+    return rc;
+}
+
+static int read_config(const struct task *task, const struct claimed_device *wanted,
+                       const struct node_device *device, struct net_config *ret_config,
+                       struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *merged = NULL;
+    int rc = claim_config_check(task->preparer->config->claims, wanted->config, err);
+    if (rc == 0)
+        rc = claim_config_merge(wanted->of_class, wanted->config, &merged, err);
+    if (rc == 0 && merged)
+        rc = parse_config(merged, device, ret_config, err);
+    return rc < 0 ? error_prefix(err, "configuration of request %s", wanted->request) : 0;
+}
+
+/* Those that the claim itself asks for. */
+static int check_addresses(const struct task *task, const struct claimed_device *wanted,
+                           const struct attach_order *order, struct drarun_error *err)
+{
+    if (!json_object_get(json_object_get(wanted->config, "interface"), "addresses"))
+        return 0;
+    int rc = claim_config_check_addresses(task->preparer->config->claims,
+                                          order->config.interface.addresses,
+                                          order->config.interface.address_count,
+                                          order->host.addresses, order->host.address_count, err);
     return rc < 0 ? error_prefix(err, "configuration of request %s", wanted->request) : 0;
 }
 
@@ -63,6 +89,27 @@ static int keep_addresses(struct attach_order *order, struct drarun_error *err)
     return 0;
 }
 
+/* Since the devices were last read the host may have begun to use it. */
+static int check_use(const struct task *task, const struct node_device *device,
+                     struct drarun_error *err)
+{
+    const char *used = device->included ? NULL : host_use_of(&task->used, device->netdev.name);
+    return used ? error_set(err, EBUSY, "the host uses it: %s" SPARED, used) : 0;
+}
+
+/* XDP and TCX: they survive a move, but not being taken off. Those of the host are its own. */
+static int check_programs(const struct node_device *device, const struct attach_order *order,
+                          struct drarun_error *err)
+{
+    if (device->included || !order->config.interface.no_ebpf || !order->host.ebpf)
+        return 0;
+    return error_set(err, EPERM,
+                     "interface.disableEbpfPrograms: the host has BPF programs on %s (XDP or TCX), "
+                     "which would be lost: leave it away, detach them on the host, or name the "
+                     "device in nics.include of the PluginConfig",
+                     order->host.name);
+}
+
 static int make_order(const struct task *task, const struct claimed_device *wanted,
                       const struct node_device *device, struct attach_order *order,
                       struct drarun_error *err)
@@ -77,7 +124,7 @@ static int make_order(const struct task *task, const struct claimed_device *want
     snprintf(order->host.name, sizeof order->host.name, "%s", device->netdev.name);
     if (device->netdev.mac[0])
         hw_addr_parse(device->netdev.mac, &order->mac);
-    int rc = read_config(wanted, device, &order->config, err);
+    int rc = read_config(task, wanted, device, &order->config, err);
     if (rc < 0 || !device->netdev.name[0])
         return rc;
     if (task->claimed.host_network)
@@ -85,8 +132,13 @@ static int make_order(const struct task *task, const struct claimed_device *want
                          "pod %s is on the host's network (hostNetwork: true), where %s cannot be "
                          "its own: leave hostNetwork away, or the claim",
                          task->claimed.pod, device->netdev.name);
-    if (!reuse_order(task, device, order))
-        rc = host_link_read(order, err);
+    if (!reuse_order(task, device, order)) {
+        rc = check_use(task, device, err);
+        rc = rc < 0 ? rc : host_link_read(order, err);
+        rc = rc < 0 ? rc : check_programs(device, order, err);
+    }
+    if (rc == 0)
+        rc = check_addresses(task, wanted, order, err);
     if (rc == 0 && !order->config.interface.name[0])
         memcpy(order->config.interface.name, order->host.name, sizeof order->host.name);
     return rc < 0 ? rc : keep_addresses(order, err);

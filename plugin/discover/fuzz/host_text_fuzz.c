@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/topo/default_route.h"
+#include "lib/topo/route_text.h"
 #include "plugin/discover/device_json.h"
-#include "plugin/discover/host_use.h"
 #include "plugin/discover/mig_minors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,6 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     text[size] = '\0';
+    for (int six = 0; six < 2; six++) {
+        struct topo_route route;
+        if (route_parse(text, six, &route) &&
+            (route.bits > (six ? 128 : 32) || !route_covers(&route, route.destination)))
+            abort();
+    }
     default_routes_parse(text, false, &names);
     default_routes_parse(text, true, &names);
     version_normalize(text, version, sizeof version);

@@ -293,6 +293,50 @@ static void test_part_of_something(void **state)
     node_devices_done(&devices);
 }
 
+/* What the host does over a NIC that is none of its uplinks: not offered, unless it is named. */
+static void test_used_by_the_host(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    uplink(&tree);
+    tree_file(&tree, "proc/net/route",
+              "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+              "gpu0rdma0\t0000050A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n");
+    tree_file(&tree, "proc/1/mounts", "10.5.0.9:/export /data nfs4 rw,addr=10.5.0.9 0 0\n");
+    struct discover_config config =
+        config_of("names: [{match: 'device.driver == \"nic.drarun.dev\"', name: nic}]\n");
+    struct node_devices devices = read_with(&tree, &config);
+    assert_names(&devices, "gpu-0000-8f-00-0");
+    assert_warned(&devices, "nic is not offered: the host uses it: the nfs4 mount /data is reached "
+                            "through it (10.5.0.9); end that, or name it in nics.include");
+    assert_non_null(node_devices_spared(&devices, "nic"));
+    assert_null(node_devices_spared(&devices, "pci-0000-91-00-0"));
+    node_devices_done(&devices);
+    discover_config_done(&config);
+    devices = read_all(&tree, "nics: {include: 'device.attributes[\"dra.net\"].rdma'}\n");
+    assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
+    assert_true(devices.list[1].included);
+    node_devices_done(&devices);
+}
+
+/* As Google's DHCP sets a NIC of an A4 up: an address, the way to its gateway, its network by it.
+ */
+static void test_an_address_is_no_use(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    uplink(&tree);
+    tree_file(&tree, "proc/net/route",
+              "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+              "gpu0rdma0\t00000000\t0101A8C0\t0003\t0\t0\t1024\t00000000\t0\t0\t0\n"
+              "gpu0rdma0\t0001A8C0\t0101A8C0\t0003\t0\t0\t1024\t00FFFFFF\t0\t0\t0\n"
+              "gpu0rdma0\t0101A8C0\t00000000\t0005\t0\t0\t1024\tFFFFFFFF\t0\t0\t0\n");
+    struct node_devices devices = read_all(&tree, NULL);
+    assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
+    assert_false(devices.list[1].included);
+    node_devices_done(&devices);
+}
+
 static void test_infiniband_alone(void **state)
 {
     (void)state;
@@ -317,7 +361,8 @@ static void test_two_ports(void **state)
     netdev(&tree, TWO, "ib1", "5\n");
     tree_file(&tree, TWO "/net/ib1/dev_port", "1\n");
     rdma(&tree, TWO, "mlx4_0", "InfiniBand\n", 2);
-    struct node_devices devices = read_all(&tree, NULL);
+    struct discover_config managing = config_of("nics: {managementNodes: true}\n");
+    struct node_devices devices = read_with(&tree, &managing);
     assert_names(&devices, "pci-0000-ce-00-0 pci-0000-ce-00-0-p1");
     assert_string_equal(devices.list[1].netdev.name, "ib1");
     assert_int_equal(devices.list[0].rdma.port, 1);
@@ -328,6 +373,12 @@ static void test_two_ports(void **state)
     assert_string_equal(devices.list[1].faults[0].key, FAULT_LINK_DOWN);
     assert_string_equal(devices.list[1].faults[0].text, "port 2 of mlx4_0 is DOWN");
     assert_string_equal(devices.list[1].rdma.chardevs[1].path, "/dev/infiniband/umad5");
+    node_devices_done(&devices);
+    discover_config_done(&managing);
+    devices =
+        read_all(&tree, NULL); /* a pod does not manage the fabric unless the operator says so */
+    for (size_t i = 0; i < devices.list[1].rdma.chardev_count; i++)
+        assert_null(strstr(devices.list[1].rdma.chardevs[i].path, "umad"));
     node_devices_done(&devices);
 }
 
@@ -508,6 +559,8 @@ int main(void)
         cmocka_unit_test(test_too_many_uplinks),
         cmocka_unit_test(test_below_an_uplink),
         cmocka_unit_test(test_part_of_something),
+        cmocka_unit_test(test_used_by_the_host),
+        cmocka_unit_test(test_an_address_is_no_use),
         cmocka_unit_test(test_infiniband_alone),
         cmocka_unit_test(test_two_ports),
         cmocka_unit_test(test_sriov),

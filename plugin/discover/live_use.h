@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host does over interfaces that are not its uplinks: routes beyond the network that an
+ * interface is connected to, storage that is reached through it, sockets with its addresses, and
+ * programs on it that a move would take away (tc_programs.h). An
+ * address alone is no use: clouds give each RDMA NIC one. Sources: proc(5) net/route,
+ * net/ipv6_route, net/{tcp,tcp6,udp,udp6}, 1/mounts; sysfs class/nvme and class/iscsi_connection.
+ *
+ * No use, since they come with an address: the network's own route by its gateway where the address
+ * is a /32 (as Google's DHCP gives it), a default route of a larger metric than another one's, what
+ * routers advertise, and the socket of a DHCP or NTP client. */
+#ifndef DRARUN_PLUGIN_DISCOVER_LIVE_USE_H
+#define DRARUN_PLUGIN_DISCOVER_LIVE_USE_H
+
+#include "plugin/discover/host_use.h"
+
+/* Of these interfaces those that are used, each with one reason: "it has a route to 10.6.0.0/16".
+ * addresses: of this machine; NULL, as of a captured tree: no route without a gateway, no socket
+ * and no program is a use. root: opened. -ENOMEM; what cannot be read is not used. */
+int live_use_read(int root, const struct ifaddrs *addresses, const struct strlist *interfaces,
+                  struct host_use *ret_use, struct drarun_error *err);
+
+/* The same of this machine now. */
+int live_use_now(const struct strlist *interfaces, struct host_use *ret_use,
+                 struct drarun_error *err);
+
+#endif
