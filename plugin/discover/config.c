@@ -29,7 +29,8 @@ static void read_expression(const struct reader_node *node, void *field)
     if (reader_text(node, &text) < 0)
         return;
     *program = cel_compile(text, &own);
-    if (!*program)
+    /* no API server has looked at it */
+    if (!*program || cel_program_admit(*program, &own) < 0)
         reader_fail(node, "%s", own.text);
 }
 
@@ -101,6 +102,7 @@ static const struct field nic_list[] = {
     {"exclude", FIELD_CALL, AT(config.nics.exclude), .read = read_expression},
     {"excludePrefixes", FIELD_CALL, AT(config.exclude_prefixes), .read = read_list},
     {"virtualPrefixes", FIELD_CALL, AT(config.virtual_prefixes), .read = read_list},
+    {"managementNodes", FIELD_BOOL, AT(config.management_nodes), .fallback = "false"},
     {"edits", FIELD_CALL, AT(config.nic_edits), .read = read_edits},
 };
 static const struct field_table nic_fields = {nic_list, ARRAY_LEN(nic_list)};
@@ -119,6 +121,12 @@ static const struct field taint_list[] = {
 };
 static const struct field_table taint_fields = {taint_list, ARRAY_LEN(taint_list)};
 
+static const struct field claims_list[] = {
+    {"allow", FIELD_CALL, AT(config.claims.allowed), .read = claim_limits_read_allow},
+    {"addresses", FIELD_CALL, AT(config.claims), .read = claim_limits_read_addresses},
+};
+static const struct field_table claims_fields = {claims_list, ARRAY_LEN(claims_list)};
+
 static const struct field document_list[] = {
     {"apiVersion", FIELD_TEXT, AT(api_version), .fallback = API_VERSION},
     {"kind", FIELD_TEXT, AT(kind), .fallback = KIND},
@@ -128,6 +136,7 @@ static const struct field document_list[] = {
     {"gpus", FIELD_GROUP, 0, .group = &gpu_fields},
     {"names", FIELD_CALL, AT(config), .read = read_names},
     {"taints", FIELD_GROUP, 0, .group = &taint_fields},
+    {"claims", FIELD_GROUP, 0, .group = &claims_fields},
 };
 static const struct field_table document_fields = {document_list, ARRAY_LEN(document_list)};
 
@@ -139,10 +148,16 @@ static void default_prefixes(struct discover_config *config)
         strlist_add(&config->exclude_prefixes, made[i]);
 }
 
+static void defaults(struct document *document)
+{
+    fields_default(&document_fields, document);
+    document->config.claims.allowed = claim_limits_default();
+}
+
 void discover_config_default(struct discover_config *ret_config)
 {
     struct document document = {0};
-    fields_default(&document_fields, &document);
+    defaults(&document);
     default_prefixes(&document.config);
     *ret_config = document.config;
 }
@@ -176,7 +191,7 @@ int discover_config_read(const struct doc *doc, struct discover_config *ret_conf
                           doc_name(doc));
     reader_init(&reader, doc, false);
     struct reader_node root = reader_root(&reader, 0);
-    fields_default(&document_fields, &document);
+    defaults(&document);
     if (fields_read(&document_fields, &root, &document))
         check(&root, &document);
     if (document.config.exclude_prefixes.count == 0)
@@ -219,6 +234,7 @@ void discover_config_done(struct discover_config *config)
     }
     json_decref(config->nic_edits);
     json_decref(config->gpu_edits);
+    claim_limits_done(&config->claims);
     strlist_done(&config->uplinks);
     strlist_done(&config->exclude_prefixes);
     strlist_done(&config->virtual_prefixes);

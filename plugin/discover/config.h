@@ -7,15 +7,18 @@
  *     rescan: 30s                          # how often all is read again, beside news of the kernel
  *     uplinks: [eth0]                      # instead of the default route's interfaces
  *     nics:
- *       include: CEL                       # over the device as published; default: all
+ *       include: CEL                       # over the device as published; default: all that the
+ *                                          # host does nothing over (live_use.h)
  *       exclude: CEL
  *       excludePrefixes: [docker, cilium_] # of interfaces
  *       virtualPrefixes: [rail]            # interfaces without hardware that are offered
+ *       managementNodes: false             # /dev/infiniband/umadN and issmN, too
  *       edits: {mounts: [{hostPath: /opt/gib, containerPath: /usr/local/gib}]} # config_edits.h
  *     gpus: {include: CEL, exclude: CEL, edits: ...}
  *     names:                               # the first that matches; else by address
  *     - {match: CEL, name: "rail-{rail}"}
  *     taints: {linkDown: NoSchedule, xid: NoSchedule, lost: NoSchedule}
+ *     claims: {allow: [interface.name, routes], addresses: [10.9.0.0/16]}   # claim_limits.h
  */
 #ifndef DRARUN_PLUGIN_DISCOVER_CONFIG_H
 #define DRARUN_PLUGIN_DISCOVER_CONFIG_H
@@ -24,6 +27,7 @@
 #include "lib/base/strlist.h"
 #include "lib/cel/cel.h"
 #include "lib/doc/doc.h"
+#include "plugin/discover/claim_limits.h"
 
 #define CONFIG_NAME_RULES_MAX 32u
 
@@ -42,11 +46,14 @@ struct discover_config { /* read-only once made: threads may share it */
     int64_t rescan_ms;
     struct strlist uplinks;
     struct strlist exclude_prefixes, virtual_prefixes;
+    /* A pod that has them can ask and change an InfiniBand fabric; MPI, NCCL and UCX need none. */
+    bool management_nodes;
     struct config_filter nics, gpus;
     json_t *nic_edits, *gpu_edits; /* config_edits.h; NULL: none */
     struct config_name_rule names[CONFIG_NAME_RULES_MAX];
     size_t name_count;
     enum fault_effect link_down, xid, lost;
+    struct claim_limits claims;
 };
 
 /* Without a document: the defaults. */

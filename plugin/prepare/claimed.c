@@ -48,18 +48,21 @@ static bool is_meant(const json_t *config, const char *request)
     return false;
 }
 
-static const json_t *find_config(const json_t *configs, const char *driver, const char *request)
+static void find_configs(const json_t *configs, const char *driver, struct claimed_device *device)
 {
-    const json_t *found = NULL, *config;
+    const json_t *config;
     size_t i;
     json_array_foreach(configs, i, config)
     {
-        const json_t *opaque = at(config, "opaque");
-        if (is(text(opaque, "driver"), driver) && is_meant(config, request) &&
-            !agent_config_is(at(opaque, "parameters")))
-            found = at(opaque, "parameters");
+        const json_t *opaque = at(config, "opaque"), *parameters = at(opaque, "parameters");
+        if (!is(text(opaque, "driver"), driver) || !is_meant(config, device->request) ||
+            agent_config_is(parameters))
+            continue;
+        if (is(text(config, "source"), "FromClass"))
+            device->of_class = parameters;
+        else
+            device->config = parameters;
     }
-    return found;
 }
 
 static int find_agent(const json_t *configs, const char *driver, struct claimed *claimed,
@@ -111,7 +114,7 @@ static int read_result(const json_t *result, const json_t *configs, const char *
     if (!is(device->pool, pool))
         return error_set(err, EINVAL, "its device %s is of pool %s, and this node has pool %s",
                          device->device, device->pool, pool);
-    device->config = find_config(configs, driver, device->request);
+    find_configs(configs, driver, device);
     claimed->count++;
     return 0;
 }

@@ -12,8 +12,10 @@
 struct claimed_device {
     const char *request; /* "nic", or "nic/fast" where a firstAvailable chose */
     const char *pool, *device;
-    const json_t *config; /* opaque parameters for the driver; NULL: none. See claimed_read */
-    bool admin;           /* access for monitoring: it gives no device of its own */
+    /* opaque parameters for the driver: of the DeviceClass, which is the administrator's, and of
+     * the claim; NULL: none. See claimed_read */
+    const json_t *of_class, *config;
+    bool admin; /* access for monitoring: it gives no device of its own */
 };
 
 struct claimed { /* strings and configurations are borrowed from the claim */
@@ -30,11 +32,11 @@ struct claimed { /* strings and configurations are borrowed from the claim */
 };
 
 /* What is asked for: the claim of this uid, and of its results those of the driver, which must be
- * of this pool (a pool is a node). Of several configurations for a request the last counts: those
- * of the claim come behind those of its class. What asks for the agent is none of them, and a class
- * cannot ask for it. Errors name the claim: -ESTALE it is another one now,
- * -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or gives nothing
- * here. */
+ * of this pool (a pool is a node). Of several configurations of one source for a request the last
+ * counts; what does not say that it is from the class is taken as the claim's. What asks for the
+ * agent is none of them, and a class cannot ask for it. Errors name the claim: -ESTALE it is
+ * another one now, -EAGAIN it is not allocated, or reserved for nobody, -EINVAL it is no claim, or
+ * gives nothing here. */
 int claimed_read(const json_t *claim, const char *uid, const char *driver, const char *pool,
                  struct claimed *ret_claimed, struct drarun_error *err);
 void claimed_done(struct claimed *claimed);

@@ -50,17 +50,19 @@ static void results_of_the_driver_alone(void **state)
     json_decref(claim);
 }
 
-static const char *mtu_of(const struct claimed_device *device)
+static const char *is_of(const json_t *config)
 {
-    return json_string_value(json_object_get(device->config, "is"));
+    return json_string_value(json_object_get(config, "is"));
 }
 
-static void the_last_configuration_counts(void **state)
+static void the_last_configuration_of_a_source_counts(void **state)
 {
     (void)state;
     struct claimed claimed = {0};
     json_t *claim = claim_of(
         "{\"devices\":{\"results\":[" NICS "],\"config\":["
+        "{\"source\":\"FromClass\",\"opaque\":{\"driver\":\"" DRIVER
+        "\",\"parameters\":{\"is\":\"first\"}}},"
         "{\"source\":\"FromClass\",\"opaque\":{\"driver\":\"" DRIVER
         "\",\"parameters\":{\"is\":\"class\"}}},"
         "{\"source\":\"FromClaim\",\"requests\":[\"nic/fast\"],\"opaque\":{\"driver\":\"" DRIVER
@@ -71,8 +73,10 @@ static void the_last_configuration_counts(void **state)
         "\"parameters\":{\"is\":\"other\"}}}]}}",
         PODS);
     assert_int_equal(claimed_read(claim, "u-1", DRIVER, "n0", &claimed, NULL), 0);
-    assert_string_equal(mtu_of(&claimed.devices[0]), "class");
-    assert_string_equal(mtu_of(&claimed.devices[1]), "sub");
+    assert_string_equal(is_of(claimed.devices[0].of_class), "class");
+    assert_null(claimed.devices[0].config);
+    assert_string_equal(is_of(claimed.devices[1].of_class), "class");
+    assert_string_equal(is_of(claimed.devices[1].config), "sub");
     claimed_done(&claimed);
     json_decref(claim);
 }
@@ -199,7 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_of_the_driver_alone),
-        cmocka_unit_test(the_last_configuration_counts),
+        cmocka_unit_test(the_last_configuration_of_a_source_counts),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(what_is_no_claim),
         cmocka_unit_test(a_container_must_list_the_claim),
