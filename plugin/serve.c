@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #include <event2/event.h>
 
 #include "lib/base/clock.h"
@@ -144,6 +145,15 @@ static bool is_held(const char *devices_of, const char *name, void *arg)
     return false;
 }
 
+static bool is_astray(const char *devices_of, const char *name, void *arg)
+{
+    const struct serve *s = arg;
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (strcmp(s->drivers[i].config.devices_of, devices_of) == 0 && s->drivers[i].preparer)
+            return preparer_is_astray(s->drivers[i].preparer, name);
+    return false;
+}
+
 static void on_changed(const struct node_devices *devices, void *arg)
 {
     struct serve *s = arg;
@@ -261,6 +271,7 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
         .repaired_dir = s->repaired_dir,
         .look = look,
         .held = is_held,
+        .astray = is_astray,
         .changed = on_changed,
         .arg = s,
     };
@@ -302,6 +313,11 @@ static int install_programs(struct serve *s, struct drarun_error *err)
     int rc = o->hook_from ? program_install(o->hook_from, o->hook, err) : 0;
     if (rc < 0)
         return error_prefix(err, "install the hook");
+    /* else each pod with a NIC would fail, with words of the container runtime's */
+    if (o->nics && (o->hook_from || access(o->hook, F_OK) == 0))
+        rc = program_check_place(o->hook, "--hook", err);
+    if (rc < 0)
+        return error_prefix(err, "no NIC could be handed out: the hook");
     rc = o->agent_from ? agent_install(s->base, o->agent_from, o->agent_dir, s->agent, err) : 0;
     if (rc < 0 && rc != -ENOEXEC)
         return error_prefix(err, "install the agent");
@@ -330,6 +346,7 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
         .driver_root = o->driver_root,
         .agent_dir = o->agent_dir,
         .hook = o->hook,
+        .claims = &s->config.claims,
         .pods = s->pods,
         .read = &s->read,
         .devices = devices_now,

@@ -298,9 +298,11 @@ def test_waits_for_a_device_on_its_way_back(bed):
 
 
 def test_host_network_pod_leaves_it_on_the_host(bed):
+    """It does not start: of a claim that pods share, Prepare has seen another one."""
     order = bed.nic("eth1")
     order["config"] = WHOLE
-    good(bed.attach(bed.host, bed.write(order)))
+    done = bed.attach(bed.host, bed.write(order))
+    assert done.returncode == 1 and "hostNetwork: true), where eth1 cannot be its own" in done.stderr, done
     assert link(bed.host, "eth1")["mtu"] == 1400 and link(bed.host, "net1") is None
 
 
@@ -375,6 +377,84 @@ def test_taken_back_from_a_namespace_without_process(bed, tmp_path):
               f"kill $pid; wait $pid || true; {ATTACH} restore {path}; ip link show eth1")
     out = bed.host.run("sh", "-c", script)
     assert "net1" in out and "eth1" in out, out
+
+
+def plant(node, name, mac, *more):
+    node.run("ip", "link", "add", name, "address", mac, *more, "type", "veth", "peer", "name", f"{name}-peer")
+
+
+@pytest.mark.parametrize("attached", [False, True], ids=["never-attached", "attached"])
+@pytest.mark.parametrize("asked", [None, "02:cc:00:00:00:01"], ids=["its-own-address", "one-of-the-claim"])
+def test_another_pods_interface_is_not_taken(bed, asked, attached):
+    """A tenant chooses hardware addresses: in a claim's configuration, and in its own pod."""
+    order, victim, pod = bed.nic("eth1"), bed.pod(), bed.pod()
+    order["config"] = {"interface": {"name": "net1", **({"hardwareAddr": asked} if asked else {})}}
+    path, mac = bed.write(order), asked or order["mac"]
+    if attached:
+        good(bed.attach(pod, path))
+    plant(victim, "eth0", mac)
+    bed.host.run("ip", "link", "del", order["wire"])
+    assert bed.restore(path).returncode == 3
+    assert link(victim, "eth0")["address"] == mac and link(bed.host, "eth1") is None
+
+
+def test_a_pair_that_a_pod_has_planted_is_not_taken(bed):
+    """Under the name, address and numbers of the NIC that it has deleted: the pod would hold the other end of a cable."""
+    order, pod = bed.nic("eth1"), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    was = link(pod, "net1")
+    pod.run("ip", "link", "del", "net1")
+    pod.run("ip", "link", "add", "net1", "index", was["ifindex"], "address", order["mac"], "type", "veth", "peer", "name", "mine",
+            "index", was["link_index"])
+    assert bed.restore(path).returncode == 3
+    assert link(pod, "net1")["address"] == order["mac"] and link(bed.host, "eth1") is None
+
+
+TUNNEL = ("type", "vxlan", "id", "7", "dstport", "4789", "local", "10.88.0.1")
+
+
+def tunnel(bed):
+    """A NIC that is an end of a tunnel of the host's."""
+    order = bed.nic("eth1")
+    bed.host.run("ip", "link", "del", "eth1")
+    bed.host.run("ip", "link", "add", "eth1", "address", order["mac"], *TUNNEL)
+    order["host"] = {"name": "eth1", "mtu": link(bed.host, "eth1")["mtu"], "up": False, "addresses": []}
+    return order
+
+
+def test_a_tunnel_of_the_host_comes_back(bed):
+    order, pod = tunnel(bed), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    good(bed.restore(path))
+    assert link(bed.host, "eth1")["address"] == order["mac"] and link(pod, "net1") is None
+
+
+def test_a_tunnel_that_a_pod_has_planted_is_not_taken(bed):
+    """In place of the host's, when the hook was killed before it could note the device's number: its other end is in a network of
+    the pod's."""
+    order, pod, inner = tunnel(bed), bed.pod(), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    place = next(bed.folder.glob("*.place"))
+    place.write_text(json.dumps({**json.loads(place.read_text()), "index": 0, "peerNs": -1}))
+    was = link(pod, "net1")
+    pod.run("ip", "link", "del", "net1")
+    inner.run("ip", "link", "add", "net1", "index", was["ifindex"], "address", order["mac"], *TUNNEL)
+    inner.run("ip", "link", "set", "net1", "netns", pod.holder.pid)
+    assert bed.restore(path).returncode == 3
+    assert link(pod, "net1")["address"] == order["mac"] and link(bed.host, "eth1") is None
+
+
+def test_a_device_of_the_hosts_is_not_given_away(bed):
+    """Not for an address that the claim asks for, when the NIC itself is not there."""
+    order, pod = bed.nic("eth1"), bed.pod()
+    bed.host.run("ip", "link", "del", order["wire"])
+    plant(bed.host, "flannel.1", "02:dd:00:00:00:01")
+    order["config"] = {"interface": {"name": "net1", "hardwareAddr": "02:dd:00:00:00:01"}}
+    refused(bed.attach(pod, bed.write(order)), "is neither on the host nor in the container", device="nic-eth1: ")
+    assert link(bed.host, "flannel.1") and link(pod, "net1") is None
 
 
 def test_process_of_another_container(bed):

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from support.api_proxy import NodesProxy, kubeconfig
-from support.build import SOURCE
+from support.build import BUILD, SOURCE
 from support.cluster import seeds
 from support.cluster.claiming import COUNT, Claimed, claim, claimed, claiming, plugged, plugins  # noqa: F401
-from support.cluster.plugin import NIC, Nics, Plugin
+from support.cluster.plugin import NIC, Nics, Plugin, device_class
 from support.cluster.storm import Storm
 
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
@@ -30,6 +30,16 @@ def default_image():
     """Where it is named: for the launcher and its agents it is the same."""
     name = re.search(r'RENDER_IMAGE "([^"]+)"', (SOURCE / "jobs/render.h").read_text())[1]
     return name + re.search(r"project\(drarun VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+
+
+def check_confinement(node):
+    """The plugin's seccomp filter, and what of the host it may write."""
+    pid = node.ok(["pgrep", "-x", "drarun-plugin"]).split()[0]
+    assert "\nSeccomp:\t2\n" in node.ok(["cat", f"/proc/{pid}/status"])
+    mounts = [line.split() for line in node.ok(["cat", f"/proc/{pid}/mountinfo"]).splitlines()]
+    host = {each[4] for each in mounts if "rw" in each[5].split(",") and not re.match("/(proc|dev|sys|host|etc)(/|$)", each[4])}
+    assert host == {"/var/lib/kubelet/plugins/gpu.drarun.dev", f"/var/lib/kubelet/plugins/{NIC}", "/var/lib/kubelet/plugins_registry",
+                    "/var/run/cdi", "/var/lib/drarun", "/run/drarun"}, host
 
 
 def test_manifest(cluster, plugins):
@@ -60,6 +70,8 @@ def test_manifest(cluster, plugins):
         cluster.wait(lambda: cluster.kubectl("describe", "pods", "-n", "drarun-system"), ready, 60)
         cluster.wait("not registered", lambda: all(
             NIC in node.ok(["ls", "/var/lib/kubelet/plugins_registry"]) for node in cluster.nodes), 20)
+        for node in cluster.nodes:
+            check_confinement(node)
         made = Claimed(cluster)
         pod = made("by-manifest", "ip -o -4 addr show net1; sleep 600", "n0",
                    config=[{"interface": {"name": "net1", "addresses": ["10.94.7.7/16"]}}])
@@ -73,8 +85,9 @@ def test_manifest(cluster, plugins):
         assert f'drarun_plugin_devices{{driver="{NIC}",fault="no"}} {COUNT}\n' in metrics
         made.end()
         cluster.wait(logs, lambda: "unprepared" in logs(), 30)
-        assert all(json.loads(line)["node"] in ("n0", "n1") for line in logs().splitlines())
-        assert "403" not in logs(), logs()
+        lines = [json.loads(line) for line in logs().splitlines()]
+        assert {each["node"] for each in lines} == {"n0", "n1"}
+        assert not [each for each in lines if re.search(r"\b403\b", each["text"])], lines
     finally:
         for each in objects[::-1]:
             if each["kind"] != "DeviceClass":
@@ -87,6 +100,7 @@ def test_manifest(cluster, plugins):
             plugin.wait()
 
 
+@pytest.mark.quick
 def test_two_pods_reach_each_other(cluster, claimed):
     pods = []
     for i in range(2):
@@ -163,6 +177,150 @@ def test_wrong_configuration_is_named(cluster, claimed, config, says):
     pod = claimed("wrong", "true", "n0", config=[config])
     cluster.wait(lambda: pod.describe(), lambda: says in pod.describe(), 30)
     assert not any(each.get("started") for each in pod.get()["status"].get("containerStatuses", ()))
+
+
+@pytest.mark.parametrize("config,says", [
+    ({"interface": {"name": "net1", "hardwareAddr": "02:00:00:00:00:01"}}, "interface.hardwareAddr"),
+    ({"interface": {"disableEbpfPrograms": True}}, "interface.disableEbpfPrograms"),
+    ({"ethtool": {"features": {"tso": False}}, "rules": [{"table": 7}]}, "ethtool.features, rules"),
+])
+def test_claim_sets_what_it_may_not(cluster, claimed, plugins, config, says):
+    """The event names the settings, what a claim may set, and the key of the PluginConfig that allows more."""
+    pod = claimed("beyond", "true", "n0", config=[config])
+    cluster.wait(pod.describe, lambda: f"configuration of request nic0: the claim may not set {says}: a claim's own configuration may set "
+                 "interface.name, interface.mtu, interface.addresses, routes; the administrator allows more by claims.allow of the "
+                 "PluginConfig, or sets it in the DeviceClass" in pod.describe(), 30)
+    assert not plugins[0].checkpoints() and len(Nics(cluster.node(0), COUNT).here()) == COUNT
+
+
+def test_claim_takes_an_address_beyond_the_plan(cluster, claimed, plugins):
+    pod = claimed("spoofs", "true", "n0", config=[{"interface": {"addresses": ["10.95.0.1/16"]}}])
+    cluster.wait(pod.describe, lambda: "may not have 10.95.0.1/16: the address plan (claims.addresses of the PluginConfig) has "
+                 "10.94.0.0/16" in pod.describe(), 30)
+    assert not plugins[0].checkpoints() and len(Nics(cluster.node(0), COUNT).here()) == COUNT
+
+
+def test_class_sets_what_a_claim_may_not(cluster, claimed):
+    """What an administrator writes has no limits, and a claim's own settings leave it as it is."""
+    parameters = {"interface": {"hardwareAddr": "02:00:00:00:77:01", "addresses": ["10.95.0.1/16"], "mtu": 1300}}
+    special = device_class("special")
+    special["spec"]["config"] = [{"opaque": {"driver": NIC, "parameters": parameters}}]
+    cluster.api.make(special)
+    wanted = claim("special", config=[{"interface": {"name": "net1", "mtu": 1310}}])
+    wanted["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "special"
+    cluster.api.make(wanted)
+    claimed.names.append("special")
+    try:
+        said = claiming(cluster, "special", "ip addr show net1", "n0").make().ended()
+        assert "mtu 1310" in said and "02:00:00:00:77:01" in said and "10.95.0.1/16" in said, said
+    finally:
+        cluster.api.delete(special["apiVersion"], special["kind"], "special")
+
+
+def test_nic_that_does_not_come_back(cluster, claimed, plugins):
+    """Its claim has ended and the hook cannot take it back: the log says so, no new claim gets it, until it is back."""
+    plugin, node = plugins[0], cluster.node(0)
+    before, hook, broken = plugin.config.read_text(), plugin.hook, node.folder / "broken-hook"
+    plugin.stop()
+    plugin.hook = node.folder / "hook"
+    plugin.hook.write_text(f"""#!/bin/sh
+if test "$1" = restore && test -e {broken}; then
+    echo "drarun-attach: nic0: it has not come back" >&2
+    exit 1
+fi
+exec {hook} "$@"
+""")
+    plugin.hook.chmod(0o755)
+    plugin.configure(rescan="1s", nics={"virtualPrefixes": ["nic"], "include": 'device.attributes["dra.net"].ifName == "nic0"'})
+    try:
+        plugin.start().wait(1)
+        claimed("astray", "sleep 600", "n0").wait_phase("Running")
+        broken.write_text("")
+        cluster.api.delete("v1", "Pod", "astray", "default")
+        cluster.wait(plugin.log, lambda: "taints" in plugin.published()["nic0"], 60)
+        assert [(each["key"], each["effect"]) for each in plugin.published()["nic0"]["taints"]] == [("drarun.dev/lost", "NoSchedule")]
+        assert "unprepare claim default/astray: drarun-attach: nic0: it has not come back" in plugin.log()
+        broken.unlink()
+        claimed.end()
+        claimed.names.clear()
+        cluster.wait(plugin.log, lambda: not plugin.checkpoints(), 60)
+        Nics(node, COUNT).plug()
+        cluster.wait(plugin.log, lambda: "drarun.dev/lost" not in str(plugin.published().get("nic0", "drarun.dev/lost")), 30)
+    finally:
+        broken.unlink(missing_ok=True)
+        plugin.stop()
+        plugin.hook = hook
+        plugin.config.write_text(before)
+        plugin.start().wait(COUNT)
+
+
+@pytest.fixture
+def unnamed(plugins):
+    """The plugin of the first node, with a configuration that names no NIC: those that the host uses are its own."""
+    plugin = plugins[0]
+    before = plugin.config.read_text()
+    plugin.stop()
+    plugin.configure(rescan="1h", nics={"virtualPrefixes": ["nic"], "exclude": '"resource.kubernetes.io" in device.attributes'})
+    plugin.start().wait(COUNT)
+    yield plugin
+    plugin.stop()
+    plugin.config.write_text(before)
+    plugin.start().wait(COUNT)
+
+
+def test_programs_of_the_host_stay(cluster, claimed, unnamed):
+    """A DeviceClass asks for BPF programs to be taken off, and the host has some on a NIC: refused, and they are where they were."""
+    node, pin = cluster.node(0), BUILD / "tests/programs/bpf_pin"
+    node.ok([pin, "--tcx", "nic0"])
+    special = device_class("bare")
+    special["spec"]["config"] = [{"opaque": {"driver": NIC, "parameters": {"interface": {"disableEbpfPrograms": True}}}}]
+    cluster.api.make(special)
+    wanted = claim("bare", count=COUNT)
+    for each in wanted["spec"]["devices"]["requests"]:
+        each["exactly"]["deviceClassName"] = "bare"
+    cluster.api.make(wanted)
+    claimed.names.append("bare")
+    try:
+        pod = claiming(cluster, "bare", "true", "n0").make()
+        cluster.wait(pod.describe, lambda: "device nic0: interface.disableEbpfPrograms: the host has BPF programs on nic0 (XDP or TCX), which would "
+                     "be lost: leave it away, detach them on the host, or name the device in nics.include of the PluginConfig" in pod.describe(), 30)
+        assert node.ok([pin, "--tcx-count", "nic0"]).strip() == "2" and not unnamed.checkpoints()
+    finally:
+        claimed.end()
+        claimed.names.clear()
+        cluster.api.delete(special["apiVersion"], special["kind"], "bare")
+        node.ok(["ip", "link", "del", "nic0"])
+        Nics(node, COUNT).plug()
+
+
+def test_nic_that_the_host_begins_to_use(cluster, claimed, unnamed):
+    """Between the last reading of the devices and Prepare: the event names the use, and the NIC stays on the host. The plugin
+    stands still from before the use until the claim has its devices; else it may see the use first and offer the NIC no more."""
+    plugin, node, server = unnamed, cluster.node(0), None
+    node.ok(["pkill", "-STOP", "-x", plugin.name])
+    try:
+        node.ok(["sh", "-c", "ip link set nic0 up && ip addr add 10.96.0.1/24 dev nic0"])
+        server = subprocess.Popen([*node.under, "/usr/bin/python3", "-c", "import socket, time; s = socket.create_server(('10.96.0.1', 6000)); "
+                                   "time.sleep(600)"])
+        cluster.wait("nobody listens", lambda: "10.96.0.1:6000" in node.ok(["ss", "-tlnH"]), 10)
+        pod = claimed("in-use", "true", "n0", count=COUNT)
+        cluster.wait(pod.describe, lambda: "allocation" in cluster.api.get(
+            "resource.k8s.io/v1", "ResourceClaim", "in-use", "default").get("status", {}), 30)
+        node.ok(["pkill", "-CONT", "-x", plugin.name])
+        cluster.wait(pod.describe, lambda: "device nic0: the host uses it: a process of the host listens on 10.96.0.1 port 6000 (TCP); end "
+                     "that, or name the device in nics.include of the PluginConfig" in pod.describe(), 30)
+        assert not plugin.checkpoints() and len(Nics(node, COUNT).here()) == COUNT
+        node.ok(["ip", "route", "add", "10.97.0.0/24", "via", "10.96.0.9", "dev", "nic0"])  # which is news
+        plugin.wait(COUNT - 1)
+        cluster.wait(pod.describe, lambda: "device nic0: the host uses it: it has a route to 10.97.0.0/24 via 10.96.0.9; end" in pod.describe(), 60)
+    finally:
+        node.run(["pkill", "-CONT", "-x", plugin.name])
+        if server:
+            server.kill()
+            server.communicate()
+        claimed.end()
+        claimed.names.clear()
+        node.ok(["sh", "-c", "ip addr flush dev nic0; ip link set nic0 down"])
 
 
 def test_all_nics_in_one_pod_and_again(cluster, claimed, plugins):
@@ -318,16 +476,18 @@ def test_unplugged(cluster, claimed, plugins):
     running.wait_phase("Running")
     held = json.loads((first.folder / f"{first.checkpoints()[0]}.json").read_text())["devices"][0]["device"]
     node.ok(["ip", "link", "del", f"w{held}"])
-    for attempt in range(3):  # a slow machine may see the checkpoint when the hook has run
-        before = set(first.checkpoints())
-        early = claimed(f"unplugged-{attempt}", "true", "n0", config=[{"interface": {"name": "net1"}}])
-        uid, = cluster.wait(lambda: early.describe(), lambda: set(first.checkpoints()) - before, 30, 0.002)
-        device = json.loads((first.folder / f"{uid}.json").read_text())["devices"][0]["device"]
-        node.run(["ip", "link", "del", f"w{device}"])
-        said = cluster.wait(lambda: early.describe(), lambda: [text for text in [early.describe()] if any(
-            word in text for word in ("is neither on the host nor in the container", "Succeeded"))], 30)[0]
-        if "is neither on the host" in said:
-            break
+    before = set(first.checkpoints())
+    holds = {"name": "holds", "image": "localhost/busybox:1", "imagePullPolicy": "Never",  # without a claim, so without our hook
+             "command": ["sh", "-c", "trap 'exit 0' TERM; : holds-the-pod; while :; do sleep 0.1; done"]}
+    early = claimed("unplugged-early", "true", "n0", config=[{"interface": {"name": "net1"}}], initContainers=[holds])
+    cluster.wait(early.describe, lambda: any(
+        "running" in each["state"] for each in early.get()["status"].get("initContainerStatuses", ())), 60)
+    uid, = set(first.checkpoints()) - before
+    device = json.loads((first.folder / f"{uid}.json").read_text())["devices"][0]["device"]
+    node.ok(["ip", "link", "del", f"w{device}"])
+    node.ok(["pkill", "-TERM", "-f", "holds-the-pod"])
+    said = cluster.wait(early.describe, lambda: [text for text in [early.describe()] if any(
+        word in text for word in ("is neither on the host nor in the container", "Succeeded"))], 60)[0]
     assert "is neither on the host nor in the container" in said, said
     assert running.get()["status"]["containerStatuses"][0]["restartCount"] == 0
     assert running.get()["status"]["phase"] == "Running"

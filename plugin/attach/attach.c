@@ -12,6 +12,7 @@
 #include "plugin/attach/link.h"
 #include "plugin/attach/neighbor.h"
 #include "plugin/attach/netns.h"
+#include "plugin/attach/place.h"
 #include "plugin/attach/rdma.h"
 #include "plugin/attach/restore.h"
 #include "plugin/attach/route.h"
@@ -24,8 +25,9 @@ struct attaching {
     const struct net_interface *wanted; /* of the order's configuration */
     int ns;
     struct netlink host, pod;
-    struct link link; /* in the pod, once it is there */
-    bool moved;       /* by us, now */
+    struct link link;   /* in the pod, once it is there */
+    struct place place; /* the pod's namespace, and the device there */
+    bool moved;         /* by us, now */
 };
 
 static void attaching_done(struct attaching *a)
@@ -36,12 +38,24 @@ static void attaching_done(struct attaching *a)
 
 static int find_in_pod(struct attaching *a, struct drarun_error *err)
 {
+    int rc = a->place.index ? link_by_index(&a->pod, a->place.index, &a->link, err) : 0;
+    if (rc < 0 || (rc > 0 && place_fits(&a->place, &a->link)))
+        return rc;
     const struct link_wanted wanted = {a->order->parent, a->order->mac, a->wanted->hw,
                                        a->wanted->name};
     return link_find(&a->pod, &wanted, &a->link, err);
 }
 
 /* ---- moving ---- */
+
+/* Before it goes and once it is there: where to take it back from. */
+static int note_place(struct attaching *a, const struct link *link, bool arrived,
+                      struct drarun_error *err)
+{
+    place_take(&a->place, link, arrived);
+    int rc = place_save(a->order, &a->place, err);
+    return rc < 0 ? error_prefix(err, "note where %s is put", link->name) : 0;
+}
 
 /* The kernel would move it first and then find out. */
 static int check_name_free(struct attaching *a, struct drarun_error *err)
@@ -70,6 +84,8 @@ static int move(struct attaching *a, const struct link *link, struct drarun_erro
     };
     struct drarun_error ignored = {0};
     int rc = check_name_free(a, err);
+    if (rc == 0)
+        rc = note_place(a, link, false, err);
     if (rc < 0)
         return rc;
     rc = link_change(&a->host, link->index, &change, err);
@@ -82,7 +98,7 @@ static int move(struct attaching *a, const struct link *link, struct drarun_erro
     if (rc == 0)
         rc = error_set(err, ENODEV, "%s has left the host and not arrived in the container",
                        link->name);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : note_place(a, &a->link, true, err);
 }
 
 static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err)
@@ -92,6 +108,8 @@ static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err
     char mac[HW_ADDR_TEXT];
     struct link link;
     int rc = find_in_pod(a, err);
+    if (rc > 0 && !a->place.index) /* killed on the way, or an earlier release */
+        return note_place(a, &a->link, true, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = link_await(&a->host, -1, &wanted, until_ms, &link, err);
@@ -278,9 +296,10 @@ static int attach_rdma(struct attaching *a, int64_t until_ms, struct drarun_erro
     if (rc == 0)
         return error_set(err, ENODEV, "no RDMA device %s on the host%s", name,
                          shared ? "" : " nor in the container, after waiting for it");
-    if (rc > 0 && !shared)
-        rc = rdma_move(-1, a->ns, name, a->order->path, err);
-    return rc < 0 ? rc : 0;
+    if (rc < 0 || shared)
+        return rc < 0 ? rc : 0;
+    rc = a->order->host.name[0] ? 0 : place_save(a->order, &a->place, err);
+    return rc < 0 ? rc : rdma_move(-1, a->ns, name, a->order->path, err);
 }
 
 /* What was attached before stays: a container of the pod may be running on it. */
@@ -294,6 +313,29 @@ static void undo(struct attaching *a, struct drarun_error *err)
              second.text);
 }
 
+/* What is known of the device in this namespace; of another one nothing is. */
+static int find_place(struct attaching *a, struct drarun_error *err)
+{
+    struct place last;
+    int rc = place_of(a->ns, &a->place, err);
+    place_load(a->order, &last);
+    if (rc == 0 && place_same(&last, &a->place))
+        a->place = last;
+    return rc;
+}
+
+/* Prepare looks at the first pod of a claim alone, and the kubelet calls it for no other: one that
+ * shares the claim comes to the hook unseen. What has no interface is the host's to use. */
+static int check_host_network(const struct attach_order *order, struct drarun_error *err)
+{
+    if (!order->host.name[0])
+        return 0;
+    return error_set(err, EINVAL,
+                     "the container is on the host's network (hostNetwork: true), where %s cannot "
+                     "be its own: leave hostNetwork away, or the claim",
+                     order->host.name);
+}
+
 int attach_device(const struct attach_order *order, int ns, int64_t until_ms,
                   struct drarun_error *err)
 {
@@ -301,9 +343,12 @@ int attach_device(const struct attach_order *order, int ns, int64_t until_ms,
     struct attaching a = {.order = order, .wanted = &order->config.interface, .ns = ns};
     cleanup_close int own = -1;
     int rc = netns_own(&own, err);
-    if (rc < 0 || netns_same(own, ns))
+    if (rc < 0)
         return rc;
-    if (order->host.name[0])
+    if (netns_same(own, ns))
+        return check_host_network(order, err);
+    rc = find_place(&a, err);
+    if (rc == 0 && order->host.name[0])
         rc = attach_link(&a, until_ms, err);
     if (rc == 0 && order->rdma[0])
         rc = attach_rdma(&a, until_ms, err);

@@ -2,9 +2,12 @@
 #include "plugin/attach/link.h"
 
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/if_link.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "lib/base/error.h"
 
@@ -53,7 +56,29 @@ static bool take_xdp(struct nlattr *attr)
            nla_get_u8(t[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
 }
 
-static bool take_link(struct nlmsghdr *answer, struct link *ret)
+/* What no pod can give to a device that it makes: the addresses of functions of PCI and USB, and of
+ * virtio's bus. */
+static bool is_of_bus(const char *text)
+{
+    return strchr(text, ':') || strncmp(text, "virtio", 6) == 0;
+}
+
+static void ask_driver(int fd, struct link *link)
+{
+    struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+    struct ifreq request = {.ifr_data = (char *)&info};
+    memcpy(request.ifr_name, link->name, sizeof request.ifr_name);
+    if (ioctl(fd, SIOCETHTOOL, &request) < 0)
+        return;
+    info.bus_info[sizeof info.bus_info - 1] = '\0';
+    if (!is_of_bus(info.bus_info) || strlen(info.bus_info) >= sizeof link->parent)
+        return;
+    snprintf(link->parent, sizeof link->parent, "%.*s", (int)sizeof link->parent - 1,
+             info.bus_info);
+    link->by_driver = true;
+}
+
+bool link_take(struct nlmsghdr *answer, int fd, struct link *ret)
 {
     struct nlattr *t[LINK_ATTRIBUTES];
     if (answer->nlmsg_type != RTM_NEWLINK ||
@@ -69,6 +94,8 @@ static bool take_link(struct nlmsghdr *answer, struct link *ret)
         .gso4 = number(t[LINK_GSO_IPV4_MAX_SIZE]),
         .gro4 = number(t[LINK_GRO_IPV4_MAX_SIZE]),
         .master = (int)number(t[IFLA_MASTER]),
+        .peer = (int)number(t[IFLA_LINK]),
+        .peer_ns = t[IFLA_LINK_NETNSID] ? (int)number(t[IFLA_LINK_NETNSID]) : -1,
         .xdp = take_xdp(t[IFLA_XDP]),
     };
     take_text(t[IFLA_IFNAME], ret->name, sizeof ret->name);
@@ -76,6 +103,8 @@ static bool take_link(struct nlmsghdr *answer, struct link *ret)
     take_hw(t[IFLA_ADDRESS], &ret->hw);
     take_hw(t[IFLA_PERM_ADDRESS], &ret->permanent);
     take_info(t[IFLA_LINKINFO], ret);
+    if (!ret->parent[0] && !ret->kind[0])
+        ask_driver(fd, ret);
     return true;
 }
 
@@ -84,15 +113,17 @@ static bool is_hw(const struct link *link, const struct hw_addr *hw)
     return hw->len && (hw_addr_equal(&link->hw, hw) || hw_addr_equal(&link->permanent, hw));
 }
 
-static bool fits(const struct link *link, const struct link_wanted *wanted)
+bool link_fits(const struct link *link, const struct link_wanted *wanted)
 {
-    bool mac = is_hw(link, &wanted->mac) || is_hw(link, &wanted->now);
-    if (!wanted->parent[0])
-        return mac && !link->parent[0];
-    return strcmp(link->parent, wanted->parent) == 0 && (!wanted->mac.len || mac);
+    bool made = is_hw(link, &wanted->mac), now = is_hw(link, &wanted->now);
+    if (!wanted->parent[0]) /* by_driver: the order of a release that did not ask it */
+        return (!link->parent[0] || link->by_driver) &&
+               (made || (now && strcmp(link->name, wanted->name) == 0));
+    return strcmp(link->parent, wanted->parent) == 0 && (!wanted->mac.len || made || now);
 }
 
 struct search {
+    int fd;
     const struct link_wanted *wanted;
     struct link found;
     unsigned count;
@@ -103,7 +134,7 @@ static void on_link(struct nlmsghdr *answer, void *arg)
 {
     struct search *search = arg;
     struct link link;
-    if (!take_link(answer, &link) || !fits(&link, search->wanted) ||
+    if (!link_take(answer, search->fd, &link) || !link_fits(&link, search->wanted) ||
         (search->count && link.index == search->found.index))
         return;
     bool named = strcmp(link.name, search->wanted->name) == 0;
@@ -113,48 +144,67 @@ static void on_link(struct nlmsghdr *answer, void *arg)
     search->named = search->named || named;
 }
 
-/* Without statistics, which are half of an answer. */
-static struct nl_msg *link_question(int flags)
+/* Without statistics, which are half of an answer. index 0: of all, or by a name. */
+static struct nl_msg *link_question(int flags, int index)
 {
-    struct ifinfomsg head = {.ifi_family = AF_UNSPEC};
+    struct ifinfomsg head = {.ifi_family = AF_UNSPEC, .ifi_index = index};
     struct nl_msg *msg = netlink_message(RTM_GETLINK, flags, &head, sizeof head);
     netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     return msg;
 }
 
-static void on_named(struct nlmsghdr *answer, void *arg)
+struct one {
+    int fd;
+    struct link link;
+};
+
+static void on_one(struct nlmsghdr *answer, void *arg)
 {
-    take_link(answer, arg);
+    struct one *one = arg;
+    link_take(answer, one->fd, &one->link);
+}
+
+static int ask_one_take(struct netlink *n, struct nl_msg *msg, struct link *ret,
+                        struct drarun_error *err)
+{
+    struct one one = {.fd = nl_socket_get_fd(n->sock)};
+    int rc = netlink_ask_take(n, msg, on_one, &one, err);
+    if (rc == -ENODEV)
+        return 0;
+    if (rc < 0)
+        return rc;
+    if (one.link.index)
+        *ret = one.link;
+    return one.link.index > 0;
 }
 
 int link_by_name(struct netlink *n, const char *name, struct link *ret, struct drarun_error *err)
 {
-    struct link link = {0};
-    struct nl_msg *msg = link_question(0);
+    struct nl_msg *msg = link_question(0, 0);
     netlink_put_text(msg, IFLA_IFNAME, name);
-    int rc = netlink_ask_take(n, msg, on_named, &link, err);
-    if (rc == -ENODEV)
-        return 0;
-    if (rc < 0)
-        return error_prefix(err, "network device %s", name);
-    if (link.index)
-        *ret = link;
-    return link.index > 0;
+    int rc = ask_one_take(n, msg, ret, err);
+    return rc < 0 ? error_prefix(err, "network device %s", name) : rc;
+}
+
+int link_by_index(struct netlink *n, int index, struct link *ret, struct drarun_error *err)
+{
+    int rc = ask_one_take(n, link_question(0, index), ret, err);
+    return rc < 0 ? error_prefix(err, "network device %d", index) : rc;
 }
 
 int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
               struct drarun_error *err)
 {
-    struct search search = {.wanted = wanted};
+    struct search search = {.fd = nl_socket_get_fd(n->sock), .wanted = wanted};
     struct link named;
     int rc = wanted->name[0] ? link_by_name(n, wanted->name, &named, err) : 0;
-    if (rc > 0 && fits(&named, wanted)) { /* without the list, which is long on a full node */
+    if (rc > 0 && link_fits(&named, wanted)) { /* without the list, which is long on a full node */
         *ret = named;
         return 1;
     }
     if (rc < 0)
         return rc;
-    rc = netlink_ask_take(n, link_question(NLM_F_DUMP), on_link, &search, err);
+    rc = netlink_ask_take(n, link_question(NLM_F_DUMP, 0), on_link, &search, err);
     if (rc < 0)
         return error_prefix(err, "the list of network devices");
     if (search.count > 1 && !search.named)

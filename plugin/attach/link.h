@@ -17,19 +17,31 @@ struct link {
     uint32_t mtu, gso, gro, gso4, gro4;
     uint32_t vrf_table; /* of a VRF */
     int master;         /* index of the device that it belongs to, or 0 */
+    int peer, peer_ns;  /* of a virtual one: index of the other end or the one below it, 0: none;
+                           that one's namespace as this one numbers it, -1: this one */
     bool up, xdp;       /* xdp: a program is attached */
+    bool by_driver; /* parent is what the driver says, since the kernel does not (before 5.14) */
 };
+
+/* One answer of the kernel about a link; fd: a socket of the namespace that it is in. False: it is
+ * about something else. */
+bool link_take(struct nlmsghdr *answer, int fd, struct link *ret);
 
 struct link_wanted {
     const char *parent;      /* "": by hardware address */
-    struct hw_addr mac, now; /* as it was made; as a configuration may have changed it */
+    struct hw_addr mac, now; /* as it was made; as a claim may have changed it, which finds it under
+                                its parent or its name alone, since a pod chooses it */
     const char *name; /* decides between several that have the same, as ports of a function do */
 };
+
+/* Pure. */
+bool link_fits(const struct link *link, const struct link_wanted *wanted);
 
 /* 1 with *ret filled, 0 when there is none; -EEXIST when several are and none has the name. */
 int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
               struct drarun_error *err);
 int link_by_name(struct netlink *n, const char *name, struct link *ret, struct drarun_error *err);
+int link_by_index(struct netlink *n, int index, struct link *ret, struct drarun_error *err);
 
 /* Waits until a time of clock_ms() for it to appear; as link_find. ns: n's, or -1. */
 int link_await(struct netlink *n, int ns, const struct link_wanted *wanted, int64_t until_ms,

@@ -2,6 +2,7 @@
 #include "plugin/attach/restore.h"
 
 #include <errno.h>
+#include <linux/net_namespace.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "plugin/attach/ethtool.h"
 #include "plugin/attach/link.h"
 #include "plugin/attach/netns.h"
+#include "plugin/attach/place.h"
 #include "plugin/attach/rdma.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
@@ -21,7 +23,8 @@
 
 struct taking {
     const struct attach_order *order;
-    int own; /* the host's namespace */
+    struct place place; /* where it was put */
+    int own;            /* the host's namespace */
     struct netlink host;
 };
 
@@ -35,6 +38,7 @@ static int taking_init(struct taking *taking, const struct attach_order *order,
                        struct drarun_error *err)
 {
     *taking = (struct taking){.order = order, .own = -1};
+    place_load(order, &taking->place);
     int rc = netns_own(&taking->own, err);
     return rc < 0 ? rc : netlink_open(&taking->host, -1, NETLINK_ROUTE, err);
 }
@@ -58,13 +62,85 @@ static int check_name_free(struct taking *taking, struct drarun_error *err)
     return rc;
 }
 
+/* Whether it is looked for in this namespace. Without a place, as of an earlier release, what the
+ * kernel calls its parent tells it from all that a pod can make; without that it is found nowhere.
+ */
+static bool may_be_in(const struct taking *taking, int ns)
+{
+    struct place here;
+    if (!taking->place.inode)
+        return taking->order->parent[0] || !taking->order->host.name[0];
+    return place_of(ns, &here, NULL) == 0 && place_same(&here, &taking->place);
+}
+
+static void on_number(struct nlmsghdr *answer, void *arg)
+{
+    struct nlattr *t[NETNSA_MAX + 1];
+    int *number = arg;
+    if (answer->nlmsg_type == RTM_NEWNSID &&
+        nlmsg_parse(answer, sizeof(struct rtgenmsg), t, NETNSA_MAX, NULL) == 0 && t[NETNSA_NSID])
+        *number = nla_get_s32(t[NETNSA_NSID]);
+}
+
+/* How the namespace that n speaks to numbers the host's; -1: not at all. */
+static int number_of_host(const struct taking *taking, struct netlink *n, int *ret_number,
+                          struct drarun_error *err)
+{
+    struct rtgenmsg head = {.rtgen_family = AF_UNSPEC};
+    struct nl_msg *msg = netlink_message(RTM_GETNSID, 0, &head, sizeof head);
+    netlink_put_u32(msg, NETNSA_FD, (uint32_t)taking->own);
+    *ret_number = -1;
+    int rc = netlink_ask_take(n, msg, on_number, ret_number, err);
+    return rc < 0 ? error_prefix(err, "the number of the host's network namespace") : 0;
+}
+
+static bool is_pair(const struct link *link)
+{
+    return strcmp(link->kind, "veth") == 0 || strcmp(link->kind, "netkit") == 0;
+}
+
+/* A pod can make a virtual device of its own under any name, address and number, whose other end
+ * (of a pair, a tunnel, a tap) it keeps: with that on the host it would hold a cable into it. It
+ * makes none whose other end or lower device is in the host's namespace. Hardware nobody makes, and
+ * a dummy has no other end. */
+static int is_of_host(const struct taking *taking, struct netlink *n, const struct link *link,
+                      struct drarun_error *err)
+{
+    struct netlink host = taking->host;
+    struct link other;
+    int number = -1;
+    if (!link->kind[0] || strcmp(link->kind, "dummy") == 0)
+        return 1;
+    int rc = link->peer_ns >= 0 ? number_of_host(taking, n, &number, err) : 0;
+    if (rc < 0 || number < 0 || number != link->peer_ns)
+        return rc < 0 ? rc : 0;
+    if (!is_pair(link))
+        return 1;
+    rc = link_by_index(&host, link->peer, &other, err);
+    return rc > 0 ? strcmp(other.kind, link->kind) == 0 && other.peer == link->index : rc;
+}
+
+static int find_in_place(const struct taking *taking, struct netlink *n, struct link *ret,
+                         struct drarun_error *err)
+{
+    const struct attach_order *order = taking->order;
+    const struct place *place = &taking->place;
+    struct link_wanted wanted = wanted_as(order, order->config.interface.name);
+    if (order->parent[0] || !place->inode)
+        return link_find(n, &wanted, ret, err);
+    int rc =
+        place->index ? link_by_index(n, place->index, ret, err) : link_find(n, &wanted, ret, err);
+    if (rc <= 0)
+        return rc;
+    return place_fits(place, ret) ? is_of_host(taking, n, ret, err) : 0;
+}
+
 static int pull(struct taking *taking, struct netlink *n, struct drarun_error *err)
 {
     const struct attach_order *order = taking->order;
-    struct link_wanted wanted = wanted_as(order, order->config.interface.name);
     struct link_change change = LINK_CHANGE_NONE;
     struct link link;
-    int rc = link_find(n, &wanted, &link, err);
+    int rc = find_in_place(taking, n, &link, err);
     if (rc <= 0)
         return rc;
     change.name = order->host.name;
@@ -81,6 +157,8 @@ static int pull(struct taking *taking, struct netlink *n, struct drarun_error *e
 static int pull_from(int ns, void *arg, struct drarun_error *err)
 {
     CLEANUP(netlink_done) struct netlink n = {0};
+    if (!may_be_in(arg, ns))
+        return 0;
     int rc = netlink_open(&n, ns, NETLINK_ROUTE, err);
     return rc < 0 ? rc : pull(arg, &n, err);
 }
@@ -88,6 +166,8 @@ static int pull_from(int ns, void *arg, struct drarun_error *err)
 static int pull_rdma_from(int ns, void *arg, struct drarun_error *err)
 {
     const struct taking *taking = arg;
+    if (!may_be_in(taking, ns))
+        return 0;
     int rc = rdma_is_in(ns, taking->order->rdma, err);
     if (rc > 0)
         rc = rdma_move(ns, taking->own, taking->order->rdma, taking->order->path, err);
@@ -152,6 +232,12 @@ static int settle(const struct attach_order *order, struct netlink *n, struct li
 
 /* ---- the actions ---- */
 
+/* It ends with its namespace; any other comes back by itself. */
+static bool is_virtual(const struct attach_order *order)
+{
+    return !order->parent[0] && !order->pci[0];
+}
+
 /* 1 with the device on the host, 0 when it is nowhere. */
 static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
                       struct drarun_error *err)
@@ -164,7 +250,7 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
         if (rc != 0)
             return rc;
         rc = netns_each_other(pull_from, taking, err);
-        if (rc > 0 || (rc == 0 && !taking->order->parent[0]))
+        if (rc > 0 || (rc == 0 && is_virtual(taking->order)))
             rc = link_find(n, &wanted, ret, err);
         else if (rc == 0 && clock_ms() < until_ms) {
             alone = clock_ms() + ALONE_MS;
@@ -195,11 +281,12 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
         return rc;
     if (rc > 0)
         return settle(taking->order, &taking->host, &link, err);
-    if (taking->order->parent[0] && !(taking->order->pci[0] && is_unplugged(taking->order->pci)))
+    if (!is_virtual(taking->order) && !(taking->order->pci[0] && is_unplugged(taking->order->pci)))
         return error_set(err, ENODEV,
-                         "%s (%s) has not come back to the host within %.1f s and is in no "
-                         "namespace of a process",
-                         taking->order->host.name, taking->order->parent,
+                         "%s (%s) has not come back to the host within %.1f s and is not in the "
+                         "network namespace that it was put into",
+                         taking->order->host.name,
+                         taking->order->pci[0] ? taking->order->pci : taking->order->parent,
                          (double)(clock_ms() - from) / 1e3);
     *outcome = RESTORE_GONE;
     return 0;

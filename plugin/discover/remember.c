@@ -74,10 +74,26 @@ static int complete(const struct node_device *before, struct node_device *now)
     return 0;
 }
 
+/* The kernel removes a virtual function's link to its PF before the function itself. Read in
+ * between, it would look like a NIC of its own, and be lost when it vanishes. */
+static void keep_sriov(const struct node_pci *before, struct node_pci *now)
+{
+    if (before->sriov != NODE_SRIOV_VF || now->sriov != NODE_SRIOV_NONE ||
+        before->vendor != now->vendor || before->device != now->device)
+        return;
+    now->sriov = NODE_SRIOV_VF;
+    memcpy(now->pf, before->pf, sizeof now->pf);
+}
+
+static bool is_held(const struct remember_rules *rules, const struct node_device *device)
+{
+    return rules->held && rules->held(node_device_driver(device), device->name, rules->arg);
+}
+
 static int keep_vanished(const struct remember_rules *rules, const struct node_device *before,
                          struct node_devices *now)
 {
-    bool held = rules->held && rules->held(node_device_driver(before), before->name, rules->arg);
+    bool held = is_held(rules, before);
     enum function_state state = before->pci.known && rules->state
                                     ? rules->state(before->pci.addr, rules->state_arg)
                                     : FUNCTION_GONE;
@@ -90,6 +106,7 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
     *device = *before;
     device->rdma.gids = NULL;
     device->fault_count = 0;
+    device->used[0] = '\0';
     if (keep_rdma(&before->rdma, &device->rdma) < 0) {
         device->rdma.gid_count = 0;
         return -ENOMEM;
@@ -109,6 +126,10 @@ int devices_remember(const struct remember_rules *rules, const struct node_devic
     for (size_t i = 0; i < before->count; i++) {
         const struct node_device *old = &before->list[i];
         struct node_device *same = devices_same(now, old);
+        if (same)
+            keep_sriov(&old->pci, &same->pci);
+        if (same && same->used[0] && is_held(rules, old)) /* it is on its way into a pod */
+            same->used[0] = '\0';
         int rc = same ? complete(old, same) : keep_vanished(rules, old, now);
         if (rc < 0)
             return nomem(err);

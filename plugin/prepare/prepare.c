@@ -12,6 +12,7 @@
 #include "lib/kube/object.h"
 #include "plugin/attach/rdma.h"
 #include "plugin/discover/config_edits.h"
+#include "plugin/discover/live_use.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/claim_files.h"
 #include "plugin/prepare/claim_metadata.h"
@@ -49,6 +50,9 @@ static int find_device(const struct task *task, const struct claimed_device *wan
     const struct node_device *device =
         node_devices_find(config->devices(config->arg),
                           config->devices_of ? config->devices_of : config->driver, wanted->device);
+    const char *used = node_devices_spared(config->devices(config->arg), wanted->device);
+    if (!device && used)
+        return error_set(err, EBUSY, "the host uses it: %s" SPARED, used);
     if (!device)
         return error_set(err, ENODEV, "device %s is not on this node", wanted->device);
     if (device->lost)
@@ -240,6 +244,21 @@ static int read_agent(struct task *task, const json_t *pod, struct drarun_error 
     return 0;
 }
 
+/* Once for all NICs of the claim: it takes milliseconds. */
+static int read_use(struct task *task, struct drarun_error *err)
+{
+    CLEANUP(strlist_done) struct strlist interfaces = STRLIST_INIT;
+    for (size_t i = 0; i < task->claimed.count; i++) {
+        const struct node_device *device = NULL;
+        if (find_device(task, &task->claimed.devices[i], &device, NULL) == 0 &&
+            device->netdev.name[0] && !device->included && !task->claimed.devices[i].admin)
+            strlist_add(&interfaces, device->netdev.name);
+    }
+    host_use_done(&task->used);
+    return interfaces.failed ? error_set(err, ENOMEM, "out of memory")
+                             : live_use_now(&interfaces, &task->used, err);
+}
+
 static int prepare_claim(struct task *task, struct drarun_error *err)
 {
     const char *driver = task->preparer->config->driver;
@@ -255,6 +274,8 @@ static int prepare_claim(struct task *task, struct drarun_error *err)
         d.cdi && d.document && d.metadata && checkpoint_set_boot(d.document, task->preparer->boot)
             ? 0
             : error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = read_use(task, err);
     for (size_t i = 0; rc == 0 && i < task->claimed.count; i++)
         rc = add_device(task, &task->claimed.devices[i], &d, err);
     if (rc == 0)

@@ -83,6 +83,12 @@ bool preparer_hold(struct preparer *preparer, const char *device, const struct t
     return hold(preparer, device, task->uid, task->namespace_, task->name);
 }
 
+void preparer_lose(struct preparer *preparer, const char *uid)
+{
+    for (struct holding *h = preparer->held; h; h = h->next)
+        h->astray = h->astray || strcmp(h->uid, uid) == 0;
+}
+
 void preparer_release(struct preparer *preparer, const char *uid)
 {
     for (struct holding **p = &preparer->held; *p;) {
@@ -103,6 +109,7 @@ static void task_free(struct task *task)
         event_free(task->patience);
     restores_free(task);
     claimed_done(&task->claimed);
+    host_use_done(&task->used);
     json_decref(task->claim);
     checkpoint_free(task->checkpoint);
     free(task->namespace_);
@@ -318,6 +325,14 @@ void preparer_refresh(struct preparer *preparer)
 bool preparer_holds(const struct preparer *preparer, const char *device)
 {
     return preparer_holder(preparer, device, NULL);
+}
+
+bool preparer_is_astray(const struct preparer *preparer, const char *device)
+{
+    for (const struct holding *h = preparer->held; h; h = h->next)
+        if (h->astray && strcmp(h->device, device) == 0)
+            return true;
+    return false;
 }
 
 void preparer_each(const struct preparer *preparer,

@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <jansson.h>
 #include "lib/kube/client.h"
+#include "plugin/discover/claim_limits.h"
 #include "plugin/discover/node_devices.h"
 #include "plugin/kubelet/dra_driver.h"
 #include "plugin/prepare/node_pods.h"
@@ -32,8 +33,9 @@ struct preparer_config { /* borrowed for the preparer's life */
     const char *driver_root; /* of NVIDIA's driver below it; NULL: looked for */
     const char *agent_dir;   /* on the host: OFFER/drarun-worker (lib/base/agent_offer.h) */
     const char *hook; /* the hook on the host; this plugin runs it too, to take devices back */
-    const struct node_pods *pods; /* NULL: each is asked for */
-    struct read_claim *read;      /* of all drivers; NULL: none is handed on */
+    const struct node_pods *pods;      /* NULL: each is asked for */
+    struct read_claim *read;           /* of all drivers; NULL: none is handed on */
+    const struct claim_limits *claims; /* what claims may set on NICs */
     const json_t *edits; /* for each of its devices (plugin/discover/config_edits.h); NULL: none */
     /* the node's devices now; borrowed until the loop's next turn */
     const struct node_devices *(*devices)(void *arg);
@@ -60,6 +62,9 @@ DEFINE_CLEANUP(struct preparer, preparer_free)
 void preparer_refresh(struct preparer *preparer);
 /* Whether a claim has the device of this name, as of the last look. */
 bool preparer_holds(const struct preparer *preparer, const char *device);
+
+/* Whether a claim that has ended has the device still, since it could not be taken back. */
+bool preparer_is_astray(const struct preparer *preparer, const char *device);
 
 /* Calls fn with each NIC that is in a pod, as it was on the host. */
 void preparer_each(const struct preparer *preparer,

@@ -6,6 +6,7 @@
 #include "lib/child/child.h"
 #include "lib/kube/call.h"
 #include "lib/kube/resource.h"
+#include "plugin/discover/host_use.h"
 #include "plugin/prepare/agent_config.h"
 #include "plugin/prepare/boot.h"
 #include "plugin/prepare/checkpoint.h"
@@ -13,6 +14,9 @@
 #include "plugin/prepare/preparer.h"
 #include "plugin/prepare/seen.h"
 #include "plugin/prepare/status_later.h"
+
+/* What to do about a NIC that the host uses. */
+#define SPARED "; end that, or name the device in nics.include of the PluginConfig"
 
 struct preparer {
     struct event_base *base;
@@ -36,6 +40,7 @@ struct holding {
     char uid[64];
     bool known; /* the claim's name; else it was salvaged, and only its UID is */
     char namespace_[64], name[256];
+    bool astray; /* the claim has ended, and its devices could not be taken back */
 };
 
 /* One call of the kubelet for one claim. */
@@ -51,6 +56,7 @@ struct task {
     json_t *claim;          /* the API's */
     struct claimed claimed;
     struct agent_config agent; /* agent "": the claim asks for none */
+    struct host_use used;      /* of the interfaces of its NICs, when it was last tried */
     struct event
         *patience;       /* waits for a device that another claim gives back; NULL: it does not */
     int64_t late_ms;     /* when patience is over */
@@ -74,6 +80,7 @@ const struct holding *preparer_holder(const struct preparer *preparer, const cha
                                       const char *but);
 bool preparer_hold(struct preparer *preparer, const char *device, const struct task *task);
 void preparer_release(struct preparer *preparer, const char *uid);
+void preparer_lose(struct preparer *preparer, const char *uid);
 /* Holds what the claim's checkpoint says, and nothing else. */
 int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err);
 /* Holds what all checkpoints say now, those of another instance too. */

@@ -103,10 +103,12 @@ static void on_restored(const struct child_end *end, const struct drarun_error *
         error_set(&err, failure->code, "take its devices back: %s", failure->text);
     else if (!end->known || (end->status != 0 && end->status != RESTORE_EXIT_GONE))
         error_set(&err, EIO, "%s", *end->said ? end->said : "drarun-attach failed without a word");
-    if (err.code)
+    if (err.code) {
+        preparer_lose(task->preparer, task->uid);
         fail(task, &err);
-    else
+    } else {
         finish(task);
+    }
 }
 
 static void start_restore(struct task *task, char *paths[], size_t count)

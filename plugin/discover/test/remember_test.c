@@ -57,6 +57,25 @@ static void remember(const char *held, const struct node_devices *before, struct
     discover_config_done(&config);
 }
 
+/* What a claim has is on its way into a pod: a use that is seen meanwhile takes it out of no slice.
+ */
+static void test_used_while_it_is_held(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    const char *const names[] = {"rail0", "rail1"};
+    for (size_t i = 0; i < 2; i++) {
+        veth(&before, names[i]);
+        struct node_device *device = veth(&now, names[i]);
+        snprintf(device->used, sizeof device->used, "it has a route");
+    }
+    remember("rail0", &before, &now);
+    assert_string_equal(now.list[0].used, "");
+    assert_string_equal(now.list[1].used, "it has a route");
+    node_devices_done(&before);
+    node_devices_done(&now);
+}
+
 static void test_in_a_pod(void **state)
 {
     (void)state;
@@ -170,13 +189,36 @@ static void test_unbound_and_then_gone(void **state)
     node_devices_done(&last);
 }
 
+/* The kernel removes a VF's link to its PF before the VF: a reading in between sees a plain NIC. */
+static void test_vf_on_its_way_out(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT,
+                        next = NODE_DEVICES_INIT;
+    struct node_device *vf = nic(&before, 0x11, "b", "");
+    vf->pci.sriov = NODE_SRIOV_VF;
+    vf->pci.device = 0x154c;
+    snprintf(vf->pci.pf, sizeof vf->pci.pf, "0000:10:00.0");
+    nic(&now, 0x11, "b", "")->pci.device = 0x154c;
+    remember(NULL, &before, &now);
+    assert_int_equal(now.list[0].pci.sriov, NODE_SRIOV_VF);
+    assert_string_equal(now.list[0].pci.pf, "0000:10:00.0");
+    remember(NULL, &now, &next);
+    assert_int_equal(next.count, 0);                /* not a lost NIC */
+    nic(&next, 0x11, "b", "")->pci.device = 0x1592; /* another card in its place */
+    remember(NULL, &now, &next);
+    assert_int_equal(next.list[0].pci.sriov, NODE_SRIOV_NONE);
+    node_devices_done(&before);
+    node_devices_done(&now);
+    node_devices_done(&next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_a_pod),
-        cmocka_unit_test(test_interface_alone),
-        cmocka_unit_test(test_vanished),
-        cmocka_unit_test(test_there_and_not_offered),
+        cmocka_unit_test(test_used_while_it_is_held), cmocka_unit_test(test_in_a_pod),
+        cmocka_unit_test(test_interface_alone),       cmocka_unit_test(test_vanished),
+        cmocka_unit_test(test_vf_on_its_way_out),     cmocka_unit_test(test_there_and_not_offered),
         cmocka_unit_test(test_unbound_and_then_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
