@@ -75,8 +75,7 @@ static int ask(struct event_base *base, const char *program, struct asked *asked
     return 0;
 }
 
-/* As /var is on some hosts; a mount of a file from there forbids it likewise. */
-static int check_executable(const char *path, struct drarun_error *err)
+int program_check_place(const char *path, const char *option, struct drarun_error *err)
 {
     struct statvfs fs;
     if (statvfs(path, &fs) < 0)
@@ -85,8 +84,8 @@ static int check_executable(const char *path, struct drarun_error *err)
                ? error_set(
                      err, ENOEXEC,
                      "%s is on a file system that is mounted noexec; give a folder on another "
-                     "one (--agent-dir)",
-                     path)
+                     "one (%s)",
+                     path, option)
                : 0;
 }
 
@@ -107,7 +106,7 @@ int agent_install(struct event_base *base, const char *from, const char *dir,
         rc = dir_check_own(path, err);
     }
     if (rc == 0)
-        rc = check_executable(path, err);
+        rc = program_check_place(path, "--agent-dir", err);
     if (rc == 0)
         memcpy(ret_offer, asked.offer, sizeof asked.offer);
     return rc;

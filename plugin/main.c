@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/first_process.h"
 #include "lib/base/log.h"
 #include "plugin/verb.h"
 
@@ -22,6 +23,7 @@ static void print_help(void)
 
 int main(int argc, char **argv)
 {
+    first_process_begin();
     log_setup("drarun-plugin", LOG_NORMAL);
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)

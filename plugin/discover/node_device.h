@@ -70,8 +70,8 @@ struct node_rdma {
     char board[32];        /* board_id, "MT_0000000838" */
     struct topo_gid *gids; /* those of the port that are set; owned by the list of devices */
     size_t gid_count;
-    struct node_chardev
-        chardevs[NODE_CHARDEVS_MAX]; /* uverbsN, umadN, issmN of its port; rdma_cm */
+    struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* uverbsN; umadN, issmN of its port
+                                                        (managementNodes); rdma_cm */
     size_t chardev_count;
 };
 
@@ -109,11 +109,13 @@ struct node_device {
     struct node_rdma rdma;                           /* NIC alone */
     struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* of a GPU: nvidiaN, nvidiactl, uvm */
     size_t chardev_count;
-    uint32_t port; /* of a NIC: its port on the function, from 0 */
-    int32_t rail;  /* of a NIC: its number among the node's NICs of its kind; -1: none */
-    bool lost;     /* it was there and is gone from the machine, but not into a pod */
-    bool away;     /* its interface is in a pod: netdev is what it was on the host */
-    bool unbound;  /* no driver has it any more: it is remembered, and not offered */
+    uint32_t port;  /* of a NIC: its port on the function, from 0 */
+    int32_t rail;   /* of a NIC: its number among the node's NICs of its kind; -1: none */
+    bool lost;      /* it was there and is gone from the machine, but not into a pod */
+    bool away;      /* its interface is in a pod: netdev is what it was on the host */
+    bool unbound;   /* no driver has it any more: it is remembered, and not offered */
+    char used[200]; /* of a NIC: what the host does over it (live_use.h); "": nothing */
+    bool included;  /* the configuration's include names it: offered whatever `used` says */
     struct node_fault faults[NODE_FAULTS_MAX];
     size_t fault_count;
 };

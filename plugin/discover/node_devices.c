@@ -68,7 +68,17 @@ void node_devices_done(struct node_devices *devices)
     node_devices_cut(devices, 0);
     free(devices->list);
     strlist_done(&devices->warnings);
+    strlist_done(&devices->spared);
+    strlist_done(&devices->spared_reasons);
     *devices = (struct node_devices)NODE_DEVICES_INIT;
+}
+
+const char *node_devices_spared(const struct node_devices *devices, const char *name)
+{
+    for (size_t i = 0; i < devices->spared.count && i < devices->spared_reasons.count; i++)
+        if (strcmp(devices->spared.items[i], name) == 0)
+            return devices->spared_reasons.items[i];
+    return NULL;
 }
 
 const struct node_device *node_devices_find(const struct node_devices *devices, const char *driver,

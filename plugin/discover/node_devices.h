@@ -11,6 +11,8 @@ struct node_devices {
     struct node_device *list; /* GPUs by address, then NICs by address, then those without */
     size_t count, cap;
     struct strlist warnings; /* what was left out as broken or hostile, a line each */
+    /* what select_devices left out since the host uses it: the name it would have, and the use */
+    struct strlist spared, spared_reasons;
 };
 
 #define NODE_DEVICES_INIT                                                                          \
@@ -24,10 +26,13 @@ struct node_device *node_devices_add(struct node_devices *devices);
 void node_devices_cut(struct node_devices *devices, size_t index);
 /* Drops one, keeping the order. */
 void node_devices_remove(struct node_devices *devices, size_t index);
-/* A copy of its own, GIDs too; without the warnings. -ENOMEM. */
+/* A copy of its own, GIDs too; without what is said of devices that are left out. -ENOMEM. */
 int node_devices_copy(const struct node_devices *devices, struct node_devices *ret_copy,
                       struct drarun_error *err);
 void node_devices_done(struct node_devices *devices);
+
+/* What the host uses a NIC of this name for, which is not offered for that; NULL: no such. */
+const char *node_devices_spared(const struct node_devices *devices, const char *name);
 
 /* By slice name, in the driver's devices; NULL: no such. */
 const struct node_device *node_devices_find(const struct node_devices *devices, const char *driver,

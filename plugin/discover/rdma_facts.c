@@ -71,9 +71,10 @@ static int add_nodes(struct discovery *d, const char *folder, struct node_rdma *
 /* A PCI function lists its own; a software device is looked for in the class of all. */
 static int read_nodes(struct discovery *d, const struct topo_rdma *rdma, struct node_rdma *out)
 {
-    static const char *const classes[] = {"infiniband_verbs", "infiniband_mad"};
+    static const char *const classes[] = {"infiniband_verbs",
+                                          "infiniband_mad" /* when asked for */};
     char folder[160];
-    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+    for (size_t i = 0; i < (d->source->config->management_nodes ? 2 : 1); i++) {
         if (rdma->pci != TOPO_NONE)
             snprintf(folder, sizeof folder, "sys/class/infiniband/%s/device/%s", rdma->name,
                      classes[i]);
