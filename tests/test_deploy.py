@@ -67,6 +67,14 @@ def listed(pod):
             for each in spec.get("initContainers", []) + spec["containers"]}
 
 
+def meant(made, names):
+    made["metadata"]["annotations"] = {"drarun.dev/claim-containers": names}
+    return made
+
+
+SIDECAR = {"name": "s", "image": "x", "restartPolicy": "Always"}
+
+
 def lists(*names):
     return {"resources": {"claims": [{"name": name} for name in names]}}
 
@@ -79,11 +87,14 @@ def lists(*names):
     (pod([{"name": "a", "resources": {"claims": [{"name": "nic", "request": "one"}], "requests": {"cpu": "1"}}}], ["nic"]),
      {"a": ["nic"]}),
     (pod([{"name": "a"}], ()), {"a": []}),
+    (pod([{"name": "a"}], initContainers=[SIDECAR, {"name": "i", "image": "x"}]), {"s": [], "i": ["gpu", "nic"], "a": ["gpu", "nic"]}),
+    (meant(pod([{"name": "a"}, {"name": "b"}, {"name": "c"}]), "a, c"), {"a": ["gpu", "nic"], "b": [], "c": ["gpu", "nic"]}),
+    (meant(pod([{"name": "a"}], initContainers=[SIDECAR]), "s"), {"s": ["gpu", "nic"], "a": []}),
     (pod([{"name": "a"}], labels={"drarun.dev/list-claims": "false"}), {"a": []}),
     (pod([{"name": "a"}], namespace="refusing"), {"a": []}),
-], ids=["none", "one", "all", "init", "request", "no-claims", "pod-refuses", "namespace-refuses"])
+], ids=["none", "one", "all", "init", "request", "no-claims", "sidecar", "named", "named-sidecar", "pod-refuses", "namespace-refuses"])
 def test_claims_that_no_container_lists(cluster, admitted, given, becomes):
-    """They are added to all containers, and nothing else of the pod changes."""
+    """They are added to the containers that are meant, and nothing else of the pod changes."""
     namespace = given["metadata"]["namespace"]
     if namespace != "default":
         cluster.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {
@@ -237,7 +248,8 @@ def test_chart_is_the_manifests(helm, tmp_path):
 
 def controller_s_manifests():
     """deploy/controller.yaml and crd.yaml, in the chart's namespace."""
-    text = (SOURCE / "deploy/controller.yaml").read_text().replace("namespace: drarun-controller", "namespace: drarun-system")
+    text = (SOURCE / "deploy/controller.yaml").read_text().replace("namespace: drarun-controller", "namespace: drarun-system") \
+        .replace("serviceaccount:drarun-controller:", "serviceaccount:drarun-system:")
     made = named([*yaml.safe_load_all(text), *manifest("crd.yaml")])
     made["CustomResourceDefinition", "drajobs.drarun.dev"]["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     namespace = made.pop(("Namespace", "drarun-controller"))
@@ -252,6 +264,9 @@ def test_chart_s_controller_is_the_manifests(helm, tmp_path):
     namespace = plain.pop(("Namespace", "drarun-system"))
     assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
     assert rendered(helm, tmp_path, controller={"enabled": True}) == {**rendered(helm, tmp_path), **plain}
+    policies = [key for key in plain if key[0].startswith("ValidatingAdmissionPolicy")]
+    without = {key: each for key, each in plain.items() if key not in policies}
+    assert len(policies) == 2 and rendered(helm, tmp_path, **alone, admission={"controller": False}) == without
     plain.pop(("CustomResourceDefinition", "drajobs.drarun.dev"))
     assert rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True, "crd": False}) == plain
 
@@ -282,7 +297,7 @@ def test_chart_s_controller(helm, drarun, tmp_path, cluster):
     assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
         (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
     assert (container["image"], container["env"][0]["value"], container["imagePullPolicy"]) == (*["registry.example/drarun:2"] * 2, "Always")
-    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--log=text"]
+    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--log=text"]
     assert container["resources"] == {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
     taken(cluster, made)
 
@@ -307,6 +322,9 @@ def test_chart_s_values(helm, tmp_path, cluster):
     assert "dra.net" in made["ClusterRole", "drarun-plugin"]["rules"][3]["resourceNames"]
     drivers = made["ValidatingAdmissionPolicy", "drarun-plugin-configuration"]["spec"]["variables"][0]
     assert drivers == {"name": "drivers", "expression": '["nic.drarun.dev", "dra.net"]'}
+    for name in ("drarun-plugin-slices", "drarun-plugin-claim-status"):
+        drivers = made["ValidatingAdmissionPolicy", name]["spec"]["variables"][0]
+        assert drivers == {"name": "drivers", "expression": '["gpu.drarun.dev", "nic.drarun.dev", "dra.net"]'}
     assert made.pop(("Namespace", "drarun-system"))["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
     for each in made.values():
         each["metadata"]["name"] += "-tried"
@@ -316,7 +334,7 @@ def test_chart_s_values(helm, tmp_path, cluster):
 @pytest.mark.parametrize("value,without", [
     ({"deviceClasses": False}, ["DeviceClass"]),
     ({"admission": {"claims": False}}, ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]),
-    ({"admission": {"claims": False, "configuration": False, "slices": False}},
+    ({"admission": {"claims": False, "configuration": False, "slices": False, "claimStatus": False}},
      ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]),
 ])
 def test_parts_of_the_chart(helm, tmp_path, value, without):
