@@ -89,6 +89,8 @@ int exec_path_find(int dir, const char *program, char *const *env, char ret_path
     }
     if (*refused)
         return exec_reason(dir, refused, EACCES, err);
-    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH (%s)", program,
-                      search);
+    bool beside = try_file(dir, program) == 0;
+    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH (%.300s)%s%s",
+                      program, search, beside ? "; the one in the working directory is ./" : "",
+                      beside ? program : "");
 }

@@ -7,11 +7,12 @@
 
 #include "lib/base/error.h"
 #include "worker/cgroup.h"
+#include "worker/listen.h"
 
 /* stdin, stdout, stderr, a PMIx or PMI-1 connection, and one in reserve. */
 #define FILES_PER_RANK 5u
-/* The agent's own: loop, sockets, session files. */
-#define FILES_BESIDE 64u
+/* The agent's own: loop, sockets, session files; and who has not proved the key yet. */
+#define FILES_BESIDE (64u + LISTEN_GUESTS_MAX)
 
 size_t limits_files_needed(size_t ranks)
 {

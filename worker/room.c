@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/room.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "worker/cgroup.h"
+
+/* Measured: two pipes of output; with PMIx also a socket for PMI-1 and the library's connection. */
+#define FILES_PLAIN 2u
+#define FILES_PMIX 4u
+#define FILES_BESIDE 24u /* loop, servers, /dev/null, the launcher */
+/* The kernel's part of a process and the pages of the smallest program (measured: 200 KiB for
+ * sleep). */
+#define RANK_BYTES ((uint64_t)128 * 1024)
+#define FILE_SIZE_MAX ((size_t)64 * 1024)
+#define KIB 1024.0
+
+uint64_t room_files(uint64_t ranks, bool pmix, bool all_read, uint32_t neighbours)
+{
+    uint64_t each = (pmix ? FILES_PMIX : FILES_PLAIN) + (all_read ? 1 : 0);
+    return ranks * each + FILES_BESIDE + neighbours;
+}
+
+/* ---- looking ---- */
+
+static uint64_t left(const struct room_limit *of)
+{
+    if (of->limit == ROOM_NO_LIMIT)
+        return ROOM_NO_LIMIT;
+    return of->limit > of->used ? of->limit - of->used : 0;
+}
+
+/* This user's threads, as far as /proc shows them. */
+static uint64_t count_threads(void)
+{
+    uint64_t threads = 0;
+    cleanup_dir DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        char path[sizeof entry->d_name + 8];
+        struct stat st;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        snprintf(path, sizeof path, "%s/task", entry->d_name);
+        if (fstatat(dirfd(proc), path, &st, 0) == 0 && st.st_uid == getuid())
+            threads += st.st_nlink > 2 ? st.st_nlink - 2 : 1; /* "." and "..", and each thread */
+    }
+    return threads;
+}
+
+/* Of all users: the fourth field of "0.10 0.20 0.30 2/345 678". */
+static uint64_t all_threads(void)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    if (file_read(AT_FDCWD, "/proc/loadavg", FILE_SIZE_MAX, &text, NULL) < 0 || text.len == 0)
+        return ROOM_NO_LIMIT;
+    const char *slash = strchr(text.data, '/');
+    return slash ? strtoull(slash + 1, NULL, 10) : ROOM_NO_LIMIT;
+}
+
+static void look_at_processes(const struct room_need *need, struct room_limit *processes)
+{
+    struct rlimit limit;
+    if (getuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return; /* root has no limit */
+    /* the user's are not more than those of all: usually that is the answer */
+    if (need->ranks <= limit.rlim_cur && all_threads() <= limit.rlim_cur - need->ranks)
+        return;
+    *processes = (struct room_limit){limit.rlim_cur, count_threads()};
+}
+
+/* A number of a file; false when it holds none ("max"), or there is none. */
+static bool read_number(int dir, const char *file, uint64_t *ret_number)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    char *end = NULL;
+    if (file_read(dir, file, FILE_SIZE_MAX, &text, NULL) < 0 || text.len == 0)
+        return false;
+    *ret_number = strtoull(text.data, &end, 10);
+    return end != text.data;
+}
+
+/* A line of a file: "total_cache 4096". */
+static uint64_t read_field(int dir, const char *file, const char *field)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    size_t length = strlen(field);
+    if (file_read(dir, file, FILE_SIZE_MAX, &text, NULL) < 0 || text.len == 0)
+        return 0;
+    for (const char *at = text.data; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
+        if (strncmp(at, field, length) == 0 && at[length] == ' ')
+            return strtoull(at + length + 1, NULL, 10);
+    return 0;
+}
+
+static void keep_least(const struct room_limit *seen, struct room_limit *least)
+{
+    if (left(seen) < left(least))
+        *least = *seen;
+}
+
+static void look_at_pids(int dir, bool v2, void *arg)
+{
+    struct room_limit seen = {ROOM_NO_LIMIT, 0};
+    (void)v2;
+    if (read_number(dir, "pids.max", &seen.limit) && read_number(dir, "pids.current", &seen.used))
+        keep_least(&seen, arg);
+}
+
+static void look_at_memory(int dir, bool v2, void *arg)
+{
+    struct room_limit seen = {ROOM_NO_LIMIT, 0};
+    if (!read_number(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &seen.limit) ||
+        seen.limit >= (uint64_t)INT64_MAX / 2) /* version 1 says so that there is none */
+        return;
+    if (!read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &seen.used))
+        return;
+    uint64_t cache = read_field(dir, "memory.stat", v2 ? "file" : "total_cache");
+    seen.used -= cache < seen.used ? cache : seen.used;
+    keep_least(&seen, arg);
+}
+
+void room_look(const struct room_need *need, struct room *ret_room)
+{
+    struct rlimit limit;
+    *ret_room = (struct room){
+        .files = {ROOM_NO_LIMIT, 0},
+        .processes = {ROOM_NO_LIMIT, 0},
+        .pids = {ROOM_NO_LIMIT, 0},
+        .memory = {ROOM_NO_LIMIT, 0},
+    };
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
+        ret_room->files.limit = limit.rlim_max;
+    look_at_processes(need, &ret_room->processes);
+    cgroup_each_level("pids", look_at_pids, &ret_room->pids);
+    cgroup_each_level("memory", look_at_memory, &ret_room->memory);
+}
+
+/* ---- judging ---- */
+
+static int refuse(struct drarun_error *err, uint64_t ranks, const char *why)
+{
+    return error_kind(err, DRARUN_ERR_PREFLIGHT, EAGAIN,
+                      "%" PRIu64 " %s on this worker %s, or give it fewer ranks", ranks,
+                      ranks == 1 ? "rank" : "ranks", why);
+}
+
+static void format_bytes(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes / KIB;
+    size_t unit = 0;
+    for (; value >= KIB && unit + 1 < ARRAY_LEN(units); unit++)
+        value /= KIB;
+    snprintf(text, size, "%.1f %s", value, units[unit]);
+}
+
+static int no_memory(const struct room_limit *memory, uint64_t ranks, struct drarun_error *err)
+{
+    char why[256], need[32], rest[32], limit[32];
+    format_bytes(ranks * RANK_BYTES, need, sizeof need);
+    format_bytes(left(memory), rest, sizeof rest);
+    format_bytes(memory->limit, limit, sizeof limit);
+    snprintf(why, sizeof why,
+             "need %s of memory even if they do nothing, and %s of the control group's %s are left "
+             "(memory.max): raise it",
+             need, rest, limit);
+    return refuse(err, ranks, why);
+}
+
+int room_check(const struct room *room, const struct room_need *need, struct drarun_error *err)
+{
+    char why[256];
+    if (need->files > left(&room->files)) {
+        snprintf(why, sizeof why,
+                 "need %" PRIu64 " open files, and the limit is %" PRIu64 ": raise it (ulimit -n)",
+                 need->files, room->files.limit);
+        return refuse(err, need->ranks, why);
+    }
+    if (need->ranks > left(&room->processes)) {
+        snprintf(why, sizeof why,
+                 "are more than the user may start, %" PRIu64 " processes and threads, of which "
+                 "%" PRIu64 " run: raise the limit (ulimit -u)",
+                 room->processes.limit, room->processes.used);
+        return refuse(err, need->ranks, why);
+    }
+    if (need->ranks > left(&room->pids)) {
+        snprintf(why, sizeof why,
+                 "are more than the control group may hold, %" PRIu64 " processes and threads, of "
+                 "which %" PRIu64 " run: raise the limit (pids.max; of a pod: the kubelet's "
+                 "podPidsLimit)",
+                 room->pids.limit, room->pids.used);
+        return refuse(err, need->ranks, why);
+    }
+    if (need->ranks > left(&room->memory) / RANK_BYTES)
+        return no_memory(&room->memory, need->ranks, err);
+    return 0;
+}
