@@ -2,46 +2,131 @@
 #include "worker/listen.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/wire/acceptor.h"
 #include "lib/wire/hello.h"
 #include "worker/pmix/host.h"
 
 #define HELLO_DEADLINE_MS 10000
-#define GUESTS_MAX 1024u
+#define REFUSALS_PER_S 10u
 
 /* A connection that has not said hello yet. */
 struct guest {
-    LIST_ENTRY(guest) entry;
+    TAILQ_ENTRY(guest) entry;
     struct listen_door *door;
+    struct origin *origin;
     struct channel *channel;
+    struct bufferevent *bev; /* the channel's */
     struct event *deadline;
+    int64_t since_ms;
+};
+
+/* Where guests come from: an IPv4 address, or a /64 network of IPv6, which one machine may have. */
+struct origin {
+    TAILQ_ENTRY(origin) entry;
+    struct in6_addr address;
+    size_t count;
+    TAILQ_HEAD(, guest) guests; /* the oldest first */
 };
 
 struct listen_door {
     struct event_base *base;
-    int fd;
-    struct event *event;
+    struct acceptor *acceptor;
     struct tls_context *tls;
     listen_hello_fn on_hello;
     void *arg;
-    size_t guests_count;
-    LIST_HEAD(, guest) guests;
+    size_t count, max; /* guests */
+    TAILQ_HEAD(, origin) origins;
+    int64_t second;          /* of the clock, in which so many refusals were logged */
+    size_t refusals, unsaid; /* unsaid: since the last line */
 };
+
+/* Strangers may come by the thousand. */
+static void log_refusal(struct listen_door *door, const char *peer, const char *why)
+{
+    int64_t second = clock_ms() / 1000;
+    door->refusals = second == door->second ? door->refusals + 1 : 1;
+    door->second = second;
+    if (door->refusals > REFUSALS_PER_S) {
+        door->unsaid++;
+        return;
+    }
+    if (door->unsaid > 0)
+        log_error("%zu more connections were refused", door->unsaid);
+    door->unsaid = 0;
+    log_error("%s refused: %s", peer, why);
+}
+
+/* ---- origins ---- */
+
+/* -ENOTCONN when the peer has left already. */
+static int find_address(int fd, struct in6_addr *ret)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t size = sizeof peer;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer;
+    struct in6_addr address = {0};
+    if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0)
+        return -errno;
+    if (peer.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        address = v6->sin6_addr;
+    else if (peer.ss_family == AF_INET6)
+        memcpy(&address, &v6->sin6_addr, 8);
+    else
+        memcpy(&address.s6_addr[12], &v4->sin_addr, 4);
+    *ret = address;
+    return 0;
+}
+
+static struct origin *find_origin(const struct listen_door *door, const struct in6_addr *address)
+{
+    struct origin *origin;
+    TAILQ_FOREACH (origin, &door->origins, entry)
+        if (memcmp(&origin->address, address, sizeof *address) == 0)
+            return origin;
+    return NULL;
+}
+
+static struct origin *make_origin(struct listen_door *door, const struct in6_addr *address)
+{
+    struct origin *origin = find_origin(door, address);
+    if (origin || !(origin = calloc(1, sizeof *origin)))
+        return origin;
+    origin->address = *address;
+    TAILQ_INIT(&origin->guests);
+    TAILQ_INSERT_TAIL(&door->origins, origin, entry);
+    return origin;
+}
+
+static void origin_remove(struct listen_door *door, struct guest *guest)
+{
+    struct origin *origin = guest->origin;
+    TAILQ_REMOVE(&origin->guests, guest, entry);
+    door->count--;
+    if (--origin->count > 0)
+        return;
+    TAILQ_REMOVE(&door->origins, origin, entry);
+    free(origin);
+}
+
+/* ---- guests ---- */
 
 /* The channel stays open when it was taken out before. */
 static void guest_free(struct guest *guest)
 {
-    LIST_REMOVE(guest, entry);
-    guest->door->guests_count--;
+    origin_remove(guest->door, guest);
     channel_free(guest->channel);
     if (guest->deadline)
         event_free(guest->deadline);
@@ -99,36 +184,117 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
 
 static void on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
 {
+    struct guest *guest = arg;
+    char why[sizeof err->text + 40];
+    snprintf(why, sizeof why, "%s%s", err->text,
+             err->code == EACCES ? " (does it hold this job's key?)" : "");
     if (err->code != 0)
-        log_error("%s refused: %s%s", channel_peer(channel), err->text,
-                  err->code == EACCES ? " (does it hold this job's key?)" : "");
-    guest_free(arg);
+        log_refusal(guest->door, channel_peer(channel), why);
+    guest_free(guest);
+}
+
+static void drop(struct guest *guest, const char *why)
+{
+    log_refusal(guest->door, channel_peer(guest->channel), why);
+    guest_free(guest);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
-    struct guest *guest = arg;
     (void)fd, (void)what;
-    log_error("%s refused: no hello within %d s", channel_peer(guest->channel),
-              HELLO_DEADLINE_MS / 1000);
-    guest_free(guest);
+    drop(arg, "no hello within 10 s");
 }
 
-static void welcome_take(struct listen_door *door, int fd)
+/* ---- a crowd ---- */
+
+/* NULL: all of them have proved the key, and only their hello is on its way. */
+static struct guest *find_oldest_stranger(const struct origin *origin)
 {
-    struct drarun_error err = {0};
-    struct timeval limit = timeval_from_ms(HELLO_DEADLINE_MS);
+    struct guest *guest;
+    TAILQ_FOREACH (guest, &origin->guests, entry)
+        if (!tls_has_proved(guest->bev))
+            return guest;
+    return NULL;
+}
+
+/* Of the origin with the most. */
+static struct guest *find_dispensable(const struct listen_door *door)
+{
+    struct guest *found = NULL;
+    const struct origin *origin;
+    size_t most = 0;
+    TAILQ_FOREACH (origin, &door->origins, entry) {
+        struct guest *guest = origin->count > most ? find_oldest_stranger(origin) : NULL;
+        most = guest ? origin->count : most;
+        found = guest ? guest : found;
+    }
+    return found;
+}
+
+/* At the descriptor limit, where even a moment's patience is too much. */
+static bool drop_dispensable(void *arg)
+{
+    struct guest *guest = find_dispensable(arg);
+    if (guest)
+        drop(guest, "too many connections wait without a hello");
+    return guest != NULL;
+}
+
+/* For one more of that address; false: there is none to be dropped for it. Where whom it would be
+ * has only just come, the newcomer is one too many until that has had its time. */
+static bool make_place(struct listen_door *door, const struct in6_addr *address)
+{
+    const struct origin *origin = find_origin(door, address);
+    bool of_origin = origin && origin->count >= door->max / 2;
+    if (!of_origin && door->count < door->max)
+        return true;
+    struct guest *guest = of_origin ? find_oldest_stranger(origin) : find_dispensable(door);
+    if (!guest)
+        return false;
+    int64_t age_ms = clock_ms() - guest->since_ms;
+    if (age_ms < LISTEN_GRACE_MS) {
+        acceptor_pause(door->acceptor, LISTEN_GRACE_MS - age_ms);
+        return true;
+    }
+    drop(guest, of_origin ? "too many connections of its address wait without a hello"
+                          : "too many connections wait without a hello");
+    return make_place(door, address);
+}
+
+/* ---- arrivals ---- */
+
+static struct guest *guest_new(struct listen_door *door, const struct in6_addr *address)
+{
     struct guest *guest = calloc(1, sizeof *guest);
-    if (!guest) {
-        close(fd);
-        return;
+    struct origin *origin = guest ? make_origin(door, address) : NULL;
+    if (!origin) {
+        free(guest);
+        return NULL;
     }
     guest->door = door;
-    LIST_INSERT_HEAD(&door->guests, guest, entry);
-    door->guests_count++;
-    struct bufferevent *bev = tls_open_take(door->tls, door->base, fd, &err);
-    if (bev)
-        guest->channel = channel_from_bufferevent_take(bev, on_message, on_closed, guest);
+    guest->origin = origin;
+    guest->since_ms = clock_ms();
+    TAILQ_INSERT_TAIL(&origin->guests, guest, entry);
+    origin->count++;
+    door->count++;
+    return guest;
+}
+
+static void on_accepted(int accepted, void *arg)
+{
+    struct listen_door *door = arg;
+    struct drarun_error err = {0};
+    struct timeval limit = timeval_from_ms(HELLO_DEADLINE_MS);
+    struct in6_addr address;
+    cleanup_close int fd = accepted;
+    if (find_address(fd, &address) < 0 || !make_place(door, &address))
+        return;
+    struct guest *guest = guest_new(door, &address);
+    if (!guest)
+        return;
+    guest->bev = tls_open_take(door->tls, door->base, take_fd(&fd), &err);
+    if (guest->bev)
+        guest->channel = channel_from_bufferevent_take(guest->bev, on_message, on_closed, guest);
     guest->deadline = evtimer_new(door->base, on_deadline, guest);
     if (!guest->channel || !guest->deadline || evtimer_add(guest->deadline, &limit) < 0) {
         log_error("a connection could not be opened: %s", err.code ? err.text : "out of memory");
@@ -138,40 +304,34 @@ static void welcome_take(struct listen_door *door, int fd)
     channel_set_explain(guest->channel, tls_failure);
 }
 
-static void on_acceptable(evutil_socket_t fd, short what, void *arg)
+/* ---- the door ---- */
+
+static size_t guests_max(void)
 {
-    struct listen_door *door = arg;
-    (void)what;
-    for (;;) {
-        int guest = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (guest < 0)
-            return;
-        if (door->guests_count < GUESTS_MAX) {
-            welcome_take(door, guest);
-        } else {
-            log_error("a connection is refused: %u wait without a hello", GUESTS_MAX);
-            close(guest);
-        }
-    }
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur / 4 >= LISTEN_GUESTS_MAX)
+        return LISTEN_GUESTS_MAX;
+    return files.rlim_cur < 8 ? 2 : files.rlim_cur / 4;
 }
 
 struct listen_door *listen_open_take(struct event_base *base, int fd, const struct tls_key *key,
                                      listen_hello_fn on_hello, void *arg, struct drarun_error *err)
 {
+    cleanup_close int listener = fd;
     struct listen_door *door = calloc(1, sizeof *door);
     if (!door) {
-        close(fd);
         error_set(err, ENOMEM, "out of memory");
         return NULL;
     }
-    *door = (struct listen_door){.base = base, .fd = fd, .on_hello = on_hello, .arg = arg};
-    LIST_INIT(&door->guests);
+    struct acceptor_owner owner = {
+        .accepted = on_accepted, .make_room = drop_dispensable, .arg = door};
+    *door =
+        (struct listen_door){.base = base, .on_hello = on_hello, .arg = arg, .max = guests_max()};
+    TAILQ_INIT(&door->origins);
     door->tls = tls_context_new(key, TLS_SERVER, err);
-    evutil_make_socket_nonblocking(fd);
-    door->event = event_new(base, fd, EV_READ | EV_PERSIST, on_acceptable, door);
-    if (!door->tls || !door->event || event_add(door->event, NULL) < 0) {
-        if (door->tls)
-            error_set(err, ENOMEM, "out of memory");
+    if (door->tls)
+        door->acceptor = acceptor_new_take(base, take_fd(&listener), &owner, err);
+    if (!door->acceptor) {
         listen_close(door);
         return NULL;
     }
@@ -182,11 +342,9 @@ void listen_close(struct listen_door *door)
 {
     if (!door)
         return;
-    while (!LIST_EMPTY(&door->guests))
-        guest_free(LIST_FIRST(&door->guests));
-    if (door->event)
-        event_free(door->event);
-    close_fd(&door->fd);
+    while (!TAILQ_EMPTY(&door->origins))
+        guest_free(TAILQ_FIRST(&TAILQ_FIRST(&door->origins)->guests));
+    acceptor_free(door->acceptor);
     tls_context_free(door->tls);
     free(door);
 }

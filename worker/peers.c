@@ -105,6 +105,23 @@ static void greeted(struct link *link)
     tell_ready(link->peers);
 }
 
+/* It has the key, and may still be another agent than the one that was to be at this address. */
+static int check_neighbour(const struct link *link, const Drarun__Wire__Hello *hello,
+                           struct drarun_error *err)
+{
+    const Drarun__Wire__Launch *wire = link->peers->job->wire;
+    int rc = hello_check(hello, pmix_host_version(), err);
+    if (rc < 0)
+        return rc;
+    if (hello->worker == link->worker && hello->attempt == wire->attempt &&
+        strcmp(hello->job, wire->uid) == 0)
+        return 0;
+    return error_set(err, EPROTO,
+                     "worker %u of job %.64s, attempt %u, answers at its address: do two agents "
+                     "share it?",
+                     hello->worker, hello->job, hello->attempt);
+}
+
 static void pass_on(struct peers *peers, const Drarun__Wire__Envelope *message)
 {
     uint32_t destination = message->routed->destination;
@@ -122,7 +139,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
         error_set(&err, EPROTO, "it refused: %s", message->failure->text);
         lose(peers, link, &err);
     } else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_HELLO && !link->greeted) {
-        if (hello_check(message->hello, pmix_host_version(), &err) < 0)
+        if (check_neighbour(link, message->hello, &err) < 0)
             lose(peers, link, &err);
         else
             greeted(link);

@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +27,11 @@
 #include "worker/listen.h"
 #include "worker/pmix/host.h"
 
-#define GUESTS_MAX 1024 /* listen.c */
-
 struct fixture {
     struct event_base *base;
     struct event *watchdog;
     struct listen_door *door;
+    int listener; /* the door's */
     char address[32];
     struct tls_context *tls; /* of a guest with the right key */
     int welcomed;
@@ -99,6 +101,7 @@ static int set_up(void **state)
     if (listen_on("127.0.0.1:0", &fd, &port, &err) < 0)
         return -1;
     snprintf(f->address, sizeof f->address, "127.0.0.1:%u", port);
+    f->listener = fd;
     f->door = listen_open_take(f->base, fd, &key, on_hello, f, &err);
     f->tls = tls_context_new(&key, TLS_CLIENT, &err);
     log_divert(on_log, f);
@@ -146,10 +149,10 @@ static void on_guest_closed(struct channel *channel, const struct drarun_error *
     f->guest = NULL;
 }
 
-static void enter(struct fixture *f, struct tls_context *tls)
+static void enter_by(struct fixture *f, struct tls_context *tls, int fd)
 {
     struct drarun_error err = {0};
-    struct bufferevent *bev = tls_open_take(tls, f->base, dial(f), &err);
+    struct bufferevent *bev = tls_open_take(tls, f->base, fd, &err);
     assert_non_null(bev);
     channel_free(f->guest);
     f->guest_closed = 0;
@@ -158,6 +161,11 @@ static void enter(struct fixture *f, struct tls_context *tls)
     f->guest = channel_from_bufferevent_take(bev, on_guest_message, on_guest_closed, f);
     assert_non_null(f->guest);
     channel_set_explain(f->guest, tls_failure);
+}
+
+static void enter(struct fixture *f, struct tls_context *tls)
+{
+    enter_by(f, tls, dial(f));
 }
 
 static Drarun__Wire__Hello good_hello(void)
@@ -310,30 +318,159 @@ static void guest_that_stops(void **state)
     still_open(f);
 }
 
-static void crowd(void **state)
+/* Strangers who say nothing and stay. */
+struct crowd {
+    int fds[2000];
+    struct rlimit before;
+};
+
+static struct crowd *crowd_new(void)
 {
-    static int fds[GUESTS_MAX + 8];
-    struct fixture *f = *state;
-    struct rlimit limit, before;
-    getrlimit(RLIMIT_NOFILE, &before);
-    limit = before;
+    struct crowd *crowd = calloc(1, sizeof *crowd);
+    struct rlimit limit;
+    assert_non_null(crowd);
+    for (size_t i = 0; i < ARRAY_LEN(crowd->fds); i++)
+        crowd->fds[i] = -1;
+    getrlimit(RLIMIT_NOFILE, &crowd->before);
+    limit = crowd->before;
     limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
-    if (limit.rlim_cur < 2 * GUESTS_MAX + 64)
-        skip(); /* ulimit -n is too low for this */
     setrlimit(RLIMIT_NOFILE, &limit);
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
-        fds[i] = dial(f);
+    if (limit.rlim_cur >= 2200)
+        return crowd;
+    free(crowd);
+    skip(); /* ulimit -Hn is too low for this */
+    return NULL;
+}
+
+static void crowd_free(struct crowd *crowd)
+{
+    for (size_t i = 0; i < ARRAY_LEN(crowd->fds); i++)
+        close_fd(&crowd->fds[i]);
+    setrlimit(RLIMIT_NOFILE, &crowd->before);
+    free(crowd);
+}
+
+static int dial_from(struct fixture *f, const char *own)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET}, to = from;
+    unsigned int port = 0;
+    assert_int_equal(sscanf(f->address, "127.0.0.1:%u", &port), 1);
+    inet_pton(AF_INET, own, &from.sin_addr);
+    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    to.sin_port = htons((uint16_t)port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static size_t count_closed(const struct crowd *crowd)
+{
+    size_t closed = 0;
+    char byte;
+    for (size_t i = 0; i < ARRAY_LEN(crowd->fds); i++)
+        closed += crowd->fds[i] >= 0 && recv(crowd->fds[i], &byte, 1, MSG_DONTWAIT) == 0;
+    return closed;
+}
+
+/* So many of that address, until the door has seen all of them. */
+static void crowd_comes(struct fixture *f, struct crowd *crowd, size_t from, size_t to,
+                        const char *address)
+{
+    for (size_t i = from; i < to; i++)
+        crowd->fds[i] = dial_from(f, address);
+    struct pollfd queue = {.fd = f->listener, .events = POLLIN};
+    int64_t end = clock_ms() + 10000;
+    while (poll(&queue, 1, 0) == 1 && clock_ms() < end)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    for (int i = 0; i < 10; i++)
         event_base_loop(f->base, EVLOOP_NONBLOCK);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void welcome(struct fixture *f)
+{
+    int before = f->welcomed;
+    int64_t from = clock_ms();
+    Drarun__Wire__Hello hello = good_hello();
+    say_hello(f, &hello);
+    while (f->welcomed == before && f->guest_closed == 0)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    assert_int_equal(f->guest_closed, 0);
+    assert_true(clock_ms() - from < 2000);
+}
+
+static void crowd_of_one_address(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd *crowd = crowd_new();
+    int64_t from = clock_ms();
+    crowd_comes(f, crowd, 0, ARRAY_LEN(crowd->fds), "127.0.0.1");
+    assert_in_range(ARRAY_LEN(crowd->fds) - count_closed(crowd), 2, LISTEN_ORIGIN_MAX + 1);
+    assert_non_null(strstr(f->log, "too many connections of its address"));
+    assert_true(count_lines(f->log) <= 11 * (size_t)(2 + (clock_ms() - from) / 1000));
+    enter(f, f->tls);
+    welcome(f);
+    crowd_free(crowd);
+}
+
+/* Who is alone at an address keeps its place, however slow. */
+static void crowd_of_other_addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd *crowd = crowd_new();
+    char address[32];
+    int slow = dial_from(f, "127.0.0.2");
+    for (size_t i = 0; i < 10; i++) {
+        snprintf(address, sizeof address, "127.0.1.%zu", i);
+        crowd_comes(f, crowd, 20 * i, 20 * (i + 1), address);
     }
-    for (int i = 0; i < 100; i++)
+    assert_in_range(200 - count_closed(crowd), 2, LISTEN_GUESTS_MAX);
+    enter_by(f, f->tls, dial_from(f, "127.0.0.3"));
+    welcome(f);
+    enter_by(f, f->tls, slow);
+    welcome(f);
+    crowd_free(crowd);
+}
+
+/* The key is proved, and the hello takes its time. */
+static void crowd_after_one_with_the_key(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd *crowd = crowd_new();
+    enter(f, f->tls);
+    for (int i = 0; i < 200; i++) {
         event_base_loop(f->base, EVLOOP_NONBLOCK);
-    assert_non_null(strstr(f->log, "1024 wait without a hello"));
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        close(fds[i]);
-    for (int i = 0; i < 3000; i++)
-        event_base_loop(f->base, EVLOOP_NONBLOCK);
-    still_open(f);
-    setrlimit(RLIMIT_NOFILE, &before);
+        usleep(500);
+    }
+    crowd_comes(f, crowd, 0, 200, "127.0.0.1");
+    welcome(f);
+    crowd_free(crowd);
+}
+
+/* All but a few descriptors are taken, and those by strangers. */
+static void crowd_at_the_descriptor_limit(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd *crowd = crowd_new();
+    struct rlimit few = {0, crowd->before.rlim_max};
+    for (size_t i = 0; i < 300; i++)
+        crowd->fds[i] = dial_from(f, "127.0.0.1");
+    enter(f, f->tls);
+    int last = dup(0);
+    close(last);
+    few.rlim_cur = (rlim_t)last + 4;
+    setrlimit(RLIMIT_NOFILE, &few);
+    welcome(f);
+    assert_non_null(strstr(f->log, "Too many open files"));
+    crowd_free(crowd);
 }
 
 int main(void)
@@ -341,9 +478,18 @@ int main(void)
     signal(SIGPIPE, SIG_IGN); /* as in the agent */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(who_has_the_key_comes_in),  TEST(another_key),      TEST(garbage),
-        TEST(connection_without_a_word), TEST(another_release),  TEST(another_libpmix),
-        TEST(first_message_is_no_hello), TEST(guest_that_stops), TEST(crowd),
+        TEST(who_has_the_key_comes_in),
+        TEST(another_key),
+        TEST(garbage),
+        TEST(connection_without_a_word),
+        TEST(another_release),
+        TEST(another_libpmix),
+        TEST(first_message_is_no_hello),
+        TEST(guest_that_stops),
+        TEST(crowd_of_one_address),
+        TEST(crowd_of_other_addresses),
+        TEST(crowd_after_one_with_the_key),
+        TEST(crowd_at_the_descriptor_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
