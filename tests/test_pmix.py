@@ -33,10 +33,10 @@ CLIENTS = [Client("pmix_client", "4."), Client("pmix_client_inside", "5.0.7"),
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: f"client{client.version.rstrip('.')}")
 def client(request, build, drarun):
-    """client("modex", where="two"): the Result of that case."""
+    """client("modex", where="two"): the Result of that case. options: more of drarun's."""
 
-    def run(*case, where, **how):
-        return drarun(*PLACES[where], *request.param.command(build), *case, timeout=30, **how)
+    def run(*case, where, options=(), **how):
+        return drarun(*options, *PLACES[where], *request.param.command(build), *case, timeout=30, **how)
 
     run.version = request.param.version
     return run
@@ -45,6 +45,12 @@ def client(request, build, drarun):
 @pytest.fixture(params=PLACES)
 def where(request):
     return request.param
+
+
+def test_rank_that_publishes_too_much(client):
+    """It is refused the rest, and the others are not; its agent's memory is not the rank's."""
+    result = client("publish-much", where="two").ok()
+    assert result.err == "drarun-worker: rank 0: PMIx: it has published more than 4096 keys or 16777216 bytes: the rest is refused\n"
 
 
 @pytest.mark.matrix(2)
@@ -56,6 +62,16 @@ def test_entry(client, case, where):
     ranks = PLACES[where][-1]
     assert result.out.startswith(f"{case} ok on {ranks} ranks, OpenPMIx {client.version}")
     assert result.err == ""
+
+
+def test_spawn_that_cannot_be(client, where):
+    """An error for the rank that asked, with the reason on our stderr, and the job goes on."""
+    result = client("spawn-refused", where=where).ok()
+    ranks = PLACES[where][-1]
+    assert result.out.startswith(f"spawn-refused ok on {ranks} ranks")
+    said = sorted(result.err.splitlines())
+    assert len(said) == ranks and all(line.startswith(f"drarun: rank {rank}: spawn: ") for rank, line in enumerate(said))
+    assert all("/nonexistent/program" in line for line in said)
 
 
 @pytest.mark.matrix(1)
@@ -91,8 +107,19 @@ def test_end(client, where, case, status, said):
     assert "PMIX ERROR" not in result.err
 
 
-def test_a_host_that_shows_no_cores(drarun, build, tmp_path):
-    """Bound ranks: libpmix takes such a topology for granted and would crash the agent."""
+@pytest.mark.matrix(1)
+def test_abort_holds_its_rank_until_the_job_ends(client):
+    """Else its fellows see it leave, and abort for that with another status, which may be read first."""
+    result = client("abort-unread", where="two")
+    assert result.rc == 7 and "came back" not in result.err, repr(result)
+
+
+@pytest.mark.matrix(2)
+@pytest.mark.parametrize("bind", ["core", "0"])
+@pytest.mark.parametrize("cores", [True, False], ids=["cores", "no-cores"])
+def test_bound_ranks(client, bind, cores, tmp_path):
+    """Described by the topology of the agent, also where that shows no cores."""
     (tmp_path / "sys").mkdir()
-    result = drarun("-n", 2, "--bind", "0", *CLIENTS[1].command(build), "modex", env={"HWLOC_FSROOT": str(tmp_path)}).ok()
-    assert result.out.startswith("modex ok on 2 ranks")
+    env = {} if cores else {"HWLOC_FSROOT": str(tmp_path), "HWLOC_HIDE_ERRORS": "2"}
+    result = client("bound", where="one", options=["--bind", bind], env=env).ok()
+    assert result.out.startswith("bound ok on 4 ranks") and result.err == ""

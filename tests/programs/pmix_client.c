@@ -62,14 +62,17 @@ static void case_job(void)
     pmix_proc_t all;
     pmix_value_t *value = NULL;
     PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
-    static const char *const numbers[] = {PMIX_JOB_SIZE, PMIX_UNIV_SIZE, PMIX_LOCAL_SIZE,
-                                          PMIX_NUM_NODES, PMIX_MAX_PROCS};
+    static const char *const numbers[] = {PMIX_JOB_SIZE, PMIX_LOCAL_SIZE, PMIX_NUM_NODES,
+                                          PMIX_MAX_PROCS};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         OK(PMIx_Get(&all, numbers[i], NULL, 0, &value));
         CHECK(value->data.uint32 > 0 && value->data.uint32 <= size, "%s is %u", numbers[i],
               value->data.uint32);
         PMIX_VALUE_RELEASE(value);
     }
+    OK(PMIx_Get(&all, PMIX_UNIV_SIZE, NULL, 0, &value)); /* slots, as many as CPUs at least */
+    CHECK(value->data.uint32 >= size, "universe %u", value->data.uint32);
+    PMIX_VALUE_RELEASE(value);
     OK(PMIx_Get(&me, PMIX_LOCAL_RANK, NULL, 0, &value));
     CHECK(value->data.uint16 < size, "local rank %u", value->data.uint16);
     PMIX_VALUE_RELEASE(value);
@@ -80,6 +83,26 @@ static void case_job(void)
     PMIX_VALUE_RELEASE(value);
     OK(PMIx_Get(&all, PMIX_HWLOC_XML_V2, NULL, 0, &value));
     CHECK(strstr(value->data.string, "<topology"), "no topology");
+    PMIX_VALUE_RELEASE(value);
+}
+
+/* The CPUs that this rank was bound to are those that the kernel lets it run on; the locality,
+ * whose HT are hardware threads, was made from the server's topology. */
+static void case_bound(void)
+{
+    char line[4096], list[4096] = "";
+    pmix_value_t *value = NULL;
+    FILE *status = fopen("/proc/self/status", "r");
+    CHECK(status, "no /proc/self/status");
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "Cpus_allowed_list: %4095s", list);
+    fclose(status);
+    OK(PMIx_Get(&me, PMIX_CPUSET, NULL, 0, &value));
+    CHECK(strcmp(value->data.string, list) == 0, "CPUs %s, and the kernel says %s",
+          value->data.string, list);
+    PMIX_VALUE_RELEASE(value);
+    OK(PMIx_Get(&me, PMIX_LOCALITY_STRING, NULL, 0, &value));
+    CHECK(strstr(value->data.string, "HT"), "locality %s", value->data.string);
     PMIX_VALUE_RELEASE(value);
 }
 
@@ -238,6 +261,46 @@ static void case_lookup_timeout(void)
     pmix_status_t status = lookup("never", true, 1, &found);
     CHECK(status == PMIX_ERR_TIMEOUT || status == PMIX_ERR_NOT_FOUND, "got %s",
           PMIx_Error_string(status));
+}
+
+/* Until it is refused: a rank may have 4,096 keys and 16 MiB, and what it takes back makes room. */
+static void publish_much(const char *prefix, size_t length, uint32_t least, uint32_t most)
+{
+    pmix_status_t status = PMIX_SUCCESS;
+    uint32_t count = 0;
+    char key[64], *text = malloc(length + 1);
+    memset(text, 'x', length);
+    text[length] = 0;
+    while (status == PMIX_SUCCESS && count <= most) {
+        pmix_info_t info;
+        snprintf(key, sizeof key, "%s-%u-%u", prefix, me.rank, count);
+        PMIX_INFO_LOAD(&info, key, text, PMIX_STRING);
+        status = PMIx_Publish(&info, 1);
+        PMIX_INFO_DESTRUCT(&info);
+        count += status == PMIX_SUCCESS;
+    }
+    CHECK(status == PMIX_ERR_OUT_OF_RESOURCE, "%u keys: %s", count, PMIx_Error_string(status));
+    CHECK(count >= least && count <= most, "%u keys were published", count);
+    free(text);
+}
+
+static void case_publish_much(void)
+{
+    pmix_pdata_t found;
+    if (me.rank == 0) {
+        publish_much("few", 1 << 20, 14, 15);
+        OK(PMIx_Unpublish(NULL, NULL, 0));
+        publish_much("many", 1, 4096, 4096);
+    }
+    fence(NULL, 0, false);
+    if (me.rank == 1) { /* the others have room */
+        pmix_info_t info;
+        PMIX_INFO_LOAD(&info, "one", "1", PMIX_STRING);
+        OK(PMIx_Publish(&info, 1));
+        OK(lookup("many-0-4095", false, 0, &found));
+        CHECK(lookup("many-0-4096", false, 0, &found) == PMIX_ERR_NOT_FOUND, "refused, and there");
+    }
+    fence(NULL, 0, false);
 }
 
 /* A value of this persistence is gone after its first reader. */
@@ -524,21 +587,134 @@ static void case_refused(void)
     REFUSED(PMIx_IOF_pull(&all, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, ignore_io, NULL, NULL));
 }
 
-static void case_spawn(void)
+static uint32_t value_of(const char *nspace, uint32_t rank, const char *key)
+{
+    pmix_proc_t proc;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&proc, nspace, rank);
+    pmix_status_t status = PMIx_Get(&proc, key, NULL, 0, &value);
+    CHECK(status == PMIX_SUCCESS, "%s of %s:%u: %s", key, nspace, rank, PMIx_Error_string(status));
+    uint32_t number = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return number;
+}
+
+/* Both namespaces connect, and read each other's data: by direct modex, and what a fence of both
+ * collected. */
+static void meet(const char *other)
+{
+    pmix_proc_t both[2];
+    bool first = strcmp(me.nspace, other) < 0; /* in one order everywhere */
+    PMIX_LOAD_PROCID(&both[0], first ? me.nspace : other, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&both[1], first ? other : me.nspace, PMIX_RANK_WILDCARD);
+    OK(PMIx_Connect(both, 2, NULL, 0));
+    uint32_t others = value_of(other, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+    put_u32("meet", me.rank * 5 + size);
+    fence(both, 2, false);
+    for (uint32_t r = 0; r < others; r++)
+        CHECK(value_of(other, r, "meet") == r * 5 + others, "wrong value of the other's %u", r);
+    put_u32("later", me.rank * 7 + size);
+    fence(both, 2, true);
+    for (uint32_t r = 0; r < others; r++)
+        CHECK(value_of(other, r, "later") == r * 7 + others, "wrong value of the other's %u", r);
+    OK(PMIx_Disconnect(both, 2, NULL, 0));
+}
+
+static pmix_status_t spawn(const char *program, int count, char nspace[PMIX_MAX_NSLEN + 1])
 {
     pmix_app_t app;
-    char nspace[PMIX_MAX_NSLEN + 1];
+    pmix_info_t info;
     PMIX_APP_CONSTRUCT(&app);
-    app.cmd = strdup("/bin/true");
-    app.maxprocs = 1;
-    pmix_status_t status = PMIx_Spawn(NULL, 0, &app, 1, nspace);
-    CHECK(status == PMIX_ERR_NOT_SUPPORTED, "spawn gives %s", PMIx_Error_string(status));
+    PMIX_INFO_LOAD(&info, PMIX_MAPBY, "slot:oversubscribe", PMIX_STRING);
+    app.cmd = strdup(program);
+    app.argv = calloc(3, sizeof *app.argv);
+    app.argv[0] = strdup(program);
+    app.argv[1] = strdup("spawned");
+    app.maxprocs = count;
+    pmix_status_t status = PMIx_Spawn(&info, 1, &app, 1, nspace);
+    PMIX_APP_DESTRUCT(&app);
+    return status;
+}
+
+/* Twice: three ranks that its rank 0 starts. */
+static void case_spawn(void)
+{
+    char own[4096] = "", key[16];
+    char nspace[PMIX_MAX_NSLEN + 1];
+    CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "no /proc/self/exe");
+    for (int round = 0; round < 2; round++) {
+        pmix_value_t value, *got = NULL;
+        pmix_proc_t root;
+        snprintf(key, sizeof key, "child%d", round);
+        PMIX_LOAD_PROCID(&root, me.nspace, 0);
+        if (me.rank == 0) {
+            OK(spawn(own, 3, nspace));
+            PMIX_VALUE_LOAD(&value, nspace, PMIX_STRING);
+            OK(PMIx_Put(PMIX_GLOBAL, key, &value));
+            OK(PMIx_Commit());
+        }
+        fence(NULL, 0, true);
+        OK(PMIx_Get(&root, key, NULL, 0, &got));
+        meet(got->data.string);
+        PMIX_VALUE_RELEASE(got);
+    }
+}
+
+static void case_spawned(void)
+{
+    pmix_proc_t all;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    CHECK(size == 3 && me.rank < 3, "rank %u of %u", me.rank, size);
+    OK(PMIx_Get(&all, PMIX_PARENT_ID, NULL, 0, &value));
+    CHECK(value->data.proc->rank == 0, "parent %u", value->data.proc->rank);
+    meet(value->data.proc->nspace);
+    PMIX_VALUE_RELEASE(value);
+}
+
+/* Every rank asks for what cannot be, and goes on. */
+static void case_spawn_refused(void)
+{
+    char nspace[PMIX_MAX_NSLEN + 1];
+    pmix_status_t status = spawn("/nonexistent/program", 2, nspace);
+    CHECK(status == PMIX_ERR_JOB_FAILED_TO_LAUNCH, "spawn gives %s", PMIx_Error_string(status));
+    fence(NULL, 0, false);
 }
 
 static void case_abort(void)
 {
     if (me.rank == 1)
         PMIx_Abort(7, "enough", NULL, 0);
+    fence(NULL, 0, false);
+    pause();
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[32];
+    int parent = -1;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1, "%s: no parent", path);
+    fclose(file);
+    return parent;
+}
+
+/* The launcher reads nothing for a second. An abort that is answered meanwhile lets its rank exit,
+ * and others, to whom that is an error, abort with another status. */
+static void case_abort_unread(void)
+{
+    if (me.rank == 1) {
+        pid_t launcher = parent_of(getppid());
+        kill(launcher, SIGSTOP);
+        if (fork() == 0) {
+            sleep(1);
+            kill(launcher, SIGCONT);
+            _exit(0);
+        }
+        PMIx_Abort(7, "enough", NULL, 0);
+        fputs("the call came back\n", stderr);
+    }
     fence(NULL, 0, false);
     pause();
 }
@@ -564,6 +740,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {
         {"job", case_job},
+        {"bound", case_bound},
         {"modex", case_modex},
         {"barrier", case_barrier},
         {"subset", case_subset},
@@ -576,7 +753,10 @@ int main(int argc, char **argv)
         {"log", case_log},
         {"control", case_control},
         {"spawn", case_spawn},
+        {"spawned", case_spawned},
+        {"spawn-refused", case_spawn_refused},
         {"abort", case_abort},
+        {"abort-unread", case_abort_unread},
         {"lookup-timeout", case_lookup_timeout},
         {"big", case_big},
         {"pause", case_pause},
@@ -584,6 +764,7 @@ int main(int argc, char **argv)
         {"kill", case_kill},
         {"refused", case_refused},
         {"first-read", case_first_read},
+        {"publish-much", case_publish_much},
         {"event-custom", case_event_custom},
     };
     const char *name = argc > 1 ? argv[1] : "modex";
@@ -599,7 +780,7 @@ int main(int argc, char **argv)
         }
     CHECK(found, "no case %s", name);
     OK(PMIx_Finalize(NULL, 0));
-    if (me.rank == 0)
+    if (me.rank == 0 && strcmp(name, "spawned") != 0)
         printf("%s ok on %u ranks, %s\n", name, size, PMIx_Get_version());
     return 0;
 }

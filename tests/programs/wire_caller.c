@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher by hand: wire_caller ADDR:PORT KEY-FILE JOB ATTEMPT WORKER GENERATION [PATH...]
- * says hello (asking for PATHs in the inspection), prints a line for each message, and sends what
- * lines on stdin say: "end", "vitals", "launch [COMMAND]" (two ranks of it, else of `env`, with
- * something derived on every level). Leaves when the agent closes ("closed WHY"), or at the end of
- * stdin.
+ * says hello (asking for PATHs in the inspection, each as a vendor's script, too), prints a line
+ * for each message, and sends what lines on stdin say: "end", "vitals", "launch [COMMAND]" (two
+ * ranks of it, else of `env`, with something derived on every level). Leaves when the agent closes
+ * ("closed WHY"), or at the end of stdin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,8 +146,8 @@ static void say_hello(struct channel *channel, int argc, char **argv)
     hello.attempt = (uint32_t)strtoul(argv[4], NULL, 10);
     hello.worker = (uint32_t)strtoul(argv[5], NULL, 10);
     hello.generation = strtoull(argv[6], NULL, 10);
-    hello.look_for = argv + 7;
-    hello.n_look_for = (size_t)(argc - 7);
+    hello.look_for = hello.scripts = argv + 7;
+    hello.n_look_for = hello.n_scripts = (size_t)(argc - 7);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     channel_send(channel, &envelope);
 }

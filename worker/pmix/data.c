@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publish, lookup and unpublish. The data live on worker 0; every agent asks it along the tree. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/fnv.h"
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
-#define DATA_ENTRIES_MAX 1000000u
+/* What one rank may have published at a time, and all of them together. One message
+ * (PMIX_ROUTED_MAX) always fits. */
+#define DATA_RANK_ENTRIES_MAX 4096u
+#define DATA_RANK_BYTES_MAX FRAME_MAX
+#define DATA_RANK_WAITERS_MAX 256u /* lookups that wait */
+#define DATA_BYTES_MAX (256u << 20)
+#define DATA_BUCKETS 4096u
 
 struct data_entry {
-    struct data_entry *next;
+    struct data_entry *next; /* of its bucket */
+    size_t bytes;            /* packed */
     pmix_proc_t publisher;
+    uint32_t rank;   /* of the job: the same */
     bool first_read; /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
     pmix_key_t key;
     pmix_value_t value;
@@ -23,16 +34,53 @@ struct data_waiter {
     struct data_waiter *next;
     struct pmix_host *host;
     uint32_t source;
+    uint32_t rank; /* who asks */
     uint64_t id;
     struct strlist keys;
     struct event *timeout;
 };
 
+struct data_usage { /* by one rank */
+    uint32_t entries, waiters;
+    size_t bytes;
+    bool told; /* that it has too many */
+};
+
 struct data_store {
-    struct data_entry *entries;
-    size_t count;
+    struct data_entry *buckets[DATA_BUCKETS];
+    struct data_usage *usage; /* by rank */
+    uint32_t ranks;
+    size_t bytes;
     struct data_waiter *waiters;
 };
+
+static struct data_store *store_new(uint32_t ranks)
+{
+    struct data_store *store = calloc(1, sizeof *store);
+    struct data_usage *usage = calloc(ranks + 1u, sizeof *usage);
+    if (!store || !usage) {
+        free(store);
+        free(usage);
+        return NULL;
+    }
+    store->usage = usage;
+    store->ranks = ranks;
+    return store;
+}
+
+/* Groups have come since. */
+static int store_grow(struct data_store *store, uint32_t ranks)
+{
+    if (ranks <= store->ranks)
+        return 0;
+    struct data_usage *usage = realloc(store->usage, (ranks + 1u) * sizeof *usage);
+    if (!usage)
+        return -ENOMEM;
+    memset(usage + store->ranks, 0, (ranks + 1u - store->ranks) * sizeof *usage);
+    store->usage = usage;
+    store->ranks = ranks;
+    return 0;
+}
 
 static void entry_free(struct data_entry *entry)
 {
@@ -52,22 +100,29 @@ void data_store_free(struct data_store *store)
 {
     if (!store)
         return;
-    while (store->entries) {
-        struct data_entry *next = store->entries->next;
-        entry_free(store->entries);
-        store->entries = next;
-    }
+    for (size_t b = 0; b < DATA_BUCKETS; b++)
+        while (store->buckets[b]) {
+            struct data_entry *next = store->buckets[b]->next;
+            entry_free(store->buckets[b]);
+            store->buckets[b] = next;
+        }
     while (store->waiters) {
         struct data_waiter *next = store->waiters->next;
         waiter_free(store->waiters);
         store->waiters = next;
     }
+    free(store->usage);
     free(store);
+}
+
+static struct data_entry **bucket_of(struct data_store *store, const char *key)
+{
+    return &store->buckets[fnv1a_32(key, strlen(key)) % DATA_BUCKETS];
 }
 
 static struct data_entry *find(struct data_store *store, const char *key)
 {
-    for (struct data_entry *entry = store->entries; entry; entry = entry->next)
+    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next)
         if (strcmp(entry->key, key) == 0)
             return entry;
     return NULL;
@@ -75,11 +130,14 @@ static struct data_entry *find(struct data_store *store, const char *key)
 
 static void remove_entry(struct data_store *store, struct data_entry *gone)
 {
-    struct data_entry **at = &store->entries;
+    struct data_entry **at = bucket_of(store, gone->key);
+    struct data_usage *usage = &store->usage[gone->rank];
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
-    store->count--;
+    usage->entries--;
+    usage->bytes -= gone->bytes;
+    store->bytes -= gone->bytes;
     entry_free(gone);
 }
 
@@ -121,11 +179,12 @@ void pmix_on_publish(struct pmix_host *host, struct upcall *upcall)
     Drarun__Wire__Publish publish = DRARUN__WIRE__PUBLISH__INIT;
     pmix_data_buffer_t buffer;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t status = pack_publish(upcall, &buffer);
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    pmix_status_t status = rank < 0 ? PMIX_ERR_BAD_PARAM : pack_publish(upcall, &buffer);
     if (status == PMIX_SUCCESS && buffer.bytes_used > PMIX_ROUTED_MAX)
         status = PMIX_ERR_OUT_OF_RESOURCE;
     if (status == PMIX_SUCCESS) {
-        publish.rank = upcall->proc.rank;
+        publish.rank = (uint32_t)rank;
         publish.data.data = (uint8_t *)buffer.base_ptr;
         publish.data.len = buffer.bytes_used;
         message.body_case = DRARUN__WIRE__ROUTED__BODY_PUBLISH;
@@ -150,7 +209,12 @@ void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall)
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     Drarun__Wire__Lookup lookup = DRARUN__WIRE__LOOKUP__INIT;
     const pmix_info_t *timeout = upcall_info(upcall, PMIX_TIMEOUT);
-    lookup.rank = upcall->proc.rank;
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank < 0) {
+        upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
+        return;
+    }
+    lookup.rank = (uint32_t)rank;
     lookup.n_keys = count_keys(upcall->keys);
     lookup.keys = upcall->keys;
     lookup.wait = upcall_info(upcall, PMIX_WAIT) != NULL;
@@ -165,7 +229,12 @@ void pmix_on_unpublish(struct pmix_host *host, struct upcall *upcall)
 {
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     Drarun__Wire__Unpublish unpublish = DRARUN__WIRE__UNPUBLISH__INIT;
-    unpublish.rank = upcall->proc.rank;
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank < 0) {
+        upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
+        return;
+    }
+    unpublish.rank = (uint32_t)rank;
     unpublish.n_keys = count_keys(upcall->keys);
     unpublish.keys = upcall->keys;
     message.body_case = DRARUN__WIRE__ROUTED__BODY_UNPUBLISH;
@@ -283,6 +352,7 @@ static void remove_waiter(struct data_store *store, struct data_waiter *gone)
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
+    store->usage[gone->rank].waiters--;
     waiter_free(gone);
 }
 
@@ -305,25 +375,58 @@ static void retry_waiters(struct pmix_host *host)
     }
 }
 
-static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
-                               bool first_read, pmix_info_t *info)
+/* Once for each rank: the status that it gets has no words. */
+static void tell_full(struct data_usage *usage, uint32_t rank, const char *what)
 {
+    const struct log_about about = {.of_rank = true, .rank = rank};
+    if (!usage->told)
+        log_about(&about, LOG_QUIET, "rank %u: PMIx: %s: the rest is refused", rank, what);
+    usage->told = true;
+}
+
+static bool has_room(struct data_store *store, uint32_t rank, size_t bytes)
+{
+    struct data_usage *usage = &store->usage[rank];
+    char what[120];
+    if (bytes > DATA_BYTES_MAX - store->bytes)
+        snprintf(what, sizeof what, "all ranks have published more than %u bytes", DATA_BYTES_MAX);
+    else if (usage->entries >= DATA_RANK_ENTRIES_MAX || bytes > DATA_RANK_BYTES_MAX - usage->bytes)
+        snprintf(what, sizeof what, "it has published more than %u keys or %u bytes",
+                 DATA_RANK_ENTRIES_MAX, DATA_RANK_BYTES_MAX);
+    else
+        return true;
+    tell_full(usage, rank, what);
+    return false;
+}
+
+static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
+                               uint32_t rank, bool first_read, pmix_info_t *info, size_t bytes)
+{
+    if (rank >= store->ranks)
+        return PMIX_ERR_BAD_PARAM;
     if (find(store, info->key))
         return PMIX_ERR_DUPLICATE_KEY;
-    struct data_entry *entry = store->count < DATA_ENTRIES_MAX ? calloc(1, sizeof *entry) : NULL;
-    if (!entry)
+    if (!has_room(store, rank, bytes))
         return PMIX_ERR_OUT_OF_RESOURCE;
+    struct data_entry *entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return PMIX_ERR_NOMEM;
     entry->publisher = *publisher;
+    entry->rank = rank;
     entry->first_read = first_read;
+    entry->bytes = bytes;
     PMIX_LOAD_KEY(entry->key, info->key);
     pmix_status_t status = PMIx_Value_xfer(&entry->value, &info->value);
     if (status != PMIX_SUCCESS) {
         free(entry);
         return status;
     }
-    entry->next = store->entries;
-    store->entries = entry;
-    store->count++;
+    struct data_entry **bucket = bucket_of(store, entry->key);
+    entry->next = *bucket;
+    *bucket = entry;
+    store->usage[rank].entries++;
+    store->usage[rank].bytes += bytes;
+    store->bytes += bytes;
     return PMIX_SUCCESS;
 }
 
@@ -331,25 +434,39 @@ static pmix_status_t publish(struct data_store *store, const Drarun__Wire__Publi
 {
     pmix_data_buffer_t buffer;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_byte_object_t bytes = {(char *)message->data.data, message->data.len};
+    pmix_byte_object_t packed = {(char *)message->data.data, message->data.len};
     pmix_proc_t publisher;
     bool first_read = false;
     int32_t one = 1;
-    pmix_status_t status = PMIx_Data_embed(&buffer, &bytes);
+    pmix_status_t status = PMIx_Data_embed(&buffer, &packed);
     if (status == PMIX_SUCCESS)
         status = PMIx_Data_unpack(NULL, &buffer, &publisher, &one, PMIX_PROC);
     if (status == PMIX_SUCCESS)
         status = PMIx_Data_unpack(NULL, &buffer, &first_read, &one, PMIX_BOOL);
     while (status == PMIX_SUCCESS) {
         pmix_info_t info;
+        const char *before = buffer.unpack_ptr;
         PMIX_INFO_CONSTRUCT(&info);
         if (PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) != PMIX_SUCCESS)
             break; /* the end */
-        status = add_entry(store, &publisher, first_read, &info);
+        size_t bytes = sizeof(struct data_entry) + (size_t)(buffer.unpack_ptr - before);
+        status = add_entry(store, &publisher, message->rank, first_read, &info, bytes);
         PMIX_INFO_DESTRUCT(&info);
     }
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     return status;
+}
+
+static pmix_status_t may_wait(struct data_store *store, uint32_t rank)
+{
+    char what[80];
+    if (rank >= store->ranks)
+        return PMIX_ERR_BAD_PARAM;
+    if (store->usage[rank].waiters < DATA_RANK_WAITERS_MAX)
+        return PMIX_SUCCESS;
+    snprintf(what, sizeof what, "more than %u of its lookups wait", DATA_RANK_WAITERS_MAX);
+    tell_full(&store->usage[rank], rank, what);
+    return PMIX_ERR_OUT_OF_RESOURCE;
 }
 
 static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
@@ -362,15 +479,23 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
         strlist_done(&keys);
         return;
     }
-    struct data_waiter *waiter = calloc(1, sizeof *waiter);
-    if (!waiter) {
+    struct data_waiter *waiter = NULL;
+    pmix_status_t status = may_wait(host->store, wanted->rank);
+    if (status == PMIX_SUCCESS && !(waiter = calloc(1, sizeof *waiter)))
+        status = PMIX_ERR_NOMEM;
+    if (status != PMIX_SUCCESS) {
         strlist_done(&keys);
-        reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
+        reply(host, message->source, message->id, status, NULL);
         return;
     }
-    *waiter =
-        (struct data_waiter){host->store->waiters, host, message->source, message->id, keys, NULL};
+    *waiter = (struct data_waiter){.next = host->store->waiters,
+                                   .host = host,
+                                   .source = message->source,
+                                   .rank = wanted->rank,
+                                   .id = message->id,
+                                   .keys = keys};
     host->store->waiters = waiter;
+    host->store->usage[wanted->rank].waiters++;
     if (wanted->timeout_s == 0)
         return; /* the end of the job is its deadline */
     struct timeval limit = timeval_from_ms((int64_t)wanted->timeout_s * 1000);
@@ -379,15 +504,24 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
         evtimer_add(waiter->timeout, &limit);
 }
 
-static void unpublish(struct data_store *store, const Drarun__Wire__Unpublish *message)
+static void unpublish_all(struct data_store *store, uint32_t rank)
 {
     struct data_entry *next;
-    for (struct data_entry *entry = store->entries; entry; entry = next) {
-        next = entry->next;
-        bool named = message->n_keys == 0;
-        for (size_t i = 0; i < message->n_keys && !named; i++)
-            named = strcmp(message->keys[i], entry->key) == 0;
-        if (named && entry->publisher.rank == message->rank)
+    for (size_t b = 0; b < DATA_BUCKETS; b++)
+        for (struct data_entry *entry = store->buckets[b]; entry; entry = next) {
+            next = entry->next;
+            if (entry->rank == rank)
+                remove_entry(store, entry);
+        }
+}
+
+static void unpublish(struct data_store *store, const Drarun__Wire__Unpublish *message)
+{
+    if (message->n_keys == 0)
+        unpublish_all(store, message->rank);
+    for (size_t i = 0; i < message->n_keys; i++) {
+        struct data_entry *entry = find(store, message->keys[i]);
+        if (entry && entry->rank == message->rank)
             remove_entry(store, entry);
     }
 }
@@ -395,8 +529,8 @@ static void unpublish(struct data_store *store, const Drarun__Wire__Unpublish *m
 void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     if (!host->store)
-        host->store = calloc(1, sizeof *host->store);
-    if (!host->store) {
+        host->store = store_new(host->job->map.ranks);
+    if (!host->store || store_grow(host->store, host->job->map.ranks) < 0) {
         reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_LOOKUP) {
         lookup(host, message);

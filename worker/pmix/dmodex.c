@@ -8,8 +8,8 @@
 
 void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall)
 {
-    bool ours = PMIX_CHECK_NSPACE(upcall->proc.nspace, host->job->nspace);
-    if (!ours || upcall->proc.rank >= host->job->map.ranks) {
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank < 0) {
         upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
         return;
     }
@@ -20,8 +20,8 @@ void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall)
         upcall_answer(upcall, PMIX_ERR_NOMEM);
         return;
     }
-    request.rank = upcall->proc.rank;
-    message.destination = rankmap_worker(&host->job->map, upcall->proc.rank);
+    request.rank = (uint32_t)rank;
+    message.destination = rankmap_worker(&host->job->map, (uint32_t)rank);
     message.body_case = DRARUN__WIRE__ROUTED__BODY_DMODEX_REQUEST;
     message.dmodex_request = &request;
     pmix_route(host, &message);
@@ -52,8 +52,11 @@ void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *mes
     upcall->kind = UPCALL_LOCAL_MODEX;
     upcall->id = message->id;
     upcall->source = message->source;
-    PMIX_LOAD_PROCID(&upcall->proc, host->job->nspace, message->dmodex_request->rank);
-    pmix_status_t status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
+    pmix_status_t status = PMIX_ERR_NOT_FOUND;
+    if (message->dmodex_request->rank < host->job->map.ranks) {
+        upcall->proc = pmix_proc_of(host, message->dmodex_request->rank);
+        status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
+    }
     if (status != PMIX_SUCCESS)
         on_library_answer(status, NULL, 0, upcall);
 }

@@ -13,24 +13,23 @@
 /* Longer than any death takes to be reaped, shorter than people wait. */
 #define FAILED_COLLECTIVE_MS 500
 
-static int compare_ranks(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    const struct coll_range *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Ascending ranks, perhaps repeated, as ranges. */
-static size_t to_ranges(const uint32_t *ranks, size_t count, struct coll_range *ranges)
+/* Ascending ranges, perhaps with overlaps: in place, without. */
+static size_t join_ranges(struct coll_range *ranges, size_t count)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct coll_range *last = used > 0 ? &ranges[used - 1] : NULL;
-        if (last && ranks[i] < last->first + last->count)
-            continue;
-        if (last && ranks[i] == last->first + last->count)
-            last->count++;
-        else
-            ranges[used++] = (struct coll_range){ranks[i], 1};
+    size_t used = 1;
+    for (size_t i = 1; i < count; i++) {
+        struct coll_range *last = &ranges[used - 1];
+        uint32_t end = last->first + last->count, next = ranges[i].first + ranges[i].count;
+        if (ranges[i].first > end)
+            ranges[used++] = ranges[i];
+        else if (next > end)
+            last->count = next - last->first;
     }
     return used;
 }
@@ -38,28 +37,22 @@ static size_t to_ranges(const uint32_t *ranks, size_t count, struct coll_range *
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
                  struct coll_range **ret_ranges, size_t *ret_count)
 {
-    cleanup_free uint32_t *ranks = calloc(count + 1, sizeof *ranks);
     cleanup_free struct coll_range *ranges = calloc(count + 1, sizeof *ranges);
-    if (!ranks || !ranges)
+    if (!ranges)
         return -ENOMEM;
-    bool all = count == 0;
     for (size_t i = 0; i < count; i++) {
-        if (!PMIX_CHECK_NSPACE(procs[i].nspace, host->job->nspace))
+        const struct rank_group *group = agent_job_group_named(host->job, procs[i].nspace);
+        bool all = procs[i].rank == PMIX_RANK_WILDCARD;
+        if (!group || (!all && procs[i].rank >= group->map.ranks))
             return -EINVAL;
-        all = all || procs[i].rank == PMIX_RANK_WILDCARD;
-        if (!all && procs[i].rank >= host->job->map.ranks)
-            return -EINVAL;
-        ranks[i] = procs[i].rank;
+        ranges[i] = all ? (struct coll_range){group->first, group->map.ranks}
+                        : (struct coll_range){group->first + procs[i].rank, 1};
     }
-    size_t used = 0;
-    if (!all) {
-        qsort(ranks, count, sizeof *ranks, compare_ranks);
-        used = to_ranges(ranks, count, ranges);
-    }
-    if (used == 1 && ranges[0].count == host->job->map.ranks)
-        used = 0; /* all, named one by one */
+    if (count == 0)
+        return -EINVAL;
+    qsort(ranges, count, sizeof *ranges, compare_ranges);
+    *ret_count = join_ranges(ranges, count);
     *ret_ranges = TAKE_PTR(ranges);
-    *ret_count = used;
     return 0;
 }
 

@@ -127,7 +127,7 @@ static void same_as_the_library(void **state)
     assert_false(pmix_host_started(f->host));
     if (pmix_host_start(f->host, &err) < 0)
         fail_msg("%s", err.text);
-    PMIX_LOAD_PROCID(&proc, f->job.nspace, RANK);
+    PMIX_LOAD_PROCID(&proc, f->job.groups[0]->nspace, RANK);
     assert_int_equal(PMIx_server_setup_fork(&proc, &theirs), PMIX_SUCCESS);
     cut_version(theirs);
     size_t count = 0;

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks by other users of the machine: each is one that once hung, joined or ended a job of root's."""
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.build import BUILD, SLOWER
+
+PROGRAMS = Path(__file__).parent / "programs"
+NOBODY = 65534
+RANKS = 4
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, too")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """pmix_client and a library that lies about the user, where everybody may run them."""
+    found = BUILD / "tests" / "programs" / "pmix_client"
+    if not found.exists():
+        pytest.skip("no libpmix-dev when this was built; run scripts/setup --test")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = Path(shutil.copy(found, folder))
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", Path(folder) / "other_user.so", PROGRAMS / "other_user.c"], check=True)
+        yield program
+
+
+class Victim:
+    """A job whose ranks meet in a barrier once they may; with started, rank 0 is there before, so that the library runs."""
+
+    def __init__(self, drarun, client, folder, started):
+        self.folder = folder
+        wait = f"until [ -e {folder}/go ]; do sleep 0.05; done"
+        if started:
+            wait = f"[ $PMIX_RANK = 0 ] || {wait}"
+        self.job = drarun.start("-n", RANKS, "sh", "-c", f"env | grep ^PMIX_ >{folder}/made.$PMIX_RANK; "
+                                f"mv {folder}/made.$PMIX_RANK {folder}/env.$PMIX_RANK; {wait}; exec {client} barrier")
+        until(lambda: all((folder / f"env.{rank}").exists() for rank in range(RANKS)), "the ranks do not begin")
+        self.env = dict(line.split("=", 1) for line in (folder / "env.1").read_text().splitlines())
+        self.port = int(self.env["PMIX_SERVER_URI41"].rsplit(":", 1)[1])
+        if started:
+            time.sleep(1)
+
+    def finish(self):
+        """Its result, and the seconds from when the ranks may go on."""
+        begun = time.monotonic()
+        (self.folder / "go").touch()
+        return self.job.finish(60 * SLOWER, None), time.monotonic() - begun
+
+
+def until(there, what, seconds=20):
+    end = time.monotonic() + seconds * SLOWER
+    while not there():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def connections(victim, user, count, said=b""):
+    """A process of that user that has so many, has said that on each, and stays; its Popen."""
+    code = ("import resource, socket, sys, time\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))\n"
+            f"kept = [socket.create_connection(('127.0.0.1', {victim.port})) for _ in range({count})]\n"
+            f"for each in kept:\n    try:\n        each.sendall({said!r})\n    except OSError:\n        pass\n"
+            "print('there', flush=True)\ntime.sleep(1000)\n")
+    process = subprocess.Popen(["python3", "-c", code], user=user, group=user, extra_groups=[], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"there\n"
+    return process
+
+
+@pytest.fixture
+def victim(drarun, client, tmp_path, request):
+    return Victim(drarun, client, tmp_path, request.param == "started")
+
+
+both = pytest.mark.parametrize("victim", ["before the library", "started"], indirect=True)
+
+
+@both
+@pytest.mark.parametrize("count,said", [
+    (1, b""), (1, b"\x00\x00\x00\x01\x00"), (1, bytes(range(256)) * 64), (1000, b"")], ids=["silent", "half", "garbage", "crowd"])
+def test_connections_of_another_user(victim, count, said):
+    """They cost the job nothing, and are gone."""
+    stranger = connections(victim, NOBODY, count, said)
+    result, seconds = victim.finish()
+    stranger.kill()
+    stranger.wait()
+    assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
+    assert seconds < 10 * SLOWER
+    assert result.err.count("refused a connection of user 65534") == 1, repr(result)
+
+
+@both
+@pytest.mark.parametrize("claimed", [NOBODY, 0], ids=["honest", "claims-root"])
+def test_client_of_another_user(victim, client, claimed):
+    """With all that a rank has in its environment, whatever user it says it is."""
+    env = {**os.environ, **victim.env, "LD_PRELOAD": str(client.parent / "other_user.so"), "OTHER_USER": str(claimed)}
+    with subprocess.Popen([client, "abort"], env=env, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as stranger:
+        try:
+            stranger.wait(5)
+        except subprocess.TimeoutExpired:
+            pass  # a library that asks for ever
+        result, seconds = victim.finish()
+        stranger.kill()
+    assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
+    assert seconds < 10 * SLOWER
+
+
+@both
+def test_silent_connection_of_the_same_user(victim):
+    """A handshake has a deadline."""
+    with socket.create_connection(("127.0.0.1", victim.port)):
+        result, seconds = victim.finish()
+    assert result.rc == 0 and seconds < 20 * SLOWER, repr(result)
+
+
+# ---- the namespace ----
+
+def names_under(*folders):
+    for folder in folders:
+        for path, folders_in, files in os.walk(folder):
+            yield from (os.path.join(path, name) for name in (*folders_in, *files))
+
+
+def test_namespace_is_in_no_name(drarun, mpi, tmp_path):
+    """Of a file or folder, whose names everybody sees: not as a whole, not in the part that the job's name does not give."""
+    program = mpi.compile("mpi_check.c")
+    secrets = []
+    for turn in range(2):
+        job = drarun.start("-n", 2, "sh", "-c", f"echo $PMIX_NAMESPACE $DRARUN_JOB >{tmp_path}/{turn}.$RANK; {program} all; "
+                           f"until [ -e {tmp_path}/go{turn} ]; do sleep 0.05; done")
+        until(lambda: len(list(tmp_path.glob(f"{turn}.*"))) == 2, "the ranks do not begin")
+        seen = set()
+        for _ in range(30):
+            seen.update(names_under("/tmp", "/dev/shm", "/run"))
+            time.sleep(0.02)
+        (tmp_path / f"go{turn}").touch()
+        job.finish(60 * SLOWER).ok()
+        namespace, uid = (tmp_path / f"{turn}.0").read_text().split()
+        known = f"drarun.{uid}.0."
+        assert namespace.startswith(known) and any(uid in name for name in seen)
+        secrets.append(namespace.removeprefix(known))
+        assert len(secrets[-1]) == 16 and not [name for name in seen if secrets[-1] in name]
+    assert secrets[0] != secrets[1]
+
+
+# ---- the port of an agent ----
+
+# Keeps 2,000 connections, each with the start of a first message of 128 KiB; a closed one is made again.
+CROWD = """
+import resource, selectors, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+target, count, said = ("127.0.0.1", int(sys.argv[1])), int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+events = selectors.DefaultSelector()
+def come():
+    stranger = socket.create_connection(target)
+    stranger.setblocking(False)
+    try:
+        stranger.send(said)
+    except OSError:
+        pass
+    events.register(stranger, selectors.EVENT_READ)
+for _ in range(count):
+    come()
+print("there", flush=True)
+while True:
+    for key, _ in events.select():
+        events.unregister(key.fileobj)
+        key.fileobj.close()
+        come()
+"""
+FIRST_MESSAGE = bytes.fromhex("1603012f00" "0101fffc" "0303") + bytes(0x2f00 - 6)
+
+
+@contextmanager
+def crowd(agents, count, said):
+    port = agents.addresses[0].rsplit(":", 1)[1]
+    with subprocess.Popen(["python3", "-c", CROWD, port, str(count), said.hex()], user=NOBODY, group=NOBODY, extra_groups=[],
+                          stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"there\n"
+            yield
+        finally:
+            process.kill()
+
+
+def cost(job):
+    """Of the agent: its memory in MB and the seconds of CPU it has used."""
+    memory = seconds = 0
+    for pid in job.processes():
+        status = Path(f"/proc/{pid}/status").read_text()
+        memory += int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+        times = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        seconds += (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
+    return memory, seconds
+
+
+@pytest.mark.parametrize("said", [b"", FIRST_MESSAGE], ids=["silent", "long"])
+def test_crowd_at_an_agent(drarun, agents, said):
+    """The launcher gets in, and the crowd costs little memory."""
+    some = agents(1)
+    before, _ = cost(some.jobs[0])
+    with crowd(some, 2000, said):
+        memory, _ = cost(some.jobs[0])
+        result = drarun(*some.options, "-n", 2, "echo", "in")
+    assert result.out == "in\nin\n", repr(result)
+    assert result.seconds < 2 * SLOWER
+    assert memory - before < 25 * SLOWER
+    agent, = some.finish()
+    assert agent.rc == 0 and agent.err.count("\n") < 400, repr(agent)
+
+
+def settled(job):
+    """Its processes, once the one that served the first job has given place to the next."""
+    until, last, since = time.monotonic() + 20 * SLOWER, None, 0
+    while time.monotonic() < until:
+        now = sorted(job.processes())
+        if now != last:
+            last, since = now, time.monotonic()
+        if len(now) > 1 and time.monotonic() - since > 0.5 * SLOWER:
+            return now
+        time.sleep(0.05)
+    raise AssertionError(f"its processes do not settle: {last}")
+
+
+def test_crowd_at_an_agent_without_descriptors(drarun, agents):
+    """The loop does not turn for connections that it cannot take."""
+    some = agents(1, once=False)
+    drarun(*some.options, "true").ok()
+    pids = settled(some.jobs[0])
+    pid = max(pids, key=lambda pid: len(os.listdir(f"/proc/{pid}/fd")))
+    used = max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, most))
+    strangers = [socket.create_connection(("127.0.0.1", int(some.addresses[0].rsplit(":", 1)[1]))) for _ in range(400)]
+    _, start = cost(some.jobs[0])
+    time.sleep(1)
+    _, end = cost(some.jobs[0])
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+    result = drarun(*some.options, "-n", 2, "echo", "in")
+    assert end - start < 0.1 * SLOWER
+    assert result.out == "in\nin\n" and result.seconds < 2 * SLOWER, repr(result)
+    for stranger in strangers:
+        stranger.close()
+    some.jobs[0].signal(signal.SIGTERM)
+    assert some.finish()[0].rc == 0
