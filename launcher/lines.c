@@ -26,13 +26,12 @@ STAILQ_HEAD(chunk_list, chunk);
 struct lines {
     struct lines_owner owner;
     enum lines_form form;
+    uint32_t ranks;
     int width;        /* digits of the highest rank */
     int64_t open;     /* the rank whose line is unfinished and waited for; -1: none */
-    uint32_t agent;   /* of that rank */
     int64_t cursor;   /* the rank whose unfinished line stands last in the stream; -1: none */
     uint8_t *passive; /* by rank: reasons why its unfinished line holds nobody up */
     struct chunk_list queue;
-    size_t from_agent; /* waiting bytes from `agent` */
     struct buf text;
 };
 
@@ -53,6 +52,7 @@ struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines
         return NULL;
     l->owner = *owner;
     l->form = form;
+    l->ranks = ranks;
     l->width = digits(ranks > 0 ? ranks - 1 : 0);
     l->open = l->cursor = -1;
     STAILQ_INIT(&l->queue);
@@ -62,6 +62,19 @@ struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines
         return NULL;
     }
     return l;
+}
+
+int lines_grow(struct lines *l, uint32_t ranks)
+{
+    if (ranks <= l->ranks)
+        return 0;
+    uint8_t *passive = realloc(l->passive, ranks + 1u);
+    if (!passive)
+        return -ENOMEM;
+    memset(passive + l->ranks, 0, ranks + 1u - l->ranks);
+    l->passive = passive;
+    l->ranks = ranks;
+    return 0;
 }
 
 void lines_free(struct lines *l)
@@ -141,10 +154,8 @@ static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data
         return;
     }
     l->cursor = rank;
-    if (!l->passive[rank] && l->open < 0) {
+    if (!l->passive[rank] && l->open < 0)
         l->open = rank;
-        l->agent = agent;
-    }
 }
 
 static bool may_pass(const struct lines *l, uint32_t rank)
@@ -175,10 +186,6 @@ static void release(struct lines *l)
         }
         chunk = next;
     }
-    l->from_agent = 0;
-    STAILQ_FOREACH(chunk, &l->queue, link)
-    if (chunk->agent == l->agent)
-        l->from_agent += chunk->length;
     /* off and on again: the clock runs for the line that is waited for now */
     l->owner.waiting(l->owner.arg, false);
     if (!STAILQ_EMPTY(&l->queue))
@@ -198,12 +205,8 @@ static int wait_in_line(struct lines *l, uint32_t agent, uint32_t rank, const vo
     memcpy(chunk->data, data, length);
     bool first = STAILQ_EMPTY(&l->queue);
     STAILQ_INSERT_TAIL(&l->queue, chunk, link);
-    if (agent == l->agent)
-        l->from_agent += length;
     if (first)
         l->owner.waiting(l->owner.arg, true);
-    if (l->from_agent >= LINES_WAITING_MAX)
-        lines_break(l);
     return 0;
 }
 
@@ -222,7 +225,7 @@ void lines_rank_ended(struct lines *l, uint32_t rank)
 {
     l->passive[rank] |= ENDED; /* also what of it still waits */
     if (l->form == LINES_LABELLED && l->cursor == (int64_t)rank) {
-        l->owner.emit(l->owner.arg, l->agent, 0, "\n", 1);
+        l->owner.emit(l->owner.arg, 0, 0, "\n", 1); /* stands for no byte of any agent */
         l->cursor = -1;
     }
     if (l->open != (int64_t)rank)

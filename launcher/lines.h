@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Waiting bytes from the agent of the unfinished line beyond which its line is broken: that agent
- * could not send the line's rest for want of credit. Half of an agent's window. */
-#define LINES_WAITING_MAX (512u * 1024)
-
 struct lines_owner {
     /* Bytes in their final order. credit: bytes of the agent's Output that they stand for; data
      * also holds labels. */
@@ -39,6 +35,8 @@ enum lines_form {
 /* NULL without memory. */
 struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines_owner *owner);
 void lines_free(struct lines *lines);
+/* There are so many ranks now. -ENOMEM. */
+int lines_grow(struct lines *lines, uint32_t ranks);
 
 /* The next bytes of a rank. partial: they end inside a line that goes on. -ENOMEM: not taken. */
 int lines_add(struct lines *lines, uint32_t agent, uint32_t rank, const void *data, size_t length,

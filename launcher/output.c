@@ -15,7 +15,9 @@
 #include "launcher/output_files.h"
 #include "launcher/sink.h"
 
-#define LINE_WAIT_MS 1000 /* how long others wait for an unfinished line */
+/* How long others wait for an unfinished line. Only time in which all that came is written counts:
+ * while the reader is slow, the agent may lack the credit for the rest of the line. */
+#define LINE_WAIT_MS 1000
 
 /* Bytes in a sink's queue that belong to one agent. */
 struct segment {
@@ -35,7 +37,8 @@ struct destination {
     struct sink *sink;
     struct segment_list queued;
     struct event *line_clock;
-    bool busy; /* not idle at last sight */
+    bool line_waits; /* others wait for an unfinished line */
+    bool busy;       /* not idle at last sight */
 };
 
 struct output {
@@ -71,10 +74,19 @@ static void give_back(struct destination *d)
     }
 }
 
+/* Starts the clock anew. */
+static void wait_for_line(struct destination *d)
+{
+    struct timeval after = timeval_from_ms(LINE_WAIT_MS);
+    if (d->line_waits && destination_idle(d))
+        evtimer_add(d->line_clock, &after);
+}
+
 static void on_progress(void *arg)
 {
     struct destination *d = arg;
     give_back(d);
+    wait_for_line(d);
     look(d);
 }
 
@@ -132,11 +144,9 @@ static void on_emit(void *arg, uint32_t agent, size_t credit, const void *data, 
 static void on_waiting(void *arg, bool waits)
 {
     struct destination *d = arg;
-    struct timeval after = timeval_from_ms(LINE_WAIT_MS);
-    if (waits)
-        evtimer_add(d->line_clock, &after);
-    else
-        evtimer_del(d->line_clock);
+    d->line_waits = waits;
+    evtimer_del(d->line_clock);
+    wait_for_line(d);
 }
 
 static void break_lines(struct destination *d)
@@ -149,6 +159,8 @@ static void on_line_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct destination *d = arg;
     (void)fd, (void)what;
+    if (!destination_idle(d)) /* on_progress starts the clock again */
+        return;
     break_lines(d);
     look(d);
 }
@@ -254,6 +266,23 @@ struct output *output_new(struct event_base *base, uint32_t ranks, enum output_f
         return NULL;
     }
     return output;
+}
+
+static int grow_lines(struct destination *d, uint32_t ranks)
+{
+    int rc = lines_grow(d->lines[OUTPUT_STDOUT], ranks);
+    return rc < 0 ? rc : lines_grow(d->lines[OUTPUT_STDERR], ranks);
+}
+
+int output_grow(struct output *output, uint32_t ranks, struct drarun_error *err)
+{
+    int rc = output->files ? output_files_grow(output->files, ranks, err) : 0;
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < ARRAY_LEN(output->to); i++)
+        if (output->to[i] && grow_lines(output->to[i], ranks) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    return 0;
 }
 
 void output_free(struct output *output)

@@ -42,6 +42,8 @@ enum output_form {
 struct output *output_new(struct event_base *base, uint32_t ranks, enum output_form form,
                           const char *dir, const struct output_owner *owner,
                           struct drarun_error *err);
+/* There are so many ranks now. */
+int output_grow(struct output *output, uint32_t ranks, struct drarun_error *err);
 void output_free(struct output *output);
 
 /* Bytes of a rank, as in wire.proto's Output. rank must be below the number of ranks. */

@@ -73,10 +73,10 @@ struct output_files *output_files_new(const char *dir, uint32_t ranks, struct dr
     }
     *f = (struct output_files){.dir = -1, .path = dir, .ranks = ranks};
     f->width = snprintf(NULL, 0, "%u", ranks - 1);
-    int rc = 0;
-    if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-        rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot make the directory %s: %s",
-                        dir, strerror(errno));
+    struct drarun_error bad = {0};
+    int rc = dirs_make(dir, 0777, &bad);
+    if (rc < 0)
+        error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "--output-dir %s: %s", dir, bad.text);
     if (rc == 0)
         f->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && f->dir < 0)
@@ -94,6 +94,17 @@ struct output_files *output_files_new(const char *dir, uint32_t ranks, struct dr
         return NULL;
     }
     return f;
+}
+
+int output_files_grow(struct output_files *f, uint32_t ranks, struct drarun_error *err)
+{
+    for (; f->ranks < ranks; f->ranks++)
+        for (uint32_t stream = 0; stream < STREAMS; stream++) {
+            int rc = create_one(f, f->ranks * STREAMS + stream, err);
+            if (rc < 0)
+                return rc;
+        }
+    return 0;
 }
 
 void output_files_free(struct output_files *f)

@@ -31,6 +31,27 @@ def test_lines_stay_whole_and_in_order(drarun, where):
     assert seen == {str(rank): 3000 for rank in range(8)}
 
 
+def test_a_reader_that_pauses_gets_whole_lines(drarun):
+    """The ranks stop in the middle of lines, some of them longer than what an agent holds."""
+    lines = [str(i) + "x" * (200_000 if i % 300 == 299 else i % 90) + "\n" for i in range(3000)]
+    program = """
+import os, sys
+text = "".join(f"{os.environ['RANK']}:{i}" + "x" * (200_000 if i % 300 == 299 else i % 90) + "\\n"
+               for i in range(3000)).encode()
+for at in range(0, len(text), 4096):
+    os.write(1, text[at:at + 4096])
+"""
+    job = drarun.start("-n", 4, "python3", "-c", program, text=False)
+    read = job.process.stdout.read
+    data = read(1_000_000)
+    time.sleep(1.1)  # longer than the others wait for a line
+    data += read()
+    job.finish().ok()
+    for rank in range(4):
+        of_rank = [line for line in data.decode().splitlines(True) if line.startswith(f"{rank}:")]
+        assert of_rank == [f"{rank}:{line}" for line in lines]
+
+
 def test_label(drarun):
     result = drarun("-n", 11, "-l", "sh", "-c",
                     'if [ $RANK = 9 ]; then printf "a\\n\\nb"; printf e >&2; fi').ok()
@@ -121,8 +142,11 @@ def test_files_cannot_be_made(drarun, tmp_path):
     result = drarun("--output-dir", "/proc/nowhere", "touch", tmp_path / "ran")
     assert result.rc == 70 and "/proc/nowhere" in result.err
     assert not (tmp_path / "ran").exists()
-    result = drarun("--output-dir", tmp_path / "a" / "b", "true")
-    assert result.rc == 70 and "No such file or directory" in result.err
+    (tmp_path / "file").touch()
+    result = drarun("--output-dir", tmp_path / "file" / "b", "true")
+    assert result.rc == 70 and f"--output-dir {tmp_path}/file/b: make {tmp_path}/file" in result.err
+    drarun("--output-dir", tmp_path / "a" / "b", "true").ok()  # with what is above it
+    assert (tmp_path / "a/b/rank.0.out").exists()
 
 
 @pytest.fixture

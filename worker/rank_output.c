@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
@@ -14,11 +15,20 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/log.h"
 #include "worker/tail.h"
 
 /* What one read may cause to be passed on: the unfinished line before it, and itself. Reading only
  * while this much of the window is free keeps it whole. */
 #define ROOM_TO_READ (2 * (size_t)RANKS_LINE_MAX)
+/* The launcher gives credit back in steps of this many bytes. */
+#define CREDIT_STEP (64 * 1024)
+/* While the launcher waits for the rest of a line, it holds back all other output of this agent.
+ * This much of the window stays free for that rest: without it, the two would wait for each other.
+ */
+#define ROOM_FOR_OPEN_LINE (ROOM_TO_READ + CREDIT_STEP)
+/* A rank that is silent for as long as the launcher waits leaves the room to the next open line. */
+#define OPEN_LINE_MS 1000
 /* Pipes looked at before the loop gets its turn. */
 #define BATCH 64
 #define UNLIMITED SIZE_MAX
@@ -30,9 +40,13 @@ struct pipe_end {
     int fd;
     size_t left;       /* given up: bytes still to be read */
     struct buf held;   /* the unfinished line, at most RANKS_LINE_MAX */
-    int64_t held_us;   /* when it last grew */
+    int64_t read_us;   /* when bytes were last read */
     struct tail *tail; /* NULL for stdout */
+    bool open;         /* the start of a line was passed on, its end was not: in open_lines */
+    TAILQ_ENTRY(pipe_end) link;
 };
+
+TAILQ_HEAD(pipe_end_list, pipe_end);
 
 struct slot {
     struct pipe_end ends[2]; /* stdout, stderr */
@@ -41,13 +55,16 @@ struct slot {
 
 struct rank_output {
     struct rank_output_owner owner;
-    struct slot *slots;
+    struct slot **slots; /* which stay where they are: the epoll set points into them */
     size_t slot_count;
-    size_t held_ends; /* ends with an unfinished line */
-    size_t in_flight; /* passed on and not given back */
+    size_t held_ends;                /* ends with an unfinished line */
+    struct pipe_end_list open_lines; /* in the order in which the launcher waits for them */
+    size_t in_flight;                /* passed on and not given back */
     bool dropped[2];
     int epoll;
-    struct event *ready;
+    struct event *ready;      /* any pipe, while there is room for all */
+    struct event *line_ready; /* the pipe of line_end, while there is room for its line alone */
+    const struct pipe_end *line_end;
     struct event *silence;
     char *chunk; /* RANKS_LINE_MAX bytes, shared by all reads */
 };
@@ -57,6 +74,12 @@ static bool has_room(const struct rank_output *out, size_t bytes)
     return out->in_flight + bytes <= RANKS_OUTPUT_WINDOW;
 }
 
+static bool has_room_for_all(const struct rank_output *out)
+{
+    size_t reserved = TAILQ_EMPTY(&out->open_lines) ? 0 : ROOM_FOR_OPEN_LINE;
+    return has_room(out, ROOM_TO_READ + reserved);
+}
+
 static bool is_finished(const struct pipe_end *end)
 {
     return end->fd < 0 && end->held.len == 0;
@@ -64,13 +87,58 @@ static bool is_finished(const struct pipe_end *end)
 
 bool rank_output_finished(const struct rank_output *out, size_t slot)
 {
-    const struct slot *s = &out->slots[slot];
+    const struct slot *s = out->slots[slot];
     return is_finished(&s->ends[0]) && is_finished(&s->ends[1]);
 }
 
 const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length)
 {
-    return tail_text(&out->slots[slot].tail, ret_length);
+    return tail_text(&out->slots[slot]->tail, ret_length);
+}
+
+/* The rank has written nothing since the last read. That time passes is no proof of it: while the
+ * window is full, nobody reads. */
+static bool is_silent(const struct pipe_end *end, int64_t ms)
+{
+    int unread = 0;
+    return end->read_us <= clock_us() - ms * 1000 &&
+           (ioctl(end->fd, FIONREAD, &unread) < 0 || unread == 0);
+}
+
+/* The end whose line the launcher waits for. It breaks the line of a rank that stays silent, and
+ * then waits for the next one. */
+static struct pipe_end *first_open_line(const struct rank_output *out)
+{
+    struct pipe_end *end;
+    TAILQ_FOREACH (end, &out->open_lines, link)
+        if (!is_silent(end, OPEN_LINE_MS))
+            return end;
+    return TAILQ_FIRST(&out->open_lines);
+}
+
+static void set_watched(struct event *event, short what, bool watched)
+{
+    if (watched == (event_pending(event, what, NULL) != 0))
+        return;
+    if (watched)
+        event_add(event, NULL);
+    else
+        event_del(event);
+}
+
+static void on_line_ready(evutil_socket_t fd, short what, void *arg);
+
+/* end: NULL for none. */
+static void watch_line(struct rank_output *out, const struct pipe_end *end)
+{
+    if (end == out->line_end)
+        return;
+    event_del(out->line_ready);
+    out->line_end = end;
+    if (end && (event_assign(out->line_ready, event_get_base(out->ready), end->fd,
+                             EV_READ | EV_PERSIST, on_line_ready, out) < 0 ||
+                event_add(out->line_ready, NULL) < 0))
+        out->line_end = NULL; /* the next turn of the silence timer tries again */
 }
 
 /* Reads when there is room, and passes held lines on when it is time: both follow from the state,
@@ -78,21 +146,31 @@ const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, 
 static void watch(struct rank_output *out)
 {
     const struct timeval silence = timeval_from_ms(RANK_OUTPUT_SILENCE_MS);
-    bool room = has_room(out, ROOM_TO_READ);
-    if (room != (event_pending(out->ready, EV_READ, NULL) != 0)) {
-        if (room)
-            event_add(out->ready, NULL);
-        else
-            event_del(out->ready);
-    }
-    if (room && out->held_ends > 0 && !event_pending(out->silence, EV_TIMEOUT, NULL))
+    bool room = has_room_for_all(out);
+    bool line_alone = !room && has_room(out, ROOM_TO_READ) && !TAILQ_EMPTY(&out->open_lines);
+    set_watched(out->ready, EV_READ, room);
+    watch_line(out, line_alone ? first_open_line(out) : NULL);
+    if (((room && out->held_ends > 0) || line_alone) &&
+        !event_pending(out->silence, EV_TIMEOUT, NULL))
         event_add(out->silence, &silence);
 }
 
-static void deliver(struct rank_output *out, const struct pipe_end *end, const char *data,
-                    size_t length, bool partial)
+static void set_open(struct rank_output *out, struct pipe_end *end, bool open)
+{
+    if (open == end->open)
+        return;
+    end->open = open;
+    if (open)
+        TAILQ_INSERT_TAIL(&out->open_lines, end, link);
+    else
+        TAILQ_REMOVE(&out->open_lines, end, link);
+}
+
+static void deliver(struct rank_output *out, struct pipe_end *end, const char *data, size_t length,
+                    bool partial)
 {
     out->in_flight += length;
+    set_open(out, end, partial && end->fd >= 0);
     out->owner.output(out->owner.arg, end->rank, end->stream, data, length, partial);
 }
 
@@ -119,7 +197,6 @@ static void hold(struct rank_output *out, struct pipe_end *end, const char *data
     if (end->held.len == 0)
         out->held_ends++;
     buf_add(&end->held, data, length);
-    end->held_us = clock_us();
 }
 
 static void forget_held(struct rank_output *out, struct pipe_end *end)
@@ -169,7 +246,10 @@ static void close_end(struct rank_output *out, struct pipe_end *end)
     /* by hand, lest a copy of the descriptor in a child that is just starting keeps it in the set
      */
     epoll_ctl(out->epoll, EPOLL_CTL_DEL, end->fd, NULL);
+    if (end == out->line_end)
+        watch_line(out, NULL);
     close_fd(&end->fd);
+    set_open(out, end, false);
     if (has_room(out, end->held.len))
         deliver_held(out, end, true);
     out->owner.closed(out->owner.arg);
@@ -187,6 +267,7 @@ static void read_end(struct rank_output *out, struct pipe_end *end)
         close_end(out, end);
         return;
     }
+    end->read_us = clock_us();
     if (end->tail)
         tail_add(end->tail, out->chunk, (size_t)n);
     take(out, end, out->chunk, (size_t)n);
@@ -200,19 +281,29 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     struct epoll_event ready[BATCH];
     (void)what;
     int n = epoll_wait(fd, ready, BATCH, 0);
-    for (int i = 0; i < n && has_room(out, ROOM_TO_READ); i++)
+    for (int i = 0; i < n && has_room_for_all(out); i++)
         read_end(out, ready[i].data.ptr);
     watch(out);
 }
 
-/* Passes on held lines whose pipe is closed or has been silent. */
+static void on_line_ready(evutil_socket_t fd, short what, void *arg)
+{
+    struct rank_output *out = arg;
+    struct pipe_end *end = first_open_line(out);
+    (void)fd;
+    (void)what;
+    if (end && has_room(out, ROOM_TO_READ))
+        read_end(out, end);
+    watch(out);
+}
+
+/* Passes on held lines whose pipe is closed or whose rank is silent. */
 static void flush_held(struct rank_output *out)
 {
-    int64_t silent_us = clock_us() - (int64_t)RANK_OUTPUT_SILENCE_MS * 1000;
     for (size_t i = 0; i < 2 * out->slot_count && out->held_ends > 0; i++) {
-        struct pipe_end *end = &out->slots[i / 2].ends[i % 2];
-        if (end->held.len == 0 || (end->fd >= 0 && end->held_us > silent_us) ||
-            !has_room(out, end->held.len))
+        struct pipe_end *end = &out->slots[i / 2]->ends[i % 2];
+        if (end->held.len == 0 || !has_room(out, end->held.len) ||
+            (end->fd >= 0 && !is_silent(end, RANK_OUTPUT_SILENCE_MS)))
             continue;
         deliver_held(out, end, true);
         if (end->fd < 0)
@@ -240,9 +331,14 @@ void rank_output_done(struct rank_output *out, size_t bytes)
 
 void rank_output_drop(struct rank_output *out, enum rank_stream stream)
 {
+    if (stream != RANK_STDOUT && stream != RANK_STDERR) { /* a number that came over the wire */
+        log_error("the launcher takes no more of stream %d, which no rank has: ignored",
+                  (int)stream);
+        return;
+    }
     out->dropped[stream - 1] = true;
     for (size_t i = 0; i < out->slot_count; i++) {
-        struct pipe_end *end = &out->slots[i].ends[stream - 1];
+        struct pipe_end *end = &out->slots[i]->ends[stream - 1];
         forget_held(out, end);
         close_end(out, end);
     }
@@ -251,7 +347,7 @@ void rank_output_drop(struct rank_output *out, enum rank_stream stream)
 void rank_output_give_up(struct rank_output *out)
 {
     for (size_t i = 0; i < 2 * out->slot_count; i++) {
-        struct pipe_end *end = &out->slots[i / 2].ends[i % 2];
+        struct pipe_end *end = &out->slots[i / 2]->ends[i % 2];
         int inside = 0;
         if (end->fd < 0 || end->left != UNLIMITED)
             continue;
@@ -290,7 +386,7 @@ static int open_end(struct rank_output *out, struct pipe_end *end, uint32_t rank
 
 int rank_output_open(struct rank_output *out, size_t slot, uint32_t rank, int ret_fd[2])
 {
-    struct slot *s = &out->slots[slot];
+    struct slot *s = out->slots[slot];
     int fds[2];
     int rc = open_end(out, &s->ends[0], rank, &fds[0]);
     if (rc < 0)
@@ -308,25 +404,45 @@ int rank_output_open(struct rank_output *out, size_t slot, uint32_t rank, int re
 void rank_output_cancel(struct rank_output *out, size_t slot)
 {
     for (size_t i = 0; i < 2; i++)
-        close_fd(&out->slots[slot].ends[i].fd); /* the other end is gone: epoll forgets it */
+        close_fd(&out->slots[slot]->ends[i].fd); /* the other end is gone: epoll forgets it */
 }
 
-static int set_up(struct rank_output *out, struct event_base *base)
+static struct slot *slot_new(void)
 {
-    if (!out->slots || !out->chunk)
+    struct slot *slot = calloc(1, sizeof *slot);
+    for (size_t i = 0; slot && i < 2; i++)
+        slot->ends[i] = (struct pipe_end){.fd = -1,
+                                          .stream = i ? RANK_STDERR : RANK_STDOUT,
+                                          .left = UNLIMITED,
+                                          .tail = i ? &slot->tail : NULL};
+    return slot;
+}
+
+int rank_output_reserve(struct rank_output *out, size_t slots)
+{
+    struct slot **more = realloc(out->slots, (slots + 1) * sizeof *more);
+    if (!more)
         return -ENOMEM;
-    for (size_t i = 0; i < 2 * out->slot_count; i++)
-        out->slots[i / 2].ends[i % 2] =
-            (struct pipe_end){.fd = -1,
-                              .stream = i % 2 ? RANK_STDERR : RANK_STDOUT,
-                              .left = UNLIMITED,
-                              .tail = i % 2 ? &out->slots[i / 2].tail : NULL};
+    out->slots = more;
+    for (; out->slot_count < slots; out->slot_count++)
+        if (!(more[out->slot_count] = slot_new()))
+            return -ENOMEM;
+    return 0;
+}
+
+static int set_up(struct rank_output *out, size_t slots, struct event_base *base)
+{
+    if (rank_output_reserve(out, slots) < 0 || !out->chunk)
+        return -ENOMEM;
     out->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (out->epoll < 0)
         return -errno;
     out->ready = event_new(base, out->epoll, EV_READ | EV_PERSIST, on_ready, out);
+    out->line_ready = event_new(base, -1, 0, on_line_ready, out);
     out->silence = event_new(base, -1, 0, on_silence, out);
-    return out->ready && out->silence && event_add(out->ready, NULL) == 0 ? 0 : -ENOMEM;
+    return out->ready && out->line_ready && out->silence && event_add(out->ready, NULL) == 0
+               ? 0
+               : -ENOMEM;
 }
 
 struct rank_output *rank_output_new(struct event_base *base, size_t slots,
@@ -335,10 +451,10 @@ struct rank_output *rank_output_new(struct event_base *base, size_t slots,
     struct rank_output *out = calloc(1, sizeof *out);
     int rc = -ENOMEM;
     if (out) {
-        *out = (struct rank_output){.owner = *owner, .slot_count = slots, .epoll = -1};
-        out->slots = calloc(slots ? slots : 1, sizeof *out->slots);
+        *out = (struct rank_output){.owner = *owner, .epoll = -1};
+        TAILQ_INIT(&out->open_lines);
         out->chunk = malloc(RANKS_LINE_MAX);
-        rc = set_up(out, base);
+        rc = set_up(out, slots, base);
     }
     if (rc == 0)
         return out;
@@ -351,17 +467,20 @@ void rank_output_free(struct rank_output *out)
 {
     if (!out)
         return;
-    for (size_t i = 0; out->slots && i < out->slot_count; i++) {
-        for (size_t j = 0; j < 2; j++) {
-            close_fd(&out->slots[i].ends[j].fd);
-            buf_done(&out->slots[i].ends[j].held);
-        }
-        tail_done(&out->slots[i].tail);
-    }
     if (out->ready)
         event_free(out->ready);
+    if (out->line_ready)
+        event_free(out->line_ready);
     if (out->silence)
         event_free(out->silence);
+    for (size_t i = 0; out->slots && i < out->slot_count; i++) {
+        for (size_t j = 0; j < 2; j++) {
+            close_fd(&out->slots[i]->ends[j].fd);
+            buf_done(&out->slots[i]->ends[j].held);
+        }
+        tail_done(&out->slots[i]->tail);
+        free(out->slots[i]);
+    }
     close_fd(&out->epoll);
     free(out->slots);
     free(out->chunk);

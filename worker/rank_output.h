@@ -32,6 +32,8 @@ struct rank_output *rank_output_new(struct event_base *base, size_t slots,
                                     const struct rank_output_owner *owner,
                                     struct drarun_error *err);
 void rank_output_free(struct rank_output *out);
+/* That so many may be opened in all. -ENOMEM. */
+int rank_output_reserve(struct rank_output *out, size_t slots);
 
 /* Makes both pipes of a rank; the caller closes the rank's blocking ends, ret_fd[0] for stdout and
  * ret_fd[1] for stderr, when the rank has them. err is not filled: returns -errno. */

@@ -31,6 +31,7 @@ struct fixture {
     bool keep;        /* the window's bytes are not given back */
     size_t in_flight; /* of those */
     size_t longest, total;
+    size_t partial; /* pieces */
     int closed;
 };
 
@@ -42,6 +43,7 @@ static void on_output(void *arg, uint32_t rank, enum rank_stream stream, const v
     assert_true(length > 0 && length <= RANKS_LINE_MAX);
     assert_int_equal(partial, text[length - 1] != '\n');
     f->total += length;
+    f->partial += partial;
     f->longest = length > f->longest ? length : f->longest;
     f->in_flight += length;
     assert_true(f->in_flight <= RANKS_OUTPUT_WINDOW);
@@ -280,11 +282,106 @@ static void held_lines_wait_for_the_window(void **state)
     assert_true(rank_output_finished(f->out, 1));
 }
 
+/* Writes whole lines until neither the window nor the pipe takes more; nothing is given back. */
+static size_t fill_window(struct fixture *f, int fd)
+{
+    static char line[4096];
+    size_t sent = 0, before;
+    memset(line, 'w', sizeof line);
+    line[sizeof line - 1] = '\n';
+    f->keep = true;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    do {
+        before = sent;
+        while (write(fd, line, sizeof line) > 0)
+            sent += sizeof line;
+        turn(f);
+    } while (sent > before);
+    return sent;
+}
+
+static void turn_until(struct fixture *f, size_t total)
+{
+    int64_t deadline_us = clock_us() + 20000000;
+    while (f->total < total && clock_us() < deadline_us)
+        turn_for(f, 5);
+    assert_true(f->total >= total);
+}
+
+static void give_all_back(struct fixture *f)
+{
+    size_t bytes = f->in_flight;
+    f->keep = false;
+    f->in_flight = 0;
+    rank_output_done(f->out, bytes);
+}
+
+/* A rank whose pipe is not read is not silent: its line waits for the room. */
+static void a_full_window_breaks_no_line(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "first half,");
+    turn(f);
+    size_t sent = fill_window(f, f->fd[1][0]);
+    say(f->fd[0][0], " second half\n");
+    turn_for(f, 2 * RANK_OUTPUT_SILENCE_MS);
+    give_all_back(f);
+    turn_until(f, sent + strlen("first half, second half\n"));
+    assert_int_equal(f->partial, 0);
+}
+
+/* The launcher gives nothing back while it waits for the rest of a line. */
+static void an_open_line_has_room(void **state)
+{
+    struct fixture *f = *state;
+    static char more[100000];
+    say(f->fd[0][0], "prompt");
+    turn_until(f, strlen("prompt"));
+    expect(f, "10.1~prompt|");
+    size_t sent = fill_window(f, f->fd[1][0]);
+    assert_true(f->total < sent);
+    size_t stopped = f->total;
+    say(f->fd[0][0], ", answer");
+    turn_until(f, stopped + strlen(", answer"));
+    say(f->fd[0][0], " and end\n");
+    turn_until(f, stopped + strlen(", answer and end\n"));
+    give_all_back(f);
+    turn_until(f, sent + strlen("prompt, answer and end\n"));
+    assert_int_equal(f->total, sent + strlen("prompt, answer and end\n"));
+    /* a long line is one, too */
+    memset(more, 'm', sizeof more);
+    f->keep = true;
+    fcntl(f->fd[0][0], F_SETFL, O_NONBLOCK);
+    ssize_t n = write(f->fd[0][0], more, sizeof more);
+    turn(f);
+    sent = f->total + fill_window(f, f->fd[1][0]);
+    assert_true(f->total < sent);
+    stopped = f->total;
+    while (n > 0 && (n = write(f->fd[0][0], more, 30000)) > 0)
+        turn(f);
+    assert_true(f->total >= stopped + 30000);
+}
+
+/* The launcher waits for one line after the other, and no longer for one of a silent rank. */
+static void a_silent_rank_leaves_the_room_to_the_next_line(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "prompt");
+    say(f->fd[1][0], "half");
+    turn_until(f, strlen("prompthalf"));
+    fill_window(f, f->fd[2][0]);
+    size_t stopped = f->total;
+    say(f->fd[1][0], "...");
+    turn_until(f, stopped + strlen("..."));
+}
+
 static void nobody_reads(void **state)
 {
     struct fixture *f = *state;
     say(f->fd[0][0], "half a li");
     turn(f);
+    rank_output_drop(f->out, (enum rank_stream)0);
+    rank_output_drop(f->out, (enum rank_stream)77);
     rank_output_drop(f->out, RANK_STDOUT);
     assert_int_equal(write(f->fd[0][0], "x", 1), -1);
     assert_int_equal(errno, EPIPE);
@@ -355,6 +452,9 @@ int main(void)
         TEST(line_of_the_limit_is_whole),
         TEST(full_window_stops_reading),
         TEST(held_lines_wait_for_the_window),
+        TEST(a_full_window_breaks_no_line),
+        TEST(an_open_line_has_room),
+        TEST(a_silent_rank_leaves_the_room_to_the_next_line),
         TEST(nobody_reads),
         TEST(given_up_pipes_are_emptied),
         TEST(byte_by_byte),
