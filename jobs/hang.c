@@ -67,12 +67,18 @@ void hang_see(struct hang *hang, uint32_t rank, const struct hang_look *look, in
     seen->known = true;
 }
 
-void hang_restart(struct hang *hang, int64_t now_ms)
+static void skip(int64_t *time_ms, int64_t late_ms, int64_t now_ms)
 {
-    hang->moved_ms = now_ms;
+    if (*time_ms)
+        *time_ms = now_ms - *time_ms < late_ms ? now_ms : *time_ms + late_ms;
+}
+
+void hang_skip(struct hang *hang, int64_t late_ms, int64_t now_ms)
+{
+    skip(&hang->moved_ms, late_ms, now_ms);
     for (uint32_t i = 0; i < hang->ranks; i++) {
-        hang->seen[i].moved_ms = now_ms;
-        hang->seen[i].stopped_ms = hang->seen[i].stopped_ms ? now_ms : 0;
+        skip(&hang->seen[i].moved_ms, late_ms, now_ms);
+        skip(&hang->seen[i].stopped_ms, late_ms, now_ms);
     }
 }
 

@@ -29,8 +29,9 @@ void hang_free(struct hang *hang);
 
 /* One rank's; look NULL: it has ended, and nobody waits for it. */
 void hang_see(struct hang *hang, uint32_t rank, const struct hang_look *look, int64_t now_ms);
-/* Nobody looked for a while: all that was seen begins anew. */
-void hang_restart(struct hang *hang, int64_t now_ms);
+/* This look is late_ms late, which is time that nobody has hung for. Not more is forgiven: else a
+ * hang would never be seen where all looks are late. */
+void hang_skip(struct hang *hang, int64_t late_ms, int64_t now_ms);
 
 /* After all ranks were seen. ret_ranks: room for all of them; *ret_count of it are named, in
  * order, 0 with HANG_NONE. */

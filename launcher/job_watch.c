@@ -21,8 +21,9 @@ struct job_watch {
     struct job *job;
     struct event *clock;
     struct hang *hang;
-    int64_t every_ms, after_ms, looked_ms;
-    char **what; /* by rank: the step that it was last seen at; NULL: none */
+    int64_t every_ms, after_ms;
+    uint32_t ranks; /* that are watched: those that were there from the start */
+    char **what;    /* by rank: the step that it was last seen at; NULL: none */
     uint32_t *named;
     bool *answered; /* by worker, this time */
     uint32_t answers;
@@ -85,7 +86,7 @@ static void see(struct job_watch *watch, const Drarun__Wire__RankVitals *rank, i
         .cpu_us = rank->cpu_us,
         .step = rank->step,
     };
-    if (rank->rank >= watch->job->map.ranks)
+    if (rank->rank >= watch->ranks)
         return;
     hang_see(watch->hang, rank->rank, &look, now);
     char **what = &watch->what[rank->rank];
@@ -99,7 +100,7 @@ static void judge(struct job_watch *watch)
 {
     int64_t now = clock_ms();
     uint32_t count = 0;
-    for (uint32_t i = 0; i < watch->job->map.ranks; i++)
+    for (uint32_t i = 0; i < watch->ranks; i++)
         if (watch->job->rank_ended[i])
             hang_see(watch->hang, i, NULL, now);
     enum hang_kind kind = hang_judge(watch->hang, now, watch->named, &count);
@@ -142,15 +143,9 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
     struct job *job = watch->job;
     int64_t now = clock_ms();
     (void)fd, (void)what;
+    job_tick(job, now);
     if (job->state != JOB_RUNNING)
         return;
-    /* we slept (stopped, suspended): what agents said meanwhile is still unread */
-    if (watch->looked_ms && now - watch->looked_ms > 2 * watch->every_ms + LOOK_MAX_MS) {
-        hang_restart(watch->hang, now);
-        for (uint32_t i = 0; i < job->count; i++)
-            job->agents[i].heard_ms = now;
-    }
-    watch->looked_ms = now;
     lose_silent(watch, now);
     watch->answers = 0;
     for (uint32_t i = 0; i < job->count; i++) { /* who is done is not awaited */
@@ -159,6 +154,16 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
     }
     job_ask_vitals(job, true);
     job_look(job);
+}
+
+int64_t job_watch_every_ms(const struct job_watch *watch)
+{
+    return watch->every_ms;
+}
+
+void job_watch_skip(struct job_watch *watch, int64_t late_ms, int64_t now_ms)
+{
+    hang_skip(watch->hang, late_ms, now_ms);
 }
 
 /* ---- from begin to end ---- */
@@ -173,6 +178,7 @@ struct job_watch *job_watch_new(struct job *job, int64_t after_ms)
     watch->every_ms = after_ms / LOOKS < LOOK_MIN_MS   ? LOOK_MIN_MS
                       : after_ms / LOOKS > LOOK_MAX_MS ? LOOK_MAX_MS
                                                        : after_ms / LOOKS;
+    watch->ranks = job->map.ranks;
     watch->hang = hang_new(job->map.ranks, after_ms);
     watch->what = calloc(job->map.ranks, sizeof *watch->what);
     watch->named = calloc(job->map.ranks, sizeof *watch->named);
@@ -192,7 +198,7 @@ void job_watch_free(struct job_watch *watch)
         return;
     if (watch->clock)
         event_free(watch->clock);
-    for (uint32_t i = 0; watch->what && i < watch->job->map.ranks; i++)
+    for (uint32_t i = 0; watch->what && i < watch->ranks; i++)
         free(watch->what[i]);
     hang_free(watch->hang);
     free(watch->what);

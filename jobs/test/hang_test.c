@@ -93,8 +93,29 @@ static void waits_longer_where_steps_take_long(void **state)
     assert_int_equal(hang_judge(hang, now, ranks, &count), HANG_BEHIND);
     assert_int_equal(ranks[0], 0);
     assert_in_range(hang_lasts_ms(hang, 0, now), 10000, 12000);
-    hang_restart(hang, now);
+    hang_skip(hang, 8000, now);
     assert_int_equal(hang_judge(hang, now, ranks, &count), HANG_NONE);
+    hang_free(hang);
+}
+
+/* Looks every 500 ms that all come 3 s late: what hangs for 4 s is seen at the eighth. */
+static void late_looks_do_not_hide_a_hang(void **state)
+{
+    (void)state;
+    struct hang *hang = hang_new(2, 4000);
+    uint32_t ranks[2], count, looks = 0;
+    int64_t now = 1;
+    for (uint32_t i = 0; i < 2; i++)
+        hang_see(hang, i, &(struct hang_look){.step = i}, now);
+    do {
+        now += 3500;
+        hang_skip(hang, 3000, now);
+        looks++;
+    } while (hang_judge(hang, now, ranks, &count) == HANG_NONE && looks < 100);
+    assert_int_equal(looks, 8);
+    assert_int_equal(ranks[0], 0);
+    hang_skip(hang, 60000, now); /* nobody has moved later than now */
+    assert_int_equal(hang_lasts_ms(hang, 0, now), 0);
     hang_free(hang);
 }
 
@@ -120,6 +141,7 @@ int main(void)
         cmocka_unit_test(names_who_never_came),
         cmocka_unit_test(waits_for_who_works),
         cmocka_unit_test(waits_longer_where_steps_take_long),
+        cmocka_unit_test(late_looks_do_not_hide_a_hang),
         cmocka_unit_test(nobody_waits_for_the_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
