@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/cause.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,49 +9,19 @@
 #include "jobs/cause_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/plain.h"
 
 /* ---- copies of foreign text ---- */
 
-/* Length of the UTF-8 sequence at p (Unicode 15, table 3-7), 0 when it is none. */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high;
-        size_t length;
-    } forms[] = {
-        {0x00, 0x7f, 0x80, 0xbf, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
-        size_t length = forms[f].length;
-        if (p[0] < forms[f].first_low || p[0] > forms[f].first_high || length > left)
-            continue;
-        if (length > 1 && (p[1] < forms[f].second_low || p[1] > forms[f].second_high))
-            return 0;
-        for (size_t i = 2; i < length; i++)
-            if (p[i] < 0x80 || p[i] > 0xbf)
-                return 0;
-        return length;
-    }
-    return 0;
-}
-
-/* A copy that a terminal and JSON can take: what is no UTF-8 and control characters become "?",
- * carriage returns go. */
+/* A copy that a terminal and JSON can take, without carriage returns. */
 static char *clean_copy(const char *text, size_t length)
 {
     struct buf out = BUF_INIT;
-    for (size_t i = 0; i < length;) {
-        const unsigned char *p = (const unsigned char *)text + i;
-        size_t n = utf8_length(p, length - i);
-        bool control = n == 1 && (p[0] == 0x7f || (p[0] < 0x20 && p[0] != '\t' && p[0] != '\n'));
-        if (n == 0 || (control && p[0] != '\r'))
-            buf_add_str(&out, "?");
-        else if (!control)
-            buf_add(&out, p, n);
-        i += n ? n : 1;
-    }
+    for (size_t i = 0; i < length; i++)
+        if (text[i] != '\r')
+            buf_add(&out, text + i, 1);
+    if (out.data)
+        plain_text(out.data, out.len);
     char *copy = buf_take(&out);
     buf_done(&out);
     return copy;
@@ -137,6 +108,27 @@ void cause_free(struct cause *cause)
     free(cause);
 }
 
+int cause_grow(struct cause *cause, uint32_t ranks, uint32_t apps)
+{
+    const struct rankmap *map = cause->map;
+    struct cause_app *more = realloc(cause->apps, apps * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    cause->apps = more;
+    bool *ended = realloc(cause->ended, ranks * sizeof *ended);
+    if (!ended)
+        return -ENOMEM;
+    cause->ended = ended;
+    bool *aborted = realloc(cause->aborted, ranks * sizeof *aborted);
+    if (!aborted)
+        return -ENOMEM;
+    cause->aborted = aborted;
+    memset(more + map->apps, 0, (apps - map->apps) * sizeof *more);
+    memset(ended + map->ranks, 0, (ranks - map->ranks) * sizeof *ended);
+    memset(aborted + map->ranks, 0, (ranks - map->ranks) * sizeof *aborted);
+    return 0;
+}
+
 static struct cause_app *app_of(struct cause *cause, uint32_t rank)
 {
     return &cause->apps[rankmap_place(cause->map, rank).app];
@@ -153,6 +145,11 @@ bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api)
         return false;
     app->api = api;
     return app->idle.kind != CAUSE_NONE && cause_tell_take(cause, &app->idle);
+}
+
+enum cause_api cause_api_of(const struct cause *cause, uint32_t rank)
+{
+    return cause->apps[rankmap_place(cause->map, rank).app].api;
 }
 
 /* What this end would be as a first cause. */

@@ -55,6 +55,7 @@ struct cause_pod {
     const char *message; /* the cluster's words */
     int exit_code;       /* of its first container, or -1 */
     bool by_us;          /* we deleted it: no cause */
+    bool deleting;       /* somebody has asked for its deletion */
 };
 
 struct cause;
@@ -62,6 +63,8 @@ struct cause;
 /* map is borrowed for the life of the result. NULL without memory. */
 struct cause *cause_new(const struct rankmap *map);
 void cause_free(struct cause *cause);
+/* The map is about to grow to so many ranks and programs. -ENOMEM. */
+int cause_grow(struct cause *cause, uint32_t ranks, uint32_t apps);
 
 /* Each returns true when this event is the job's first cause, that is, when the job must now be
  * ended (false for orderly ends and for everything after the first cause). Ranks that the map does
@@ -71,6 +74,8 @@ void cause_free(struct cause *cause);
  * connecting are then CAUSE_NO_INIT. One call for each program is enough, more do no harm. */
 bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api);
 bool cause_rank_end(struct cause *cause, const struct cause_end *end);
+/* What ranks of this one's program connect to, as far as known. */
+enum cause_api cause_api_of(const struct cause *cause, uint32_t rank);
 /* text may be empty; status as given to MPI_Abort: the job's is its low 8 bits, 1 if those are 0.
  */
 bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char *host, int status,

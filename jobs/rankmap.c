@@ -214,6 +214,52 @@ int rankmap_from_blocks(const struct rank_block *blocks, size_t count, uint32_t 
     return 0;
 }
 
+/* ---- changing ---- */
+
+/* Takes the blocks, on failure too. */
+static int replace_blocks_take(struct rankmap *map, struct rank_block *blocks, size_t count,
+                               struct drarun_error *err)
+{
+    struct rankmap next = {.workers = map->workers, .block_count = count, .blocks = blocks};
+    int rc = index_blocks(&next, err);
+    if (rc < 0) {
+        rankmap_done(&next);
+        return rc;
+    }
+    rankmap_done(map);
+    *map = next;
+    return 0;
+}
+
+int rankmap_append(struct rankmap *map, const struct rankmap *more, struct drarun_error *err)
+{
+    size_t count = map->block_count + more->block_count;
+    assert(map->workers == more->workers);
+    if (more->ranks > RANKMAP_RANKS_MAX - map->ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "more than %u ranks", RANKMAP_RANKS_MAX);
+    struct rank_block *blocks = calloc(count, sizeof *blocks);
+    if (!blocks)
+        return error_set(err, ENOMEM, "rank map: out of memory");
+    memcpy(blocks, map->blocks, map->block_count * sizeof *blocks);
+    for (size_t b = 0; b < more->block_count; b++) {
+        struct rank_block *block = &blocks[map->block_count + b];
+        *block = more->blocks[b];
+        block->first += map->ranks;
+        block->app += map->apps;
+    }
+    return replace_blocks_take(map, blocks, count, err);
+}
+
+int rankmap_truncate(struct rankmap *map, size_t count)
+{
+    assert(count > 0 && count <= map->block_count);
+    struct rank_block *blocks = calloc(count, sizeof *blocks);
+    if (!blocks)
+        return -ENOMEM;
+    memcpy(blocks, map->blocks, count * sizeof *blocks);
+    return replace_blocks_take(map, blocks, count, NULL);
+}
+
 /* ---- looking up ---- */
 
 /* The block that holds rank: the last one that does not start behind it. */

@@ -63,6 +63,12 @@ int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
 int rankmap_from_blocks(const struct rank_block *blocks, size_t count, uint32_t workers,
                         struct rankmap *ret_map, struct drarun_error *err);
 
+/* The ranks and programs of `more` behind those of map, in place: both keep their order. The
+ * workers are the same. -EINVAL beyond RANKMAP_RANKS_MAX; map is unchanged on failure. */
+int rankmap_append(struct rankmap *map, const struct rankmap *more, struct drarun_error *err);
+/* Undoes the last append: map has its first `blocks` blocks again, at least one. -ENOMEM. */
+int rankmap_truncate(struct rankmap *map, size_t blocks);
+
 void rankmap_done(struct rankmap *map);
 
 /* rank must be below map->ranks. Logarithmic in blocks. */

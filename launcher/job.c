@@ -165,11 +165,26 @@ static void on_hearsay_clock(evutil_socket_t fd, short what, void *arg)
 /* The ranks have ended, and what the cluster may still say would be the cause. */
 static bool awaits_words(const struct job *job)
 {
-    return job->pod_awaited && awaits_pod(job);
+    bool settling = job->pod_awaited || event_pending(job->settle_clock, EV_TIMEOUT, NULL);
+    return settling && awaits_pod(job);
+}
+
+/* Agents that stay for more ranks need not any more: all have ended. */
+static void release(struct job *job)
+{
+    Drarun__Wire__Release message = DRARUN__WIRE__RELEASE__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RELEASE, release, &message);
+    job->released = true;
+    agents_send(job, &envelope);
 }
 
 void job_look(struct job *job)
 {
+    if (job->spawn)
+        job_spawn_look(job->spawn);
+    if (job->hold && !job->released && job->state == JOB_RUNNING &&
+        cause_ended(job->cause) == job->map.ranks)
+        release(job);
     if (job->state < JOB_DRAINING && job->gone == job->count)
         believe(job);
     if (job->state < JOB_DRAINING && job->gone == job->count)
@@ -332,6 +347,21 @@ static void check_heard(struct job *job, int64_t now)
     }
 }
 
+void job_tick(struct job *job, int64_t now)
+{
+    int64_t every = job->watch ? job_watch_every_ms(job->watch) : ping_every_ms(job);
+    int64_t late = now - job->ticked_ms - every;
+    job->ticked_ms = now;
+    if (late <= 0)
+        return;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        agent->heard_ms = now - agent->heard_ms < late ? now : agent->heard_ms + late;
+    }
+    if (job->watch)
+        job_watch_skip(job->watch, late, now);
+}
+
 static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
@@ -339,11 +369,7 @@ static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
     int64_t now = clock_ms();
     (void)fd, (void)what;
-    /* we slept (stopped, suspended): what agents said meanwhile is still unread */
-    bool slept = now - job->pinged_ms > 2 * ping_every_ms(job);
-    job->pinged_ms = now;
-    for (uint32_t i = 0; slept && i < job->count; i++)
-        job->agents[i].heard_ms = now;
+    job_tick(job, now);
     check_heard(job, now);
     agents_send(job, &envelope);
     job_look(job);
@@ -423,7 +449,7 @@ static int make_clocks(struct job *job, struct drarun_error *err)
     if (!job->start_clock || !job->limit_clock || !job->grace_clock || !job->overdue_clock ||
         !job->stop_clock || !job->hearsay_clock || !job->settle_clock || !job->ping_clock)
         return error_set(err, ENOMEM, "out of memory");
-    job->pinged_ms = clock_ms();
+    job->ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
         job_start_clock(job->limit_clock, job->request->timeout_ms);
     if (job->remote)
@@ -464,9 +490,14 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     if (request->stdin_rank >= 0 && (uint32_t)request->stdin_rank >= job->map.ranks)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--stdin %d: the job has ranks 0 to %u",
                           request->stdin_rank, job->map.ranks - 1);
+    job->first_ranks = job->map.ranks;
+    job->hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
+                (request->slots > 0 || request->oversubscribe);
+    job->spawn = job_spawn_new(job);
+    job->names = job_names_new();
     job->rank_ended = calloc(job->map.ranks, 1);
     job->cause = cause_new(&job->map);
-    if (!job->rank_ended || !job->cause)
+    if (!job->rank_ended || !job->cause || !job->spawn || !job->names)
         return error_set(err, ENOMEM, "out of memory");
     if (expects_words(job))
         cause_expect_pods(job->cause);
@@ -631,6 +662,8 @@ void job_free(struct job *job)
     log_divert(NULL, NULL);
     job_watch_free(job->watch);
     agents_free(job);
+    job_spawn_free(job->spawn);
+    job_names_free(job->names);
     status_line_free(job->status);
     input_free(job->input);
     free_clock(job->reader);

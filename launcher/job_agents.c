@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/job_private.h"
+#include "launcher/master_port.h"
 #include "launcher/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -27,7 +28,6 @@
 #define LINGER_POD_MS 3000 /* and until the API tells how its pod ended */
 #define KILL_STEP_MS 50
 #define KILL_STEPS 40
-#define MASTER_PORT 29500 /* torch.distributed's */
 
 void agent_name(const struct agent *agent, char *text, size_t size)
 {
@@ -144,22 +144,12 @@ static void send_hello(struct agent *agent)
         hello.look_for = pods->look_for->items;
         hello.n_look_for = pods->look_for->count;
     }
+    if (pods && pods->scripts) {
+        hello.scripts = pods->scripts->items;
+        hello.n_scripts = pods->scripts->count;
+    }
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     agent_send(agent, &envelope);
-}
-
-/* A port that is free now on this machine; for others' machines the usual one. */
-static uint16_t pick_master_port(const struct job *job)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    if (!request_is_here(job->request))
-        return MASTER_PORT;
-    cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
-        return MASTER_PORT;
-    return ntohs(at.sin_port);
 }
 
 static int make_launch(struct job *job, struct drarun_error *err)
@@ -175,12 +165,14 @@ static int make_launch(struct job *job, struct drarun_error *err)
         .map = &job->map,
         .uid = job->uid,
         .attempt = job->attempt,
-        .env = elsewhere ? NULL : job->env,
+        .env = elsewhere && !job->request->inherit ? NULL : job->env,
         .stdin_rank = job->stdin_rank,
+        .universe = job_spawn_universe(job),
+        .hold = job->hold,
         .start = job->early,
         .here = !elsewhere,
         .master_addr = job->master_addr,
-        .master_port = pick_master_port(job),
+        .master_port = elsewhere ? MASTER_PORT_DEFAULT : master_port_pick(getenv("MASTER_PORT")),
     };
     job->launch = launch_message_new(&facts, err);
     if (!job->launch)
@@ -387,7 +379,7 @@ int agents_start(struct job *job, struct drarun_error *err)
     job->local.program = job->worker_program;
     job->local.signals = job->signals;
     if (!request_is_elsewhere(job->request)) {
-        int rc = program_find("drarun-worker", "DRARUN_WORKER", job->worker_program, err);
+        int rc = program_find_agent(job->worker_program, err);
         if (rc < 0)
             return rc;
     }
@@ -486,17 +478,48 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     job_look(job);
 }
 
+/* A pod that is gone when one looks has no name and no node any more; it had. */
+static struct cause_pod with_names(const struct job *job, const struct cause_pod *pod)
+{
+    const struct request_pods *known = job->request->pods;
+    struct cause_pod named = *pod;
+    if (!named.pod && known->pods)
+        named.pod = known->pods[pod->worker];
+    if (!named.node && known->nodes)
+        named.node = known->nodes[pod->worker];
+    return named;
+}
+
 void job_pod_ended(struct job *job, const struct cause_pod *pod)
 {
+    struct cause_pod named = with_names(job, pod);
     struct agent *agent = &job->agents[pod->worker];
     bool own = pod->end == POD_END_EXIT || pod->end == POD_END_UNKNOWN;
     agent->pod_told = true;
+    if (own && pod->deleting && agent->leaves) {
+        /* an agent that leaves as it was told to exits like one whose job is over */
+        named.end = POD_END_DELETED;
+        cause_pod(job->cause, &named);
+    }
     if ((agent->phase == AGENT_DONE && !agent->leaves) || (own && agent->channel))
         return; /* in order, or what it said last is unread */
-    bool first = cause_pod(job->cause, pod);
+    bool first = cause_pod(job->cause, &named);
     agent_lose(agent, NULL);
     job_caused(job, first);
     job_look(job);
+}
+
+void job_tell_leave(const struct agent *agent)
+{
+    struct job *job = agent->job;
+    const struct log_about about = agent_about(agent);
+    const struct request_pods *pods = job->request->pods;
+    const char *name = pods->pods ? pods->pods[agent->index] : NULL;
+    if (!job->leave_told && !pods->entry && !pods->kept)
+        log_about(&about, LOG_NORMAL,
+                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                  agent->index, name ? name : "?", pods->grace_ms / 1000);
+    job->leave_told = true;
 }
 
 void job_pod_leaves(struct job *job, const struct cause_pod *pod)
@@ -506,10 +529,7 @@ void job_pod_leaves(struct job *job, const struct cause_pod *pod)
         return;
     agent->pod_told = true;
     if (cause_pod(job->cause, pod)) {
-        const struct log_about about = agent_about(agent);
-        log_about(&about, LOG_NORMAL,
-                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
-                  pod->worker, pod->pod ? pod->pod : "?", job->request->pods->grace_ms / 1000);
+        job_tell_leave(agent);
         job_leave(job);
     }
     job_look(job);

@@ -52,6 +52,7 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
         agent_lose(agent, &err);
         return;
     }
+    agent->cpus = hello->cpus;
     snprintf(agent->pmix, sizeof agent->pmix, "%s", hello->pmix);
     if (hello->launched) { /* nothing of it is ours but its end */
         char name[128];
@@ -135,8 +136,10 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "%s is taken away: %s", name,
                evicted->reason);
     agent->leaves = true;
-    if (agent->job->request->pods)
+    if (agent->job->request->pods) {
+        job_tell_leave(agent);
         job_leave(agent->job);
+    }
     job_fail_worker(agent, &err);
 }
 
@@ -180,8 +183,8 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         return;
     count_rank(job, wire);
     output_rank_ended(job->output, wire->rank);
-    if (job->input && (job->stdin_rank < 0 || (uint32_t)job->stdin_rank == wire->rank) &&
-        --job->stdin_left == 0)
+    if (job->input && wire->rank < job->first_ranks &&
+        (job->stdin_rank < 0 || (uint32_t)job->stdin_rank == wire->rank) && --job->stdin_left == 0)
         input_stop(job->input);
     struct cause_end end = {
         .rank = wire->rank,
@@ -235,6 +238,16 @@ static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)
                                     abort->status, abort->text));
 }
 
+static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest *request)
+{
+    Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
+    if (!owns_rank(agent, request->rank))
+        return;
+    job_names_ask(agent->job->names, request, &reply);
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REPLY, name_reply, &reply);
+    agent_send(agent, &envelope);
+}
+
 static void on_input_ack(struct agent *agent, const Drarun__Wire__InputAck *ack)
 {
     struct job *job = agent->job;
@@ -279,18 +292,21 @@ static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT_ACK:
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
     case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
+    case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
         return AGENT_TELL;
     case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
     case DRARUN__WIRE__ENVELOPE__BODY_ABORT:
     case DRARUN__WIRE__ENVELOPE__BODY_CONNECTED:
     case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT:
+    case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REQUEST:
+    case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
         return AGENT_WORK;
     default:
         return 0;
     }
 }
 
-static void take(struct agent *agent, const Drarun__Wire__Envelope *message)
+static void take(struct agent *agent, Drarun__Wire__Envelope *message)
 {
     switch (message->body_case) {
     case DRARUN__WIRE__ENVELOPE__BODY_HELLO:
@@ -327,6 +343,16 @@ static void take(struct agent *agent, const Drarun__Wire__Envelope *message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
         on_evicted(agent, message->evicted);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REQUEST:
+        if (owns_rank(agent, message->spawn_request->rank))
+            job_spawn_asked(agent->job->spawn, agent, message);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
+        on_name_request(agent, message->name_request);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
+        job_spawn_ready(agent->job->spawn, agent, message->group_ready);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         on_done(agent);

@@ -16,6 +16,8 @@
 #include "launcher/identity.h"
 #include "launcher/input.h"
 #include "launcher/job.h"
+#include "launcher/job_names.h"
+#include "launcher/job_spawn.h"
 #include "launcher/job_state.h"
 #include "launcher/job_watch.h"
 #include "launcher/launch_message.h"
@@ -41,6 +43,7 @@ struct agent {
     struct drarun_error why;           /* why the connection ended */
     char *host;                        /* from its hello; "" before */
     char pmix[32];                     /* the same: version of its libpmix */
+    uint32_t cpus;                     /* the same: that it may use; 0: not known */
     char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
     char session_dir[IDENTITY_PATH_SIZE];
     pid_t pid; /* of a process of ours; 0: none */
@@ -68,7 +71,12 @@ struct job {
     char worker_program[PATH_MAX];
     int64_t started_us;
     struct event_base *base;
-    struct rankmap map;
+    struct rankmap map;   /* with what ranks have spawned */
+    uint32_t first_ranks; /* without */
+    struct job_spawn *spawn;
+    struct job_names *names;
+    bool hold; /* agents stay for ranks that are spawned, until they are released */
+    bool released;
     uint8_t *rank_ended; /* by rank */
     enum job_state state;
     int64_t state_since_ms;
@@ -96,6 +104,7 @@ struct job {
     struct signals *signals;
     int signo;          /* the user's first one */
     bool leaving;       /* the cluster takes a worker away: the signal is ours */
+    bool leave_told;    /* and that was said */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
     struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
@@ -111,7 +120,7 @@ struct job {
     struct event *hearsay_clock; /* before hearsay counts */
     struct event *settle_clock;  /* before an exit or abort counts as the first cause */
     bool pod_awaited;            /* the same clock: before the loss of a worker does */
-    int64_t pinged_ms;
+    int64_t ticked_ms;           /* job_tick */
     uint32_t overdue_stage;
 
     uint32_t dismissed; /* agents that were told the job's end, and still listen */
@@ -133,7 +142,13 @@ void job_fail(struct job *job, const struct drarun_error *err);
 void job_fail_worker(struct agent *agent, const struct drarun_error *err);
 /* The cluster takes a worker away: the others are of no use, but may save what they have. */
 void job_leave(struct job *job);
+/* Says once which worker the cluster takes away, whoever told it first: its agent or its pod. */
+void job_tell_leave(const struct agent *agent);
 int job_start_clock(struct event *clock, int64_t ms);
+/* By each clock that looks for silence: where it is late (we were stopped, suspended or starved),
+ * what agents said meanwhile is unread, and that time is no silence of theirs. Only that time is
+ * taken off, so that an agent which is gone is lost however late all clocks are. */
+void job_tick(struct job *job, int64_t now_ms);
 /* The agent says nothing any more, for the reason given. */
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 /* What an agent says of another: counts only when that one does not show within a moment what

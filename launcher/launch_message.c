@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/identity.h"
 #include "launcher/launch_plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -25,7 +26,8 @@ struct launch_message {
     Drarun__Wire__Worker *workers;
     Drarun__Wire__Assignment assignment;
     struct launch_plan *plan; /* NULL: nothing was derived */
-    void **pointers;          /* what the wire's arrays of pointers point into */
+    char secret[IDENTITY_UID_SIZE];
+    void **pointers; /* what the wire's arrays of pointers point into */
 };
 
 /* NAME=VALUE as it is; NAME with the value that we have. */
@@ -112,6 +114,8 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
         request->kill_after_ms < UINT32_MAX ? (uint32_t)request->kill_after_ms : UINT32_MAX;
     wire->orphan_wait_ms =
         request->orphan_wait_ms < UINT32_MAX ? (uint32_t)request->orphan_wait_ms : UINT32_MAX;
+    wire->universe = facts->universe;
+    wire->hold = facts->hold;
     wire->start = facts->start;
     wire->master_addr = (char *)facts->master_addr;
     wire->master_port = facts->master_port;
@@ -129,6 +133,11 @@ struct launch_message *launch_message_new(const struct launch_facts *facts,
         return NULL;
     }
     drarun__wire__launch__init(&m->wire);
+    if (identity_make(m->secret, err) < 0) {
+        free(m);
+        return NULL;
+    }
+    m->wire.secret = m->secret;
     m->map = map;
     m->apps = calloc(apps, sizeof *m->apps);
     m->blocks = calloc(map->block_count, sizeof *m->blocks);

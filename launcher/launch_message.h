@@ -19,15 +19,17 @@ struct launch_facts {
     uint32_t attempt;
     char *const *env; /* what every rank inherits; NULL: the agent's own environment */
     int32_t stdin_rank;
-    bool start; /* without waiting for Start */
-    bool here;  /* all agents are on this machine */
+    uint32_t universe; /* slots of all workers; 0: as many as ranks */
+    bool hold;         /* agents stay for ranks that are spawned */
+    bool start;        /* without waiting for Start */
+    bool here;         /* all agents are on this machine */
     const char *master_addr;
     uint16_t master_port;
 };
 
 struct launch_message;
 
-/* Warns of -x NAME without a value. NULL without memory. */
+/* Warns of -x NAME without a value. Draws the secret of the PMIx namespace. NULL without memory. */
 struct launch_message *launch_message_new(const struct launch_facts *facts,
                                           struct drarun_error *err);
 void launch_message_free(struct launch_message *message);

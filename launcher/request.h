@@ -41,6 +41,7 @@ struct request_pods {
     const char *const *addresses;   /* by worker: IP:PORT */
     const char *const *dials;       /* the same from here; NULL: they can be dialled as they are */
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
+    const struct strlist *scripts;  /* of vendors, for the same; NULL: none */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;       /* each may be NULL with entry */
     const uint32_t *rank_order;     /* workers in the order of their ranks; NULL: by number */
@@ -66,6 +67,14 @@ struct request_pods {
 struct job_request {
     struct request_program *programs;
     size_t program_count;
+    struct strlist env_all;   /* as request_program.env, of every program, which may change it */
+    const char *inherit;      /* of our variables: "all", "none", "list"; NULL: not said */
+    const char *inherit_list; /* "A,B" */
+
+    const char *hosts, *hostfile; /* as mpirun's -H and --hostfile (hosts.h); NULL: not said */
+    const char *hosts_shown;      /* the option, as it was typed */
+    uint32_t per_host;            /* mpirun's -N; 0: not said */
+    char *chosen_agents;          /* owned: what hosts_use made of agents */
 
     uint32_t workers;                /* agents on this machine; 0: not said */
     uint32_t per_worker;             /* most ranks of one worker; 0: not said */
@@ -82,7 +91,9 @@ struct job_request {
 
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */
-    uint32_t slots;     /* that mpirun is told a worker has; 0: per_worker, else 1 */
+    uint32_t slots;     /* ranks that a worker may have: mpirun is told so, and ranks may spawn so
+                         * many; 0: not said */
+    bool oversubscribe; /* ranks may spawn more */
     const char *bind;
     bool report_bindings;
     int32_t stdin_rank;

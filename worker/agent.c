@@ -318,6 +318,25 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
     case DRARUN__WIRE__ENVELOPE__BODY_VITALS_REQUEST:
         agent_send_vitals(agent, message->vitals_request->ranks);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REFUSED:
+        agent_spawn_refused(agent, message->spawn_refused);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_NAME_REPLY:
+        agent_name_answered(agent, message->name_reply);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_GROUP:
+        agent_group_come(agent, message);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_GROUP_START:
+        agent_group_start(agent, message->group_start->index);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_GROUP_CANCEL:
+        agent_group_cancel(agent, message->group_cancel->index);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_RELEASE:
+        if (agent->ranks)
+            ranks_release(agent->ranks);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_ENDED:
         on_ended(agent, message->ended);
         break;
@@ -425,7 +444,10 @@ void agent_free(struct agent *agent)
         return;
     agent_clean(agent);
     ranks_free(agent->ranks);
-    pmi1_host_free(agent->pmi1);
+    agent_spawn_drop(agent);
+    for (uint32_t i = 0; agent->pmi1 && i < agent->job.group_count; i++)
+        pmi1_host_free(agent->pmi1[i]);
+    free(agent->pmi1);
     pmix_host_free(agent->pmix);
     remote_free(agent->remote);
     peers_free(agent->peers);
@@ -453,6 +475,8 @@ void agent_free(struct agent *agent)
     topology_free(agent->topology);
     close_fd(&agent->options.control_fd);
     close_fd(&agent->options.listen_fd);
+    for (uint32_t i = 0; agent->rank && i < agent->job.local_count; i++)
+        free(agent->rank[i].cpus);
     free(agent->rank);
     free(agent->app_connected);
     if (agent->late_abort.timer)

@@ -2,13 +2,14 @@
 #include "worker/agent_job.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+
+#define SECRET_MAX 32u
 
 static int refuse(struct drarun_error *err, const char *what)
 {
@@ -19,6 +20,9 @@ static int check(const Drarun__Wire__Launch *wire, struct drarun_error *err)
 {
     if (!wire->uid[0] || strlen(wire->uid) > 64)
         return refuse(err, "no job uid, or one of more than 64 characters");
+    if (strlen(wire->secret) > SECRET_MAX ||
+        wire->secret[strspn(wire->secret, "abcdefghijklmnopqrstuvwxyz0123456789")])
+        return refuse(err, "the namespace's secret has other characters, or too many");
     if (wire->n_workers == 0 || wire->n_workers > RANKMAP_WORKERS_MAX)
         return refuse(err, "no workers, or too many");
     if (wire->worker >= wire->n_workers)
@@ -32,26 +36,7 @@ static int check(const Drarun__Wire__Launch *wire, struct drarun_error *err)
     const char *dir = wire->session_dir;
     if (!dir[0] || (dir[0] != '/' && (strchr(dir, '/') || dir[0] == '.')))
         return refuse(err, "the session directory is neither an absolute path nor a name");
-    for (size_t i = 0; i < wire->n_apps; i++)
-        if (wire->apps[i]->n_argv == 0 || !wire->apps[i]->argv[0][0])
-            return refuse(err, "a program without a name");
-    for (size_t i = 0; i < wire->n_blocks; i++)
-        if (wire->blocks[i]->app >= wire->n_apps)
-            return refuse(err, "ranks of a program that is not there");
-    return 0;
-}
-
-static int build_map(struct agent_job *job, struct drarun_error *err)
-{
-    size_t count = job->wire->n_blocks;
-    cleanup_free struct rank_block *blocks = calloc(count + 1, sizeof *blocks);
-    if (!blocks)
-        return error_set(err, ENOMEM, "out of memory for the job's ranks");
-    for (size_t i = 0; i < count; i++) {
-        const Drarun__Wire__Block *block = job->wire->blocks[i];
-        blocks[i] = (struct rank_block){block->first, block->count, block->worker, block->app};
-    }
-    return rankmap_from_blocks(blocks, count, (uint32_t)job->wire->n_workers, &job->map, err);
+    return rank_group_check_apps(wire->apps, wire->n_apps, err);
 }
 
 static int compare_hosts(const void *a, const void *b)
@@ -94,11 +79,162 @@ static int name_nodes(struct agent_job *job)
     return job->nodes ? 0 : -ENOMEM;
 }
 
+/* ---- groups ---- */
+
+struct local_list {
+    struct agent_job *job;
+    const struct rank_group *group;
+};
+
 static void add_local(uint32_t rank, void *arg)
 {
-    struct agent_job *job = arg;
-    job->local[job->local_count++] = rank;
+    struct local_list *list = arg;
+    list->job->local[list->job->local_count++] = list->group->first + rank;
 }
+
+/* Room for one more group, its programs and its ranks here. */
+static int reserve(struct agent_job *job, uint32_t apps, uint32_t locals)
+{
+    struct rank_group **groups =
+        realloc(job->groups, (job->group_count + 1u) * sizeof *job->groups);
+    job->groups = groups ? groups : job->groups;
+    Drarun__Wire__App **list = realloc(job->apps, (job->map.apps + apps + 1u) * sizeof *list);
+    job->apps = list ? list : job->apps;
+    uint32_t *local = realloc(job->local, (job->local_count + locals + 1u) * sizeof *local);
+    job->local = local ? local : job->local;
+    return groups && list && local ? 0 : -ENOMEM;
+}
+
+/* The group's map is built and is part of the job's; there is room. */
+static void enter_group(struct agent_job *job, struct rank_group *group,
+                        Drarun__Wire__App *const *apps)
+{
+    struct local_list list = {job, group};
+    for (uint32_t i = 0; i < group->map.apps; i++)
+        job->apps[group->first_app + i] = apps[i];
+    job->groups[job->group_count++] = group;
+    group->local_first = job->local_count;
+    rankmap_each_local(&group->map, job->worker, add_local, &list);
+    group->local_count = job->local_count - group->local_first;
+}
+
+static void name_group(const struct agent_job *job, struct rank_group *group)
+{
+    const Drarun__Wire__Launch *launch = job->wire;
+    char suffix[16] = "";
+    if (group->index > 0)
+        snprintf(suffix, sizeof suffix, ".s%u", group->index);
+    snprintf(group->kvs, sizeof group->kvs, "drarun.%s.%u%s", launch->uid, launch->attempt, suffix);
+    snprintf(group->nspace, sizeof group->nspace, "%s%s%s", group->kvs,
+             launch->secret[0] ? "." : "", launch->secret);
+}
+
+static int build_first_group(struct agent_job *job, struct drarun_error *err)
+{
+    const Drarun__Wire__Launch *launch = job->wire;
+    struct rank_group *group = calloc(1, sizeof *group);
+    if (!group)
+        return error_set(err, ENOMEM, "out of memory for the job's ranks");
+    int rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
+                            (uint32_t)launch->n_workers, &group->map, err);
+    if (rc == 0)
+        rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
+                            (uint32_t)launch->n_workers, &job->map, err);
+    if (rc == 0 && reserve(job, group->map.apps, group->map.local_sizes[job->worker]) < 0)
+        rc = error_set(err, ENOMEM, "out of memory for the job's ranks");
+    if (rc < 0) {
+        rank_group_free(group);
+        return rc;
+    }
+    group->bind = job->bind;
+    name_group(job, group);
+    enter_group(job, group, launch->apps);
+    return 0;
+}
+
+static int build_group(struct agent_job *job, struct rank_group *group, struct drarun_error *err)
+{
+    const Drarun__Wire__Group *wire = group->wire;
+    *group = (struct rank_group){.index = wire->index,
+                                 .first = wire->first,
+                                 .first_app = job->map.apps,
+                                 .parent = wire->parent,
+                                 .bind = job->bind,
+                                 .wire = group->wire};
+    if (wire->index != job->group_count || wire->first != job->map.ranks ||
+        wire->parent >= job->map.ranks)
+        return error_set(err, EPROTO, "ranks %u of group %u do not follow the job's %u in %u",
+                         wire->first, wire->index, job->map.ranks, job->group_count);
+    int rc = rank_group_check_apps(wire->apps, wire->n_apps, err);
+    if (rc == 0 && wire->bind[0])
+        rc = bind_parse(wire->bind, &group->bind, err);
+    if (rc == 0)
+        rc = rank_group_map(wire->blocks, wire->n_blocks, wire->n_apps, job->map.workers,
+                            &group->map, err);
+    if (rc == 0 && reserve(job, group->map.apps, group->map.local_sizes[job->worker]) < 0)
+        rc = error_set(err, ENOMEM, "out of memory for the job's ranks");
+    return rc < 0 ? rc : rankmap_append(&job->map, &group->map, err);
+}
+
+int agent_job_add_group_take(struct agent_job *job, Drarun__Wire__Group *wire,
+                             struct drarun_error *err)
+{
+    struct rank_group *group = calloc(1, sizeof *group);
+    if (!group) {
+        drarun__wire__group__free_unpacked(wire, NULL);
+        return error_set(err, ENOMEM, "out of memory for the job's ranks");
+    }
+    group->wire = wire;
+    int rc = build_group(job, group, err);
+    if (rc < 0) {
+        rank_group_free(group);
+        return rc;
+    }
+    name_group(job, group);
+    enter_group(job, group, wire->apps);
+    return 0;
+}
+
+int agent_job_drop_group(struct agent_job *job)
+{
+    struct rank_group *group = job->groups[job->group_count - 1];
+    int rc = rankmap_truncate(&job->map, job->map.block_count - group->map.block_count);
+    if (rc < 0)
+        return rc;
+    job->local_count = group->local_first;
+    job->group_count--;
+    rank_group_free(group);
+    return 0;
+}
+
+uint32_t agent_job_universe(const struct agent_job *job)
+{
+    uint32_t ranks = job->groups[0]->map.ranks;
+    return job->wire->universe > ranks ? job->wire->universe : ranks;
+}
+
+const struct rank_group *agent_job_group_of(const struct agent_job *job, uint32_t rank)
+{
+    uint32_t low = 0, high = job->group_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (job->groups[middle]->first <= rank)
+            low = middle;
+        else
+            high = middle;
+    }
+    return job->groups[low];
+}
+
+const struct rank_group *agent_job_group_named(const struct agent_job *job, const char *nspace)
+{
+    for (uint32_t i = 0; i < job->group_count; i++)
+        if (strcmp(job->groups[i]->nspace, nspace) == 0)
+            return job->groups[i];
+    return NULL;
+}
+
+/* ---- life ---- */
 
 int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
                         struct drarun_error *err)
@@ -106,9 +242,9 @@ int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
     *job = (struct agent_job){.wire = launch, .worker = launch->worker};
     int rc = check(launch, err);
     if (rc == 0)
-        rc = build_map(job, err);
-    if (rc == 0)
         rc = bind_parse(launch->bind[0] ? launch->bind : "none", &job->bind, err);
+    if (rc == 0)
+        rc = build_first_group(job, err);
     if (rc < 0)
         return rc;
     job->pmix = launch->mode == DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
@@ -116,16 +252,15 @@ int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
     if (job->mpirun && job->map.ranks != job->map.workers)
         return refuse(err, "mpirun wants one rank for each worker");
     job->host = launch->workers[job->worker]->host;
-    snprintf(job->nspace, sizeof job->nspace, "drarun.%s.%u", launch->uid, launch->attempt);
-    job->local = calloc(job->map.local_sizes[job->worker] + 1, sizeof *job->local);
-    if (!job->local || name_nodes(job) < 0)
-        return error_set(err, ENOMEM, "out of memory for the job's ranks");
-    rankmap_each_local(&job->map, job->worker, add_local, job);
-    return 0;
+    return name_nodes(job) < 0 ? error_set(err, ENOMEM, "out of memory for the job's ranks") : 0;
 }
 
 void agent_job_done(struct agent_job *job)
 {
+    for (uint32_t i = 0; i < job->group_count; i++)
+        rank_group_free(job->groups[i]);
+    free(job->groups);
+    free(job->apps);
     rankmap_done(&job->map);
     free(job->local);
     for (size_t i = 0; job->nodes && job->nodes[i]; i++)
@@ -138,20 +273,11 @@ void agent_job_done(struct agent_job *job)
 
 char **agent_job_argv(const struct agent_job *job, uint32_t app)
 {
-    const Drarun__Wire__App *wire = job->wire->apps[app];
+    const Drarun__Wire__App *wire = job->apps[app];
     char **argv = calloc(wire->n_argv + 1, sizeof *argv);
     for (size_t i = 0; argv && i < wire->n_argv; i++)
         argv[i] = wire->argv[i];
     return argv;
-}
-
-bool agent_job_oversubscribed(const struct agent_job *job)
-{
-    cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE];
-    uint32_t ranks = job->wire->same_host ? job->map.ranks : job->local_count;
-    if (sched_getaffinity(0, sizeof cpus, cpus) < 0)
-        return false;
-    return ranks > (uint32_t)CPU_COUNT_S(sizeof cpus, cpus);
 }
 
 int64_t agent_job_local_index(const struct agent_job *job, uint32_t rank)

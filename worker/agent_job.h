@@ -11,21 +11,25 @@
 #include "jobs/rankmap.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
+#include "worker/rank_group.h"
 
 #define AGENT_RADIX_MAX 1024u
 
 struct agent_job {
     Drarun__Wire__Launch *wire; /* as received, checked; owned */
-    struct rankmap map;
+    struct rankmap map;         /* all ranks and programs, of all groups */
+    struct rank_group **groups; /* by index; [0] always there, the others come and stay */
+    uint32_t group_count;
+    Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups */
     struct bind_policy bind;
     uint32_t worker; /* this agent's index */
-    uint32_t *local; /* its ranks, ascending */
+    uint32_t *local; /* its ranks, ascending, of all groups */
     uint32_t local_count;
-    bool pmix;        /* PMIx and PMI-1 are served */
-    bool mpirun;      /* rank 0 is the user's mpirun */
-    char nspace[256]; /* "drarun.UID.ATTEMPT" (docs/design/000-names.md) */
-    const char *host; /* this worker's, borrowed from wire */
-    char **nodes;     /* by worker: its host, made unique, since to PMIx each worker is a node */
+    bool pmix;           /* PMIx and PMI-1 are served */
+    bool mpirun;         /* rank 0 is the user's mpirun */
+    bool oversubscribed; /* fewer CPUs than ranks; set by the agent */
+    const char *host;    /* this worker's, borrowed from wire */
+    char **nodes;        /* by worker: its host, made unique, since to PMIx each worker is a node */
 };
 
 /* Takes the message in either case. -EPROTO for what cannot be, kind DRARUN_ERR_SPEC. */
@@ -33,12 +37,22 @@ int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
                         struct drarun_error *err);
 void agent_job_done(struct agent_job *job);
 
+/* Takes the message in either case; its group is the last one then. -EPROTO for what cannot be. The
+ * job is unchanged on failure. */
+int agent_job_add_group_take(struct agent_job *job, Drarun__Wire__Group *wire,
+                             struct drarun_error *err);
+/* Undoes the last agent_job_add_group_take. -ENOMEM. */
+int agent_job_drop_group(struct agent_job *job);
+/* How many ranks the user has allowed in all. */
+uint32_t agent_job_universe(const struct agent_job *job);
+/* The group of a rank of the job. */
+const struct rank_group *agent_job_group_of(const struct agent_job *job, uint32_t rank);
+/* By its PMIx namespace; NULL: none of this job. */
+const struct rank_group *agent_job_group_named(const struct agent_job *job, const char *nspace);
+
 /* argv of a program, NULL-terminated; borrowed strings, the array is the caller's. NULL without
  * memory. */
 char **agent_job_argv(const struct agent_job *job, uint32_t app);
-
-/* More ranks on this machine than CPUs that the agent may use. */
-bool agent_job_oversubscribed(const struct agent_job *job);
 
 /* Index among this agent's ranks, or -1. */
 int64_t agent_job_local_index(const struct agent_job *job, uint32_t rank);

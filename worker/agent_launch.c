@@ -18,9 +18,11 @@
 #include "lib/base/shm_clean.h"
 #include "lib/topo/cpus.h"
 #include "worker/agent_private.h"
+#include "worker/cgroup.h"
 #include "worker/mpi_library.h"
 #include "worker/rank_setting.h"
 #include "worker/remote.h"
+#include "worker/room.h"
 #include "worker/session.h"
 
 extern char **environ;
@@ -99,6 +101,22 @@ static void pmix_failed(void *arg, const struct drarun_error *err)
     agent_end_ranks(agent, true);
 }
 
+static void pmix_spawn(void *arg, const struct spawn_request *request, void *token)
+{
+    agent_spawn_ask(arg, request, token);
+}
+
+static void pmi1_spawn(void *arg, const struct spawn_request *request)
+{
+    agent_spawn_ask(arg, request, NULL);
+}
+
+static void pmi1_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
+                      const char *port)
+{
+    agent_name_ask(arg, rank, what, service, port);
+}
+
 static int open_servers(struct agent *agent, struct drarun_error *err)
 {
     struct pmix_host_owner pmix = {
@@ -109,37 +127,77 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .route = pmix_send,
         .signal = pmix_signal,
         .log = pmix_log,
+        .spawn = pmix_spawn,
         .failed = pmix_failed,
         .arg = agent,
     };
-    struct pmi1_host_owner pmi1 = {.connected = pmi1_connected,
-                                   .finalized = rank_finalized,
-                                   .lost = rank_lost,
-                                   .abort = rank_abort,
-                                   .arg = agent};
     if (!agent->job.pmix)
         return 0;
     agent->topology = topology_new();
     agent->pmix = pmix_host_new(agent->base, &agent->job, &agent->tree, agent->coll,
                                 agent->topology, agent->session_dir, &pmix, err);
-    if (agent->pmix)
-        agent->pmi1 = pmi1_host_new(agent->base, &agent->job, agent->coll, agent->topology,
-                                    agent->session_dir, &pmi1, err);
-    return agent->pmi1 ? 0 : -err->code;
+    return agent->pmix ? agent_open_group(agent, agent->job.groups[0], err) : -err->code;
+}
+
+int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
+{
+    struct pmi1_host_owner owner = {.connected = pmi1_connected,
+                                    .finalized = rank_finalized,
+                                    .lost = rank_lost,
+                                    .abort = rank_abort,
+                                    .spawn = pmi1_spawn,
+                                    .name = pmi1_name,
+                                    .arg = agent};
+    if (!agent->pmix)
+        return 0;
+    struct pmi1_host **pmi1 = &agent->pmi1[group->index];
+    *pmi1 = pmi1_host_new(agent->base, &agent->job, group, agent->coll, agent->topology,
+                          agent->session_dir, &owner, err);
+    if (!*pmi1)
+        return -err->code;
+    int rc = group->index > 0 ? pmix_host_add_group(agent->pmix, err) : 0;
+    if (rc < 0)
+        pmi1_host_free(TAKE_PTR(*pmi1));
+    return rc;
+}
+
+struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
+{
+    return agent->pmi1[agent_job_group_of(&agent->job, rank)->index];
+}
+
+void agent_close_group(struct agent *agent, const struct rank_group *group)
+{
+    if (!agent->pmix)
+        return;
+    pmi1_host_free(TAKE_PTR(agent->pmi1[group->index]));
+    pmix_host_drop_group(agent->pmix);
 }
 
 /* ---- environment ---- */
 
-static void base_environment(const struct agent *agent, uint32_t app, struct strlist *env)
+static const struct rank_group *group_of_app(const struct agent_job *job, uint32_t app)
 {
-    const Drarun__Wire__Launch *wire = agent->job.wire;
-    strlist_add_all(env, agent->environment.items);
-    for (size_t i = 0; i < wire->n_env; i++)
-        strlist_add(env, wire->env[i]);
-    rankenv_clean(env);
-    rank_setting_base(wire, env);
-    for (size_t i = 0; i < wire->apps[app]->n_env; i++) {
-        char *entry = wire->apps[app]->env[i];
+    uint32_t i = job->group_count - 1;
+    while (job->groups[i]->first_app > app)
+        i--;
+    return job->groups[i];
+}
+
+/* The program of the launch whose rank, or the rank that it started, and so on, asked for this one.
+ */
+static uint32_t root_program(const struct agent_job *job, uint32_t app)
+{
+    for (const struct rank_group *group = group_of_app(job, app); group->index > 0;
+         group = group_of_app(job, app))
+        app = rankmap_place(&job->map, group->parent).app;
+    return app;
+}
+
+static void add_app_environment(const Drarun__Wire__App *app, struct strlist *env)
+{
+    for (size_t i = 0; i < app->n_env; i++) {
+        char *entry = app->env[i];
         char *equals = strchr(entry, '=');
         if (!equals)
             continue;
@@ -149,13 +207,30 @@ static void base_environment(const struct agent *agent, uint32_t app, struct str
     }
 }
 
+/* app: of the job. What a rank starts gets what the user gave the rank's own program, too. */
+static void base_environment(const struct agent *agent, uint32_t app, struct strlist *env)
+{
+    const struct agent_job *job = &agent->job;
+    const Drarun__Wire__Launch *wire = job->wire;
+    uint32_t root = root_program(job, app);
+    strlist_add_all(env, agent->environment.items);
+    for (size_t i = 0; i < wire->n_env; i++)
+        strlist_add(env, wire->env[i]);
+    rankenv_clean(env);
+    rank_setting_base(wire, env);
+    add_app_environment(job->apps[root], env);
+    if (root != app)
+        add_app_environment(job->apps[app], env);
+}
+
 static void rank_environment(const struct agent *agent, uint32_t rank, bool torchrun,
                              struct strlist *env)
 {
     const struct agent_job *job = &agent->job;
     const struct pod *pod = agent->options.pod;
     char path[sizeof agent->shm_dir + 32];
-    struct rank_place place = rankmap_place(&job->map, rank);
+    const struct rank_group *group = agent_job_group_of(job, rank);
+    struct rank_place place = rankmap_place(&group->map, rank - group->first);
     struct rankenv_job known = {
         .uid = job->wire->uid,
         .attempt = job->wire->attempt,
@@ -164,46 +239,67 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         .pmix = job->pmix,
         .torchrun = torchrun,
         .mpirun = job->mpirun,
-        .oversubscribed = !job->mpirun && agent_job_oversubscribed(job),
+        .oversubscribed = job->oversubscribed,
         .host = job->host,
         .node = pod && pod->node[0] ? pod->node : NULL,
     };
-    rankenv_add(env, &known, &job->map, &place);
+    rankenv_add(env, &known, &group->map, &place);
     if (agent->pmix)
         pmix_host_rank_env(agent->pmix, rank, env);
-    if (agent->pmix && agent->shm_dir[0]) { /* Open MPI 4 and 5 */
-        env_default(env, "OMPI_MCA_btl_vader_backing_directory", agent->shm_dir);
-        env_default(env, "OMPI_MCA_btl_sm_backing_directory", agent->shm_dir);
+    /* Open MPI 4 and 5 name a segment by host and local rank: workers of one host need directories
+     * of their own. Not for the user's mpirun, which would hand it to the ranks of all workers. */
+    if ((agent->pmix || agent_mpirun_serves(agent)) && agent->shm_dir[0]) {
+        rankenv_default(env, "OMPI_MCA_btl_vader_backing_directory", "%s", agent->shm_dir);
+        rankenv_default(env, "OMPI_MCA_btl_sm_backing_directory", "%s", agent->shm_dir);
     }
     if (agent_progress_path(agent, rank, path, sizeof path))
         env_set(env, PROGRESS_VARIABLE, path);
     if (agent->remote)
         remote_environment(agent->remote, env);
-    rank_setting_add(job->wire, place.local_rank, env);
+    rank_setting_add(job->wire, (uint32_t)agent_job_local_index(job, rank), env);
 }
 
 /* ---- preparing ---- */
 
-static int check_programs(struct agent *agent, struct drarun_error *err)
+int agent_check_programs(const struct agent *agent, const struct rank_group *group,
+                         struct drarun_error *err)
 {
-    for (uint32_t app = 0; app < agent->job.map.apps; app++) {
+    for (uint32_t i = 0; i < group->map.apps; i++) {
+        uint32_t app = group->first_app + i;
         bool here = false;
-        for (size_t b = 0; b < agent->job.map.block_count && !here; b++)
-            here = agent->job.map.blocks[b].app == app &&
-                   agent->job.map.blocks[b].worker == agent->job.worker;
+        for (size_t b = 0; b < group->map.block_count && !here; b++)
+            here =
+                group->map.blocks[b].app == i && group->map.blocks[b].worker == agent->job.worker;
         if (!here || (agent->job.mpirun && agent->job.worker != 0))
             continue; /* nor what runs elsewhere */
         struct strlist env = STRLIST_INIT;
         base_environment(agent, app, &env);
         cleanup_free char **argv = agent_job_argv(&agent->job, app);
         int rc = argv && !env.failed
-                     ? ranks_check_program(argv, env.items, agent->job.wire->apps[app]->wd, err)
+                     ? ranks_check_program(argv, env.items, agent->job.apps[app]->wd, err)
                      : error_set(err, ENOMEM, "out of memory");
         strlist_done(&env);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_error *err)
+{
+    const struct agent_job *job = &agent->job;
+    uint32_t neighbours = job->map.workers > 1 ? job->wire->radix + 1 : 0;
+    if (neighbours > job->map.workers)
+        neighbours = job->map.workers;
+    const struct room_need need = {
+        .ranks = ranks,
+        .files = room_files(ranks, job->pmix, job->wire->stdin_rank == -2, neighbours),
+    };
+    struct room room;
+    if (need.ranks == 0)
+        return 0;
+    room_look(&need, &room);
+    return room_check(&room, &need, err);
 }
 
 static int make_session(struct agent *agent, struct drarun_error *err)
@@ -219,21 +315,92 @@ static int make_session(struct agent *agent, struct drarun_error *err)
     return 0;
 }
 
+/* Those that this process may use, which a cpuset of the container may limit. */
+static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
+{
+    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    if (sched_getaffinity(0, sizeof own, own) < 0)
+        return error_set(err, errno, "sched_getaffinity: %s", strerror(errno));
+    return cpus_read(-1, own, sizeof own, cpus, err);
+}
+
+/* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
+static uint32_t count_bound_cpus(const struct agent_job *job)
+{
+    struct cpus cpus = {0};
+    cpu_set_t all[CPUS_MAX / CPU_SETSIZE] = {0};
+    bool some_unbound = false, shared;
+    if (job->bind.kind != BIND_LIST && !rank_setting_binds(job->wire))
+        return UINT32_MAX;
+    if (read_own_cpus(&cpus, NULL) < 0)
+        return UINT32_MAX;
+    uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
+    for (uint32_t i = 0; i < job->local_count; i++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        if (job->bind.kind == BIND_NONE)
+            rank_setting_cpus(job->wire, i, &cpus, &ids, &count, NULL);
+        else
+            bind_cpus(&job->bind, &cpus, job->wire->local_first_slot + i, here, &ids, &count,
+                      &shared, NULL);
+        some_unbound |= count == 0; /* also after an error, which the start reports */
+        for (size_t j = 0; j < count; j++)
+            CPU_SET_S(ids[j], sizeof all, all);
+    }
+    cpus_done(&cpus);
+    return some_unbound ? UINT32_MAX : (uint32_t)CPU_COUNT_S(sizeof all, all);
+}
+
+/* Fewer CPUs than ranks: on this machine, in our cgroup's quota, or among those that the ranks are
+ * bound to. */
+bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks)
+{
+    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    if (sched_getaffinity(0, sizeof own, own) == 0 &&
+        ranks > (uint32_t)CPU_COUNT_S(sizeof own, own))
+        return true;
+    return ranks > cgroup_cpu_quota() || job->local_count > count_bound_cpus(job);
+}
+
+int agent_reserve_ranks(struct agent *agent)
+{
+    const struct agent_job *job = &agent->job;
+    struct agent_rank *rank = realloc(agent->rank, (job->local_count + 1u) * sizeof *rank);
+    if (!rank)
+        return -ENOMEM;
+    agent->rank = rank;
+    bool *connected = realloc(agent->app_connected, (job->map.apps + 1u) * sizeof *connected);
+    if (!connected)
+        return -ENOMEM;
+    agent->app_connected = connected;
+    struct pmi1_host **pmi1 = realloc(agent->pmi1, job->group_count * sizeof *pmi1);
+    if (!pmi1)
+        return -ENOMEM;
+    agent->pmi1 = pmi1;
+    pmi1[job->group_count - 1] = NULL;
+    const struct rank_group *last = job->groups[job->group_count - 1];
+    memset(rank + last->local_first, 0, last->local_count * sizeof *rank);
+    memset(connected + last->first_app, 0, last->map.apps * sizeof *connected);
+    return 0;
+}
+
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err)
 {
     int rc = agent_job_init_take(&agent->job, launch, err);
     if (rc < 0)
         return rc;
     struct agent_job *job = &agent->job;
+    uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
+    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(job, here);
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
-    agent->rank = calloc(job->local_count + 1, sizeof *agent->rank);
-    agent->app_connected = calloc(job->map.apps + 1, sizeof *agent->app_connected);
     agent->coll = coll_new(&agent->tree, &job->map, send_collective, agent);
-    if (!agent->rank || !agent->app_connected || !agent->coll || agent->environment.failed)
+    if (agent_reserve_ranks(agent) < 0 || !agent->coll || agent->environment.failed)
         return error_set(err, ENOMEM, "out of memory");
-    rc = check_programs(agent, err);
+    rc = agent_check_programs(agent, job->groups[0], err);
+    if (rc == 0)
+        rc = agent_check_room(agent, job->local_count, err);
     if (rc == 0)
         rc = make_session(agent, err);
     if (rc == 0)
@@ -243,8 +410,8 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     if (rc < 0)
         return rc;
     agent->shm = shm_clean_begin();
-    if (job->local_count == 0) /* it only relays, and is done as soon as it is started */
-        return 0;
+    if (job->local_count == 0 && !job->wire->hold)
+        return 0; /* it only relays, and is done as soon as it is started */
     struct ranks_owner owner = {
         .output = agent_on_output,
         .ended = agent_on_ended,
@@ -252,6 +419,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         .all_ended = agent_on_all_ended,
         .input_done = agent_on_input_done,
         .arg = agent,
+        .hold = job->wire->hold,
         .oom_score = agent->options.oom_score,
     };
     agent->ranks = ranks_new(agent->base, job->local_count, job->wire->kill_after_ms, &owner, err);
@@ -282,18 +450,14 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
                        uint32_t **ret_ids, size_t *ret_count, struct drarun_error *err)
 {
     const struct agent_job *job = &agent->job;
+    const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
     uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
-    int rc =
-        job->bind.kind == BIND_NONE
-            ? rank_setting_cpus(job->wire, index, cpus, ret_ids, ret_count, err)
-            : bind_cpus(&job->bind, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
-    if (rc < 0)
-        return rc;
-    if (agent->pmix && *ret_count > 0)
-        rc = pmix_host_set_cpus(agent->pmix, job->local[index], *ret_ids, *ret_count);
-    if (job->wire->report_bindings)
+    int rc = policy->kind == BIND_NONE
+                 ? rank_setting_cpus(job->wire, index, cpus, ret_ids, ret_count, err)
+                 : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
+    if (rc == 0 && job->wire->report_bindings)
         report_binding(agent, job->local[index], *ret_ids, *ret_count, shared);
     return rc;
 }
@@ -326,13 +490,12 @@ static int program_use(struct agent *agent, uint32_t app, struct program *progra
 }
 
 static int start_rank(struct agent *agent, uint32_t index, struct program *program,
-                      const struct cpus *cpus, struct drarun_error *err)
+                      struct drarun_error *err)
 {
     const struct agent_job *job = &agent->job;
     uint32_t rank = job->local[index];
     struct rank_place place = rankmap_place(&job->map, rank);
-    cleanup_free uint32_t *ids = NULL;
-    size_t id_count = 0;
+    const struct agent_rank *known = &agent->rank[index];
     cleanup_close int pmi_fd = -1;
     cleanup_free char **server_argv = NULL;
     if (program_use(agent, place.app, program) < 0)
@@ -340,9 +503,9 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     struct strlist env = STRLIST_INIT;
     strlist_add_all(&env, program->env.items);
     rank_environment(agent, rank, program->torchrun, &env);
-    int rc = choose_cpus(agent, cpus, index, &ids, &id_count, err);
-    if (rc == 0 && agent->pmi1)
-        rc = pmi1_host_open(agent->pmi1, rank, &env, &pmi_fd, err);
+    int rc = 0;
+    if (agent_pmi1(agent, rank))
+        rc = pmi1_host_open(agent_pmi1(agent, rank), rank, &env, &pmi_fd, err);
     if (rc == 0 && agent_mpirun_serves(agent))
         rc = remote_server(agent->remote, &server_argv, &pmi_fd, err);
     if (rc == 0 && env.failed)
@@ -351,10 +514,11 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
         .rank = rank,
         .argv = server_argv ? server_argv : program->argv,
         .env = env.items,
-        .wd = job->wire->apps[place.app]->wd,
-        .cpus = ids,
-        .cpu_count = id_count,
-        .stdin_open = job->wire->stdin_rank == -2 || job->wire->stdin_rank == (int64_t)rank,
+        .wd = job->apps[place.app]->wd,
+        .cpus = known->cpus,
+        .cpu_count = known->cpu_count,
+        .stdin_open = (job->wire->stdin_rank == -2 && rank < job->groups[0]->map.ranks) ||
+                      job->wire->stdin_rank == (int64_t)rank,
         .pmi_fd = pmi_fd,
     };
     if (rc == 0)
@@ -397,37 +561,52 @@ static void plan_looks(struct agent *agent)
         evtimer_add(agent->look, &after);
 }
 
-/* Those that this process may use, which a cpuset of the container may limit. */
-static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
+int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
-    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
-    if (sched_getaffinity(0, sizeof own, own) < 0)
-        return error_set(err, errno, "sched_getaffinity: %s", strerror(errno));
-    return cpus_read(-1, own, sizeof own, cpus, err);
+    struct cpus cpus = {0};
+    int rc = 0;
+    if (group->bind.kind == BIND_NONE && !rank_setting_binds(agent->job.wire) &&
+        !agent->job.wire->report_bindings)
+        return 0;
+    rc = read_own_cpus(&cpus, err);
+    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
+        uint32_t index = group->local_first + i;
+        struct agent_rank *rank = &agent->rank[index];
+        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, err);
+        if (rc == 0 && agent->pmix && rank->cpu_count > 0)
+            rc = pmix_host_set_cpus(agent->pmix, agent->job.local[index], rank->cpus,
+                                    rank->cpu_count);
+    }
+    cpus_done(&cpus);
+    return rc;
+}
+
+int agent_start_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
+{
+    struct program program = {0};
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++)
+        rc = start_rank(agent, group->local_first + i, &program, err);
+    program_done(&program);
+    return rc;
 }
 
 void agent_start(struct agent *agent)
 {
+    const struct rank_group *group = agent->job.groups[0];
     struct drarun_error err = {0};
-    struct cpus cpus = {0};
-    struct program program = {0};
-    int rc = 0;
-    if (agent->job.bind.kind != BIND_NONE || rank_setting_binds(agent->job.wire))
-        rc = read_own_cpus(&cpus, &err);
-    uint32_t i = 0;
-    for (; rc == 0 && i < agent->job.local_count; i++)
-        rc = start_rank(agent, i, &program, &cpus, &err);
-    program_done(&program);
-    cpus_done(&cpus);
+    int rc = agent_bind_group(agent, group, &err);
+    if (rc == 0)
+        rc = agent_start_group(agent, group, &err);
     if (rc < 0) {
-        agent_send_failure(agent, &err, i > 0 ? (int64_t)agent->job.local[i - 1] : -1);
+        agent_send_failure(agent, &err, -1);
         agent_end_ranks(agent, true);
-    } else if (agent->job.local_count > 0) {
+    } else if (group->local_count > 0) {
         if (agent->pmix)
             pmix_host_set_environment(agent->pmix);
         plan_looks(agent);
     }
-    if (agent->job.local_count == 0) /* more workers than ranks */
+    if (!agent->ranks) /* more workers than ranks */
         agent_on_all_ended(agent);
 }
 

@@ -5,6 +5,7 @@
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
+#include <sys/queue.h>
 #include "lib/wire/channel.h"
 #include "worker/agent.h"
 #include "worker/agent_job.h"
@@ -29,6 +30,8 @@ enum agent_state {
 struct agent_rank {
     enum { RANK_API_NONE = 0, RANK_API_PMIX, RANK_API_PMI1 } api;
     bool finalized;
+    uint32_t *cpus; /* that it is bound to; NULL: none */
+    size_t cpu_count;
 };
 
 /* The parent, between its dial and the start of our preparations, which need both what it hands on
@@ -47,6 +50,15 @@ struct late_abort {
     int status;
     char *text;
     struct event *timer; /* the latest moment */
+};
+
+/* Ranks that ranks ask for (agent_spawn.c). */
+struct agent_spawns {
+    LIST_HEAD(, agent_spawn) asked; /* of ranks here, which wait for an answer */
+    LIST_HEAD(, agent_name) names;  /* the same, for what they asked of names */
+    uint64_t last_id;
+    uint32_t prepared; /* the last group waits for its start or cancellation: its index; 0: none */
+    bool opened;       /* it has its servers, and room among the ranks */
 };
 
 struct shm_clean;
@@ -76,9 +88,10 @@ struct agent {
     struct coll *coll;
     struct peers *peers;
     struct pmix_host *pmix;
-    struct pmi1_host *pmi1;
-    struct remote *remote; /* launch: mpirun */
+    struct pmi1_host **pmi1; /* by group; NULL: not served, or nobody of it is here */
+    struct remote *remote;   /* launch: mpirun */
     struct ranks *ranks;
+    struct agent_spawns spawns;
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
@@ -115,6 +128,37 @@ bool agent_is_orphan(const struct agent *agent);
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
 void agent_clean(struct agent *agent);
+
+int agent_check_programs(const struct agent *agent, const struct rank_group *group,
+                         struct drarun_error *err);
+/* That so many more ranks, which are known already, can be started. */
+int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_error *err);
+/* What is kept of ranks and programs, for those of all groups. */
+int agent_reserve_ranks(struct agent *agent);
+/* The last group's servers; the job's first group: the servers as such. */
+int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
+void agent_close_group(struct agent *agent, const struct rank_group *group);
+/* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
+int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
+/* The server of the rank's group; NULL: none. */
+struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank);
+int agent_start_group(struct agent *agent, const struct rank_group *group,
+                      struct drarun_error *err);
+bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks_here);
+
+/* agent_spawn.c */
+/* For the servers' owners. request is borrowed; token is the PMIx server's, NULL for PMI-1. */
+void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, void *token);
+/* For the PMI-1 servers' owner: names of ports. */
+void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, const char *service,
+                    const char *port);
+void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
+void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused);
+void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);
+void agent_group_start(struct agent *agent, uint32_t index);
+void agent_group_cancel(struct agent *agent, uint32_t index);
+/* Whoever waits is answered: nothing can be started any more. */
+void agent_spawn_drop(struct agent *agent);
 
 /* agent_mpirun.c */
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err);

@@ -13,22 +13,29 @@
 #include "worker/pmi1_kvs.h"
 
 struct pmi1_conn {
-    uint32_t rank, size, appnum;
+    uint32_t rank, universe, appnum;
     struct pmi1_kvs *kvs;
     struct pmi1_owner owner;
     struct buf in; /* what has come of the current line, and lines behind it */
     bool initialized, finalized, in_barrier, dead;
+    uint32_t keys, bytes;          /* that it has added to kvs */
+    bool full;                     /* which was told */
     bool in_spawn;                 /* between mcmd=spawn and endcmd */
+    bool awaits_spawn;             /* between that and pmi1_spawned */
+    enum pmi1_name awaits_name;    /* between the command and pmi1_named; 0: none */
     int64_t spawns, spawns_so_far; /* of the current MPI_Comm_spawn_multiple */
+    struct spawn_request *spawn;   /* what has come of it; NULL: none, or it is refused */
+    uint32_t spawn_bytes;
+    char spawn_key[PMI1_KEY_MAX]; /* of the value in the next line */
 };
 
-struct pmi1_conn *pmi1_conn_new(uint32_t rank, uint32_t size, uint32_t appnum, struct pmi1_kvs *kvs,
-                                const struct pmi1_owner *owner)
+struct pmi1_conn *pmi1_conn_new(uint32_t rank, uint32_t universe, uint32_t appnum,
+                                struct pmi1_kvs *kvs, const struct pmi1_owner *owner)
 {
     struct pmi1_conn *conn = calloc(1, sizeof *conn);
     if (conn)
         *conn = (struct pmi1_conn){
-            .rank = rank, .size = size, .appnum = appnum, .kvs = kvs, .owner = *owner};
+            .rank = rank, .universe = universe, .appnum = appnum, .kvs = kvs, .owner = *owner};
     return conn;
 }
 
@@ -37,6 +44,7 @@ void pmi1_conn_free(struct pmi1_conn *conn)
     if (!conn)
         return;
     buf_done(&conn->in);
+    spawn_request_free(conn->spawn);
     free(conn);
 }
 
@@ -147,7 +155,7 @@ static int do_kvsname(const struct request *request)
 
 static int do_universe(const struct request *request)
 {
-    buf_printf(request->out, "cmd=universe_size size=%u\n", request->conn->size);
+    buf_printf(request->out, "cmd=universe_size size=%u\n", request->conn->universe);
     return 0;
 }
 
@@ -158,16 +166,48 @@ static int do_ranks2hosts(const struct request *request)
     return 0;
 }
 
+/* -EDQUOT: it is more than a rank may put. A value that replaces another counts by what it is
+ * longer. */
+static int put(struct pmi1_conn *conn, const char *key, const char *value)
+{
+    const char *before = pmi1_kvs_get(conn->kvs, key);
+    size_t length = strlen(value), old = before ? strlen(before) : 0;
+    size_t more = (before ? 0 : strlen(key)) + (length > old ? length - old : 0);
+    uint32_t keys = conn->keys + !before;
+    if (keys > PMI1_RANK_KEYS_MAX || more > PMI1_RANK_BYTES_MAX - conn->bytes)
+        return -EDQUOT;
+    int rc = pmi1_kvs_put(conn->kvs, key, value);
+    if (rc == 0) {
+        conn->keys = keys;
+        conn->bytes += (uint32_t)more;
+    }
+    return rc;
+}
+
+static void refuse_put(const struct request *request)
+{
+    struct pmi1_conn *conn = request->conn;
+    buf_printf(request->out,
+               "cmd=put_result rc=-1 msg=a_rank_may_put_%u_keys_and_%u_bytes_at_most\n",
+               PMI1_RANK_KEYS_MAX, PMI1_RANK_BYTES_MAX);
+    if (!conn->full && conn->owner.full)
+        conn->owner.full(conn->owner.arg, conn->rank);
+    conn->full = true;
+}
+
 static int do_put(const struct request *request)
 {
     char key[PMI1_KEY_MAX];
     const char *value = field_rest(request->line, "value"); /* may hold spaces and "=" */
     bool good = value && field(request->line, "key", key, sizeof key) && !other_kvs(request);
-    int rc = good ? pmi1_kvs_put(request->conn->kvs, key, value) : -EINVAL;
+    int rc = good ? put(request->conn, key, value) : -EINVAL;
     if (rc == -ENOMEM)
         return rc;
-    buf_add_str(request->out, rc == 0 ? "cmd=put_result rc=0 msg=success\n"
-                                      : "cmd=put_result rc=-1 msg=invalid_argument\n");
+    if (rc == -EDQUOT)
+        refuse_put(request);
+    else
+        buf_add_str(request->out, rc == 0 ? "cmd=put_result rc=0 msg=success\n"
+                                          : "cmd=put_result rc=-1 msg=invalid_argument\n");
     return 0;
 }
 
@@ -228,6 +268,59 @@ static int do_abort(const struct request *request)
     return 0;
 }
 
+/* ---- names of ports ---- */
+
+void pmi1_named(struct pmi1_conn *conn, bool good, const char *port, struct buf *out)
+{
+    static const char *const replies[] = {[PMI1_PUBLISH] = "publish_result",
+                                          [PMI1_LOOKUP] = "lookup_result",
+                                          [PMI1_UNPUBLISH] = "unpublish_result"};
+    assert(conn->awaits_name);
+    const char *reply = replies[conn->awaits_name];
+    if (!good)
+        buf_printf(out, "cmd=%s rc=-1 msg=no_such_name\n", reply);
+    else if (conn->awaits_name == PMI1_LOOKUP)
+        buf_printf(out, "cmd=%s rc=0 msg=success port=%s\n", reply, port);
+    else
+        buf_printf(out, "cmd=%s rc=0 msg=success\n", reply);
+    conn->awaits_name = 0;
+}
+
+/* The service may hold spaces; the port may not. */
+static int do_name(const struct request *request, enum pmi1_name what)
+{
+    struct pmi1_conn *conn = request->conn;
+    const char *service = field_rest(request->line, "service");
+    const char *end = service && what == PMI1_PUBLISH ? strstr(service, " port=") : NULL;
+    if (conn->awaits_name)
+        return -EPROTO;
+    conn->awaits_name = what;
+    if (!conn->owner.name || !service || !service[0] || (what == PMI1_PUBLISH && !end)) {
+        pmi1_named(conn, false, "", request->out);
+        return 0;
+    }
+    cleanup_free char *name = end ? strndup(service, (size_t)(end - service)) : strdup(service);
+    if (!name)
+        return -ENOMEM;
+    conn->owner.name(conn->owner.arg, conn->rank, what, name, end ? end + strlen(" port=") : "");
+    return 0;
+}
+
+static int do_publish(const struct request *request)
+{
+    return do_name(request, PMI1_PUBLISH);
+}
+
+static int do_unpublish(const struct request *request)
+{
+    return do_name(request, PMI1_UNPUBLISH);
+}
+
+static int do_lookup(const struct request *request)
+{
+    return do_name(request, PMI1_LOOKUP);
+}
+
 /* What we have not; the name of the reply is the command's third column below. */
 static int refuse(const struct request *request, const char *reply)
 {
@@ -252,9 +345,9 @@ static const struct command {
     {"barrier_in", do_barrier, NULL},
     {"finalize", do_finalize, NULL},
     {"abort", do_abort, NULL},
-    {"publish_name", NULL, "publish_result"},
-    {"unpublish_name", NULL, "unpublish_result"},
-    {"lookup_name", NULL, "lookup_result"},
+    {"publish_name", do_publish, NULL},
+    {"unpublish_name", do_unpublish, NULL},
+    {"lookup_name", do_lookup, NULL},
     {"create_kvs", NULL, "newkvs"},
     {"destroy_kvs", NULL, "kvs_destroyed"},
 };
@@ -272,23 +365,121 @@ static const struct command *find_command(const char *line)
 
 /* ---- spawn: mcmd=spawn, fields a line each, endcmd; once for each program ---- */
 
+void pmi1_spawned(struct pmi1_conn *conn, bool good, struct buf *out)
+{
+    assert(conn->awaits_spawn);
+    conn->awaits_spawn = false;
+    buf_add_str(out, good ? "cmd=spawn_result rc=0 msg=success\n"
+                          : "cmd=spawn_result rc=-1 msg=not_started\n");
+}
+
+/* The value of "PREFIX<number>=VALUE"; NULL: another line. */
+static const char *numbered(const char *line, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    if (strncmp(line, prefix, length) != 0 || !isdigit((unsigned char)line[length]))
+        return NULL;
+    const char *rest = line + length + strspn(line + length, "0123456789");
+    return *rest == '=' ? rest + 1 : NULL;
+}
+
+static int spawn_number(const char *line, const char *name, int64_t *ret_value)
+{
+    size_t length = strlen(name);
+    if (strncmp(line, name, length) != 0 || line[length] != '=')
+        return 0;
+    return number_parse(name, line + length + 1, 1, INT32_MAX, ret_value, NULL);
+}
+
+static void note_key(struct pmi1_conn *conn, const char *key)
+{
+    size_t length = strlen(key);
+    bool fits = length < sizeof conn->spawn_key;
+    memcpy(conn->spawn_key, fits ? key : "", fits ? length + 1 : 1);
+}
+
+/* What one line says of the last program. -EINVAL: it cannot be. */
+static int spawn_field(struct pmi1_conn *conn, struct spawn_program *program, const char *line)
+{
+    const char *value;
+    int64_t count = program->count;
+    int rc = spawn_number(line, "nprocs", &count);
+    program->count = (uint32_t)count;
+    if (rc == 0 && strncmp(line, "execname=", 9) == 0 && program->argv.count == 0)
+        strlist_add(&program->argv, line + 9);
+    else if (rc == 0 && (value = numbered(line, "arg")))
+        strlist_add(&program->argv, value);
+    else if (rc == 0 &&
+             ((value = numbered(line, "preput_key_")) || (value = numbered(line, "info_key_"))))
+        note_key(conn, value);
+    else if (rc == 0 && (value = numbered(line, "preput_val_")))
+        strlist_addf(&program->preput, "%s=%s", conn->spawn_key, value);
+    else if (rc == 0 && (value = numbered(line, "info_val_")))
+        rc = spawn_request_info(conn->spawn, program, conn->spawn_key, value);
+    return program->argv.failed || program->preput.failed ? -ENOMEM : rc;
+}
+
+static bool spawn_is_complete(const struct spawn_request *request)
+{
+    for (size_t i = 0; request && i < request->count; i++)
+        if (request->programs[i].argv.count == 0 || !request->programs[i].argv.items[0][0])
+            return false;
+    return request && request->count > 0;
+}
+
+static void refuse_spawn(struct pmi1_conn *conn)
+{
+    spawn_request_free(conn->spawn);
+    conn->spawn = NULL;
+}
+
+static void spawn_end(struct pmi1_conn *conn, struct buf *out)
+{
+    conn->in_spawn = false;
+    if (conn->spawns_so_far < conn->spawns)
+        return;
+    struct spawn_request *request = conn->spawn;
+    conn->spawn = NULL;
+    conn->spawn_bytes = 0;
+    conn->awaits_spawn = true;
+    if (spawn_is_complete(request) && conn->owner.spawn)
+        conn->owner.spawn(conn->owner.arg, conn->rank, request);
+    else
+        pmi1_spawned(conn, false, out);
+    spawn_request_free(request);
+}
+
 static void spawn_line(struct pmi1_conn *conn, const char *line, struct buf *out)
 {
-    if (strncmp(line, "totspawns=", 10) == 0)
-        number_parse("totspawns", line + 10, 1, INT32_MAX, &conn->spawns, NULL);
-    if (strncmp(line, "spawnssofar=", 12) == 0)
-        number_parse("spawnssofar", line + 12, 1, INT32_MAX, &conn->spawns_so_far, NULL);
-    if (strcmp(line, "endcmd") != 0)
+    struct spawn_request *request = conn->spawn;
+    if (strcmp(line, "endcmd") == 0) {
+        spawn_end(conn, out);
         return;
-    conn->in_spawn = false;
-    if (conn->spawns_so_far >= conn->spawns)
-        buf_add_str(out, "cmd=spawn_result rc=-1 msg=not_supported\n");
+    }
+    conn->spawn_bytes += (uint32_t)strlen(line);
+    int rc = spawn_number(line, "totspawns", &conn->spawns);
+    if (rc == 0)
+        rc = spawn_number(line, "spawnssofar", &conn->spawns_so_far);
+    if (rc == 0 && request)
+        rc = conn->spawn_bytes > PMI1_SPAWN_BYTES_MAX
+                 ? -EDQUOT
+                 : spawn_field(conn, &request->programs[request->count - 1], line);
+    if (rc < 0)
+        refuse_spawn(conn);
 }
 
 static void spawn_begin(struct pmi1_conn *conn)
 {
+    bool first = conn->spawns_so_far >= conn->spawns;
+    if (first) {
+        refuse_spawn(conn);
+        conn->spawn = spawn_request_new(0);
+    }
     conn->in_spawn = true;
     conn->spawns = conn->spawns_so_far = 1;
+    conn->spawn_key[0] = '\0';
+    if (conn->spawn && !spawn_request_add(conn->spawn))
+        refuse_spawn(conn);
 }
 
 /* ---- lines ---- */
@@ -299,7 +490,7 @@ static int run_line(struct pmi1_conn *conn, const char *line, struct buf *out)
         spawn_line(conn, line, out);
         return 0;
     }
-    if (strcmp(line, "mcmd=spawn") == 0 && conn->initialized) {
+    if (strcmp(line, "mcmd=spawn") == 0 && conn->initialized && !conn->awaits_spawn) {
         spawn_begin(conn);
         return 0;
     }

@@ -14,8 +14,8 @@
 
 struct pmi1_rank {
     struct pmi1_host *host;
-    uint32_t rank;
-    int fd; /* -1: not open */
+    uint32_t rank; /* in the job */
+    int fd;        /* -1: not open */
     struct event *event;
     struct pmi1_conn *conn; /* made when the rank first speaks */
     bool told_connected, told_finalized;
@@ -24,50 +24,69 @@ struct pmi1_rank {
 struct pmi1_host {
     struct event_base *base;
     const struct agent_job *job;
+    const struct rank_group *group;
     struct coll *coll;
     struct topology *topology;
     const char *session_dir;
     struct pmi1_host_owner owner;
     struct pmi1_kvs *kvs;
-    struct pmi1_rank *ranks; /* by local index */
+    struct pmi1_rank *ranks; /* by index among the group's ranks here */
     uint32_t in_barrier;
     uint64_t barriers;
 };
 
+/* Every agent puts these itself: nothing to send. */
+static int put_first(struct pmi1_host *host)
+{
+    const struct rank_group *group = host->group;
+    struct buf mapping = BUF_INIT, own = BUF_INIT;
+    rankmap_pmi1_mapping(&group->map, &mapping);
+    int rc = mapping.data ? 0 : -ENOMEM;
+    /* with too many blocks for one value MPICH finds its nodes by host name */
+    if (rc == 0 && mapping.len < PMI1_VALUE_SAFE)
+        rc = pmi1_kvs_put(host->kvs, "PMI_process_mapping", mapping.data);
+    buf_done(&mapping);
+    for (size_t i = 0; rc == 0 && group->wire && i < group->wire->n_preput; i++) {
+        char *entry = group->wire->preput[i];
+        char *equals = strchr(entry, '=');
+        if (!equals)
+            continue;
+        *equals = '\0';
+        rc = pmi1_kvs_put(host->kvs, entry, equals + 1);
+        *equals = '=';
+    }
+    pmi1_kvs_take_new(host->kvs, &own);
+    buf_done(&own);
+    return rc;
+}
+
 struct pmi1_host *pmi1_host_new(struct event_base *base, const struct agent_job *job,
-                                struct coll *coll, struct topology *topology,
-                                const char *session_dir, const struct pmi1_host_owner *owner,
-                                struct drarun_error *err)
+                                const struct rank_group *group, struct coll *coll,
+                                struct topology *topology, const char *session_dir,
+                                const struct pmi1_host_owner *owner, struct drarun_error *err)
 {
     struct pmi1_host *host = calloc(1, sizeof *host);
     if (host)
         *host = (struct pmi1_host){.base = base,
                                    .job = job,
+                                   .group = group,
                                    .coll = coll,
                                    .topology = topology,
                                    .session_dir = session_dir,
                                    .owner = *owner};
-    struct buf mapping = BUF_INIT;
-    rankmap_pmi1_mapping(&job->map, &mapping);
-    if (host && mapping.data) {
-        host->kvs = pmi1_kvs_new(job->nspace);
-        host->ranks = calloc(job->local_count + 1, sizeof *host->ranks);
+    if (host) {
+        host->kvs = pmi1_kvs_new(group->kvs);
+        host->ranks = calloc(group->local_count + 1, sizeof *host->ranks);
     }
-    for (uint32_t i = 0; host && host->ranks && i < job->local_count; i++)
-        host->ranks[i] = (struct pmi1_rank){.host = host, .rank = job->local[i], .fd = -1};
-    int rc = host && host->kvs && host->ranks ? 0 : -ENOMEM;
-    /* with too many blocks for one value MPICH finds its nodes by host name */
-    if (rc == 0 && mapping.len < PMI1_VALUE_SAFE)
-        rc = pmi1_kvs_put(host->kvs, "PMI_process_mapping", mapping.data);
-    buf_done(&mapping);
+    for (uint32_t i = 0; host && host->ranks && i < group->local_count; i++)
+        host->ranks[i] =
+            (struct pmi1_rank){.host = host, .rank = job->local[group->local_first + i], .fd = -1};
+    int rc = host && host->kvs && host->ranks ? put_first(host) : -ENOMEM;
     if (rc < 0) {
         error_set(err, -rc, "PMI-1 server: %s", strerror(-rc));
         pmi1_host_free(host);
         return NULL;
     }
-    struct buf own = BUF_INIT; /* every agent puts the mapping itself: nothing to send */
-    pmi1_kvs_take_new(host->kvs, &own);
-    buf_done(&own);
     return host;
 }
 
@@ -83,7 +102,7 @@ void pmi1_host_free(struct pmi1_host *host)
 {
     if (!host)
         return;
-    for (uint32_t i = 0; host->ranks && i < host->job->local_count; i++) {
+    for (uint32_t i = 0; host->ranks && i < host->group->local_count; i++) {
         if (host->ranks[i].fd >= 0)
             close_rank(&host->ranks[i]);
         pmi1_conn_free(host->ranks[i].conn);
@@ -113,7 +132,7 @@ static void barrier_done(void *arg, int status, const void *data, size_t length,
     if (rc < 0)
         log_error("PMI-1 barrier: %s", err.text);
     host->in_barrier = 0;
-    for (uint32_t i = 0; i < host->job->local_count; i++) {
+    for (uint32_t i = 0; i < host->group->local_count; i++) {
         struct pmi1_rank *rank = &host->ranks[i];
         struct buf out = BUF_INIT;
         if (!rank->conn || !pmi1_conn_in_barrier(rank->conn))
@@ -129,22 +148,33 @@ static void on_barrier(void *arg, uint32_t rank)
     struct pmi1_host *host = arg;
     struct drarun_error err = {0};
     struct buf puts = BUF_INIT;
+    const struct coll_range all = {host->group->first, host->group->map.ranks};
     char key[48];
     (void)rank;
-    if (++host->in_barrier < host->job->local_count)
+    if (++host->in_barrier < host->group->local_count)
         return;
     pmi1_kvs_take_new(host->kvs, &puts);
-    snprintf(key, sizeof key, "pmi1#%llu", (unsigned long long)++host->barriers);
+    snprintf(key, sizeof key, "pmi1/%u#%llu", host->group->index,
+             (unsigned long long)++host->barriers);
     if (puts.failed ||
-        coll_enter(host->coll, key, NULL, 0, 0, puts.data, puts.len, barrier_done, host, &err) < 0)
+        coll_enter(host->coll, key, &all, 1, 0, puts.data, puts.len, barrier_done, host, &err) < 0)
         log_error("PMI-1 barrier: %s", puts.failed ? "out of memory" : err.text);
     buf_done(&puts);
 }
 
+/* From here to the connections' numbers: those in the group. */
+
 static void on_abort(void *arg, uint32_t rank, int status, const char *text)
 {
     struct pmi1_host *host = arg;
-    host->owner.abort(host->owner.arg, rank, status, text);
+    host->owner.abort(host->owner.arg, host->group->first + rank, status, text);
+}
+
+static void on_spawn(void *arg, uint32_t rank, struct spawn_request *request)
+{
+    struct pmi1_host *host = arg;
+    request->rank = host->group->first + rank;
+    host->owner.spawn(host->owner.arg, request);
 }
 
 /* MPICH asks for the machine's topology as a file before it reads it itself. */
@@ -156,13 +186,36 @@ static const char *on_lookup(void *arg, const char *key)
     return topology_file(host->topology, host->session_dir);
 }
 
+static void on_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
+                    const char *port)
+{
+    struct pmi1_host *host = arg;
+    host->owner.name(host->owner.arg, host->group->first + rank, what, service, port);
+}
+
+static void on_full(void *arg, uint32_t of_group)
+{
+    const struct pmi1_host *host = arg;
+    uint32_t rank = host->group->first + of_group;
+    const struct log_about about = {.of_rank = true, .rank = rank};
+    log_about(&about, LOG_QUIET,
+              "rank %u: PMI-1: it has put more than %u keys or %u bytes: the rest is refused", rank,
+              PMI1_RANK_KEYS_MAX, PMI1_RANK_BYTES_MAX);
+}
+
 static struct pmi1_conn *new_conn(struct pmi1_rank *rank)
 {
     struct pmi1_host *host = rank->host;
-    struct pmi1_owner owner = {
-        .barrier = on_barrier, .abort = on_abort, .lookup = on_lookup, .arg = host};
-    struct rank_place place = rankmap_place(&host->job->map, rank->rank);
-    return pmi1_conn_new(rank->rank, host->job->map.ranks, place.app, host->kvs, &owner);
+    struct pmi1_owner owner = {.barrier = on_barrier,
+                               .abort = on_abort,
+                               .lookup = on_lookup,
+                               .spawn = on_spawn,
+                               .name = on_name,
+                               .full = on_full,
+                               .arg = host};
+    uint32_t number = rank->rank - host->group->first;
+    struct rank_place place = rankmap_place(&host->group->map, number);
+    return pmi1_conn_new(number, agent_job_universe(host->job), place.app, host->kvs, &owner);
 }
 
 static void tell(struct pmi1_rank *rank)
@@ -216,32 +269,60 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     read_some(arg);
 }
 
-void pmi1_host_drain(struct pmi1_host *host, uint32_t rank)
+/* NULL: it is not here. */
+static struct pmi1_rank *find_rank(const struct pmi1_host *host, uint32_t rank)
 {
-    int64_t index = agent_job_local_index(host->job, rank);
-    while (index >= 0 && host->ranks[index].fd >= 0 && read_some(&host->ranks[index]))
+    int64_t index = agent_job_local_index(host->job, rank) - host->group->local_first;
+    return index >= 0 && index < host->group->local_count ? &host->ranks[index] : NULL;
+}
+
+void pmi1_host_drain(struct pmi1_host *host, uint32_t number)
+{
+    struct pmi1_rank *rank = find_rank(host, number);
+    while (rank && rank->fd >= 0 && read_some(rank))
         ;
+}
+
+void pmi1_host_spawned(struct pmi1_host *host, uint32_t number, bool good)
+{
+    struct pmi1_rank *rank = find_rank(host, number);
+    struct buf out = BUF_INIT;
+    if (!rank || !rank->conn)
+        return;
+    pmi1_spawned(rank->conn, good, &out);
+    answer(rank, &out);
+    buf_done(&out);
+}
+
+void pmi1_host_named(struct pmi1_host *host, uint32_t number, bool good, const char *port)
+{
+    struct pmi1_rank *rank = find_rank(host, number);
+    struct buf out = BUF_INIT;
+    if (!rank || !rank->conn)
+        return;
+    pmi1_named(rank->conn, good, port, &out);
+    answer(rank, &out);
+    buf_done(&out);
 }
 
 static void set_env(const struct pmi1_host *host, uint32_t rank, int fd, struct strlist *env)
 {
     env_setf(env, "PMI_FD", "%d", fd);
-    env_setf(env, "PMI_RANK", "%u", rank);
-    env_setf(env, "PMI_SIZE", "%u", host->job->map.ranks);
-    env_set(env, "PMI_SPAWNED", "0");
+    env_setf(env, "PMI_RANK", "%u", rank - host->group->first);
+    env_setf(env, "PMI_SIZE", "%u", host->group->map.ranks);
+    env_set(env, "PMI_SPAWNED", host->group->index > 0 ? "1" : "0");
 }
 
 int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, int *ret_fd,
                    struct drarun_error *err)
 {
     int pair[2];
-    int64_t index = agent_job_local_index(host->job, rank);
-    if (index < 0)
+    struct pmi1_rank *slot = find_rank(host, rank);
+    if (!slot)
         return error_set(err, EINVAL, "PMI-1: rank %u is not here", rank);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return error_set(err, errno, "PMI-1: socket pair for rank %u: %s%s", rank, strerror(errno),
                          errno == EMFILE ? " (raise ulimit -n)" : "");
-    struct pmi1_rank *slot = &host->ranks[index];
     slot->fd = pair[0];
     slot->event = event_new(host->base, pair[0], EV_READ | EV_PERSIST, on_readable, slot);
     if (!slot->event || event_add(slot->event, NULL) < 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PMI-1 for the ranks of one agent: a socket pair to each rank, the barrier over all agents. Loop
+/* PMI-1 for the ranks of one group on one agent: a socket pair to each rank, the barrier over all
+ * agents. Ranks are named by their numbers in the job here, and in their group to themselves. Loop
  * thread only; the protocol itself is pmi1.h's. */
 #ifndef DRARUN_WORKER_PMI1_HOST_H
 #define DRARUN_WORKER_PMI1_HOST_H
@@ -9,6 +10,8 @@
 #include "lib/base/strlist.h"
 #include "worker/agent_job.h"
 #include "worker/coll.h"
+#include "worker/pmi1.h"
+#include "worker/spawn_request.h"
 #include "worker/topology.h"
 
 struct pmi1_host_owner {
@@ -17,22 +20,31 @@ struct pmi1_host_owner {
     void (*lost)(void *arg, uint32_t rank);
     void (*finalized)(void *arg, uint32_t rank);
     void (*abort)(void *arg, uint32_t rank, int status, const char *text);
+    /* It asks for more ranks; pmi1_host_spawned answers. request is borrowed. */
+    void (*spawn)(void *arg, const struct spawn_request *request);
+    /* As pmi1_owner.name; pmi1_host_named answers. */
+    void (*name)(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
+                 const char *port);
     void *arg;
 };
 
 struct pmi1_host;
 
-/* job, coll, topology and session_dir are borrowed. */
+/* job, group, coll, topology and session_dir are borrowed. */
 struct pmi1_host *pmi1_host_new(struct event_base *base, const struct agent_job *job,
-                                struct coll *coll, struct topology *topology,
-                                const char *session_dir, const struct pmi1_host_owner *owner,
-                                struct drarun_error *err);
+                                const struct rank_group *group, struct coll *coll,
+                                struct topology *topology, const char *session_dir,
+                                const struct pmi1_host_owner *owner, struct drarun_error *err);
 void pmi1_host_free(struct pmi1_host *host);
 
 /* Opens the rank's connection; *ret_fd is the rank's end, the caller's, close-on-exec. Sets PMI_FD
  * and its kin in env. */
 int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, int *ret_fd,
                    struct drarun_error *err);
+/* What the rank waits for since pmi1_host_owner.spawn. */
+void pmi1_host_spawned(struct pmi1_host *host, uint32_t rank, bool good);
+/* The same since pmi1_host_owner.name. */
+void pmi1_host_named(struct pmi1_host *host, uint32_t rank, bool good, const char *port);
 /* Reads what the rank has sent so far: before judging a rank that ended. */
 void pmi1_host_drain(struct pmi1_host *host, uint32_t rank);
 

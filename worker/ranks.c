@@ -82,7 +82,7 @@ struct ranks {
     struct remains remains;
     struct rank_output *output;
     struct rank_input *input;
-    struct rank rank[];
+    struct rank *rank; /* by slot; may move when ranks are added */
 };
 
 /* ---- looking up ---- */
@@ -327,7 +327,8 @@ static int64_t call_ended(struct ranks *ranks, int64_t now_us)
 
 static bool all_reaped(const struct ranks *ranks)
 {
-    return ranks->reaped == ranks->started && (ranks->ending || ranks->started == ranks->count);
+    return ranks->reaped == ranks->started &&
+           (ranks->ending || (ranks->started == ranks->count && !ranks->owner.hold));
 }
 
 /* Every pipe is at its end or given up; asked only when all are reaped, since it looks at each. */
@@ -541,6 +542,49 @@ int ranks_start(struct ranks *ranks, const struct rank_request *request, struct 
     return 0;
 }
 
+/* ---- more of them ---- */
+
+static int reserve(struct ranks *ranks, size_t count)
+{
+    struct rank *rank = realloc(ranks->rank, (count + 1) * sizeof *rank);
+    if (!rank)
+        return -ENOMEM;
+    ranks->rank = rank;
+    size_t *order = realloc(ranks->order, (2 * count + 1) * sizeof *order);
+    if (!order)
+        return -ENOMEM;
+    ranks->order = order;
+    return 0;
+}
+
+int ranks_add(struct ranks *ranks, size_t count)
+{
+    size_t all = ranks->count + count;
+    struct rlimit before;
+    if (reserve(ranks, all) < 0 || rank_output_reserve(ranks->output, all) < 0)
+        return -ENOMEM;
+    memset(ranks->rank + ranks->count, 0, count * sizeof *ranks->rank);
+    ranks->count = all;
+    if (limits_raise_files(all, &before) && !ranks->limit_raised) {
+        ranks->files_before = before;
+        ranks->limit_raised = true;
+    }
+    return 0;
+}
+
+void ranks_drop(struct ranks *ranks, size_t count)
+{
+    assert(count <= ranks->count - ranks->started);
+    ranks->count -= count;
+    event_active(ranks->update, EV_TIMEOUT, 0);
+}
+
+void ranks_release(struct ranks *ranks)
+{
+    ranks->owner.hold = false;
+    event_active(ranks->update, EV_TIMEOUT, 0);
+}
+
 /* ---- life ---- */
 
 static int watch_children(struct ranks *ranks)
@@ -580,7 +624,7 @@ static int open_streams(struct ranks *ranks, struct drarun_error *err)
 struct ranks *ranks_new(struct event_base *base, size_t count, uint32_t kill_after_ms,
                         const struct ranks_owner *owner, struct drarun_error *err)
 {
-    struct ranks *ranks = calloc(1, sizeof *ranks + count * sizeof ranks->rank[0]);
+    struct ranks *ranks = calloc(1, sizeof *ranks);
     if (!ranks) {
         error_set(err, ENOMEM, "out of memory");
         return NULL;
@@ -591,9 +635,10 @@ struct ranks *ranks_new(struct event_base *base, size_t count, uint32_t kill_aft
     ranks->kill_after_ms = kill_after_ms;
     ranks->signals = ranks->null = -1;
     ranks->order = calloc(2 * count + 1, sizeof *ranks->order);
+    ranks->rank = calloc(count + 1, sizeof *ranks->rank);
     oom_init(&ranks->oom);
     ranks->limit_raised = limits_raise_files(count, &ranks->files_before);
-    int rc = ranks->order ? watch_children(ranks) : -ENOMEM;
+    int rc = ranks->order && ranks->rank ? watch_children(ranks) : -ENOMEM;
     if (rc < 0)
         error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "watch the ranks: %s", strerror(-rc));
     if (rc < 0 || open_streams(ranks, err) < 0) {
@@ -622,5 +667,6 @@ void ranks_free(struct ranks *ranks)
     close_fd(&ranks->signals);
     close_fd(&ranks->null);
     free(ranks->order);
+    free(ranks->rank);
     free(ranks);
 }

@@ -63,13 +63,15 @@ struct ranks_owner {
      * (and must first drain its queue of PMIx upcalls). True: its server is about to notice and
      * ranks_dying will follow, which gives this end its place among others (200 ms at most). */
     bool (*reaped)(void *arg, const struct rank_result *result);
-    /* All ended, all descendants gone. Called once, when `count` ranks were started, or after
-     * ranks_end when those that were started have ended. */
+    /* All ended, all descendants gone, and none is to come. Called once, when `count` ranks and
+     * those of ranks_add were started, or after ranks_end when those that were started have ended.
+     */
     void (*all_ended)(void *arg);
     /* So many bytes of input went into the stdin pipe of every rank that reads (or were dropped).
      */
     void (*input_done)(void *arg, size_t bytes);
     void *arg;
+    bool hold;             /* when all have ended more may come, until ranks_release */
     const char *oom_score; /* of the ranks, where it is not this process' own; or NULL */
 };
 
@@ -82,6 +84,11 @@ struct ranks;
  * SIGTERM to SIGKILL in ranks_end. */
 struct ranks *ranks_new(struct event_base *base, size_t count, uint32_t kill_after_ms,
                         const struct ranks_owner *owner, struct drarun_error *err);
+/* So many more will be started; -ENOMEM. And they will not be, after all. */
+int ranks_add(struct ranks *ranks, size_t count);
+void ranks_drop(struct ranks *ranks, size_t count);
+/* No more will come. */
+void ranks_release(struct ranks *ranks);
 /* SIGKILLs what still runs, without waiting for it. */
 void ranks_free(struct ranks *ranks);
 

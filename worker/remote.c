@@ -15,10 +15,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "jobs/rankenv.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/wire/acceptor.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/dial.h"
 
@@ -42,8 +44,7 @@ struct remote {
     char *session_dir;
     remote_route_fn route;
     void *arg;
-    int listener;
-    struct event *acceptable;
+    struct acceptor *acceptor;
     uint64_t last_id;
     size_t client_count;
     LIST_HEAD(, client) clients;
@@ -178,28 +179,21 @@ static void client_closed(struct channel *channel, const struct drarun_error *er
     client_free(client);
 }
 
-static void on_acceptable(evutil_socket_t fd, short what, void *arg)
+static void on_accepted(int fd, void *arg)
 {
     struct remote *remote = arg;
-    (void)what;
-    for (;;) {
-        int guest = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct client *client = guest >= 0 ? calloc(1, sizeof *client) : NULL;
-        if (guest < 0)
-            return;
-        if (!client || remote->client_count >= CLIENTS_MAX) {
-            free(client);
-            close(guest);
-            continue;
-        }
-        client->remote = remote;
-        LIST_INSERT_HEAD(&remote->clients, client, entry);
-        remote->client_count++;
-        client->channel =
-            channel_new_take(remote->base, guest, client_message, client_closed, client);
-        if (!client->channel)
-            client_free(client);
+    struct client *client = calloc(1, sizeof *client);
+    if (!client || remote->client_count >= CLIENTS_MAX) {
+        free(client);
+        close(fd);
+        return;
     }
+    client->remote = remote;
+    LIST_INSERT_HEAD(&remote->clients, client, entry);
+    remote->client_count++;
+    client->channel = channel_new_take(remote->base, fd, client_message, client_closed, client);
+    if (!client->channel)
+        client_free(client);
 }
 
 /* ---- the server ---- */
@@ -339,15 +333,12 @@ static int open_socket(struct remote *remote, struct drarun_error *err)
     int n = snprintf(at.sun_path, sizeof at.sun_path, "%s/" SOCKET_NAME, remote->session_dir);
     if (n < 0 || (size_t)n >= sizeof at.sun_path)
         return error_set(err, ENAMETOOLONG, "%s: too long for a socket", remote->session_dir);
-    remote->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (remote->listener < 0 || bind(remote->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
-        listen(remote->listener, 128) < 0)
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 128) < 0)
         return error_set(err, errno, "%s: %s", at.sun_path, strerror(errno));
-    remote->acceptable =
-        event_new(remote->base, remote->listener, EV_READ | EV_PERSIST, on_acceptable, remote);
-    return remote->acceptable && event_add(remote->acceptable, NULL) == 0
-               ? 0
-               : error_set(err, ENOMEM, "out of memory");
+    const struct acceptor_owner owner = {.accepted = on_accepted, .arg = remote};
+    remote->acceptor = acceptor_new_take(remote->base, take_fd(&fd), &owner, err);
+    return remote->acceptor ? 0 : -err->code;
 }
 
 struct remote *remote_new(struct event_base *base, const struct agent_job *job,
@@ -359,7 +350,7 @@ struct remote *remote_new(struct event_base *base, const struct agent_job *job,
         error_set(err, ENOMEM, "out of memory");
         return NULL;
     }
-    *remote = (struct remote){.base = base, .job = job, .route = route, .arg = arg, .listener = -1};
+    *remote = (struct remote){.base = base, .job = job, .route = route, .arg = arg};
     LIST_INIT(&remote->clients);
     remote->session_dir = strdup(session_dir);
     int rc = remote->session_dir ? open_socket(remote, err) : error_set(err, ENOMEM, "no memory");
@@ -383,9 +374,7 @@ void remote_free(struct remote *remote)
     while (!LIST_EMPTY(&remote->clients))
         client_free(LIST_FIRST(&remote->clients));
     channel_free(remote->server);
-    if (remote->acceptable)
-        event_free(remote->acceptable);
-    close_fd(&remote->listener);
+    acceptor_free(remote->acceptor);
     free(remote->session_dir);
     free(remote);
 }
@@ -455,13 +444,13 @@ void remote_environment(const struct remote *remote, struct strlist *env)
     };
     char value[PATH_MAX], interface[64];
     if (own_interface(remote, interface, sizeof interface)) {
-        env_default(env, "HYDRA_IFACE", interface);
-        env_default(env, "I_MPI_HYDRA_IFACE", interface);
+        rankenv_default(env, "HYDRA_IFACE", "%s", interface);
+        rankenv_default(env, "I_MPI_HYDRA_IFACE", "%s", interface);
     }
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         snprintf(value, sizeof value, "%s%s", remote->session_dir, table[i].below);
-        env_default(env, table[i].name, value);
+        rankenv_default(env, table[i].name, "%s", value);
     }
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        env_default(env, fixed[i].name, fixed[i].value);
+        rankenv_default(env, fixed[i].name, "%s", fixed[i].value);
 }

@@ -454,11 +454,35 @@ static void the_report_has_all_of_a_signal(void **state)
     rankmap_done(&map);
 }
 
+/* What a rank spawned is expected to use what the rank used: it waits for them. */
+static void ranks_that_come_later_count(void **state)
+{
+    const uint32_t one = 1;
+    struct rankmap map, more;
+    (void)state;
+    assert_int_equal(rankmap_build(&one, 1, 1, 0, &map, NULL), 0);
+    assert_int_equal(rankmap_build(&one, 1, 1, 0, &more, NULL), 0);
+    struct cause *cause = cause_new(&map);
+    assert_false(cause_connected(cause, 0, CAUSE_API_PMIX));
+    assert_int_equal(cause_grow(cause, 2, 2), 0);
+    assert_int_equal(rankmap_append(&map, &more, NULL), 0);
+    assert_int_equal(cause_api_of(cause, 1), CAUSE_API_NONE);
+    assert_int_equal(cause_api_of(cause, 0), CAUSE_API_PMIX);
+    assert_false(cause_connected(cause, 1, cause_api_of(cause, 0)));
+    assert_true(cause_rank_end(cause, &(struct cause_end){.rank = 1, .host = "here"}));
+    assert_int_equal(cause_kind(cause), CAUSE_NO_INIT);
+    assert_int_equal(cause_ended(cause), 1);
+    cause_free(cause);
+    rankmap_done(&more);
+    rankmap_done(&map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_the_first_cause),
         cmocka_unit_test(the_report_has_all_of_a_signal),
+        cmocka_unit_test(ranks_that_come_later_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,6 +183,42 @@ static void every_rank_has_one_place(void **state)
         }
 }
 
+/* Two programs on two workers, then what is spawned: on one of them, and on both. */
+static void maps_are_appended_and_undone(void **state)
+{
+    const uint32_t first[] = {2, 1}, second[] = {2};
+    struct rankmap map, more, big;
+    struct buf ppn = BUF_INIT;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(rankmap_build(first, 2, 2, 0, &map, NULL), 0);
+    assert_int_equal(rankmap_build(second, 1, 2, 0, &more, NULL), 0);
+    size_t blocks = map.block_count;
+    assert_int_equal(rankmap_append(&map, &more, NULL), 0);
+    rankmap_ppn_text(&map, &ppn);
+    assert_string_equal(ppn.data, "0,1,3;2,4");
+    assert_int_equal(map.ranks, 5);
+    assert_int_equal(map.apps, 3);
+    assert_int_equal(map.app_firsts[2], 3);
+    struct rank_place place = rankmap_place(&map, 4);
+    assert_int_equal(place.worker, 1);
+    assert_int_equal(place.app, 2);
+    assert_int_equal(place.app_rank, 1);
+    assert_int_equal(place.local_rank, 1);
+    assert_int_equal(rankmap_truncate(&map, blocks), 0);
+    assert_int_equal(map.ranks, 3);
+    assert_int_equal(map.apps, 2);
+    const uint32_t most = RANKMAP_RANKS_MAX;
+    assert_int_equal(rankmap_build(&most, 1, 2, 0, &big, NULL), 0);
+    assert_int_equal(rankmap_append(&map, &big, &err), -EINVAL);
+    assert_string_equal(err.text, "more than 1000000 ranks");
+    assert_int_equal(map.ranks, 3);
+    buf_done(&ppn);
+    rankmap_done(&big);
+    rankmap_done(&more);
+    rankmap_done(&map);
+}
+
 static void the_largest_map_builds(void **state)
 {
     (void)state;
@@ -199,9 +235,10 @@ static void the_largest_map_builds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builds_block_order),       cmocka_unit_test(refuses_what_does_not_fit),
-        cmocka_unit_test(places_from_blocks),       cmocka_unit_test(refuses_malformed_blocks),
-        cmocka_unit_test(every_rank_has_one_place), cmocka_unit_test(the_largest_map_builds),
+        cmocka_unit_test(builds_block_order),           cmocka_unit_test(refuses_what_does_not_fit),
+        cmocka_unit_test(places_from_blocks),           cmocka_unit_test(refuses_malformed_blocks),
+        cmocka_unit_test(every_rank_has_one_place),     cmocka_unit_test(the_largest_map_builds),
+        cmocka_unit_test(maps_are_appended_and_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

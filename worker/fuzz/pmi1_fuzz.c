@@ -28,6 +28,23 @@ static void on_abort(void *arg, uint32_t rank, int status, const char *text)
         abort();
 }
 
+static void on_spawn(void *arg, uint32_t rank, struct spawn_request *request)
+{
+    struct rig *rig = arg;
+    Drarun__Wire__SpawnRequest *message = spawn_message_new(request, 1);
+    (void)rank;
+    pmi1_spawned(rig->conn, message && request->count % 2 == 1, &rig->out);
+    spawn_message_free(message);
+}
+
+static void on_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
+                    const char *port)
+{
+    struct rig *rig = arg;
+    (void)rank, (void)what;
+    pmi1_named(rig->conn, strlen(service) % 2 == 1, port, &rig->out);
+}
+
 /* Every reply is one line of its own, whatever the rank has put. */
 static void check_replies(const struct buf *out)
 {
@@ -65,7 +82,8 @@ static void speak(struct rig *rig, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct rig rig = {0};
-    struct pmi1_owner owner = {on_barrier, on_abort, NULL, &rig};
+    const struct pmi1_owner owner = {
+        .barrier = on_barrier, .abort = on_abort, .spawn = on_spawn, .name = on_name, .arg = &rig};
     struct pmi1_kvs *kvs = pmi1_kvs_new("drarun.job.0"), *foreign = pmi1_kvs_new("foreign");
     rig.conn = kvs ? pmi1_conn_new(0, 1, 0, kvs, &owner) : NULL;
     if (rig.conn && foreign) {

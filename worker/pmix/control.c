@@ -25,8 +25,6 @@ static int directive_signal(const pmix_info_t *info)
 
 static void signal_local(struct pmix_host *host, const Drarun__Wire__Control *control)
 {
-    if (control->n_targets == 0)
-        host->owner.signal(host->owner.arg, 0, host->job->map.ranks, control->signo);
     for (size_t i = 0; i < control->n_targets; i++)
         host->owner.signal(host->owner.arg, control->targets[i]->first, control->targets[i]->count,
                            control->signo);
@@ -57,6 +55,17 @@ static void signal_everywhere(struct pmix_host *host, int signo, const struct co
     signal_local(host, &control);
 }
 
+/* No target: the asker's own group. */
+static int find_targets(const struct pmix_host *host, const struct upcall *upcall,
+                        struct coll_range **ret_ranges, size_t *ret_count)
+{
+    pmix_proc_t own = upcall->proc;
+    own.rank = PMIX_RANK_WILDCARD;
+    return upcall->proc_count > 0
+               ? pmix_members(host, upcall->procs, upcall->proc_count, ret_ranges, ret_count)
+               : pmix_members(host, &own, 1, ret_ranges, ret_count);
+}
+
 void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall)
 {
     cleanup_free struct coll_range *ranges = NULL;
@@ -66,9 +75,8 @@ void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall)
         signo = directive_signal(&upcall->info[i]);
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
     if (signo > 0 && signo < NSIG)
-        status = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count) < 0
-                     ? PMIX_ERR_BAD_PARAM
-                     : PMIX_SUCCESS;
+        status =
+            find_targets(host, upcall, &ranges, &count) < 0 ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
     /* answered first: the asker may be among those that the signal ends */
     upcall_answer(upcall, status);
     if (status == PMIX_SUCCESS)
@@ -85,13 +93,14 @@ void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message
 void pmix_on_log(struct pmix_host *host, struct upcall *upcall)
 {
     size_t done = 0;
-    for (size_t i = 0; i < upcall->info_count; i++) {
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    for (size_t i = 0; rank >= 0 && i < upcall->info_count; i++) {
         const pmix_info_t *info = &upcall->info[i];
         bool out = PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT);
         bool text = info->value.type == PMIX_STRING && info->value.data.string;
         if (!text || (!out && !PMIX_CHECK_KEY(info, PMIX_LOG_STDERR)))
             continue;
-        host->owner.log(host->owner.arg, upcall->proc.rank, out ? 1 : 2, info->value.data.string);
+        host->owner.log(host->owner.arg, (uint32_t)rank, out ? 1 : 2, info->value.data.string);
         done++;
     }
     upcall_answer(upcall, done > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED);

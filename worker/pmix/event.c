@@ -25,9 +25,10 @@ void pmix_on_notify(struct pmix_host *host, struct upcall *upcall)
     if (buffer.bytes_used > PMIX_ROUTED_MAX)
         status = PMIX_ERR_OUT_OF_RESOURCE;
     bool here_only = upcall->detail == PMIX_RANGE_LOCAL || upcall->detail == PMIX_RANGE_PROC_LOCAL;
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (status == PMIX_SUCCESS && host->tree->size > 1 && !here_only) {
         notify.code = upcall->status;
-        notify.rank = upcall->proc.rank;
+        notify.rank = rank < 0 ? 0 : (uint32_t)rank;
         notify.range = (uint32_t)upcall->detail;
         notify.data.data = (uint8_t *)buffer.base_ptr;
         notify.data.len = buffer.bytes_used;
@@ -73,8 +74,7 @@ static pmix_data_array_t *unpack(const Drarun__Wire__Notify *notify)
 void pmix_notified(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     const Drarun__Wire__Notify *notify = message->notify;
-    pmix_proc_t source;
-    PMIX_LOAD_PROCID(&source, host->job->nspace, notify->rank);
+    pmix_proc_t source = pmix_proc_of(host, notify->rank);
     pmix_data_array_t *array = unpack(notify);
     pmix_status_t status = PMIX_ERR_NOMEM;
     if (array)

@@ -19,7 +19,9 @@ static void on_first_client(evutil_socket_t fd, short what, void *arg)
 {
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
-    (void)fd, (void)what;
+    (void)what;
+    if (!socket_hook_admit(fd))
+        return;
     if (pmix_host_start(host, &err) < 0)
         host->owner.failed(host->owner.arg, &err);
 }
@@ -50,8 +52,10 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
         return NULL;
     }
     host->cpus = calloc(job->local_count + 1, sizeof *host->cpus);
+    host->cpus_count = host->cpus ? job->local_count : 0;
     host->queue = upcall_queue_new(base, handle, host);
-    host->first_client = event_new(base, host->listener, EV_READ, on_first_client, host);
+    host->first_client =
+        event_new(base, host->listener, EV_READ | EV_PERSIST, on_first_client, host);
     if (!host->cpus || !host->queue || !host->first_client ||
         event_add(host->first_client, NULL) < 0) {
         error_set(err, ENOMEM, "PMIx server: out of memory");
@@ -75,7 +79,7 @@ void pmix_host_free(struct pmix_host *host)
         upcall_queue_free(host->queue);
     else
         upcall_queue_close(host->queue);
-    for (uint32_t i = 0; host->cpus && i < host->job->local_count; i++)
+    for (uint32_t i = 0; i < host->cpus_count; i++)
         free(host->cpus[i].ids);
     while (host->sequences) {
         struct sequence *next = host->sequences->next;
@@ -88,11 +92,25 @@ void pmix_host_free(struct pmix_host *host)
     free(host);
 }
 
+static int reserve_cpus(struct pmix_host *host)
+{
+    uint32_t count = host->job->local_count;
+    if (count <= host->cpus_count)
+        return 0;
+    struct rank_cpus *cpus = realloc(host->cpus, count * sizeof *cpus);
+    if (!cpus)
+        return -ENOMEM;
+    memset(cpus + host->cpus_count, 0, (count - host->cpus_count) * sizeof *cpus);
+    host->cpus = cpus;
+    host->cpus_count = count;
+    return 0;
+}
+
 int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count)
 {
     int64_t index = agent_job_local_index(host->job, rank);
     uint32_t *copy = calloc(count + 1, sizeof *copy);
-    if (index < 0 || !copy) {
+    if (index < 0 || !copy || reserve_cpus(host) < 0) {
         free(copy);
         return -ENOMEM;
     }
@@ -102,6 +120,12 @@ int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *id
     return 0;
 }
 
+/* The servers' own namespace is named by the first group's. */
+static const char *server_name(const struct pmix_host *host)
+{
+    return host->job->groups[0]->nspace;
+}
+
 /* The same as PMIx_server_setup_fork of the library inside (server/pmix_server.c), which cannot be
  * asked before it is started; tests hold the two against each other. */
 void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strlist *env)
@@ -109,10 +133,11 @@ void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strl
     static const char *const uri_names[] = {"PMIX_SERVER_URI41", "PMIX_SERVER_URI4",
                                             "PMIX_SERVER_URI3", "PMIX_SERVER_URI2",
                                             "PMIX_SERVER_URI21"};
-    env_set(env, "PMIX_NAMESPACE", host->job->nspace);
-    env_setf(env, "PMIX_RANK", "%u", rank);
+    const struct rank_group *group = agent_job_group_of(host->job, rank);
+    env_set(env, "PMIX_NAMESPACE", group->nspace);
+    env_setf(env, "PMIX_RANK", "%u", rank - group->first);
     for (size_t i = 0; i < ARRAY_LEN(uri_names); i++)
-        env_setf(env, uri_names[i], "%s.server.%u;tcp4://127.0.0.1:%u", host->job->nspace,
+        env_setf(env, uri_names[i], "%s.server.%u;tcp4://127.0.0.1:%u", server_name(host),
                  host->tree->self, host->port);
     env_set(env, "PMIX_SECURITY_MODE", "native");
     env_set(env, "PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC");
@@ -158,18 +183,22 @@ void pmix_host_set_environment(struct pmix_host *host)
 static int start_library(struct pmix_host *host, struct drarun_error *err)
 {
     void *list = PMIx_Info_list_start();
-    char nspace[sizeof host->job->nspace + 16];
+    char nspace[sizeof host->job->groups[0]->nspace + 16];
     pmix_rank_t rank = host->tree->self;
-    snprintf(nspace, sizeof nspace, "%s.server", host->job->nspace);
+    snprintf(nspace, sizeof nspace, "%s.server", server_name(host));
     PMIx_Info_list_add(list, PMIX_SERVER_TMPDIR, host->session_dir, PMIX_STRING);
     PMIx_Info_list_add(list, PMIX_SYSTEM_TMPDIR, host->session_dir, PMIX_STRING);
     PMIx_Info_list_add(list, PMIX_SERVER_NSPACE, nspace, PMIX_STRING);
     PMIx_Info_list_add(list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIx_Info_list_add(list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
     pmix_topology_t topology = {.source = (char *)"hwloc",
-                                .topology = topology_get(host->topology)};
+                                .topology = topology_keep(host->topology)};
+    pmix_info_t lent = PMIX_INFO_STATIC_INIT;
+    PMIX_LOAD_KEY(lent.key, PMIX_TOPOLOGY2);
+    lent.value.type = PMIX_TOPO;
+    lent.value.data.topo = &topology;
     if (topology.topology)
-        PMIx_Info_list_add(list, PMIX_TOPOLOGY2, &topology, PMIX_TOPO);
+        PMIx_Info_list_insert(list, &lent); /* the others are copied, and the copies freed below */
     pmix_data_array_t info;
     PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
     pmix_status_t status = PMIx_Info_list_convert(list, &info);
@@ -197,15 +226,27 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
     event_del(host->first_client);
     pmix_host_set_environment(host);
     int rc = start_library(host, err);
-    if (rc == 0)
-        rc = pmix_register_job(host, err);
+    for (uint32_t i = 0; rc == 0 && i < host->job->group_count; i++)
+        rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
         upcall_watch_losses();
     socket_hook_open_gate();
     close_fd(&host->listener); /* the library has its own reference */
     log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,
-                host->job->nspace);
+                server_name(host));
     return rc;
+}
+
+int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err)
+{
+    const struct agent_job *job = host->job;
+    return host->started ? pmix_register_group(host, job->groups[job->group_count - 1], err) : 0;
+}
+
+void pmix_host_drop_group(struct pmix_host *host)
+{
+    if (host->started)
+        pmix_deregister_group(host->job->groups[host->job->group_count - 1]);
 }
 
 bool pmix_host_started(const struct pmix_host *host)
@@ -218,12 +259,43 @@ void pmix_host_drain(struct pmix_host *host)
     upcall_queue_drain(host->queue);
 }
 
+/* ---- ranks of the job as processes of the library ---- */
+
+int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc)
+{
+    const struct rank_group *group = agent_job_group_named(host->job, proc->nspace);
+    return group && proc->rank < group->map.ranks ? (int64_t)group->first + proc->rank : -1;
+}
+
+pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank)
+{
+    pmix_proc_t proc;
+    const struct rank_group *group = agent_job_group_of(host->job, rank);
+    PMIX_LOAD_PROCID(&proc, group->nspace, rank - group->first);
+    return proc;
+}
+
 /* ---- dispatch ---- */
 
+/* Not answered while the job lives: the rank would exit, its fellows would see their connections to
+ * it break, and the abort of one of them could reach the launcher first. It waits until it is
+ * killed with the job. */
 static void on_abort(struct pmix_host *host, struct upcall *upcall)
 {
-    host->owner.abort(host->owner.arg, upcall->proc.rank, upcall->status, upcall->text);
-    upcall_answer(upcall, PMIX_SUCCESS);
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank >= 0)
+        host->owner.abort(host->owner.arg, (uint32_t)rank, upcall->status, upcall->text);
+    if (pmix_pend(host, upcall) == 0)
+        upcall_answer(upcall, PMIX_SUCCESS);
+}
+
+static void tell(struct pmix_host *host, struct upcall *upcall,
+                 void (*about)(void *arg, uint32_t rank))
+{
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank >= 0)
+        about(host->owner.arg, (uint32_t)rank);
+    upcall_free(upcall);
 }
 
 static void handle(struct upcall *upcall, void *arg)
@@ -231,16 +303,16 @@ static void handle(struct upcall *upcall, void *arg)
     struct pmix_host *host = arg;
     switch (upcall->kind) {
     case UPCALL_CONNECTED:
-        host->owner.connected(host->owner.arg, upcall->proc.rank);
-        upcall_free(upcall);
+        tell(host, upcall, host->owner.connected);
         break;
     case UPCALL_FINALIZED:
-        host->owner.finalized(host->owner.arg, upcall->proc.rank);
-        upcall_free(upcall);
+        tell(host, upcall, host->owner.finalized);
         break;
     case UPCALL_LOST:
-        host->owner.lost(host->owner.arg, upcall->proc.rank);
-        upcall_free(upcall);
+        tell(host, upcall, host->owner.lost);
+        break;
+    case UPCALL_SPAWN:
+        pmix_on_spawn(host, upcall);
         break;
     case UPCALL_ABORT:
         on_abort(host, upcall);

@@ -13,6 +13,7 @@
 #include "lib/wire/wire.pb-c.h"
 #include "worker/agent_job.h"
 #include "worker/coll.h"
+#include "worker/spawn_request.h"
 #include "worker/topology.h"
 #include "worker/tree.h"
 
@@ -28,6 +29,8 @@ struct pmix_host_owner {
     void (*signal)(void *arg, uint32_t first, uint32_t count, int signo);
     /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
+    /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */
+    void (*spawn)(void *arg, const struct spawn_request *request, void *token);
     /* The library failed: the job cannot go on. */
     void (*failed)(void *arg, const struct drarun_error *err);
     void *arg;
@@ -47,7 +50,13 @@ void pmix_host_free(struct pmix_host *host);
 
 /* What a rank needs in its environment to find the server. */
 void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strlist *env);
-/* CPUs that a rank was bound to, before any rank connects; copied. */
+/* The last group of the job is new, or is about to be dropped. */
+int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err);
+void pmix_host_drop_group(struct pmix_host *host);
+/* What pmix_host_owner.spawn asked for: its group, NULL when it cannot be. */
+void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots);
+/* CPUs that a rank is bound to, before its group is added (the first one: before any rank
+ * connects); copied. */
 int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count);
 
 /* Requests that the library has handed over so far are handled now. */

@@ -56,6 +56,7 @@ struct pmix_host {
     bool started;
     bool environment_set;
     struct rank_cpus *cpus; /* by local index */
+    uint32_t cpus_count;
     struct topology *topology;
     struct sequence *sequences;
     struct pending *pending;
@@ -64,22 +65,30 @@ struct pmix_host {
     struct data_store *store;
 };
 
-/* register.c: tells the library about the job. */
-int pmix_register_job(struct pmix_host *host, struct drarun_error *err);
+/* register.c: tells the library about a group of ranks, and that there is none. */
+int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
+                        struct drarun_error *err);
+void pmix_deregister_group(const struct rank_group *group);
+
+/* The rank of the job that a process is, -1: none of this job's. */
+int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc);
+/* And back; a rank that the job has. */
+pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
 
 /* fence.c */
 void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
-/* The member ranks of procs in this job as ascending ranges without overlap, *ret_count 0 for all
- * ranks; -EINVAL for members of another namespace or out of range. */
+/* The member ranks of procs in this job as ascending ranges without overlap, of one group or of
+ * several; -EINVAL for members of another job or out of range, or for none. */
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
                  struct coll_range **ret_ranges, size_t *ret_count);
 /* A key for the next collective of this kind, name and members; malloc'ed. */
 char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
                           const struct coll_range *ranges, size_t count);
 
-/* group.c, dmodex.c, event.c, query.c, control.c */
+/* spawn.c, group.c, dmodex.c, event.c, query.c, control.c */
+void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_group(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_local_modex(struct pmix_host *host, struct upcall *upcall);

@@ -53,9 +53,9 @@ static void add_part(void *list, const char *key, void *part)
 
 /* Workers without ranks are no nodes of the job: libpmix wants as many nodes as parts of the ranks.
  */
-static void add_maps(const struct pmix_host *host, void *list)
+static void add_maps(const struct pmix_host *host, const struct rank_group *group, void *list)
 {
-    const struct rankmap *map = &host->job->map;
+    const struct rankmap *map = &group->map;
     struct buf hosts = BUF_INIT, ranks = BUF_INIT;
     char *node_map = NULL, *proc_map = NULL;
     for (uint32_t worker = 0; worker < map->workers; worker++)
@@ -88,17 +88,26 @@ static uint32_t nodes_with_ranks(const struct rankmap *map)
     return count;
 }
 
-static void add_job(const struct pmix_host *host, void *list)
+static void add_parent(const struct pmix_host *host, const struct rank_group *group, void *list)
 {
-    const struct agent_job *job = host->job;
-    add_text(list, PMIX_JOBID, job->nspace);
-    add_maps(host, list);
-    add_u32(list, PMIX_UNIV_SIZE, job->map.ranks);
-    add_u32(list, PMIX_JOB_SIZE, job->map.ranks);
-    add_u32(list, PMIX_MAX_PROCS, job->map.ranks);
-    add_u32(list, PMIX_JOB_NUM_APPS, job->map.apps);
-    add_u32(list, PMIX_NUM_NODES, nodes_with_ranks(&job->map));
-    add_rank(list, PMIX_NPROC_OFFSET, 0);
+    pmix_proc_t parent = pmix_proc_of(host, group->parent);
+    add_bool(list, PMIX_SPAWNED, true);
+    PMIx_Info_list_add(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
+}
+
+static void add_job(const struct pmix_host *host, const struct rank_group *group, void *list)
+{
+    const struct rankmap *map = &group->map;
+    add_text(list, PMIX_JOBID, group->nspace);
+    add_maps(host, group, list);
+    add_u32(list, PMIX_UNIV_SIZE, agent_job_universe(host->job));
+    add_u32(list, PMIX_JOB_SIZE, map->ranks);
+    add_u32(list, PMIX_MAX_PROCS, map->ranks);
+    add_u32(list, PMIX_JOB_NUM_APPS, map->apps);
+    add_u32(list, PMIX_NUM_NODES, nodes_with_ranks(map));
+    add_rank(list, PMIX_NPROC_OFFSET, group->first);
+    if (group->index > 0)
+        add_parent(host, group, list);
     add_u32(list, PMIX_SESSION_ID, 1);
     add_text(list, PMIX_TMPDIR, host->session_dir);
     add_text(list, PMIX_NSDIR, host->session_dir);
@@ -106,16 +115,13 @@ static void add_job(const struct pmix_host *host, void *list)
     add_topology(host, list);
 }
 
-static void add_apps(const struct pmix_host *host, void *list)
+static void add_apps(const struct pmix_host *host, const struct rank_group *group, void *list)
 {
-    const struct agent_job *job = host->job;
     uint32_t leader = 0;
-    for (uint32_t app = 0; app < job->map.apps; app++) {
-        const Drarun__Wire__App *wire = job->wire->apps[app];
+    for (uint32_t app = 0; app < group->map.apps; app++) {
+        const Drarun__Wire__App *wire = host->job->apps[group->first_app + app];
         struct buf command = BUF_INIT;
-        uint32_t size = 0;
-        for (size_t b = 0; b < job->map.block_count; b++)
-            size += job->map.blocks[b].app == app ? job->map.blocks[b].count : 0;
+        uint32_t size = group->map.app_firsts[app + 1] - group->map.app_firsts[app];
         for (size_t i = 0; i < wire->n_argv; i++)
             buf_printf(&command, "%s%s", i > 0 ? " " : "", wire->argv[i]);
         void *part = PMIx_Info_list_start();
@@ -138,9 +144,10 @@ static uint32_t first_rank_of(const struct rankmap *map, uint32_t worker)
     return 0;
 }
 
-static void add_node(const struct pmix_host *host, void *list, uint32_t worker)
+static void add_node(const struct pmix_host *host, const struct rank_group *group, void *list,
+                     uint32_t worker)
 {
-    const struct rankmap *map = &host->job->map;
+    const struct rankmap *map = &group->map;
     struct buf peers = BUF_INIT;
     void *part = PMIx_Info_list_start();
     rankmap_peers_text(map, worker, &peers);
@@ -150,60 +157,73 @@ static void add_node(const struct pmix_host *host, void *list, uint32_t worker)
     add_u32(part, PMIX_LOCAL_SIZE, map->local_sizes[worker]);
     add_rank(part, PMIX_LOCALLDR, first_rank_of(map, worker));
     add_text(part, PMIX_LOCAL_PEERS, peers.data ? peers.data : "");
-    if (worker == host->job->worker && agent_job_oversubscribed(host->job))
+    if (worker == host->job->worker && host->job->oversubscribed)
         add_bool(part, PMIX_NODE_OVERSUBSCRIBED, true);
     add_part(list, PMIX_NODE_INFO_ARRAY, part);
     buf_done(&peers);
 }
 
+/* Where a rank runs: its CPUs, and what it shares with whom, in words of libpmix. That reads the
+ * topology that it was given when it was started. */
 static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
 {
     int64_t index = agent_job_local_index(host->job, rank);
-    if (index < 0 || host->cpus[index].count == 0 || !topology_get(host->topology))
+    if (index < 0 || (uint64_t)index >= host->cpus_count || host->cpus[index].count == 0)
         return;
     const struct rank_cpus *cpus = &host->cpus[index];
-    hwloc_bitmap_t bitmap = hwloc_bitmap_alloc();
     struct buf text = BUF_INIT;
-    char *locality = NULL;
-    for (size_t i = 0; bitmap && i < cpus->count; i++)
-        hwloc_bitmap_set(bitmap, cpus->ids[i]);
-    pmix_cpuset_t cpuset = {.source = (char *)"hwloc", .bitmap = bitmap};
     cpulist_format(cpus->ids, cpus->count, &text);
     if (text.data)
         add_text(part, PMIX_CPUSET, text.data);
-    /* libpmix 5.0.7 crashes where the host shows no cores */
-    bool known = hwloc_get_nbobjs_by_type(topology_get(host->topology), HWLOC_OBJ_CORE) > 0;
-    if (bitmap && known &&
-        PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS && locality)
+    buf_done(&text);
+    if (!topology_get(host->topology))
+        return;
+    hwloc_bitmap_t bitmap = hwloc_bitmap_alloc();
+    pmix_cpuset_t cpuset = {.source = (char *)"hwloc", .bitmap = bitmap};
+    char *locality = NULL;
+    for (size_t i = 0; bitmap && i < cpus->count; i++)
+        hwloc_bitmap_set(bitmap, cpus->ids[i]);
+    if (bitmap && PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS &&
+        locality)
         add_text(part, PMIX_LOCALITY_STRING, locality);
     free(locality);
-    buf_done(&text);
     hwloc_bitmap_free(bitmap);
 }
 
-static void add_rank_info(const struct pmix_host *host, void *list, uint32_t rank)
+/* The ranks of earlier groups on the same node have numbers there that come before. */
+static uint32_t node_rank(const struct pmix_host *host, const struct rank_group *group,
+                          const struct rank_place *place)
 {
-    struct rank_place place = rankmap_place(&host->job->map, rank);
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < group->index; i++)
+        before += host->job->groups[i]->map.local_sizes[place->worker];
+    return before + place->local_rank;
+}
+
+static void add_rank_info(const struct pmix_host *host, const struct rank_group *group, void *list,
+                          uint32_t rank)
+{
+    struct rank_place place = rankmap_place(&group->map, rank);
     void *part = PMIx_Info_list_start();
     add_rank(part, PMIX_RANK, rank);
     add_u32(part, PMIX_APPNUM, place.app);
-    add_rank(part, PMIX_GLOBAL_RANK, rank);
+    add_rank(part, PMIX_GLOBAL_RANK, group->first + rank);
     add_rank(part, PMIX_APP_RANK, place.app_rank);
     add_u16(part, PMIX_LOCAL_RANK, place.local_rank);
-    add_u16(part, PMIX_NODE_RANK, place.local_rank);
+    add_u16(part, PMIX_NODE_RANK, node_rank(host, group, &place));
     add_u32(part, PMIX_NODEID, place.worker);
     add_text(part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
-    add_bool(part, PMIX_SPAWNED, false);
+    add_bool(part, PMIX_SPAWNED, group->index > 0);
     add_u32(part, PMIX_REINCARNATION, 0);
-    add_binding(host, part, rank);
+    add_binding(host, part, group->first + rank);
     add_part(list, PMIX_PROC_DATA, part);
 }
 
-static int register_ranks(struct pmix_host *host, struct drarun_error *err)
+static int register_ranks(const struct pmix_host *host, const struct rank_group *group,
+                          struct drarun_error *err)
 {
-    for (uint32_t i = 0; i < host->job->local_count; i++) {
-        pmix_proc_t proc;
-        PMIX_LOAD_PROCID(&proc, host->job->nspace, host->job->local[i]);
+    for (uint32_t i = 0; i < group->local_count; i++) {
+        pmix_proc_t proc = pmix_proc_of(host, host->job->local[group->local_first + i]);
         pmix_status_t status =
             PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, NULL, NULL);
         if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
@@ -212,25 +232,31 @@ static int register_ranks(struct pmix_host *host, struct drarun_error *err)
     return 0;
 }
 
-int pmix_register_job(struct pmix_host *host, struct drarun_error *err)
+int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
+                        struct drarun_error *err)
 {
     void *list = PMIx_Info_list_start();
-    add_job(host, list);
-    add_apps(host, list);
-    for (uint32_t worker = 0; worker < host->job->map.workers; worker++)
-        if (host->job->map.local_sizes[worker] > 0)
-            add_node(host, list, worker);
-    for (uint32_t rank = 0; rank < host->job->map.ranks; rank++)
-        add_rank_info(host, list, rank);
+    add_job(host, group, list);
+    add_apps(host, group, list);
+    for (uint32_t worker = 0; worker < group->map.workers; worker++)
+        if (group->map.local_sizes[worker] > 0)
+            add_node(host, group, list, worker);
+    for (uint32_t rank = 0; rank < group->map.ranks; rank++)
+        add_rank_info(host, group, list, rank);
     pmix_data_array_t info;
     PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
     pmix_status_t status = PMIx_Info_list_convert(list, &info);
     PMIx_Info_list_release(list);
     if (status == PMIX_SUCCESS)
-        status = PMIx_server_register_nspace(host->job->nspace, (int)host->job->local_count,
-                                             info.array, info.size, NULL, NULL);
+        status = PMIx_server_register_nspace(group->nspace, (int)group->local_count, info.array,
+                                             info.size, NULL, NULL);
     PMIX_DATA_ARRAY_DESTRUCT(&info);
     if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
         return pmix_error(err, status, "PMIx server: register the job");
-    return register_ranks(host, err);
+    return register_ranks(host, group, err);
+}
+
+void pmix_deregister_group(const struct rank_group *group)
+{
+    PMIx_server_deregister_nspace(group->nspace, NULL, NULL);
 }

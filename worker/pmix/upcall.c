@@ -46,7 +46,8 @@ void upcall_free(struct upcall *upcall)
 {
     if (!upcall)
         return;
-    bool expects = upcall->op_cb || upcall->modex_cb || upcall->lookup_cb || upcall->info_cb;
+    bool expects = upcall->op_cb || upcall->modex_cb || upcall->lookup_cb || upcall->info_cb ||
+                   upcall->spawn_cb;
     if (expects && !upcall->answered) {
         log_error("bug: a PMIx request of kind %d was dropped unanswered", upcall->kind);
         upcall_answer(upcall, PMIX_ERROR);
@@ -54,6 +55,8 @@ void upcall_free(struct upcall *upcall)
     }
     if (upcall->info)
         PMIX_INFO_FREE(upcall->info, upcall->info_count);
+    if (upcall->apps)
+        PMIX_APP_FREE(upcall->apps, upcall->app_count);
     if (upcall->queries)
         PMIX_QUERY_FREE(upcall->queries, upcall->query_count);
     for (size_t i = 0; upcall->keys && upcall->keys[i]; i++)
@@ -76,6 +79,17 @@ void upcall_answer(struct upcall *upcall, pmix_status_t status)
         upcall->lookup_cb(status, NULL, 0, upcall->cbdata);
     else if (upcall->info_cb)
         upcall->info_cb(status, NULL, 0, upcall->cbdata, NULL, NULL);
+    else if (upcall->spawn_cb)
+        upcall->spawn_cb(status, NULL, upcall->cbdata);
+    upcall_free(upcall);
+}
+
+void upcall_answer_spawn(struct upcall *upcall, const char *nspace)
+{
+    pmix_nspace_t name; /* the library copies it */
+    PMIX_LOAD_NSPACE(name, nspace);
+    upcall->answered = true;
+    upcall->spawn_cb(PMIX_SUCCESS, name, upcall->cbdata);
     upcall_free(upcall);
 }
 
@@ -546,6 +560,44 @@ static pmix_status_t on_job_control(const pmix_proc_t *requestor, const pmix_pro
                             copy_info(upcall, directives, directive_count));
 }
 
+static bool copy_apps(struct upcall *upcall, const pmix_app_t apps[], size_t count)
+{
+    if (count == 0)
+        return true;
+    PMIX_APP_CREATE(upcall->apps, count);
+    if (!upcall->apps)
+        return false;
+    upcall->app_count = count;
+    for (size_t i = 0; i < count; i++) {
+        pmix_app_t *to = &upcall->apps[i];
+        to->cmd = strdup(apps[i].cmd ? apps[i].cmd : "");
+        to->argv = PMIx_Argv_copy(apps[i].argv);
+        to->env = PMIx_Argv_copy(apps[i].env);
+        to->cwd = apps[i].cwd ? strdup(apps[i].cwd) : NULL;
+        to->maxprocs = apps[i].maxprocs;
+        if (apps[i].ninfo > 0)
+            PMIX_INFO_CREATE(to->info, apps[i].ninfo);
+        if (!to->cmd || (apps[i].ninfo > 0 && !to->info))
+            return false;
+        to->ninfo = apps[i].ninfo;
+        for (size_t k = 0; k < apps[i].ninfo; k++)
+            PMIX_INFO_XFER(&to->info[k], &apps[i].info[k]);
+    }
+    return true;
+}
+
+static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t info_count,
+                              const pmix_app_t apps[], size_t app_count, pmix_spawn_cbfunc_t cb,
+                              void *cbdata)
+{
+    struct upcall *upcall = upcall_new(UPCALL_SPAWN, proc);
+    if (!upcall)
+        return PMIX_ERR_NOMEM;
+    upcall->spawn_cb = cb;
+    upcall->cbdata = cbdata;
+    return post(upcall, copy_info(upcall, info, info_count) && copy_apps(upcall, apps, app_count));
+}
+
 pmix_server_module_t *upcall_module(void)
 {
     static pmix_server_module_t module = {
@@ -566,6 +618,7 @@ pmix_server_module_t *upcall_module(void)
         .log = on_log,
         .job_control = on_job_control,
         .group = on_group,
+        .spawn = on_spawn,
     };
     return &module;
 }

@@ -28,6 +28,7 @@ enum upcall_kind {
     UPCALL_QUERY,
     UPCALL_LOG,
     UPCALL_JOB_CONTROL,
+    UPCALL_SPAWN,
     UPCALL_LOCAL_MODEX, /* not a client's: PMIx_server_dmodex_request has its answer */
 };
 
@@ -41,6 +42,8 @@ struct upcall {
     size_t info_count;
     pmix_query_t *queries;
     size_t query_count;
+    pmix_app_t *apps;
+    size_t app_count;
     char **keys;
     char *data;
     size_t length;
@@ -50,10 +53,11 @@ struct upcall {
     uint64_t id;     /* LOCAL_MODEX: of the remote request */
     uint32_t source; /* LOCAL_MODEX: the worker that asked */
     bool answered;
-    pmix_op_cbfunc_t op_cb; /* the answer's form: one of these four is set, or none is needed */
+    pmix_op_cbfunc_t op_cb; /* the answer's form: one of these five is set, or none is needed */
     pmix_modex_cbfunc_t modex_cb;
     pmix_lookup_cbfunc_t lookup_cb;
     pmix_info_cbfunc_t info_cb;
+    pmix_spawn_cbfunc_t spawn_cb;
     void *cbdata;
 };
 
@@ -64,6 +68,7 @@ void upcall_answer_data(struct upcall *upcall, pmix_status_t status, const void 
                         size_t length);
 void upcall_answer_pdata(struct upcall *upcall, pmix_status_t status, pmix_pdata_t *pdata,
                          size_t count);
+void upcall_answer_spawn(struct upcall *upcall, const char *nspace);
 /* Takes the array, made by PMIx_Info_list_convert or PMIX_INFO_CREATE. */
 void upcall_answer_info_take(struct upcall *upcall, pmix_status_t status, pmix_info_t *info,
                              size_t count);

@@ -60,6 +60,7 @@ static void fill(struct parts *p)
     p->launch.n_workers = 2;
     p->launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     p->launch.session_dir = (char *)"/tmp/x";
+    p->launch.secret = (char *)"k7";
 }
 
 /* As it comes from the wire. */
@@ -82,7 +83,8 @@ static void what_the_agent_needs(void **state)
     (void)state;
     fill(&p);
     assert_int_equal(receive(&p, &job, &err), 0);
-    assert_string_equal(job.nspace, "drarun.0123abcd.2");
+    assert_string_equal(job.groups[0]->nspace, "drarun.0123abcd.2.k7");
+    assert_string_equal(job.groups[0]->kvs, "drarun.0123abcd.2");
     assert_int_equal(job.worker, 1);
     assert_true(job.pmix);
     assert_int_equal(job.local_count, 2);
@@ -164,6 +166,14 @@ static void relative_session(struct parts *p)
 {
     p->launch.session_dir = (char *)"tmp/x";
 }
+static void path_as_secret(struct parts *p)
+{
+    p->launch.secret = (char *)"../x";
+}
+static void too_long_secret(struct parts *p)
+{
+    p->launch.secret = (char *)"abcdefghijklmnopqrstuvwxyz2345677";
+}
 static void no_program(struct parts *p)
 {
     p->app[1].n_argv = 0;
@@ -217,6 +227,8 @@ static void what_cannot_be_is_refused(void **state)
         no_mode,
         unknown_mode,
         relative_session,
+        path_as_secret,
+        too_long_secret,
         no_program,
         nameless_program,
         block_of_no_program,
@@ -244,6 +256,155 @@ static void what_cannot_be_is_refused(void **state)
     }
 }
 
+/* ---- groups that come later ---- */
+
+/* One program of two ranks, asked for by rank 4: 5 | 6. */
+struct group_parts {
+    Drarun__Wire__Group group;
+    Drarun__Wire__App app, *apps[1];
+    Drarun__Wire__Block block[2], *blocks[2];
+    char *argv[1];
+};
+
+static void fill_group(struct group_parts *p)
+{
+    drarun__wire__group__init(&p->group);
+    drarun__wire__app__init(&p->app);
+    p->argv[0] = (char *)"three";
+    p->app.argv = p->argv;
+    p->app.n_argv = 1;
+    p->apps[0] = &p->app;
+    for (uint32_t i = 0; i < 2; i++) {
+        drarun__wire__block__init(&p->block[i]);
+        p->block[i].first = i;
+        p->block[i].count = 1;
+        p->block[i].worker = i;
+        p->blocks[i] = &p->block[i];
+    }
+    p->group.index = 1;
+    p->group.first = 5;
+    p->group.parent = 4;
+    p->group.apps = p->apps;
+    p->group.n_apps = 1;
+    p->group.blocks = p->blocks;
+    p->group.n_blocks = 2;
+}
+
+static int receive_group(const struct group_parts *p, struct agent_job *job,
+                         struct drarun_error *err)
+{
+    size_t length = drarun__wire__group__get_packed_size(&p->group);
+    cleanup_free uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__group__pack(&p->group, bytes);
+    Drarun__Wire__Group *group = drarun__wire__group__unpack(NULL, length, bytes);
+    assert_non_null(group);
+    return agent_job_add_group_take(job, group, err);
+}
+
+static void groups_come_and_go(void **state)
+{
+    struct parts p;
+    struct group_parts g;
+    struct agent_job job;
+    (void)state;
+    fill(&p);
+    fill_group(&g);
+    g.group.bind = (char *)"core";
+    assert_int_equal(receive(&p, &job, NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(receive_group(&g, &job, NULL), 0);
+        const struct rank_group *group = agent_job_group_of(&job, 6);
+        assert_int_equal(job.map.ranks, 7);
+        assert_int_equal(group->index, 1);
+        assert_string_equal(group->nspace, "drarun.0123abcd.2.s1.k7");
+        assert_string_equal(group->kvs, "drarun.0123abcd.2.s1");
+        assert_ptr_equal(agent_job_group_named(&job, group->nspace), group);
+        assert_int_equal(agent_job_group_of(&job, 4)->index, 0);
+        assert_int_equal(group->first_app, 2);
+        assert_string_equal(job.apps[2]->argv[0], "three");
+        assert_int_equal(group->bind.kind, BIND_CORE);
+        assert_int_equal(job.groups[0]->bind.kind, BIND_NONE);
+        assert_int_equal(group->local_first, 2);
+        assert_int_equal(group->local_count, 1);
+        assert_int_equal(job.local[2], 6);
+        assert_int_equal(agent_job_local_index(&job, 6), 2);
+        assert_true(rank_group_has(group, 5));
+        assert_false(rank_group_has(group, 4));
+        assert_int_equal(agent_job_drop_group(&job), 0);
+        assert_int_equal(job.map.ranks, 5);
+        assert_int_equal(job.map.apps, 2);
+        assert_int_equal(agent_job_local_index(&job, 6), -1);
+        assert_null(agent_job_group_named(&job, "drarun.0123abcd.2.s1.k7"));
+    }
+    agent_job_done(&job);
+}
+
+static void group_other_first_rank(struct group_parts *p)
+{
+    p->group.first = 6;
+}
+
+static void group_other_index(struct group_parts *p)
+{
+    p->group.index = 2;
+}
+
+static void group_unknown_parent(struct group_parts *p)
+{
+    p->group.parent = 5;
+}
+
+static void group_unknown_program(struct group_parts *p)
+{
+    p->block[1].app = 1;
+}
+
+static void group_unknown_worker(struct group_parts *p)
+{
+    p->block[1].worker = 2;
+}
+
+static void group_nameless_program(struct group_parts *p)
+{
+    p->app.n_argv = 0;
+}
+
+static void group_no_ranks(struct group_parts *p)
+{
+    p->group.n_blocks = 0;
+}
+
+static void group_unknown_binding(struct group_parts *p)
+{
+    p->group.bind = (char *)"socket";
+}
+
+static void a_group_that_cannot_be_changes_nothing(void **state)
+{
+    void (*const spoil[])(struct group_parts *) = {
+        group_other_first_rank, group_other_index,      group_unknown_parent, group_unknown_program,
+        group_unknown_worker,   group_nameless_program, group_no_ranks,       group_unknown_binding,
+    };
+    struct parts p;
+    struct agent_job job;
+    (void)state;
+    fill(&p);
+    assert_int_equal(receive(&p, &job, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(spoil); i++) {
+        struct group_parts g;
+        struct drarun_error err = {0};
+        fill_group(&g);
+        spoil[i](&g);
+        if (receive_group(&g, &job, &err) == 0)
+            fail_msg("case %zu is accepted", i);
+        assert_int_not_equal(err.text[0], 0);
+        assert_int_equal(job.map.ranks, 5);
+        assert_int_equal(job.group_count, 1);
+    }
+    agent_job_done(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +412,8 @@ int main(void)
         cmocka_unit_test(workers_of_one_host_are_nodes_of_their_own),
         cmocka_unit_test(worker_without_ranks),
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(groups_come_and_go),
+        cmocka_unit_test(a_group_that_cannot_be_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 /* ---- one rank ---- */
 
 struct seen {
-    uint32_t barriers, aborts, rank;
+    uint32_t barriers, aborts, fulls, rank;
     int status;
     char text[64];
 };
@@ -35,6 +35,13 @@ static void on_abort(void *arg, uint32_t rank, int status, const char *text)
     snprintf(seen->text, sizeof seen->text, "%s", text);
 }
 
+static void on_full(void *arg, uint32_t rank)
+{
+    struct seen *seen = arg;
+    seen->fulls++;
+    seen->rank = rank;
+}
+
 struct rig {
     struct seen seen;
     struct pmi1_kvs *kvs;
@@ -44,7 +51,8 @@ struct rig {
 static void rig_start(struct rig *rig)
 {
     memset(rig, 0, sizeof *rig);
-    struct pmi1_owner owner = {on_barrier, on_abort, NULL, &rig->seen};
+    const struct pmi1_owner owner = {
+        .barrier = on_barrier, .abort = on_abort, .full = on_full, .arg = &rig->seen};
     rig->kvs = pmi1_kvs_new("job.1");
     assert_non_null(rig->kvs);
     rig->conn = pmi1_conn_new(3, 8, 1, rig->kvs, &owner);
@@ -102,17 +110,17 @@ static const struct {
             "cmd=getbyidx_results rc=-1 reason=no_more_keyvals\n"},
     {"cmd=getbyidx idx=-1\n", "cmd=getbyidx_results rc=-1 reason=no_more_keyvals\n"},
     {"cmd=finalize\n", "cmd=finalize_ack\n"},
-    {"cmd=publish_name service=s port=p\n", "cmd=publish_result rc=-1 msg=not_supported\n"},
-    {"cmd=unpublish_name service=s\n", "cmd=unpublish_result rc=-1 msg=not_supported\n"},
-    {"cmd=lookup_name service=s\n", "cmd=lookup_result rc=-1 msg=not_supported\n"},
+    {"cmd=publish_name service=s port=p\n", "cmd=publish_result rc=-1 msg=no_such_name\n"},
+    {"cmd=unpublish_name service=s\n", "cmd=unpublish_result rc=-1 msg=no_such_name\n"},
+    {"cmd=lookup_name service=s\n", "cmd=lookup_result rc=-1 msg=no_such_name\n"},
     {"cmd=create_kvs\n", "cmd=newkvs rc=-1 msg=not_supported\n"},
     {"cmd=destroy_kvs kvsname=x\n", "cmd=kvs_destroyed rc=-1 msg=not_supported\n"},
     {"mcmd=spawn\nnprocs=2\nexecname=./x\ntotspawns=1\nspawnssofar=1\narg1=cmd=get\nargcnt=1\n"
      "preput_num=0\ninfo_num=0\nendcmd\ncmd=finalize\n",
-     "cmd=spawn_result rc=-1 msg=not_supported\ncmd=finalize_ack\n"},
+     "cmd=spawn_result rc=-1 msg=not_started\ncmd=finalize_ack\n"},
     {"mcmd=spawn\ntotspawns=2\nspawnssofar=1\nendcmd\n"
      "mcmd=spawn\ntotspawns=2\nspawnssofar=2\nendcmd\n",
-     "cmd=spawn_result rc=-1 msg=not_supported\n"},
+     "cmd=spawn_result rc=-1 msg=not_started\n"},
     {"cmd=init pmi_version=2 pmi_subversion=0\n",
      "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n"},
 };
@@ -132,6 +140,56 @@ static void answers(void **state)
         buf_done(&out);
         rig_stop(&rig);
     }
+}
+
+static void put_one(struct rig *rig, unsigned number, size_t length, const char *answer)
+{
+    static char value[PMI1_VALUE_MAX];
+    struct buf line = BUF_INIT, out = BUF_INIT;
+    memset(value, 'v', length);
+    value[length] = '\0';
+    buf_printf(&line, "cmd=put key=%05u value=%s\n", number, value);
+    assert_int_equal(say(rig, line.data, &out), 0);
+    assert_string_equal(out.data, answer);
+    buf_done(&line);
+    buf_done(&out);
+}
+
+#define PUT_FULL "cmd=put_result rc=-1 msg=a_rank_may_put_4096_keys_and_1048576_bytes_at_most\n"
+
+/* Of keys and of bytes; what is there can still be read, and be put again with what is no longer.
+ */
+static void one_rank_cannot_fill_the_space(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct buf out = BUF_INIT;
+    rig_start(&rig);
+    assert_int_equal(say(&rig, INIT, &out), 0);
+    for (unsigned i = 0; i < PMI1_RANK_KEYS_MAX; i++)
+        put_one(&rig, i, 10, PUT_OK);
+    assert_int_equal(rig.seen.fulls, 0);
+    put_one(&rig, PMI1_RANK_KEYS_MAX, 10, PUT_FULL);
+    put_one(&rig, PMI1_RANK_KEYS_MAX, 10, PUT_FULL);
+    assert_int_equal(rig.seen.fulls, 1);
+    assert_int_equal(rig.seen.rank, 3);
+    put_one(&rig, 7, 5, PUT_OK);
+    buf_reset(&out);
+    assert_int_equal(say(&rig, "cmd=get key=00007\ncmd=get key=04096\n", &out), 0);
+    assert_string_equal(out.data, "cmd=get_result rc=0 msg=success value=vvvvv\n" NOT_FOUND);
+    rig_stop(&rig);
+
+    rig_start(&rig);
+    buf_reset(&out);
+    assert_int_equal(say(&rig, INIT, &out), 0);
+    unsigned fit = PMI1_RANK_BYTES_MAX / (5 + 4000);
+    for (unsigned i = 0; i < fit; i++)
+        put_one(&rig, i, 4000, PUT_OK);
+    put_one(&rig, fit, 4000, PUT_FULL);
+    put_one(&rig, 0, 4000, PUT_OK);
+    assert_int_equal(rig.seen.fulls, 1);
+    buf_done(&out);
+    rig_stop(&rig);
 }
 
 /* The same bytes one at a time give the same answers. */
@@ -286,6 +344,139 @@ static void passes_aborts_on(void **state)
     }
 }
 
+/* ---- spawn ---- */
+
+/* said: behind init. seen: "COUNT WD BIND HOST,... | ARGV ... | KEY=VALUE ..." of each program;
+ * NULL: nothing is asked for. */
+static const struct {
+    const char *said, *seen;
+    bool oversubscribe;
+} spawns[] = {
+    {"mcmd=spawn\nnprocs=2\nexecname=./x\ntotspawns=1\nspawnssofar=1\narg1=-a\narg2=b c=d\n"
+     "argcnt=2\npreput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=tag#0$x$\nendcmd\n",
+     "2 - - | ./x -a b c=d | PARENT_ROOT_PORT_NAME=tag#0$x$ ", false},
+    {"mcmd=spawn\nnprocs=1\nexecname=x\ntotspawns=1\nspawnssofar=1\nargcnt=0\npreput_num=0\n"
+     "info_num=5\ninfo_key_0=host\ninfo_val_0=a,b\ninfo_key_1=wdir\ninfo_val_1=/d e\n"
+     "info_key_2=bind\ninfo_val_2=core\ninfo_key_3=soft\ninfo_val_3=1:4\n"
+     "info_key_4=map_by\ninfo_val_4=slot:OVERSUBSCRIBE\nendcmd\n",
+     "1 /d e core a,b, | x | ", true},
+    {"mcmd=spawn\nnprocs=1\nexecname=x\ntotspawns=2\nspawnssofar=1\nendcmd\n"
+     "mcmd=spawn\nnprocs=3\nexecname=y\ntotspawns=2\nspawnssofar=2\narg1=z\nendcmd\n",
+     "1 - - | x | 3 - - | y z | ", false},
+    {"mcmd=spawn\nnprocs=0\nexecname=x\ntotspawns=1\nspawnssofar=1\nendcmd\n", NULL, false},
+    {"mcmd=spawn\nnprocs=x\nexecname=x\ntotspawns=1\nspawnssofar=1\nendcmd\n", NULL, false},
+    {"mcmd=spawn\nnprocs=1\nexecname=\ntotspawns=1\nspawnssofar=1\nendcmd\n", NULL, false},
+    {"mcmd=spawn\nnprocs=1\nexecname=x\ninfo_key_0=bind\ninfo_val_0=socket\nendcmd\n", NULL, false},
+    {"mcmd=spawn\nnprocs=1\nexecname=x\ninfo_key_0=env\ninfo_val_0=A\nendcmd\n", NULL, false},
+};
+
+struct asked {
+    struct buf text;
+    bool oversubscribe;
+    int count;
+};
+
+static void on_spawn(void *arg, uint32_t rank, struct spawn_request *request)
+{
+    struct asked *asked = arg;
+    assert_int_equal(rank, 3);
+    asked->count++;
+    asked->oversubscribe = request->oversubscribe;
+    for (size_t i = 0; i < request->count; i++) {
+        const struct spawn_program *program = &request->programs[i];
+        buf_printf(&asked->text, "%u %s %s ", program->count, program->wd ? program->wd : "-",
+                   program->bind ? program->bind : "-");
+        for (size_t k = 0; k < program->hosts.count; k++)
+            buf_printf(&asked->text, "%s,%s", program->hosts.items[k],
+                       k + 1 == program->hosts.count ? " " : "");
+        buf_add_str(&asked->text, "| ");
+        for (size_t k = 0; k < program->argv.count; k++)
+            buf_printf(&asked->text, "%s ", program->argv.items[k]);
+        buf_add_str(&asked->text, "| ");
+        for (size_t k = 0; k < program->preput.count; k++)
+            buf_printf(&asked->text, "%s ", program->preput.items[k]);
+    }
+}
+
+static void spawn_asks_and_waits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(spawns); i++) {
+        struct asked asked = {.text = BUF_INIT};
+        const struct pmi1_owner owner = {.spawn = on_spawn, .arg = &asked};
+        struct pmi1_kvs *kvs = pmi1_kvs_new("j");
+        struct pmi1_conn *conn = pmi1_conn_new(3, 8, 0, kvs, &owner);
+        struct buf out = BUF_INIT;
+        assert_int_equal(pmi1_conn_input(conn, INIT, strlen(INIT), &out, NULL), 0);
+        buf_reset(&out);
+        const char *said = spawns[i].said;
+        assert_int_equal(pmi1_conn_input(conn, said, strlen(said), &out, NULL), 0);
+        assert_int_equal(asked.count, spawns[i].seen ? 1 : 0);
+        if (spawns[i].seen) {
+            assert_string_equal(asked.text.data, spawns[i].seen);
+            assert_int_equal(asked.oversubscribe, spawns[i].oversubscribe);
+            assert_int_equal(out.len, 0);
+            pmi1_spawned(conn, true, &out);
+            assert_string_equal(out.data, "cmd=spawn_result rc=0 msg=success\n");
+        } else {
+            assert_string_equal(out.data, "cmd=spawn_result rc=-1 msg=not_started\n");
+        }
+        buf_done(&asked.text);
+        buf_done(&out);
+        pmi1_conn_free(conn);
+        pmi1_kvs_free(kvs);
+    }
+}
+
+/* ---- names ---- */
+
+static void on_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
+                    const char *port)
+{
+    struct buf *text = arg;
+    assert_int_equal(rank, 3);
+    buf_printf(text, "%d/%s/%s ", (int)what, service, port);
+}
+
+static void names_are_asked_for(void **state)
+{
+    static const struct {
+        const char *said, *seen, *answer;
+        bool good;
+    } cases[] = {
+        {"cmd=publish_name service=a b port=tag#0$x=1$\n", "1/a b/tag#0$x=1$ ",
+         "cmd=publish_result rc=0 msg=success\n", true},
+        {"cmd=publish_name service=a port=p\n", "1/a/p ",
+         "cmd=publish_result rc=-1 msg=no_such_name\n", false},
+        {"cmd=lookup_name service=a b\n", "2/a b/ ",
+         "cmd=lookup_result rc=0 msg=success port=PORT\n", true},
+        {"cmd=unpublish_name service=a\n", "3/a/ ", "cmd=unpublish_result rc=0 msg=success\n",
+         true},
+        {"cmd=lookup_name service=\n", "", "cmd=lookup_result rc=-1 msg=no_such_name\n", false},
+        {"cmd=publish_name service=a\n", "", "cmd=publish_result rc=-1 msg=no_such_name\n", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf seen = BUF_INIT, out = BUF_INIT;
+        buf_add_str(&seen, "");
+        const struct pmi1_owner owner = {.name = on_name, .arg = &seen};
+        struct pmi1_kvs *kvs = pmi1_kvs_new("j");
+        struct pmi1_conn *conn = pmi1_conn_new(3, 8, 0, kvs, &owner);
+        assert_int_equal(pmi1_conn_input(conn, INIT, strlen(INIT), &out, NULL), 0);
+        buf_reset(&out);
+        const char *said = cases[i].said;
+        assert_int_equal(pmi1_conn_input(conn, said, strlen(said), &out, NULL), 0);
+        assert_string_equal(seen.data ? seen.data : "", cases[i].seen);
+        if (cases[i].seen[0])
+            pmi1_named(conn, cases[i].good, "PORT", &out);
+        assert_string_equal(out.data, cases[i].answer);
+        buf_done(&seen);
+        buf_done(&out);
+        pmi1_conn_free(conn);
+        pmi1_kvs_free(kvs);
+    }
+}
+
 /* ---- the space between agents ---- */
 
 static void new_keys_travel_once(void **state)
@@ -403,12 +594,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers),
+        cmocka_unit_test(one_rank_cannot_fill_the_space),
         cmocka_unit_test(split_lines_are_joined),
         cmocka_unit_test(refuses_what_is_no_pmi1),
         cmocka_unit_test(refuses_nul_and_endless_lines),
         cmocka_unit_test(a_long_value_survives),
         cmocka_unit_test(tells_its_owner),
         cmocka_unit_test(passes_aborts_on),
+        cmocka_unit_test(spawn_asks_and_waits),
+        cmocka_unit_test(names_are_asked_for),
         cmocka_unit_test(new_keys_travel_once),
         cmocka_unit_test(refuses_malformed_keys),
         cmocka_unit_test(refuses_keys_that_break_lines),

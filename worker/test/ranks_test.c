@@ -52,6 +52,7 @@ struct fixture {
     size_t input_done;
     int all_ended;
     int places;
+    bool hold;
     bool noticing;          /* what on_reaped says */
     uint32_t kill_after_ms; /* long, so that a test that waits for it is seen */
     int on_first_output;    /* a signal, or -1 to end, -2 to end at once */
@@ -178,6 +179,7 @@ static void open_ranks(struct fixture *f, size_t count)
                                       .reaped = on_reaped,
                                       .all_ended = on_all_ended,
                                       .input_done = on_input_done,
+                                      .hold = f->hold,
                                       .arg = f};
     struct drarun_error err = {0};
     f->ranks = ranks_new(f->base, count, f->kill_after_ms, &owner, &err);
@@ -312,6 +314,39 @@ static void ended_before_all_were_started(void **state)
     wait_all(f);
     assert_int_equal(f->seen[0].result.signo, SIGTERM);
     assert_true(f->seen[0].result.by_us);
+}
+
+static void more(evutil_socket_t fd, short what, void *arg)
+{
+    struct fixture *f = arg;
+    (void)fd, (void)what;
+    if (f->seen[0].ended == 0) { /* the first is to have ended before */
+        struct timeval wait = {.tv_usec = 2000};
+        event_add(f->timer, &wait);
+        return;
+    }
+    assert_int_equal(f->all_ended, 0);
+    assert_int_equal(ranks_add(f->ranks, 40), 0); /* the arrays move */
+    for (uint32_t i = 1; i < 39; i++)
+        start_one(f, i, WORDS("sh", "-c", "echo $$; exit 3"), false);
+    ranks_drop(f->ranks, 2);
+    ranks_release(f->ranks);
+}
+
+static void more_may_come_while_held(void **state)
+{
+    struct fixture *f = *state;
+    struct timeval now = {0};
+    f->hold = true;
+    open_ranks(f, 1);
+    start_one(f, 0, WORDS("true"), false);
+    event_assign(f->timer, f->base, -1, 0, more, f);
+    event_add(f->timer, &now);
+    wait_all(f);
+    for (uint32_t i = 1; i < 39; i++)
+        assert_int_equal(f->seen[i].result.code, 3);
+    assert_int_equal(f->seen[39].ended, 0);
+    assert_true(f->total[0] > 2 * 38);
 }
 
 /* Whoever started us may have ignored SIGCHLD; then the kernel keeps no status. */
@@ -571,7 +606,7 @@ static void descriptor_limit_is_named(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, -EMFILE);
     assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
-    assert_non_null(strstr(err.text, "ulimit -n) is 40, 100 ranks need 5"));
+    assert_non_null(strstr(err.text, "ulimit -n) is 40, 100 ranks need 692"));
     ranks_end(f->ranks, true);
     wait_all(f);
     assert_int_equal(f->seen[0].result.signo, SIGKILL);
@@ -674,6 +709,7 @@ int main(int argc, char **argv)
         TEST(many_ranks),
         TEST(no_ranks_at_all),
         TEST(ended_before_all_were_started),
+        TEST(more_may_come_while_held),
         TEST(sigchld_was_ignored),
         TEST(background_child_is_ended),
         TEST(escaped_sessions_are_ended),

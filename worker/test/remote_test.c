@@ -5,7 +5,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
 #include "worker/remote.h"
 #include "worker/remote_start.h"
 
@@ -67,12 +77,57 @@ static void known_by_name(void **state)
     assert_false(remote_start_is("/drarun-rsh/drarun-worker"));
 }
 
+static void no_route(void *arg, Drarun__Wire__Routed *message)
+{
+    (void)arg, (void)message;
+    fail_msg("nothing was asked");
+}
+
+/* Clients wait without a turn of the loop for each moment, and come in when there is room. */
+static void at_the_descriptor_limit(void **state)
+{
+    (void)state;
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__Worker workers[3], *pointers[3];
+    struct agent_job job = {.wire = &launch};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct rlimit before, few;
+    char folder[] = "/tmp/remote-XXXXXX", byte;
+    int turns = 0;
+    fill(&launch, workers, pointers, false);
+    assert_non_null(mkdtemp(folder));
+    struct event_base *base = event_base_new();
+    struct remote *remote = remote_new(base, &job, folder, no_route, NULL, NULL);
+    assert_non_null(remote);
+    int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/remote", folder);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(write(client, "\0\0\0\0", 4), 4); /* no message: it is closed for that */
+    int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = (struct rlimit){(rlim_t)next, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (int64_t end = clock_ms() + 300; clock_ms() < end; turns++)
+        event_base_loop(base, EVLOOP_ONCE);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_in_range(turns, 1, 20);
+    for (int64_t end = clock_ms() + 2000; recv(client, &byte, 1, 0) != 0 && clock_ms() < end;)
+        event_base_loop(base, EVLOOP_ONCE);
+    assert_int_equal(recv(client, &byte, 1, 0), 0);
+    close(client);
+    remote_free(remote);
+    event_base_free(base);
+    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_hosts),
         cmocka_unit_test(names_on_one_machine),
         cmocka_unit_test(known_by_name),
+        cmocka_unit_test(at_the_descriptor_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that ranks start (docs/design/037-spawn.md), with every MPI library that can: what
+tests/programs/mpi_spawn.c sees on both sides, and that its ranks are the job's like all others."""
+import json
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from support.build import SLOWER
+from support.mpi import ALL
+
+HOST = socket.gethostname()
+# The same under their own launchers.
+CANNOT = {"mpich4": "Debian's MPICH 4.0 is built on UCX, for which it has no MPI_Open_port, so that spawn fails under Hydra, too"}
+LIBRARIES = [pytest.param(mpi, id=mpi.name, marks=[pytest.mark.skip(reason=CANNOT[mpi.name])] if mpi.name in CANNOT else [])
+             for mpi in ALL]
+
+# What is the agent's and the launcher's doing: once over PMIx and once over PMI-1.
+each_api = pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in ALL if mpi.name in ("openmpi5", "mpich5")],
+                                   indirect=True)
+
+
+@pytest.fixture(params=LIBRARIES)
+def mpi(request):
+    return request.param
+
+
+def environment(mpi):
+    """Intel MPI's shared memory alone "does not support Spawns"."""
+    return {**mpi.env, "I_MPI_FABRICS": "shm:ofi"} if mpi.name == "impi" else mpi.env
+
+
+@pytest.fixture
+def spawn(drarun, mpi, tmp_path):
+    """spawn("-n", 2, case=["once"]): the Result of that case of the program."""
+
+    def run(*options, case, start=False, **how):
+        call = drarun.start if start else drarun
+        words = [*options, mpi.compile("mpi_spawn.c"), *case]
+        return call(*words, env=environment(mpi), cwd=how.pop("cwd", tmp_path), **({} if start else {"timeout": 60, **how}))
+
+    return run
+
+
+def children(result):
+    """The words behind "child R of N" by rank, of one world."""
+    found = re.findall(r"child (\d+) of (\d+) on (.*)", result.out)
+    return {int(rank): rest for rank, _, rest in found}
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("where,workers", [
+    (["-n", 2, "--slots", 4], ["0", "0"]),
+    (["--workers", 2, "-n", 2, "--slots", 2], ["0", "1"]),
+    (["--workers", 2, "-n", 1, "--slots", 1, "--oversubscribe"], ["0", "1"]),
+], ids=["one", "two", "crowded"])
+def test_children_meet_their_parents(spawn, mpi, where, workers):
+    """They fill free slots in the workers' order; a worker that had no rank gets some."""
+    result = spawn(*where, case=["once"]).ok()
+    assert mpi.version in result.out
+    assert [rest.split()[0] for _, rest in sorted(children(result).items())] == workers, repr(result)
+    assert all(rest.endswith(" as a b") for rest in children(result).values())
+    assert "drarun" not in result.err
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("case,options,worlds", [
+    ("again", ["-n", 2, "--slots", 4], ["2"] * 6),
+    ("multiple", ["--workers", 2, "-n", 2, "--slots", 3], ["3"] * 3),
+    ("nested", ["-n", 1, "--slots", 3], ["1", "1"]),
+    ("each", ["-n", 3, "--slots", 6], ["1"] * 3),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_further_forms(spawn, case, options, worlds):
+    """Again: slots of children that have ended are free. Each: ranks ask at the same time."""
+    result = spawn(*options, case=[case]).ok()
+    assert re.findall(r"child \d+ of (\d+)", result.out) == worlds, repr(result)
+    if case == "multiple":
+        assert sorted(re.findall(r"child (\d) .* as (\w+)", result.out)) == [("0", "first"), ("1", "second"), ("2", "second")]
+
+
+@each_api
+def test_children_are_ranks_of_the_job(spawn, tmp_path):
+    """Numbered on in labels, files and the report."""
+    result = spawn("-n", 2, "--slots", 4, "--label", "--report", tmp_path / "report", case=["once"]).ok()
+    assert sorted(re.findall(r"\[(\d)\] child (\d)", result.out)) == [("2", "0"), ("3", "1")]
+    report = json.loads((tmp_path / "report").read_text())
+    assert report["ranks"] == report["ended"] == 4 and report["status"] == 0
+    spawn("-n", 2, "--slots", 4, "--output-dir", tmp_path / "out", case=["once"]).ok()
+    assert "child 1 of 2" in (tmp_path / "out" / "rank.3.out").read_text()
+
+
+KEYS = {"env": {"openmpi5": "PMIX_ENVAR"}, "bind": {"openmpi5": "PMIX_BINDTO", "openmpi4": "bind_to"}}
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("key,value,says", [
+    ("host", "localhost", ""),
+    ("wdir", "{folder}", "in {folder} on"),
+    ("bind", "core", ""),
+    ("env", "SPAWN_VARIABLE=x y", "SPAWN_VARIABLE=x y"),
+])
+def test_info_keys(spawn, mpi, tmp_path, key, value, says):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    name = KEYS.get(key, {}).get(mpi.name, key)
+    result = spawn("-n", 1, "--slots", 3, case=["info", name, value.format(folder=folder)]).ok()
+    assert len(children(result)) == 2
+    for rest in children(result).values():
+        assert says.format(folder=folder) in rest, repr(result)
+        if key == "bind" and len(os.sched_getaffinity(0)) > 1:
+            allowed = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+            assert re.search(r"CPUs (\S+)", rest)[1] not in (allowed, f"0-{max(os.sched_getaffinity(0))}"), repr(result)
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("options,case,says", [
+    (["-n", 2, "--slots", 3], ["own", 2], "2 ranks are asked for, 1 slot is free: --slots N gives each worker N, --oversubscribe"),
+    (["--workers", 2, "-n", 2, "--slots", 2], ["/nonexistent/program", 2], "/nonexistent/program"),
+    (["-n", 2, "--slots", 4], ["own", 1, "host", "elsewhere"], "no worker of the job is on host elsewhere"),
+], ids=["slots", "program", "host"])
+def test_what_cannot_be_is_an_error(spawn, mpi, options, case, says):
+    """With the reason on our stderr; the parents go on and the job ends with 0."""
+    if mpi.name == "openmpi4":  # as under its own mpirun
+        options = [1 if word == 2 and options[i - 1] == "-n" else word for i, word in enumerate(options)]
+        case = ["own", 3] if "slots" in says else case  # its other ranks wait for the one that got the error
+        says = says.replace("2 ranks are asked for, 1 slot is", "3 ranks are asked for, 2 slots are")
+    result = spawn(*options, case=["refused", *case]).ok()
+    assert "refused\n" in result.out
+    assert re.search(rf"drarun: rank 0: spawn: .*{re.escape(says)}", result.err), repr(result)
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("how,status,said", [
+    ("abort", 5, "aborted the job with status 5"),
+    ("segv", 139, r"was killed by signal 11 \(SIGSEGV\)"),
+    ("exit", 7, "exited with status 7"),
+    ("silent", 1, "exited with status 0 .* without connecting to PMI"),
+])
+def test_a_child_that_leaves_ends_the_job(spawn, mpi, how, status, said):
+    """Its parents wait for it: MPI counts them as one with it."""
+    result = spawn("-n", 2, "--slots", 4, case=["lost", how])
+    if mpi.name == "impi" and "terminated with signal 11" in result.err:
+        status, said = 1, "exited with status 1"  # Intel MPI caught it
+    assert result.rc == status, repr(result)
+    assert re.search(rf"drarun: rank [23] of program 2 on worker 0 \({re.escape(HOST)}\) {said}", result.err), repr(result)
+
+
+@each_api
+def test_signals_reach_children(spawn, tmp_path):
+    """And nothing of them is left, which the fixture checks."""
+    job = spawn("--workers", 2, "-n", 1, "--slots", 2, case=["lost", "hang"], start=True)
+    deadline = time.monotonic() + 60 * SLOWER
+    while len(list(tmp_path.glob("hanging.*"))) < 2:
+        assert time.monotonic() < deadline and job.process.poll() is None, repr(job.finish())
+        time.sleep(0.02)
+    job.signal(signal.SIGTERM)
+    result = job.finish()
+    assert result.rc == 143, repr(result)
+
+
+def test_python_executor_without_its_module(drarun, mpi):
+    """mpi4py's MPIPoolExecutor starts its workers itself, as many as the universe has beside its caller."""
+    if mpi.name == "impi":
+        pytest.skip("Intel MPI 2021.19 ends in SIGSEGV in MPI_Comm_disconnect, under its own mpirun, too")
+    code = ("from mpi4py.futures import MPIPoolExecutor\n"
+            "if __name__ == '__main__':\n"
+            "    with MPIPoolExecutor() as pool:\n"
+            "        print(sum(pool.map(abs, range(-10, 0))), pool.num_workers)\n")
+    env = {**mpi.python_env, **environment(mpi)}
+    result = drarun("-n", 1, "--slots", 3, mpi.python, "-B", "-c", code, env=env, timeout=90).ok()
+    assert result.out == "55 2\n", repr(result)

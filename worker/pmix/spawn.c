@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PMIx_Spawn: what MPI_Comm_spawn of Open MPI is. A registered rank of the job asks, and nobody
+ * else can (docs/design/037-spawn.md). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+/* Our names for the library's keys, of which the value is a text. */
+static const struct {
+    const char *pmix, *key;
+} texts[] = {
+    {PMIX_HOST, "host"},
+    {PMIX_WDIR, "wdir"},
+    {PMIX_BINDTO, "bind"},
+    {PMIX_MAPBY, "map_by"},
+};
+
+static int add_envar(struct spawn_program *program, const pmix_envar_t *envar)
+{
+    strlist_addf(&program->env, "%s=%s", envar->envar, envar->value ? envar->value : "");
+    return program->env.failed ? -ENOMEM : 0;
+}
+
+static int take_info(struct spawn_request *request, struct spawn_program *program,
+                     const pmix_info_t *info, size_t count)
+{
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        const pmix_value_t *value = &info[i].value;
+        for (size_t k = 0; k < ARRAY_LEN(texts) && rc == 0; k++)
+            if (PMIX_CHECK_KEY(&info[i], texts[k].pmix) && value->type == PMIX_STRING)
+                rc = spawn_request_info(request, program, texts[k].key, value->data.string);
+        if (PMIX_CHECK_KEY(&info[i], PMIX_SET_ENVAR) && value->type == PMIX_ENVAR)
+            rc = add_envar(program, &value->data.envar);
+    }
+    return rc;
+}
+
+static int take_app(struct spawn_request *request, const struct upcall *upcall,
+                    const pmix_app_t *app)
+{
+    struct spawn_program *program = spawn_request_add(request);
+    if (!program)
+        return -ENOMEM;
+    if (!app->cmd[0] || app->maxprocs <= 0)
+        return -EINVAL;
+    program->count = (uint32_t)app->maxprocs;
+    strlist_add(&program->argv, app->cmd);
+    for (size_t i = 1; app->argv && app->argv[0] && app->argv[i]; i++)
+        strlist_add(&program->argv, app->argv[i]);
+    strlist_add_all(&program->env, app->env);
+    int rc = app->cwd ? spawn_request_info(request, program, "wdir", app->cwd) : 0;
+    if (rc == 0)
+        rc = take_info(request, program, upcall->info, upcall->info_count);
+    if (rc == 0)
+        rc = take_info(request, program, app->info, app->ninfo);
+    return rc == 0 && (program->argv.failed || program->env.failed) ? -ENOMEM : rc;
+}
+
+void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall)
+{
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank < 0 || agent_job_local_index(host->job, (uint32_t)rank) < 0) {
+        upcall_answer(upcall, PMIX_ERR_NO_PERMISSIONS);
+        return;
+    }
+    struct spawn_request *request = spawn_request_new((uint32_t)rank);
+    int rc = request ? 0 : -ENOMEM;
+    for (size_t i = 0; i < upcall->app_count && rc == 0; i++)
+        rc = take_app(request, upcall, &upcall->apps[i]);
+    if (rc == 0)
+        host->owner.spawn(host->owner.arg, request, upcall);
+    else
+        upcall_answer(upcall, rc == -EINVAL ? PMIX_ERR_BAD_PARAM : PMIX_ERR_NOMEM);
+    spawn_request_free(request);
+}
+
+void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots)
+{
+    struct upcall *upcall = token;
+    if (group)
+        upcall_answer_spawn(upcall, group->nspace);
+    else
+        upcall_answer(upcall, no_slots ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_JOB_FAILED_TO_LAUNCH);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that were started together and are one MPI_COMM_WORLD: those of the Launch, or those that a
+ * rank asked for later (docs/design/037-spawn.md). Within the job, ranks and programs are numbered
+ * on through all groups; within its group each counts from 0, and that is what the MPI libraries
+ * see. Read-only after building. */
+#ifndef DRARUN_WORKER_RANK_GROUP_H
+#define DRARUN_WORKER_RANK_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/binding.h"
+#include "jobs/rankmap.h"
+#include "lib/wire/wire.pb-c.h"
+
+struct rank_group {
+    uint32_t index;                    /* 0: the Launch's */
+    uint32_t first;                    /* its first rank in the job */
+    uint32_t first_app;                /* its first program in the job */
+    struct rankmap map;                /* its own ranks and programs */
+    uint32_t local_first, local_count; /* its ranks here, in agent_job.local */
+    struct bind_policy bind;
+    char kvs[144];             /* PMI-1's key-value space */
+    char nspace[256];          /* PMIx' namespace */
+    uint32_t parent;           /* rank of the job that asked; with index > 0 */
+    Drarun__Wire__Group *wire; /* owned; NULL with index 0 */
+};
+
+/* From blocks that came over the wire, which are checked. -EPROTO, -ENOMEM. */
+int rank_group_map(Drarun__Wire__Block *const *blocks, size_t count, size_t apps, uint32_t workers,
+                   struct rankmap *ret_map, struct drarun_error *err);
+int rank_group_check_apps(Drarun__Wire__App *const *apps, size_t count, struct drarun_error *err);
+void rank_group_free(struct rank_group *group);
+
+static inline bool rank_group_has(const struct rank_group *group, uint32_t rank)
+{
+    return rank - group->first < group->map.ranks;
+}
+
+#endif
