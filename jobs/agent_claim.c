@@ -65,7 +65,7 @@ bool agent_claim_fits(const struct job_spec *spec)
 {
     static const char *const lists[] = {"containers", "initContainers"};
     const json_t *pod = json_object_get(spec->template, "spec"), *container;
-    if (!claims_wanted(spec))
+    if (!claims_wanted(spec) || job_spec_wants_bench(spec)) /* a claim brings the agent alone */
         return false;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         size_t i;

@@ -25,8 +25,8 @@ struct agent_claim {
 int agent_claim_parse(const char *text, struct agent_claim *ret_claim, struct drarun_error *err);
 void agent_claim_text(const struct agent_claim *claim, char ret_text[AGENT_CLAIM_TEXT_MAX]);
 
-/* Whether a claim of this job can bring it: it has one, and its pods' first container alone lists
- * it, since others would get what belongs to the agent, too. */
+/* Whether a claim of this job can bring it: it has one, its pods' first container alone lists it,
+ * since others would get what belongs to the agent, too, and it wants no drarun-bench beside it. */
 bool agent_claim_fits(const struct job_spec *spec);
 /* The job names a class whose selectors name a driver of ours; without one nothing else need be
  * read. classes: DeviceClass objects. */

@@ -22,7 +22,7 @@
 
 static const char ranks[] = "The ranks";
 static const char on_cluster[] =
-    "A job of a cluster (--gpus, --nics, --image or one of the last three)";
+    "A job of a cluster (--gpus, --nics, --image, --job or one of the last three)";
 
 static const struct option_spec option_list[] = {
     {.name = "ranks",
@@ -105,13 +105,25 @@ static const struct option_spec option_list[] = {
      .group = on_cluster,
      .kind = OPTION_TEXT,
      .offset = FIELD(gpu_class),
-     .help = "their DeviceClass (default gpu.nvidia.com)"},
+     .help = "their DeviceClass (default: what the cluster serves)"},
+    {.name = "gpu-resource",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(gpu_resource),
+     .help = "or the resource of their device plugin, as nvidia.com/gpu"},
     {.name = "nic-class",
      .value = "CLASS",
      .group = on_cluster,
      .kind = OPTION_TEXT,
      .offset = FIELD(nic_class),
-     .help = "their DeviceClass (default nic.drarun.dev)"},
+     .help = "their DeviceClass (default: what the cluster serves)"},
+    {.name = "nic-resource",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(nic_resource),
+     .help = "or the resource of their device plugin"},
     {.name = "nic-selector",
      .value = "CEL",
      .group = on_cluster,
@@ -125,6 +137,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(align),
      .help = "GPUs with NICs of their PCIe root, as in a job spec"},
+    {.name = "spread",
+     .value = "HOW",
+     .choices = "node none",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(spread),
+     .help = "node: one worker per node, the default with NICs; none:\nworkers may share nodes"},
     {.name = "sweep",
      .value = "NAME=V,V",
      .group = on_cluster,
@@ -145,7 +164,36 @@ static const struct option_spec option_list[] = {
      .group = on_cluster,
      .kind = OPTION_TEXT,
      .offset = FIELD(image),
-     .help = "of the ranks, with drarun-bench and an MPI or NCCL\n(default: $DRARUN_BENCH_IMAGE)"},
+     .help =
+         "of the ranks: any with an MPI, or with NCCL and CUDA\n(default: $DRARUN_BENCH_IMAGE)"},
+    {.name = "program",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(program),
+     .help =
+         "the image's own drarun-bench (default: ours, which\ncomes into the pods with the agent)"},
+    {.name = "profile",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(profile),
+     .help = "nccl.profile of the job: the machine's variables, mounts\nand tolerations (default: "
+             "what nodes with these devices\nshow, else auto)"},
+    {.name = "toleration",
+     .value = "TAINT",
+     .group = on_cluster,
+     .kind = OPTION_LIST,
+     .offset = FIELD(tolerations),
+     .help = "KEY[=VALUE][:EFFECT] of nodes that the ranks may use\nall the same; may be repeated"},
+    {.name = "job",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(job),
+     .help = "a job spec that this job is made of: image, template,\nmounts, devices and all else "
+             "that no option here changes"},
     {.name = "agent-image",
      .value = "IMAGE",
      .group = on_cluster,
@@ -219,8 +267,6 @@ static int run(int argc, char *const argv[])
     struct bench_choice choice = {
         .hang_after = "4s",
         .asked = BENCH_ASKED_INIT,
-        .gpu_class = "gpu.nvidia.com",
-        .nic_class = "nic.drarun.dev",
         .agent_image = getenv("DRARUN_IMAGE"),
     };
     struct drarun_error err = {0};

@@ -2,6 +2,7 @@
 """How the agent comes into a pod, and its key (docs/design/010-claims.md)."""
 import os
 import secrets
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,29 @@ def test_install_drarun(worker, tmp_path):
         subprocess.run([copy, "--install-drarun", tmp_path / "bin"], check=True)
     assert [each.name for each in (tmp_path / "bin").iterdir()] == ["drarun"]
     assert subprocess.run([tmp_path / "bin/drarun"], capture_output=True, text=True, check=True).stdout == "here\n"
+
+
+def test_install_bench(worker, tmp_path):
+    """The agent, drarun-bench that lies beside it, and its modules, where that looks for them."""
+    beside, pod = tmp_path / "image/bin", tmp_path / "pod"
+    modules = tmp_path / "image/lib/drarun"
+    for folder in (beside, modules, pod):
+        folder.mkdir(parents=True)
+    shutil.copy(worker, beside)
+
+    def install():
+        return subprocess.run([beside / "drarun-worker", "--install-bench", pod / "bin"], capture_output=True, text=True)
+    run = install()
+    assert run.returncode == 64 and f"{beside}/drarun-bench: No such file" in run.stderr
+    assert "DRARUN_BENCH_ANYWHERE" in run.stderr
+    for path in (beside / "drarun-bench", modules / "bench-mpi-ompi.so", modules / "bench-nccl.so", modules / "libother.so"):
+        path.write_text(path.name)
+    for _ in range(2):  # an init container may be run again
+        assert install().returncode == 0
+        found = {str(path.relative_to(pod)) for path in pod.rglob("*") if path.is_file()}
+        assert found == {"bin/drarun-worker", "bin/drarun-bench", "lib/drarun/bench-mpi-ompi.so", "lib/drarun/bench-nccl.so"}
+    assert (pod / "lib/drarun/bench-nccl.so").read_text() == "bench-nccl.so"
+    assert (pod / "bin/drarun-bench").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("folder,message", [("missing/bin", "No such file"), ("file", "Not a directory")])

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.build import BUILD, SOURCE
+from support.build import ANYWHERE, ANYWHERE_MISSING, BUILD, SOURCE
 from test_bench import NAMES, NOT_IN_PLACE, REDUCES, ROOTED, ROW, rows
 
 pytestmark = pytest.mark.plain("the module has no sanitizer; what is pure of it has unit tests on that build")
@@ -240,3 +240,23 @@ def test_numbers(tmp_path):
     run = subprocess.run(["cc", "-fsyntax-only", f"-I{SOURCE}", f"-I{tmp_path}", f"-I{nvidia}/nccl/include", f"-I{nvidia}/cuda_runtime/include",
                           program], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+# ---- drarun-bench for the images of others: its ranks meet over PMI-1 ----
+
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_in_any_image(drarun):
+    """Without a libpmix; sizes enough that keys are put again, and shared values that are longer than one of PMI-1's."""
+    result = drarun("-n", "4", ANYWHERE / "bin/drarun-bench", "all_reduce", "--backend", "nccl", "-b", "8", "-e", "1M", "-f", "2", "-n", "2",
+                    env=FULL)
+    assert len(rows(result)) == 18 and {row[6] for row in rows(result)} == {"0"}
+    assert re.findall(r"^#  Rank +(\d) .* device  (\d)", result.out, re.M) == [
+        (str(rank), str(rank)) for rank in range(4)], result.out
+
+
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_in_any_image_without_nccl(drarun):
+    result = drarun("-n", "3", ANYWHERE / "bin/drarun-bench", "all_reduce", "--backend", "nccl", env=libraries(STANDIN / "cudart"))
+    assert result.rc == 70 and "(and all other ranks): no NCCL: libnccl.so.2" in result.err, result
+    foreign = drarun("all_reduce", "--backend", "nccl", program=ANYWHERE / "bin/drarun-bench", env={**FULL, "PMIX_NAMESPACE": "prte-1"})
+    assert foreign.rc == 70 and "PMI_FD is not set" in foreign.err and "start them with drarun" in foreign.err, foreign

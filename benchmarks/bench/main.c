@@ -11,6 +11,7 @@
 #include "benchmarks/bench/copy_rate.h"
 #include "benchmarks/bench/host_errors.h"
 #include "benchmarks/bench/host_traffic.h"
+#include "benchmarks/bench/mpi_library.h"
 #include "benchmarks/bench/probe.h"
 #include "benchmarks/bench/record.h"
 #include "lib/base/cleanup.h"
@@ -31,36 +32,53 @@ struct bench {
     unsigned rows; /* halves of rows: out of place and in place */
 };
 
-static int module_beside(const char *backend, char path[PATH_MAX], struct drarun_error *err)
+/* ret: whether it is there. */
+static bool module_beside(const char *backend, const char *abi, char path[PATH_MAX])
 {
     char here[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-    if (length < 0)
-        return error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
-    here[length] = '\0';
-    *strrchr(here, '/') = '\0';
-    if (snprintf(path, PATH_MAX, "%s/../lib/drarun/bench-%s.so", here, backend) >= PATH_MAX)
-        return error_set(err, ENAMETOOLONG, "the path of this program is too long");
-    return 0;
+    here[length > 0 ? length : 0] = '\0';
+    char *name = strrchr(here, '/');
+    if (name)
+        *name = '\0';
+    int n = snprintf(path, PATH_MAX, "%s/../lib/drarun/bench-%s%s%s.so", here, backend,
+                     abi ? "-" : "", abi ? abi : "");
+    return n > 0 && n < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Its modules lie beside the program, one for each MPI that it was built with; DRARUN_BENCH_MODULE
- * names another. */
+/* Its modules lie beside the program: that of the MPI that it was built with, or one for each ABI,
+ * which the image's library chooses. DRARUN_BENCH_MODULE names another. */
+static int find_module(const char *backend, char path[PATH_MAX], struct drarun_error *err)
+{
+    const char *named = getenv("DRARUN_BENCH_MODULE"), *abi = NULL;
+    char of_abi[PATH_MAX];
+    bool found = module_beside(backend, NULL, path);
+    if (named) {
+        snprintf(path, PATH_MAX, "%s", named);
+        found = access(path, R_OK) == 0;
+    }
+    if (!found && !named && strcmp(backend, "mpi") == 0 &&
+        (module_beside(backend, "ompi", of_abi) || module_beside(backend, "mpich", of_abi))) {
+        int rc = mpi_library_open(&abi, err);
+        if (rc < 0)
+            return rc;
+        found = module_beside(backend, abi, path);
+    }
+    if (found)
+        return 0;
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
+                      "backend %s: there is no %s: build drarun where that library and its "
+                      "compiler are (for mpi: libopenmpi-dev or libmpich-dev), or set "
+                      "DRARUN_BENCH_MODULE",
+                      backend, path);
+}
+
 static int open_backend(struct bench *b, struct drarun_error *err)
 {
     char path[PATH_MAX];
-    const char *named = getenv("DRARUN_BENCH_MODULE");
-    int rc = module_beside(b->options.backend, path, err);
+    int rc = find_module(b->options.backend, path, err);
     if (rc < 0)
         return rc;
-    if (named)
-        snprintf(path, sizeof path, "%s", named);
-    if (access(path, R_OK) < 0)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
-                          "backend %s: there is no %s: build drarun where that library and its "
-                          "compiler are (for mpi: libopenmpi-dev or libmpich-dev), or set "
-                          "DRARUN_BENCH_MODULE",
-                          b->options.backend, path);
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     const struct backend *backend = module ? dlsym(module, BACKEND_SYMBOL) : NULL;
     if (!backend)

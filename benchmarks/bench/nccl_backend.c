@@ -12,7 +12,7 @@
 #include "benchmarks/bench/cuda_api.h"
 #include "benchmarks/bench/nccl_hello.h"
 #include "benchmarks/bench/pattern.h"
-#include "benchmarks/bench/pmix_meet.h"
+#include "benchmarks/bench/rendezvous.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -21,7 +21,7 @@
 
 static struct nccl_api nccl;
 static struct cuda_api cuda;
-static struct pmix_meet meet;
+static struct rendezvous meet;
 static ncclComm_t comm;
 static cudaStream_t stream;
 static void *beat;    /* one element, which barriers reduce */
@@ -80,7 +80,7 @@ static int say_hello(struct nccl_hello *mine, ncclUniqueId *ret_id, struct draru
     gethostname(mine->host, sizeof mine->host - 1);
     mine->code = -find_own(mine, &problem);
     snprintf(mine->problem, sizeof mine->problem, "%s", problem.text);
-    int rc = pmix_meet_share(mine, all, sizeof *mine, err);
+    int rc = rendezvous_share(mine, all, sizeof *mine, err);
     rc = rc < 0 ? rc : nccl_hello_check(all, meet.ranks, err);
     if (rc == 0)
         *ret_id = all[0].id;
@@ -119,7 +119,7 @@ static int open_world(const struct backend_options *options, struct backend_worl
     struct backend_world world = {0};
     ncclUniqueId id;
     char version[24];
-    int rc = pmix_meet_open(&meet, err);
+    int rc = rendezvous_open(&meet, err);
     if (rc < 0)
         return rc;
     ret_world->rank = meet.rank;
@@ -158,7 +158,7 @@ static void close_world(void)
         cuda.cudaFree(beat);
     if (stream)
         cuda.cudaStreamDestroy(stream);
-    pmix_meet_close();
+    rendezvous_close();
 }
 
 /* ---- memory ---- */
@@ -486,7 +486,7 @@ static int agree(double *values, size_t count, enum backend_agree how, struct dr
     cleanup_free double *all = calloc(meet.ranks * count + 1, sizeof *all);
     if (!all)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = pmix_meet_share(values, all, count * sizeof *values, err);
+    int rc = rendezvous_share(values, all, count * sizeof *values, err);
     for (size_t i = 0; rc == 0 && i < count; i++) {
         values[i] = all[i];
         for (unsigned rank = 1; rank < meet.ranks; rank++)
@@ -532,6 +532,6 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .between = between,
     .barrier = barrier,
     .agree = agree,
-    .share = pmix_meet_share,
+    .share = rendezvous_share,
     .lacks = lacks,
 };

@@ -376,7 +376,6 @@ static void use_latency(struct bench_options *o)
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err)
 {
     struct bench_options o = {
-        .backend = "mpi",
         .min_bytes = 32 << 20,
         .max_bytes = 32 << 20,
         .step_bytes = 1 << 20,
@@ -397,6 +396,8 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
         use_latency(&o);
         rc = read_words(argc, argv, &o, &name, err);
     }
+    o.backend_given = o.backend != NULL;
+    o.backend = o.backend ? o.backend : "mpi";
     if (rc == 0 && !o.help && !name)
         rc = no_collective(err);
     if (rc == 0 && !o.help && !(o.collective = collective_find(name)))

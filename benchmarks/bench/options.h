@@ -10,6 +10,7 @@
 struct bench_options {
     const struct collective *collective;
     const char *backend; /* "mpi" */
+    bool backend_given;
     struct backend_options of_backend;
     size_t min_bytes, max_bytes, step_bytes, step_factor;
     unsigned warmup, cycles; /* cycles 0: for ever */

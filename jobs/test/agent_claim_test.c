@@ -151,6 +151,9 @@ static void a_claim_that_others_list_cannot_bring_it(void **state)
         {"{\"spec\":{\"containers\":[" CONTAINER
          "}],\"initContainers\":[{\"name\":\"b\"" LISTS("") "]}}",
          false},
+        {"{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"i\",\"command\":[\"sh\",\"-c\","
+         "\"exec " SPEC_BENCH " all_reduce\"]}]}}",
+         false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct job_spec spec = job(cases[i].template);

@@ -10,6 +10,7 @@ void bench_choice_done(struct bench_choice *choice)
     bench_machine_done(&choice->asked.machine);
     strlist_done(&choice->env);
     strlist_done(&choice->sweep);
+    strlist_done(&choice->tolerations);
     strlist_done(&choice->words);
 }
 
@@ -22,6 +23,7 @@ int bench_choice_check(struct bench_choice *choice, struct drarun_error *err)
     choice->files = (struct keep_files){
         .json = options.json_file, .lines = options.lines_file, .csv = options.csv_file};
     choice->asked.demands.min_busbw = options.min_busbw;
+    choice->backend_given = options.backend_given;
     return bench_machine_ready(&choice->asked.machine, err);
 }
 

@@ -21,10 +21,15 @@ struct bench_choice {
     struct strlist words; /* for drarun-bench, with its name */
     /* on a cluster */
     struct cluster_choice cluster;
-    uint32_t gpus, nics; /* of each worker */
-    const char *gpu_class, *nic_class, *nic_selector, *align, *network, *image, *agent_image, *name;
+    uint32_t gpus, nics;                                             /* of each worker */
+    const char *gpu_class, *gpu_resource, *nic_class, *nic_resource; /* all NULL: what is served */
+    const char *nic_selector, *align, *spread, *network, *profile, *image, *program, *agent_image,
+        *name;
+    const char *job;            /* a file: the DraJob that this one is made of */
+    struct strlist tolerations; /* "KEY[=VALUE][:EFFECT]" */
     bool here;
 
+    bool backend_given;      /* among the words; set by bench_choice_check */
     struct keep_files files; /* borrowed from words; set by bench_choice_check */
     bool more;               /* they have those of an earlier job of this command */
     bool no_verdict;

@@ -4,14 +4,10 @@
 #ifndef DRARUN_LAUNCHER_BENCH_ON_CLUSTER_H
 #define DRARUN_LAUNCHER_BENCH_ON_CLUSTER_H
 
-#include <jansson.h>
 #include "launcher/bench/choice.h"
 
 /* Devices, or anything else that only a cluster has, was asked for. */
 bool bench_on_cluster_wanted(const struct bench_choice *choice);
-
-/* The DraJob: a new reference; NULL with err filled. Pure. */
-json_t *bench_job_spec(const struct bench_choice *choice, struct drarun_error *err);
 
 /* In drarun-cluster. ret_figures: what it reached, untouched without a verdict; NULL: not wanted.
  * Returns the exit status, having said everything. */

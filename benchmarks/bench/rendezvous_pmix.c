@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "benchmarks/bench/pmix_meet.h"
+#include "benchmarks/bench/rendezvous.h"
 
 #include <errno.h>
 #include <pmix.h>
@@ -11,7 +11,7 @@
 #include "lib/base/error.h"
 
 static pmix_proc_t me;
-static struct pmix_meet meeting;
+static struct rendezvous meeting;
 static bool alone;
 static unsigned rounds; /* that are done: each has a key of its own, since a key is not put twice */
 
@@ -34,11 +34,11 @@ static int get_number(const pmix_proc_t *of, const char *key, unsigned *ret,
     return is_short || is_long ? 0 : error_set(err, EPROTO, "PMIx: %s is not a number", key);
 }
 
-int pmix_meet_open(struct pmix_meet *ret, struct drarun_error *err)
+int rendezvous_open(struct rendezvous *ret, struct drarun_error *err)
 {
     pmix_proc_t all;
     alone = getenv("PMIX_NAMESPACE") == NULL;
-    meeting = (struct pmix_meet){.ranks = 1};
+    meeting = (struct rendezvous){.ranks = 1};
     if (!alone) {
         pmix_status_t status = PMIx_Init(&me, NULL, 0);
         if (status != PMIX_SUCCESS)
@@ -91,7 +91,7 @@ static int get(unsigned rank, const char *key, void *bytes, size_t size, struct 
                             rank);
 }
 
-int pmix_meet_share(const void *mine, void *all, size_t bytes, struct drarun_error *err)
+int rendezvous_share(const void *mine, void *all, size_t bytes, struct drarun_error *err)
 {
     char key[32];
     int rc = 0;
@@ -109,15 +109,15 @@ int pmix_meet_share(const void *mine, void *all, size_t bytes, struct drarun_err
     return rc;
 }
 
-int pmix_meet_wait(struct drarun_error *err)
+int rendezvous_wait(struct drarun_error *err)
 {
     return alone ? 0 : fence(false, err);
 }
 
-void pmix_meet_close(void)
+void rendezvous_close(void)
 {
     if (alone)
         return;
-    pmix_meet_wait(NULL);
+    rendezvous_wait(NULL);
     PMIx_Finalize(NULL, 0);
 }

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/bench/bench_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/spec.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/bench/marked.h"
+#include "lib/doc/value.h"
+
+/* ---- the file ---- */
+
+json_t *bench_job_base(const struct bench_choice *choice, int *ret_status)
+{
+    struct drarun_spec *spec = NULL;
+    json_t *base = NULL;
+    if (!choice->job) {
+        base = json_pack("{s:s, s:s, s:{}, s:{}}", "apiVersion", SPEC_API_VERSION, "kind",
+                         SPEC_KIND, "metadata", "spec");
+    } else if ((*ret_status = spec_file_load_program(choice->job, SPEC_BENCH, &spec)) == 0) {
+        base = json_deep_copy(spec->job.document);
+        drarun_spec_free(spec);
+    } else {
+        return NULL;
+    }
+    if (!base) {
+        log_error("bench: out of memory");
+        *ret_status = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+    }
+    return base;
+}
+
+static const json_t *spec_of(const json_t *base)
+{
+    return json_object_get(base, "spec");
+}
+
+static const json_t *devices_of(const json_t *base, const char *kind)
+{
+    return json_object_get(json_object_get(spec_of(base), "devices"), kind);
+}
+
+/* Of the file: a class, or a device plugin's resource. */
+static bool has_source(const json_t *devices)
+{
+    return json_object_get(devices, "class") || json_object_get(devices, "resource");
+}
+
+bool bench_job_seeks_gpus(const struct bench_choice *choice, const json_t *base)
+{
+    return choice->gpus && !choice->gpu_class && !choice->gpu_resource &&
+           !has_source(devices_of(base, "gpus"));
+}
+
+bool bench_job_seeks_nics(const struct bench_choice *choice, const json_t *base)
+{
+    return choice->nics && !choice->nic_class && !choice->nic_resource &&
+           !has_source(devices_of(base, "nics"));
+}
+
+bool bench_job_seeks_profile(const struct bench_choice *choice, const json_t *base)
+{
+    return !choice->profile && !json_object_get(json_object_get(spec_of(base), "nccl"), "profile");
+}
+
+static uint32_t count_of(const json_t *devices)
+{
+    json_int_t count = json_integer_value(json_object_get(devices, "count"));
+    return count > 0 && count <= UINT32_MAX ? (uint32_t)count : 0;
+}
+
+uint32_t bench_job_nics(const struct bench_choice *choice, const json_t *base)
+{
+    return choice->nics ? choice->nics : count_of(devices_of(base, "nics"));
+}
+
+/* ---- the container ---- */
+
+static const char *image_of(const struct bench_choice *choice)
+{
+    return choice->image ? choice->image : choice->job ? NULL : getenv("DRARUN_BENCH_IMAGE");
+}
+
+int bench_job_check(const struct bench_choice *choice, struct drarun_error *err)
+{
+    if (!image_of(choice) && !choice->job)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "on a cluster the image of the ranks is needed, any that has an MPI, or "
+                          "NCCL and CUDA: --image, or $DRARUN_BENCH_IMAGE");
+    if (choice->ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-n %u: on a cluster --workers and --ranks-per-worker say how many ranks "
+                          "there are",
+                          choice->ranks);
+    if (choice->agents || choice->key_file || choice->bind)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s is not for a job on a cluster",
+                          choice->agents     ? "--agents"
+                          : choice->key_file ? "--key-file"
+                                             : "--bind");
+    if ((choice->gpu_class && choice->gpu_resource) || (choice->nic_class && choice->nic_resource))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "devices come by a class or by a resource: give one of them");
+    return 0;
+}
+
+/* Without those that name files, which are written here. GPUs are measured by what their programs
+ * use. */
+static json_t *words(const struct bench_choice *choice, bool gpus)
+{
+    json_t *array = json_array();
+    CLEANUP(strlist_done) struct strlist remain = STRLIST_INIT;
+    if (keep_pick(&choice->words, &remain, NULL) < 0)
+        return array; /* they were read before */
+    for (size_t i = 0; i < remain.count; i++)
+        json_array_append_new(array, json_string(i                 ? remain.items[i]
+                                                 : choice->program ? choice->program
+                                                                   : SPEC_BENCH));
+    if (gpus && !choice->backend_given) {
+        json_array_append_new(array, json_string("--backend"));
+        json_array_append_new(array, json_string("nccl"));
+    }
+    return array;
+}
+
+/* In place of one of that name. */
+static void set_variable(json_t *array, const char *name, const char *value)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(array, i, entry)
+    {
+        if (strcmp(value_text_or(entry, "name", ""), name) == 0) {
+            json_array_remove(array, i);
+            break;
+        }
+    }
+    json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "value", value));
+}
+
+/* "A=B", or "A" with our own value. */
+static void set_environment(const struct strlist *list, json_t *container)
+{
+    json_t *array = json_object_get(container, "env");
+    if (!json_is_array(array)) {
+        array = json_array();
+        json_object_set_new(container, "env", array);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const char *entry = list->items[i], *equals = strchr(entry, '=');
+        size_t length = strcspn(entry, "=");
+        cleanup_free char *name = strndup(entry, length);
+        const char *value = equals ? equals + 1 : name ? getenv(name) : NULL;
+        if (value)
+            set_variable(array, name, value);
+    }
+    set_variable(array, MARKED_VARIABLE, "1");
+}
+
+/* The template's spec; of the short form it is made. */
+static json_t *pod_of(json_t *spec)
+{
+    json_t *image = json_object_get(spec, "image");
+    if (!json_object_get(spec, "template"))
+        json_object_set_new(spec, "template",
+                            json_pack("{s:{s:[{s:s, s:O*}]}}", "spec", "containers", "name",
+                                      SPEC_CONTAINER, "image", image));
+    json_object_del(spec, "image");
+    json_object_del(spec, "command");
+    return json_object_get(json_object_get(spec, "template"), "spec");
+}
+
+/* "KEY[=VALUE][:EFFECT]", as `kubectl taint` has them. */
+static json_t *toleration(const char *text)
+{
+    size_t length = strcspn(text, "=:");
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    const char *effect = strrchr(text + length, ':');
+    size_t value_length = !value ? 0 : effect ? (size_t)(effect - value) : strlen(value);
+    return json_pack("{s:s%, s:s, s:o*, s:s*}", "key", text, length, "operator",
+                     value ? "Equal" : "Exists", "value",
+                     value ? json_stringn(value, value_length) : NULL, "effect",
+                     effect ? effect + 1 : NULL);
+}
+
+static void add_tolerations(const struct strlist *list, json_t *pod)
+{
+    json_t *array = json_object_get(pod, "tolerations");
+    if (list->count == 0)
+        return;
+    if (!json_is_array(array)) {
+        array = json_array();
+        json_object_set_new(pod, "tolerations", array);
+    }
+    for (size_t i = 0; i < list->count; i++)
+        json_array_append_new(array, toleration(list->items[i]));
+}
+
+static void set_pod(const struct bench_choice *choice, json_t *spec, bool gpus)
+{
+    json_t *pod = pod_of(spec);
+    json_t *container = json_array_get(json_object_get(pod, "containers"), 0);
+    if (image_of(choice))
+        json_object_set_new(container, "image", json_string(image_of(choice)));
+    json_object_set_new(container, "command", words(choice, gpus));
+    json_object_del(container, "args");
+    set_environment(&choice->env, container);
+    add_tolerations(&choice->tolerations, pod);
+}
+
+/* ---- the devices ---- */
+
+static json_t *member(json_t *object, const char *key)
+{
+    if (!json_object_get(object, key))
+        json_object_set_new(object, key, json_object());
+    return json_object_get(object, key);
+}
+
+struct wanted { /* NULL and 0: as the file has it */
+    uint32_t count;
+    const char *class, *resource, *selector;
+};
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text && text[0])
+        json_object_set_new(object, key, json_string(text));
+}
+
+/* The source that is named now takes the place of the file's. */
+static void set_devices(json_t *spec, const char *kind, const struct wanted *wanted)
+{
+    if (!wanted->count && !wanted->class && !wanted->resource && !wanted->selector)
+        return;
+    json_t *devices = member(member(spec, "devices"), kind);
+    if (wanted->count)
+        json_object_set_new(devices, "count", json_integer(wanted->count));
+    if (wanted->class || wanted->resource) {
+        json_object_del(devices, "class");
+        json_object_del(devices, "resource");
+    }
+    set_text(devices, "class", wanted->class);
+    set_text(devices, "resource", wanted->resource);
+    set_text(devices, "selector", wanted->selector);
+}
+
+static const char *either(const char *named, const char *found)
+{
+    return named ? named : found[0] ? found : NULL;
+}
+
+static void set_all_devices(const struct bench_choice *choice, const struct served *served,
+                            json_t *spec)
+{
+    const struct wanted gpus = {
+        .count = choice->gpus,
+        .class = either(choice->gpu_class, served->gpus.class),
+        .resource = either(choice->gpu_resource, served->gpus.resource),
+        .selector = either(NULL, served->gpus.selector),
+    };
+    const struct wanted nics = {
+        .count = choice->nics,
+        .class = either(choice->nic_class, served->nics.class),
+        .resource = either(choice->nic_resource, served->nics.resource),
+        .selector = either(choice->nic_selector, served->nics.selector),
+    };
+    set_devices(spec, "gpus", &gpus);
+    set_devices(spec, "nics", &nics);
+    if (choice->align)
+        json_object_set_new(member(spec, "devices"), "align", json_string(choice->align));
+}
+
+/* ---- all ---- */
+
+static void set_rest(const struct bench_choice *choice, const struct served *served, json_t *spec)
+{
+    uint32_t ranks = choice->per_worker ? choice->per_worker : choice->gpus;
+    const char *profile = either(choice->profile, served->profile);
+    if (choice->workers || !json_object_get(spec, "workers"))
+        json_object_set_new(spec, "workers", json_integer(choice->workers ? choice->workers : 1));
+    if (ranks || !choice->job)
+        json_object_set_new(spec, "ranksPerWorker", json_integer(ranks ? ranks : 1));
+    if (choice->network || !json_object_get(spec, "network"))
+        json_object_set_new(spec, "network",
+                            json_string(choice->network ? choice->network : "any"));
+    if (choice->spread)
+        json_object_set_new(member(spec, "placement"), "spread", json_string(choice->spread));
+    if (profile)
+        json_object_set_new(member(spec, "nccl"), "profile", json_string(profile));
+    json_object_del(spec, "launch"); /* the ranks are ours: not mpirun's, nor torchrun's */
+    if (strcmp(choice->hang_after, "0") != 0) {
+        json_object_set_new(spec, "hangAfter", json_string(choice->hang_after));
+        json_object_set_new(spec, "onHang", json_string("fail"));
+    }
+}
+
+json_t *bench_job_spec(const struct bench_choice *choice, const json_t *base,
+                       const struct served *served, struct drarun_error *err)
+{
+    char name[32];
+    json_t *job = json_deep_copy(base), *spec = json_object_get(job, "spec");
+    snprintf(name, sizeof name, "bench-%lld", (long long)time(NULL));
+    if (spec) {
+        set_all_devices(choice, served, spec);
+        set_rest(choice, served, spec);
+        set_pod(choice, spec, devices_of(job, "gpus") != NULL);
+        json_object_set_new(json_object_get(job, "metadata"), "name",
+                            json_string(choice->name ? choice->name : name));
+    }
+    if (!spec)
+        error_set(err, ENOMEM, "out of memory");
+    return job;
+}

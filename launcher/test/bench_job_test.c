@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "launcher/bench/bench_job.h"
+#include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
+
+/* ---- what a cluster serves ---- */
+
+#define CLASS(name, cel)                                                                           \
+    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"selectors\":[{\"cel\":{\"expression\":"     \
+    "\"" cel "\"}}]}}"
+#define SLICE(driver, node, attributes)                                                            \
+    "{\"metadata\":{\"name\":\"" driver node "\"},\"spec\":{\"driver\":\"" driver                  \
+    "\",\"nodeName\":\"" node "\",\"pool\":{\"name\":\"" node                                      \
+    "\",\"generation\":1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"d0\",\"attributes\":"  \
+    "{" attributes "}}]}}"
+#define NODE(name, type, allocatable)                                                              \
+    "{\"metadata\":{\"name\":\"" name                                                              \
+    "\",\"labels\":{\"node.kubernetes.io/instance-type\":\"" type                                  \
+    "\"}},\"status\":{\"allocatable\":{" allocatable "}}}"
+#define NVIDIA CLASS("gpu.nvidia.com", "device.driver == 'gpu.nvidia.com'")
+#define MIG CLASS("mig.nvidia.com", "device.driver == 'gpu.nvidia.com' && type == 'mig'")
+#define DRANET CLASS("fast", "device.driver == \\\"dra.net\\\"")
+#define RDMA "\"dra.net/rdma\":{\"bool\":true}"
+#define SELECTOR "device.attributes[\"dra.net\"].rdma == true"
+
+struct case_served {
+    const char *classes, *slices, *nodes;
+    bool gpus, nics;
+    struct served_source gpu, nic;
+    const char *profile;
+    const char *refused; /* NULL: found */
+};
+
+static const struct case_served served_cases[] = {
+    /* GPUs of the device plugin, NICs by claim: GKE's managed DraNet */
+    {CLASS("mrdma.google.com", "x"),
+     "",
+     NODE("a", "a4-highgpu-8g", "\"nvidia.com/gpu\":\"8\""),
+     true,
+     true,
+     {"", "nvidia.com/gpu", ""},
+     {"mrdma.google.com", "", ""},
+     "gke-a4",
+     NULL},
+    /* both by claim; the driver of a class that is installed must run somewhere */
+    {NVIDIA "," MIG "," DRANET,
+     SLICE("gpu.nvidia.com", "a", "") "," SLICE("dra.net", "a", RDMA),
+     NODE("a", "a4-highgpu-8g", "\"cpu\":\"8\"") "," NODE("b", "e2-medium", "\"cpu\":\"8\""),
+     true,
+     true,
+     {"gpu.nvidia.com", "", ""},
+     {"fast", "", SELECTOR},
+     "gke-a4",
+     NULL},
+    {NVIDIA,
+     "",
+     NODE("a", "p5", "\"nvidia.com/gpu\":8,\"vpc.amazonaws.com/efa\":32"),
+     true,
+     true,
+     {"", "nvidia.com/gpu", ""},
+     {"", "vpc.amazonaws.com/efa", ""},
+     "",
+     NULL},
+    /* nodes of two machines: no profile is right for both */
+    {NVIDIA,
+     SLICE("gpu.nvidia.com", "a", "") "," SLICE("gpu.nvidia.com", "b", ""),
+     NODE("a", "a4-highgpu-8g", "") "," NODE("b", "a3-ultragpu-8g", ""),
+     true,
+     false,
+     {"gpu.nvidia.com", "", ""},
+     {"", "", ""},
+     "",
+     NULL},
+    /* a class that chooses RDMA itself, and one where no device has any */
+    {CLASS("r", "device.driver == 'dra.net' && device.attributes['dra.net'].rdma"),
+     SLICE("dra.net", "a", RDMA),
+     "",
+     false,
+     true,
+     {"", "", ""},
+     {"r", "", ""},
+     "",
+     NULL},
+    {DRANET, SLICE("dra.net", "a", ""), "", false, true, {"", "", ""}, {"fast", "", ""}, "", NULL},
+    {CLASS("one", "device.driver == 'dra.net'") "," CLASS("two", "device.driver == 'dra.net'"),
+     SLICE("dra.net", "a", RDMA),
+     "",
+     false,
+     true,
+     {"", "", ""},
+     {"", "", ""},
+     "",
+     "the DeviceClasses one and two both serve NICs: choose one with --nic-class"},
+    {NVIDIA "," MIG,
+     "",
+     NODE("a", "x", "\"nvidia.com/gpu\":\"0\""),
+     true,
+     false,
+     {"", "", ""},
+     {"", "", ""},
+     "",
+     "(classes: gpu.nvidia.com, mig.nvidia.com), and no node has nvidia.com/gpu to allocate; name "
+     "what serves them with --gpu-class or --gpu-resource"},
+};
+
+static json_t *array_of(const char *items)
+{
+    char text[4096];
+    snprintf(text, sizeof text, "[%s]", items);
+    json_t *array = json_loads(text, 0, NULL);
+    assert_non_null(array);
+    return array;
+}
+
+static void test_what_is_served(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(served_cases); i++) {
+        const struct case_served *c = &served_cases[i];
+        const struct served_objects objects = {array_of(c->classes), array_of(c->slices),
+                                               array_of(c->nodes)};
+        struct served served = {0};
+        struct drarun_error err = {0};
+        int rc = served_find(&objects, c->gpus, c->nics, &served, &err);
+        if (rc < 0 && !c->refused)
+            fail_msg("case %zu: %s", i, err.text);
+        if (c->refused && (rc == 0 || !strstr(err.text, c->refused)))
+            fail_msg("case %zu: expected \"%s\", got \"%s\"", i, c->refused, err.text);
+        if (rc == 0) {
+            assert_memory_equal(&served.gpus, &c->gpu, sizeof c->gpu);
+            assert_memory_equal(&served.nics, &c->nic, sizeof c->nic);
+            assert_string_equal(served.profile, c->profile);
+        }
+        json_decref(objects.classes);
+        json_decref(objects.slices);
+        json_decref(objects.nodes);
+    }
+}
+
+/* ---- the job ---- */
+
+static json_t *base_of(const char *spec)
+{
+    json_t *own = json_loads(spec, 0, NULL);
+    assert_non_null(own);
+    return json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "drarun.dev/v1alpha1", "kind",
+                     "DraJob", "metadata", "name", "mine", "spec", own);
+}
+
+static json_t *at(const json_t *spec, const char *path)
+{
+    const json_t *value = spec;
+    char copy[128], *rest = copy;
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *word; (word = strsep(&rest, "."));)
+        value = json_is_array(value) ? json_array_get(value, strtoul(word, NULL, 10))
+                                     : json_object_get(value, word);
+    return (json_t *)value;
+}
+
+static void expect(const json_t *job, const char *path, const char *expected)
+{
+    json_t *found = at(json_object_get(job, "spec"), path);
+    cleanup_free char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    assert_string_equal(text ? text : "(missing)", expected);
+}
+
+#define WORDS "\"/.drarun/bin/drarun-bench\",\"all_reduce\",\"-b\",\"8\""
+#define CONTAINER "template.spec.containers.0."
+
+static struct bench_choice choice_of(const char *image)
+{
+    struct bench_choice choice = {.hang_after = "4s", .image = image};
+    static const char *const words[] = {"drarun-bench", "all_reduce", "-b", "8", "-J", "kept"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        strlist_add(&choice.words, words[i]);
+    return choice;
+}
+
+/* `drarun bench all_reduce --workers 2 --gpus 8 --nics 8 --image I` on GKE. */
+static void test_image_is_enough(void **state)
+{
+    (void)state;
+    CLEANUP(bench_choice_done) struct bench_choice choice = choice_of("nvcr.io/x");
+    struct served served = {
+        {"", "nvidia.com/gpu", ""}, {"mrdma.google.com", "", ""}, "gke-a4", "label"};
+    struct drarun_error err = {0};
+    choice.workers = 2;
+    choice.gpus = choice.nics = 8;
+    CLEANUP(json_decrefp) json_t *base = base_of("{}");
+    assert_true(bench_job_seeks_gpus(&choice, base) && bench_job_seeks_nics(&choice, base));
+    assert_true(bench_job_seeks_profile(&choice, base));
+    CLEANUP(json_decrefp) json_t *job = bench_job_spec(&choice, base, &served, &err);
+    assert_non_null(job);
+    expect(job, "devices",
+           "{\"gpus\":{\"count\":8,\"resource\":\"nvidia.com/gpu\"},"
+           "\"nics\":{\"count\":8,\"class\":\"mrdma.google.com\"}}");
+    expect(job, "nccl.profile", "\"gke-a4\"");
+    expect(job, "workers", "2");
+    expect(job, "ranksPerWorker", "8");
+    expect(job, "network", "\"any\"");
+    expect(job, CONTAINER "image", "\"nvcr.io/x\"");
+    expect(job, CONTAINER "command", "[" WORDS ",\"--backend\",\"nccl\"]");
+    expect(job, CONTAINER "env", "[{\"name\":\"DRARUN_BENCH_MARKED\",\"value\":\"1\"}]");
+}
+
+/* What the file says stays, but for the program, and what options say instead. */
+static void test_of_a_file(void **state)
+{
+    (void)state;
+    CLEANUP(bench_choice_done) struct bench_choice choice = choice_of(NULL);
+    const struct served none = {0};
+    struct drarun_error err = {0};
+    choice.job = "job.yaml";
+    choice.gpus = 4;
+    choice.nic_resource = "rdma/hca";
+    choice.profile = "oci-roce";
+    choice.backend_given = true;
+    choice.program = "drarun-bench";
+    strlist_add(&choice.env, "A=2");
+    strlist_add(&choice.tolerations, "pool=gpu:NoSchedule");
+    strlist_add(&choice.tolerations, "spot");
+    strlist_add(&choice.tolerations, "odd=:NoExecute");
+    CLEANUP(json_decrefp)
+    json_t *base = base_of(
+        "{\"workers\":3,\"launch\":\"mpirun\",\"network\":\"rdma\",\"devices\":{\"gpus\":{"
+        "\"count\":8,\"class\":\"g\",\"selector\":\"s\"},\"nics\":{\"count\":2,\"class\":\"n\"}},"
+        "\"nccl\":{\"profile\":\"auto\",\"env\":{\"X\":\"1\"}},\"template\":{\"spec\":{"
+        "\"hostNetwork\":true,\"tolerations\":[{\"key\":\"own\"}],\"containers\":[{\"image\":\"i\","
+        "\"command\":[\"mpirun\"],\"args\":[\"x\"],\"env\":[{\"name\":\"A\",\"value\":\"1\"},"
+        "{\"name\":\"B\",\"value\":\"1\"}]},{\"name\":\"side\"}]}}}");
+    assert_false(bench_job_seeks_gpus(&choice, base) || bench_job_seeks_nics(&choice, base));
+    assert_int_equal(bench_job_nics(&choice, base), 2);
+    CLEANUP(json_decrefp) json_t *job = bench_job_spec(&choice, base, &none, &err);
+    assert_non_null(job);
+    expect(job, "workers", "3");
+    expect(job, "launch", "(missing)");
+    expect(job, "network", "\"rdma\"");
+    expect(job, "devices.gpus", "{\"count\":4,\"class\":\"g\",\"selector\":\"s\"}");
+    expect(job, "devices.nics", "{\"count\":2,\"resource\":\"rdma/hca\"}");
+    expect(job, "nccl", "{\"profile\":\"oci-roce\",\"env\":{\"X\":\"1\"}}");
+    expect(job, "template.spec.tolerations",
+           "[{\"key\":\"own\"},"
+           "{\"key\":\"pool\",\"operator\":\"Equal\",\"value\":\"gpu\",\"effect\":\"NoSchedule\"},"
+           "{\"key\":\"spot\",\"operator\":\"Exists\"},"
+           "{\"key\":\"odd\",\"operator\":\"Equal\",\"value\":\"\",\"effect\":\"NoExecute\"}]");
+    expect(job, "template.spec.hostNetwork", "true");
+    expect(job, "template.spec.containers.1", "{\"name\":\"side\"}");
+    expect(job, CONTAINER "image", "\"i\"");
+    expect(job, CONTAINER "command", "[\"drarun-bench\",\"all_reduce\",\"-b\",\"8\"]");
+    expect(job, CONTAINER "args", "(missing)");
+    expect(job, CONTAINER "env",
+           "[{\"name\":\"B\",\"value\":\"1\"},{\"name\":\"A\",\"value\":\"2\"},"
+           "{\"name\":\"DRARUN_BENCH_MARKED\",\"value\":\"1\"}]");
+    assert_string_not_equal(value_text(json_object_get(job, "metadata"), "name"), "mine");
+    assert_int_equal(json_integer_value(at(base, "spec.devices.gpus.count")), 8); /* as it was */
+}
+
+static void test_short_form(void **state)
+{
+    (void)state;
+    CLEANUP(bench_choice_done) struct bench_choice choice = choice_of("other");
+    const struct served none = {0};
+    struct drarun_error err = {0};
+    choice.job = "job.yaml";
+    choice.name = "nightly";
+    CLEANUP(json_decrefp) json_t *base = base_of("{\"image\":\"i\",\"command\":[\"c\"]}");
+    CLEANUP(json_decrefp) json_t *job = bench_job_spec(&choice, base, &none, &err);
+    assert_non_null(job);
+    expect(job, "image", "(missing)");
+    expect(job, "command", "(missing)");
+    expect(job, CONTAINER "name", "\"worker\"");
+    expect(job, CONTAINER "image", "\"other\"");
+    expect(job, CONTAINER "command", "[" WORDS "]"); /* no GPUs: MPI */
+    expect(job, "devices", "(missing)");
+    assert_string_equal(value_text(json_object_get(job, "metadata"), "name"), "nightly");
+}
+
+static void test_what_is_refused(void **state)
+{
+    (void)state;
+    CLEANUP(bench_choice_done) struct bench_choice choice = choice_of("i");
+    struct drarun_error err = {0};
+    assert_int_equal(bench_job_check(&choice, &err), 0);
+    choice.gpu_class = "c";
+    choice.gpu_resource = "r";
+    assert_int_equal(bench_job_check(&choice, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+    assert_non_null(strstr(err.text, "by a class or by a resource"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_served),  cmocka_unit_test(test_image_is_enough),
+        cmocka_unit_test(test_of_a_file),       cmocka_unit_test(test_short_form),
+        cmocka_unit_test(test_what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
