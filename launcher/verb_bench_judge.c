@@ -48,13 +48,31 @@ static int judge_run(const struct options *o, struct run *run, struct buf *out, 
     return rc;
 }
 
+/* NCCL's log without a table: how ranks are connected. Returns as judge_run. */
+static int judge_log(const struct options *o, const struct nccl_report *report, struct buf *out,
+                     json_t *list)
+{
+    enum nccl_report_verdict verdict = nccl_report_verdict(report);
+    json_t *json = list ? nccl_report_json(report) : NULL;
+    if (!list)
+        nccl_report_text(report, out);
+    else if (!json || json_array_append_new(list, json) < 0)
+        out->failed = true;
+    return o->asked.demands.require_rdma &&
+           (verdict == NCCL_REPORT_TCP || verdict == NCCL_REPORT_MIXED ||
+            verdict == NCCL_REPORT_UNKNOWN);
+}
+
 static int judge(struct options *o, const char *file, struct buf *out, struct drarun_error *err)
 {
     struct runs runs = {0};
+    struct nccl_report report = {0};
     bool failed = false;
     json_t *list = o->output && strcmp(o->output, "json") == 0 ? json_array() : NULL;
     int rc = bench_machine_ready(&o->asked.machine, err);
-    rc = rc < 0 ? rc : results_read(file, &runs, err);
+    rc = rc < 0 ? rc : results_read_or_log(file, &runs, &report, err);
+    if (rc >= 0 && report.lines > 0)
+        failed = judge_log(o, &report, out, list) > 0;
     for (size_t i = 0; rc >= 0 && i < runs.count; i++) {
         rc = judge_run(o, runs.list[i], out, list, err);
         failed = failed || rc > 0;
@@ -64,6 +82,7 @@ static int judge(struct options *o, const char *file, struct buf *out, struct dr
     else
         json_decref(list);
     runs_done(&runs);
+    nccl_report_done(&report);
     return rc < 0 ? rc : failed;
 }
 
@@ -90,5 +109,5 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_bench_judge = {
     "bench judge", "FILE",
-    "Says what the output of nccl-tests (text, JSON) or drarun-bench is worth; - is stdin.",
+    "Says what the output of nccl-tests, of drarun-bench, or NCCL's own log is worth; - is stdin.",
     &options_table, run};

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from support.build import SOURCE
 from support.nccl_tests import Row, Run, connections
 
 VERSIONS = ["2.9", "2.10", "2.13", "2.16", "2.19"]
@@ -311,6 +312,16 @@ def test_what_others_saw(judge, verdicts, nodes, size, busbw, line, standing):
         assert others["this"] == busbw and (others["low"] <= busbw <= others["high"]) == (standing == "within")
 
 
+@pytest.mark.parametrize("model,gpus,busbw,hint", [
+    ("NVIDIA H200", 1, 31.89, True), ("NVIDIA H200", 1, 47.0, False), ("NVIDIA H200", 1, 20.0, False), ("NVIDIA H200", 2, 31.89, False),
+    ("NVIDIA B200", 1, 29.68, True), ("NVIDIA B200", 1, 46.9, False), ("NVIDIA H100 80GB HBM3", 1, 31.89, False)])
+def test_hint_at_misaligned_devices(judge, model, gpus, busbw, hint):
+    """The figure of a published recipe whose claim takes any GPU and any NIC; it is no expectation."""
+    said = judge(Run(hosts=2, gpus=gpus, model=model, rows=[Row(8 << 30, busbw=busbw)]).text()).ok().out
+    assert ("with GPUs and NICs that share no PCIe switch (" in said) == hint, said
+    assert "28.70" not in "".join(line for line in said.splitlines() if line.startswith("  others")), said
+
+
 def test_h100_within_a_node(judge):
     said = judge(Run(hosts=1, model="NVIDIA H100 80GB HBM3", rows=[Row(8 << 30, busbw=475.0)]).text()).ok().out
     assert "  others    479.72 GB/s at 8 GiB (AI @ Georgia Tech on HGX H100, NCCL 2.24; " in said and "this run: 475.00, within\n" in said
@@ -561,3 +572,98 @@ def test_sample_report(drarun, source):
     sample = source / "docs" / "bench"
     made = drarun("bench", "report", "--title", "all_gather on two nodes with 8 B200 and 8 NICs each", sample / "nccl-tests.txt").ok().out
     assert made == (sample / "report.html").read_text()
+
+
+# ---- NCCL's log alone ----
+
+LOGS = SOURCE / "lib/bench/fuzz/corpus/bench_nccl_report"  # in the forms of public logs: docs/design/026-verdict.md
+
+
+@pytest.fixture
+def log(judge):
+    def run(name, *words):
+        text = (LOGS / f"{name}.txt").read_text()
+        return judge(text, *words), json.loads(judge(text, "-o", "json").ok().out)[0]
+    return run
+
+
+def connections_of(document):
+    return {key: count for key, count in document["connections"].items() if count}
+
+
+def nics_of(document):
+    return {host.get("host", ""): {(nic["network"], nic.get("index"), nic.get("device", "")): (nic["ends"], nic["gpudirect"]) for nic in host["nics"]}
+            for host in document["hosts"] if host["nics"]}
+
+
+def test_log_of_ray_on_gib(log):
+    """Colours and names of actors before NCCL's lines; both ends of a connection are one."""
+    text, document = log("ray-gib", "--require-rdma")
+    assert "verdict   RDMA with GPUDirect, 4 of 4 connections\n" in text.ok().out and "hint" not in text.out
+    assert connections_of(document) == {"rdma": 4, "gpudirect": 4, "p2p": 4} and document["ranks"] == 16
+    nics = {("gIB", 0, "mlx5_0:1/RoCE"): (2, 2), ("gIB", 2, "mlx5_2:1/RoCE"): (2, 2)}
+    assert nics_of(document) == {"ray-head-x1": nics, "ray-group-worker-pbkpw": nics}
+    assert document["versions"] == ["2.26.6+cuda12.8"] and document["plugins"] == ["gIB v1.0.6"] and document["networks"] == ["gIB"]
+    assert document["verdict"] == "gpudirect" and document["hints"] == []
+
+
+def test_log_of_torchrun_on_efa(log):
+    _, document = log("torchrun-efa", "--require-rdma")
+    assert connections_of(document) == {"rdma": 4, "gpudirect": 4} and document["plugins"] == ["aws-ofi-nccl 1.14.0"]
+    assert set(nics_of(document)) == {"ip-10-0-0-1", "ip-10-0-0-2"} and document["networks"] == ["AWS Libfabric"]
+
+
+def test_log_of_tcp(log):
+    text, document = log("mpirun-tcp", "--require-rdma")
+    assert text.rc == 1 and "verdict   TCP: none of 4 connections uses RDMA\n" in text.out
+    assert "hint      NCCL found no RDMA device on worker-0: claim NICs for the pod" in text.out
+    assert connections_of(document) == {"tcp": 4} and document["verdict"] == "tcp"
+    assert nics_of(document) == {name: {("Socket", 0, "eth0"): (3, 0)} for name in ("worker-0", "worker-1")}
+    assert log("mpirun-tcp")[0].rc == 0
+
+
+@pytest.mark.parametrize("line,says", [
+    ("NCCL_IB_DISABLE set by environment to 1.", "NCCL_IB_DISABLE is 1: unset it"),
+    ("NCCL_NET set by environment to Socket", "NCCL_NET is Socket: unset it"),
+    ("Failed to open libibverbs.so[.1]", "the image has no libibverbs"),
+    ("", "no line says why TCP was chosen"),
+])
+def test_hints_for_tcp(judge, line, says):
+    lines = [f"a:1:2 [0] NCCL INFO {each}" for each in (line, "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0")]
+    hints = judge("\n".join(lines)).ok().out.split("  hint ")[1]
+    assert says in hints and hints.count("\n") == 1
+
+
+def test_log_of_one_host_without_gpudirect(log):
+    """What is known of one end counts; SHARP's plugin, and why GPUDirect is off."""
+    text, document = log("hpcx-no-gdr", "--require-rdma")
+    assert "RDMA, but 1 of 2 connections go without GPUDirect\n" in text.ok().out
+    assert all(hint in text.out for hint in ("load nvidia-peermem", "align: required", "NCCL warned 1 time, first: NET/IB : Got completion"))
+    assert connections_of(document) == {"rdma": 2, "gpudirect": 1, "shm": 1, "inNetwork": 1} and document["plugins"] == ["IBext", "SHARP"]
+    assert nics_of(document)["dgx-a"] == {("IBext", 0, "mlx5_0:1/IB/SHARP"): (1, 0), ("IBext", 1, "mlx5_1:1/IB/SHARP"): (1, 1)}
+
+
+def test_log_with_several_records_in_a_line(log):
+    """As pages paste them; with NCCL 2.4's rings, and what Ray left out."""
+    text, document = log("joined")
+    assert connections_of(document) == {"rdma": 4, "gpudirect": 3, "p2p": 1} and document["linesLeftOut"] == 27
+    assert set(nics_of(document)) == {"VM-1", "ip-172-32-38-1", ""} and "RAY_DEDUP_LOGS=0" in text.out
+
+
+def test_log_of_several_communicators(judge):
+    """Ranks of the same numbers are connected again; a log of both ends has each connection twice."""
+    def end(host, way):
+        return f"{host}:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [{way}] via NET/IB/0/GDRDMA\n"
+    document = json.loads(judge((end("a", "send") + end("b", "receive")) * 3, "-o", "json").ok().out)[0]
+    assert connections_of(document) == {"rdma": 3, "gpudirect": 3}
+
+
+def test_table_beside_the_log_counts(judge, verdicts):
+    run = Run(rows=[Row(8 << 30, busbw=90.0)])
+    text = run.text() + "\n".join(connections())
+    assert "best" in verdicts(text)[0] and "kind" not in verdicts(text)[0]
+    assert judge("nothing of NCCL's").rc == 65
+    unknown = judge("a:1:2 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n", "--require-rdma")
+    assert unknown.rc == 1 and "not known: no line says how hosts are connected" in unknown.out
+    alone = judge("a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n", "--require-rdma")
+    assert "one host: no network is used" in alone.ok().out

@@ -18,13 +18,33 @@ static int read_text(const char *path, struct buf *text, struct drarun_error *er
     return rc;
 }
 
+static const char *name_of(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
+
 int results_read(const char *path, struct runs *runs, struct drarun_error *err)
 {
     struct buf text = BUF_INIT;
     int rc = read_text(path, &text, err);
     if (rc == 0)
-        rc = runs_read(text.data ? text.data : "", text.len,
-                       strcmp(path, "-") == 0 ? "<stdin>" : path, runs, err);
+        rc = runs_read(text.data ? text.data : "", text.len, name_of(path), runs, err);
+    buf_done(&text);
+    return rc;
+}
+
+int results_read_or_log(const char *path, struct runs *runs, struct nccl_report *report,
+                        struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = read_text(path, &text, err);
+    const char *data = text.data ? text.data : "";
+    if (rc == 0)
+        rc = runs_read(data, text.len, name_of(path), runs, err);
+    if (rc == -EINVAL && nccl_report_read(data, text.len, name_of(path), report, NULL) == 0) {
+        runs_done(runs); /* what it had begun */
+        rc = 0;
+    }
     buf_done(&text);
     return rc;
 }

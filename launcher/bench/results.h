@@ -4,10 +4,16 @@
 #define DRARUN_LAUNCHER_BENCH_RESULTS_H
 
 #include "lib/bench/known.h"
+#include "lib/bench/nccl_report.h"
 #include "lib/bench/runs.h"
 
 /* path "-": standard input. */
 int results_read(const char *path, struct runs *runs, struct drarun_error *err);
+
+/* The same; where the text has no run but lines of NCCL's, these are in the report, which else has
+ * none. *report is done with nccl_report_done also on failure. */
+int results_read_or_log(const char *path, struct runs *runs, struct nccl_report *report,
+                        struct drarun_error *err);
 
 /* Lines of NCCL_DEBUG_FILE, added to the log. */
 int results_read_log(const char *path, struct nccl_log *log, struct drarun_error *err);

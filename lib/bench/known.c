@@ -18,6 +18,7 @@ struct seen_fields {
     uint32_t nodes, gpus;
     int64_t bytes;
     double busbw, low, high;
+    bool misaligned;
 };
 
 struct machine_fields {
@@ -66,6 +67,8 @@ static const struct field seen_list[] = {
     BY("busbw", seen_fields, busbw, read_positive),
     BY("low", seen_fields, low, read_positive),
     BY("high", seen_fields, high, read_positive),
+    {"misaligned", FIELD_BOOL, offsetof(struct seen_fields, misaligned), 0, 0, NULL, NULL, NULL,
+     NULL},
 };
 static const struct field_table seen_table = {seen_list, sizeof seen_list / sizeof *seen_list};
 
@@ -103,6 +106,7 @@ static void take_seen(const struct reader_node *node, struct known_machine *mach
                               .gpus = f.gpus,
                               .bytes = (uint64_t)f.bytes,
                               .busbw = f.busbw,
+                              .misaligned = f.misaligned,
                               .low = range ? f.low : (1 - KNOWN_TOLERANCE) * f.busbw,
                               .high = range ? f.high : (1 + KNOWN_TOLERANCE) * f.busbw};
     memcpy(to->collective, name.collective, sizeof to->collective);
@@ -232,15 +236,31 @@ const struct known_machine *known_find(const struct known *known, const char *na
     return NULL;
 }
 
+static bool is_of(const struct known_seen *seen, const struct result *r)
+{
+    return strcmp(seen->collective, r->collective) == 0 && seen->nodes == result_hosts(r) &&
+           seen->gpus == known_ranks_of_host(r);
+}
+
+const struct known_seen *known_misaligned_find(const struct known_machine *machine,
+                                               const struct result *r)
+{
+    for (size_t i = 0; machine && i < machine->seen_count; i++) {
+        const struct known_seen *seen = &machine->seen[i];
+        double here = result_busbw_at(r, seen->bytes);
+        if (seen->misaligned && is_of(seen, r) && here >= seen->low && here <= seen->high)
+            return seen;
+    }
+    return NULL;
+}
+
 const struct known_seen *known_seen_find(const struct known_machine *machine,
                                          const struct result *r)
 {
     const struct known_seen *any = NULL, *largest = NULL;
-    size_t of_host = known_ranks_of_host(r), hosts = result_hosts(r);
     for (size_t i = 0; machine && i < machine->seen_count; i++) {
         const struct known_seen *seen = &machine->seen[i];
-        if (strcmp(seen->collective, r->collective) != 0 || seen->nodes != hosts ||
-            seen->gpus != of_host)
+        if (seen->misaligned || !is_of(seen, r))
             continue;
         any = any ? any : seen;
         if (result_busbw_at(r, seen->bytes) >= 0 && (!largest || seen->bytes > largest->bytes))

@@ -16,6 +16,7 @@ struct known_seen {
     uint64_t bytes;
     double busbw;     /* GB/s; 0: the source gives a range */
     double low, high; /* what is expected: the source's range, or KNOWN_TOLERANCE around busbw */
+    bool misaligned;  /* of GPUs and NICs that share no PCIe switch: a hint, and no expectation */
     char source[128];
 };
 
@@ -47,6 +48,10 @@ const struct known_machine *known_find(const struct known *known, const char *na
  * at any; NULL. */
 const struct known_seen *known_seen_find(const struct known_machine *machine,
                                          const struct result *r);
+
+/* The same of GPUs and NICs that share no PCIe switch, where this run is in that range; NULL. */
+const struct known_seen *known_misaligned_find(const struct known_machine *machine,
+                                               const struct result *r);
 
 /* Most ranks on one host; 0: no rank is known. */
 size_t known_ranks_of_host(const struct result *r);

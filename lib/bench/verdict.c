@@ -202,6 +202,20 @@ static void look_at_warmup(struct verdict *v)
         most, size, of_most, most);
 }
 
+/* A figure alone proves nothing, and this is the commonest reason for such a one. */
+static void look_at_alignment(struct verdict *v)
+{
+    const struct known_seen *seen = known_misaligned_find(v->machine, &v->run->result);
+    char size[24];
+    if (!seen)
+        return;
+    verdict_size_text(seen->bytes, size, sizeof size);
+    say(&v->findings,
+        "others saw %.2f to %.2f GB/s at %s with GPUs and NICs that share no PCIe switch (%s): "
+        "drarun topo in a worker shows whether these do, align: required keeps them together",
+        seen->low, seen->high, size, seen->source);
+}
+
 void verdict_make(const struct run *run, const struct known_machine *machine,
                   const struct limit_given *given, const struct verdict_demands *demands,
                   struct verdict *ret_verdict)
@@ -223,6 +237,7 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
         look_at_rdma(&v, demands);
         look_at_figures(&v);
         look_at_demands(&v, demands);
+        look_at_alignment(&v);
         look_at_warmup(&v);
     }
     strlist_add_all(&v.findings, run->notes.items);

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/bench/nccl_report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+struct span {
+    const char *at, *end;
+};
+
+/* ---- words of a span ---- */
+
+static const char *after(struct span s, const char *word)
+{
+    const char *at = memmem(s.at, (size_t)(s.end - s.at), word, strlen(word));
+    return at ? at + strlen(word) : NULL;
+}
+
+static struct span from(struct span s, const char *at)
+{
+    return (struct span){at, s.end};
+}
+
+/* Up to one of these; nothing that a terminal would take for more than text. */
+static void copy(char *to, size_t size, struct span s, const char *until)
+{
+    size_t length = 0;
+    for (; s.at < s.end && length + 1 < size && !strchr(until, *s.at); s.at++)
+        to[length++] = *s.at >= ' ' && *s.at <= '~' ? *s.at : '?';
+    to[length] = '\0';
+}
+
+/* Takes the digits at *at; false: there are none, or too many. */
+static bool number(const char **at, const char *end, uint32_t *ret)
+{
+    const char *begin = *at;
+    uint32_t value = 0;
+    for (; *at < end && isdigit((unsigned char)**at) && *at - begin < 9; (*at)++)
+        value = value * 10 + (uint32_t)(**at - '0');
+    if (*at == begin || (*at < end && isdigit((unsigned char)**at)))
+        return false;
+    *ret = value;
+    return true;
+}
+
+static void list_once(struct strlist *list, const char *text)
+{
+    if (text[0] && list->count < NCCL_REPORT_LISTED && !strlist_has(list, text))
+        strlist_add(list, text);
+}
+
+/* ---- hosts ---- */
+
+static size_t hash(struct span name)
+{
+    uint64_t value = 14695981039346656037u; /* FNV-1a */
+    for (; name.at < name.end; name.at++)
+        value = (value ^ (unsigned char)*name.at) * 1099511628211u;
+    return (size_t)(value ^ value >> 32);
+}
+
+static bool is_named(const struct nccl_report_host *host, struct span name)
+{
+    size_t length = (size_t)(name.end - name.at);
+    return strncmp(host->name, name.at, length) == 0 && host->name[length] == '\0';
+}
+
+static bool enlarge_table(struct nccl_report *r)
+{
+    size_t size = r->table_size ? 2 * r->table_size : 64;
+    uint32_t *table = calloc(size, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; i < r->host_count; i++) {
+        const char *name = r->hosts[i].name;
+        size_t at = hash((struct span){name, name + strlen(name)}) & (size - 1);
+        while (table[at])
+            at = (at + 1) & (size - 1);
+        table[at] = (uint32_t)i + 1;
+    }
+    free(r->table);
+    r->table = table;
+    r->table_size = size;
+    return true;
+}
+
+static struct nccl_report_host *add_host(struct nccl_report *r, struct span name)
+{
+    if (r->host_count == r->host_room) {
+        size_t room = r->host_room ? 2 * r->host_room : 16;
+        struct nccl_report_host *hosts = reallocarray(r->hosts, room, sizeof *hosts);
+        if (!hosts)
+            return NULL;
+        r->hosts = hosts;
+        r->host_room = room;
+    }
+    struct nccl_report_host *host = &r->hosts[r->host_count];
+    *host = (struct nccl_report_host){.name = strndup(name.at, (size_t)(name.end - name.at))};
+    if (host->name)
+        r->host_count++;
+    return host->name ? host : NULL;
+}
+
+/* NULL without memory. */
+static struct nccl_report_host *host_named(struct nccl_report *r, struct span name)
+{
+    if (2 * (r->host_count + 1) > r->table_size && !enlarge_table(r)) {
+        r->failed = true;
+        return NULL;
+    }
+    size_t at = hash(name) & (r->table_size - 1);
+    for (; r->table[at]; at = (at + 1) & (r->table_size - 1))
+        if (is_named(&r->hosts[r->table[at] - 1], name))
+            return &r->hosts[r->table[at] - 1];
+    struct nccl_report_host *host = add_host(r, name);
+    if (host)
+        r->table[at] = (uint32_t)r->host_count;
+    r->failed = r->failed || !host;
+    return host;
+}
+
+static struct nccl_report_nic *nic_of(struct nccl_report *r, struct nccl_report_host *host,
+                                      const char *network, int index)
+{
+    for (size_t i = 0; i < host->nic_count; i++)
+        if (host->nics[i].index == index && strcmp(host->nics[i].network, network) == 0)
+            return &host->nics[i];
+    if (!host->nics && !(host->nics = calloc(NCCL_REPORT_NICS, sizeof *host->nics))) {
+        r->failed = true;
+        return NULL;
+    }
+    if (host->nic_count == NCCL_REPORT_NICS)
+        return &host->nics[NCCL_REPORT_NICS - 1];
+    struct nccl_report_nic *nic = &host->nics[host->nic_count++];
+    nic->index = index;
+    snprintf(nic->network, sizeof nic->network, "%s", network);
+    return nic;
+}
+
+/* "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", "[0]eth0:10.0.0.1<0>" */
+static void take_devices(struct nccl_report *r, struct span text, const char *until,
+                         char (**devices)[NCCL_REPORT_TEXT])
+{
+    const char *stop = memchr(text.at, ';', (size_t)(text.end - text.at));
+    struct span rest = {text.at, stop ? stop : text.end};
+    if (!*devices && !(*devices = calloc(NCCL_REPORT_NICS, sizeof **devices))) {
+        r->failed = true;
+        return;
+    }
+    while ((rest.at = memchr(rest.at, '[', (size_t)(rest.end - rest.at)))) {
+        uint32_t index;
+        rest.at++;
+        if (number(&rest.at, rest.end, &index) && rest.at < rest.end && *rest.at == ']' &&
+            index < NCCL_REPORT_NICS)
+            copy((*devices)[index], NCCL_REPORT_TEXT, from(rest, rest.at + 1), until);
+    }
+}
+
+/* ---- connections ---- */
+
+static void add_link(struct nccl_report *r, const struct nccl_report_link *link)
+{
+    if (r->link_count == r->link_room) {
+        size_t room = r->link_room ? 2 * r->link_room : 256;
+        struct nccl_report_link *links = reallocarray(r->links, room, sizeof *links);
+        if (!links) {
+            r->failed = true;
+            return;
+        }
+        r->links = links;
+        r->link_room = room;
+    }
+    r->links[r->link_count++] = *link;
+}
+
+/* "Channel 02/0 : 2[2] -> 10[2] [send]", "Ring 00 : 7 -> 8 [receive]": whose it is. */
+static void read_ends(struct span s, struct nccl_report_link *link)
+{
+    const char *colon = after(s, " : "), *arrow = after(s, " -> "), *at;
+    const char *channel = after(s, "Channel ");
+    uint32_t value;
+    channel = channel ? channel : after(s, "Ring ");
+    if ((at = channel) && number(&at, s.end, &value))
+        link->channel = (uint16_t)value;
+    if ((at = colon))
+        number(&at, s.end, &link->from);
+    if ((at = arrow))
+        number(&at, s.end, &link->to);
+    link->direction = after(s, " [send]") ? 's' : after(s, " [receive]") ? 'r' : 0;
+}
+
+/* What follows " via NET/": "IB/2/GDRDMA", "AWS Libfabric/0", "Socket/0". */
+static void take_network(struct nccl_report *r, struct nccl_report_host *host, struct span record,
+                         struct span to)
+{
+    char network[NCCL_REPORT_TEXT];
+    struct nccl_report_link link = {0};
+    uint32_t index;
+    copy(network, sizeof network, to, "/\r\t\033");
+    const char *slash = memchr(to.at, '/', (size_t)(to.end - to.at)),
+               *at = slash ? slash + 1 : to.end;
+    link.tcp = strcmp(network, "Socket") == 0;
+    link.gpu = after(to, "GDRDMA") != NULL;
+    read_ends((struct span){record.at, to.at}, &link);
+    add_link(r, &link);
+    struct nccl_report_nic *nic =
+        nic_of(r, host, network, number(&at, to.end, &index) ? (int)index : -1);
+    if (nic) {
+        nic->ends++;
+        nic->gpu += link.gpu;
+    }
+}
+
+/* True when the record says how two ranks are connected. */
+static bool take_connection(struct nccl_report *r, struct nccl_report_host *host,
+                            struct span record)
+{
+    const char *to;
+    if ((to = after(record, " via NET/"))) {
+        take_network(r, host, record, from(record, to));
+    } else if (after(record, " via COLLNET/")) {
+        r->in_network++;
+    } else if (after(record, " via P2P/MNNVL")) {
+        r->nvlink_hosts++;
+    } else if (after(record, " via P2P/")) {
+        r->p2p++;
+        host->p2p++;
+    } else if (after(record, " via SHM")) {
+        r->shm++;
+        host->shm++;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- what NCCL says of itself ---- */
+
+/* The words behind a mark, as the name of a plugin; `as`: how it is called then. */
+static const struct {
+    const char *mark, *as;
+} plugin_marks[] = {
+    {"Initializing gIB ", "gIB "},
+    {"NET/OFI Initializing aws-ofi-nccl ", "aws-ofi-nccl "},
+    {"NET/OFI Using aws-ofi-nccl ", "aws-ofi-nccl "},
+    {"Loaded net plugin ", ""},
+    {"Loaded collnet plugin ", ""},
+    {"Initialized NET plugin ", ""},
+    {"P2P plugin ", ""},
+    {"NET/FasTrak ", "FasTrak "},
+    {"Using tuner plugin ", "tuner "},
+};
+
+/* With its version, too. */
+static bool is_listed(const struct strlist *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < list->count; i++)
+        if (strncmp(list->items[i], name, length) == 0 && list->items[i][length] == ' ')
+            return true;
+    return false;
+}
+
+static void take_plugin(struct nccl_report *r, struct span record)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plugin_marks); i++) {
+        const char *at = after(record, plugin_marks[i].mark);
+        char name[NCCL_REPORT_TEXT], text[2 * NCCL_REPORT_TEXT];
+        if (!at)
+            continue;
+        copy(name, sizeof name, from(record, at), " \r\t\033[");
+        snprintf(text, sizeof text, "%s%s", plugin_marks[i].as, name);
+        if (strcmp(name, "IB") != 0 && strcmp(name, "Socket") != 0 && /* NCCL's own */
+            !is_listed(&r->plugins, text))
+            list_once(&r->plugins, text);
+    }
+}
+
+static void take_facts(struct nccl_report *r, const struct nccl_report_host *host,
+                       struct span record)
+{
+    const char *at;
+    uint32_t value;
+    if ((at = after(record, "Using network "))) {
+        char network[NCCL_REPORT_TEXT];
+        copy(network, sizeof network, from(record, at), "\r\t\033[");
+        for (size_t n = strlen(network); n > 0 && network[n - 1] == ' '; n--)
+            network[n - 1] = '\0';
+        list_once(&r->networks, network);
+    }
+    if ((at = after(record, " nranks ")) && number(&at, record.end, &value) && value > r->ranks)
+        r->ranks = value;
+    if (after(record, "Connected NVLS"))
+        r->nvls = true;
+    if (after(record, "NCCL_IB_DISABLE set by environment to 1"))
+        r->ib_disabled = true;
+    if (after(record, "NCCL_NET set by environment to Socket"))
+        r->socket_chosen = true;
+    if (after(record, "Failed to open libibverbs.so"))
+        r->no_verbs = true;
+    if (after(record, "NET/OFI") &&
+        (after(record, "fi_getinfo() call failed") || after(record, "Could not find any optimal")))
+        r->plugin_failed = true;
+    if (after(record, "NET/IB : No device found") && !r->no_device[0])
+        snprintf(r->no_device, sizeof r->no_device, "%s", host->name[0] ? host->name : "a host");
+    if (after(record, "GPU Direct RDMA Disabled for HCA"))
+        r->gpu_off_device++;
+    else if (after(record, "GPU Direct RDMA Disabled for GPU"))
+        r->gpu_off_far++;
+}
+
+/* "NET/IB : Using [0]...", "NET/gIB : Using [0]...", "NET/Socket : Using [0]..." */
+static void take_nics(struct nccl_report *r, struct nccl_report_host *host, struct span record)
+{
+    const char *net = after(record, "NET/"), *using = after(record, " : Using [");
+    if (!net || !using || using < net)
+        return;
+    struct span list = from(record, using - 1);
+    if (strncmp(net, "Socket", strlen("Socket")) == 0)
+        take_devices(r, list, ":\r\t ", &host->interfaces);
+    else
+        take_devices(r, list, " \r\t[", &host->devices);
+}
+
+static void take_warning(struct nccl_report *r, struct span text)
+{
+    if (r->warnings++ == 0)
+        copy(r->warning, sizeof r->warning, text, "\r\033");
+}
+
+/* ---- records ---- */
+
+static bool is_host(char c)
+{
+    return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
+}
+
+/* Moves *at back over digits and the colon before them. */
+static bool back_over_number(const char *begin, const char **at)
+{
+    const char *end = *at;
+    while (*at > begin && isdigit((unsigned char)(*at)[-1]))
+        (*at)--;
+    if (*at == end || *at == begin || (*at)[-1] != ':')
+        return false;
+    (*at)--;
+    return true;
+}
+
+/* "host:12:34 [0] NCCL INFO", "host:12:34 [0] net_ib.cc:818 NCCL WARN": the host, before whatever
+ * else has a right to stand there. ret: where the record begins. */
+static bool read_head(struct span before, struct span *ret_host)
+{
+    const char *close = memrchr(before.at, ']', (size_t)(before.end - before.at)), *at = close;
+    while (at && at > before.at && isdigit((unsigned char)at[-1]))
+        at--;
+    if (!close || at == close || at <= before.at || at[-1] != '[')
+        return false;
+    at--;
+    while (at > before.at && at[-1] == ' ')
+        at--;
+    if (!back_over_number(before.at, &at) || !back_over_number(before.at, &at))
+        return false;
+    const char *end = at;
+    while (at > before.at && is_host(at[-1]) && end - at < 63)
+        at--;
+    *ret_host = (struct span){at, end};
+    return at < end;
+}
+
+/* The next mark of NCCL in the line; its length is 9. */
+static const char *next_mark(struct span s, bool *ret_warning)
+{
+    const char *info = after(s, "NCCL INFO"), *warning = after(s, "NCCL WARN");
+    *ret_warning = warning && (!info || warning < info);
+    return *ret_warning ? warning : info;
+}
+
+static void take_record(struct nccl_report *r, struct span head, struct span text, bool warning)
+{
+    struct span name = {"", ""};
+    name.end = name.at;
+    if (!read_head(head, &name))
+        name = (struct span){head.end, head.end};
+    struct nccl_report_host *host = host_named(r, name);
+    r->lines++;
+    if (!host)
+        return;
+    if (warning)
+        take_warning(r, text);
+    if (take_connection(r, host, text))
+        return;
+    take_plugin(r, text);
+    take_nics(r, host, text);
+    take_facts(r, host, text);
+}
+
+static void take_version(struct nccl_report *r, struct span line)
+{
+    const char *at = after(line, "NCCL version ");
+    char version[NCCL_REPORT_TEXT];
+    if (!at || at == line.end || !isdigit((unsigned char)*at))
+        return;
+    copy(version, sizeof version, from(line, at), " \r\t\033");
+    list_once(&r->versions, version);
+}
+
+/* Ray leaves out lines that are alike: "[repeated 6x across cluster]". */
+static void take_folded(struct nccl_report *r, struct span line)
+{
+    const char *at = after(line, "[repeated ");
+    uint32_t count;
+    if (at && number(&at, line.end, &count) && after(from(line, at), "x across cluster]"))
+        r->folded += count;
+}
+
+static void take_line(struct nccl_report *r, struct span line)
+{
+    bool warning, next_is_warning;
+    size_t before = r->lines;
+    const char *text = next_mark(line, &warning), *head = line.at;
+    while (text) {
+        const char *next = next_mark(from(line, text), &next_is_warning);
+        const char *end = next ? next - strlen("NCCL INFO") : line.end;
+        take_record(r, (struct span){head, text - strlen("NCCL INFO")}, (struct span){text, end},
+                    warning);
+        head = text;
+        text = next;
+        warning = next_is_warning;
+    }
+    take_version(r, line);
+    if (r->lines > before)
+        take_folded(r, line);
+}
+
+/* ---- sums ---- */
+
+static int by_ends(const void *a, const void *b)
+{
+    const struct nccl_report_link *x = a, *y = b;
+    if (x->channel != y->channel)
+        return x->channel < y->channel ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to == y->to ? 0 : x->to < y->to ? -1 : 1;
+}
+
+static size_t larger(const size_t of[3])
+{
+    return of[0] + (of[1] > of[2] ? of[1] : of[2]);
+}
+
+/* Sender and receiver each say the same connection, in logs of both; communicators with ranks of
+ * the same numbers say it again. */
+static void sum_links(struct nccl_report *r)
+{
+    if (r->link_count > 0)
+        qsort(r->links, r->link_count, sizeof *r->links, by_ends);
+    for (size_t i = 0, next; i < r->link_count; i = next) {
+        size_t rdma[3] = {0}, bounced[3] = {0}, tcp[3] = {0};
+        for (next = i; next < r->link_count && by_ends(&r->links[i], &r->links[next]) == 0;
+             next++) {
+            const struct nccl_report_link *link = &r->links[next];
+            unsigned way = link->direction == 's' ? 1 : link->direction == 'r' ? 2 : 0;
+            tcp[way] += link->tcp;
+            rdma[way] += !link->tcp;
+            bounced[way] += !link->tcp && !link->gpu;
+        }
+        r->tcp += larger(tcp);
+        r->rdma += larger(rdma);
+        r->rdma_gpu += larger(rdma) - larger(bounced);
+    }
+}
+
+int nccl_report_read(const char *text, size_t length, const char *name, struct nccl_report *ret,
+                     struct drarun_error *err)
+{
+    const char *end = text + length;
+    *ret = (struct nccl_report){0};
+    for (const char *at = text; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        take_line(ret, (struct span){at, newline ? newline : end});
+        at = newline ? newline + 1 : end;
+    }
+    sum_links(ret);
+    if (ret->failed || ret->versions.failed || ret->plugins.failed || ret->networks.failed)
+        return error_set(err, ENOMEM, "%s: out of memory", name);
+    return ret->lines > 0
+               ? 0
+               : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                            "%s: expected lines with NCCL INFO, as NCCL_DEBUG=INFO writes them",
+                            name);
+}
+
+void nccl_report_done(struct nccl_report *report)
+{
+    for (size_t i = 0; i < report->host_count; i++) {
+        free(report->hosts[i].name);
+        free(report->hosts[i].nics);
+        free(report->hosts[i].devices);
+        free(report->hosts[i].interfaces);
+    }
+    free(report->hosts);
+    free(report->table);
+    free(report->links);
+    strlist_done(&report->versions);
+    strlist_done(&report->plugins);
+    strlist_done(&report->networks);
+    *report = (struct nccl_report){0};
+}
+
+const char *nccl_report_device(const struct nccl_report_host *host,
+                               const struct nccl_report_nic *nic)
+{
+    char(*names)[NCCL_REPORT_TEXT] =
+        strcmp(nic->network, "Socket") == 0 ? host->interfaces : host->devices;
+    return names && nic->index >= 0 && nic->index < NCCL_REPORT_NICS ? names[nic->index] : "";
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lib/bench/nccl_report.h"
+
+enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *r)
+{
+    if (r->tcp > 0)
+        return r->rdma > 0 ? NCCL_REPORT_MIXED : NCCL_REPORT_TCP;
+    if (r->rdma > 0)
+        return r->rdma_gpu < r->rdma ? NCCL_REPORT_HOST : NCCL_REPORT_GPU;
+    if (r->nvlink_hosts > 0)
+        return NCCL_REPORT_NVLINK;
+    return r->host_count == 1 && r->p2p + r->shm > 0 ? NCCL_REPORT_ONE_HOST : NCCL_REPORT_UNKNOWN;
+}
+
+/* ---- hints ---- */
+
+static void hint_tcp(const struct nccl_report *r, struct strlist *hints)
+{
+    size_t before = hints->count;
+    if (r->ib_disabled)
+        strlist_add(hints, "NCCL_IB_DISABLE is 1: unset it");
+    if (r->socket_chosen)
+        strlist_add(hints, "NCCL_NET is Socket: unset it");
+    if (r->no_verbs)
+        strlist_add(hints, "the image has no libibverbs: install rdma-core (libibverbs1 and the "
+                           "NICs' provider)");
+    if (r->plugin_failed)
+        strlist_add(hints, "the AWS OFI plugin found no EFA device: the pod needs its devices "
+                           "(/dev/infiniband) and a libfabric with efa");
+    if (r->no_device[0])
+        strlist_addf(hints,
+                     "NCCL found no RDMA device on %s: claim NICs for the pod (devices.nics), "
+                     "which brings /dev/infiniband",
+                     r->no_device);
+    if (hints->count == before)
+        strlist_add(hints, "no line says why TCP was chosen: NCCL_DEBUG_SUBSYS=INIT,NET,ENV does");
+}
+
+static void hint_gpu(const struct nccl_report *r, struct strlist *hints)
+{
+    if (r->gpu_off_device > 0)
+        strlist_add(hints, "NICs cannot reach GPU memory: load nvidia-peermem on the nodes, or "
+                           "have a kernel and driver with DMA-BUF");
+    if (r->gpu_off_far > 0)
+        strlist_add(hints, "GPU and NIC are farther apart than NCCL_NET_GDR_LEVEL allows: claim "
+                           "them by PCIe root (align: required)");
+    if (r->gpu_off_device + r->gpu_off_far == 0)
+        strlist_add(hints, "no line says why GPUDirect is off: "
+                           "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH does");
+}
+
+void nccl_report_hints(const struct nccl_report *r, struct strlist *hints)
+{
+    enum nccl_report_verdict verdict = nccl_report_verdict(r);
+    if (verdict == NCCL_REPORT_TCP || verdict == NCCL_REPORT_MIXED)
+        hint_tcp(r, hints);
+    if (verdict == NCCL_REPORT_HOST || (verdict == NCCL_REPORT_MIXED && r->rdma_gpu < r->rdma))
+        hint_gpu(r, hints);
+    if (verdict == NCCL_REPORT_UNKNOWN)
+        strlist_add(hints, "no line says how ranks are connected: run with NCCL_DEBUG=INFO up to "
+                           "the first collective, and without NCCL_DEBUG_SUBSYS");
+    if (r->versions.count > 1)
+        strlist_add(hints, "ranks have different versions of NCCL: use one image");
+    if (r->folded > 0)
+        strlist_addf(hints,
+                     "Ray left out %zu lines that are alike, so that there are more connections "
+                     "than these: set RAY_DEDUP_LOGS=0",
+                     r->folded);
+    if (r->warnings > 0)
+        strlist_addf(hints, "NCCL warned %zu time%s, first:%s", r->warnings,
+                     r->warnings == 1 ? "" : "s", r->warning);
+}
+
+/* ---- for people ---- */
+
+static void join(const struct strlist *list, struct buf *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        buf_printf(out, "%s%s", i ? ", " : "", list->items[i]);
+}
+
+static void head(const struct nccl_report *r, struct buf *out)
+{
+    buf_add_str(out, "NCCL ");
+    if (r->versions.count > 0)
+        join(&r->versions, out);
+    else
+        buf_add_str(out, "of unknown version");
+    buf_printf(out, " on %zu host%s", r->host_count, r->host_count == 1 ? "" : "s");
+    if (r->ranks > 0)
+        buf_printf(out, ", up to %u ranks", r->ranks);
+    if (r->networks.count > 0) {
+        buf_add_str(out, ", network ");
+        join(&r->networks, out);
+    }
+    if (r->plugins.count > 0) {
+        buf_add_str(out, "\n  plugins   ");
+        join(&r->plugins, out);
+    }
+    buf_add_str(out, "\n");
+}
+
+static void sums(const struct nccl_report *r, struct buf *out)
+{
+    buf_printf(out, "  between   %zu connection%s by RDMA, %zu with GPUDirect; %zu by TCP", r->rdma,
+               r->rdma == 1 ? "" : "s", r->rdma_gpu, r->tcp);
+    if (r->nvlink_hosts > 0)
+        buf_printf(out, "; %zu by NVLink", r->nvlink_hosts);
+    if (r->in_network > 0)
+        buf_printf(out, "; reduction in the network (SHARP): %zu ends", r->in_network);
+    buf_printf(out, "\n  within    %zu by P2P, %zu by shared memory%s\n", r->p2p, r->shm,
+               r->nvls ? "; reduced in the switch (NVLS)" : "");
+}
+
+static void host_text(const struct nccl_report_host *host, struct buf *out)
+{
+    if (host->nic_count + host->p2p + host->shm == 0)
+        return;
+    buf_printf(out, "  host      %s: %zu P2P, %zu shared memory\n",
+               host->name[0] ? host->name : "(not named)", host->p2p, host->shm);
+    for (size_t i = 0; i < host->nic_count; i++) {
+        const struct nccl_report_nic *nic = &host->nics[i];
+        const char *device = nccl_report_device(host, nic);
+        buf_printf(out, "              %s", nic->network);
+        if (nic->index >= 0)
+            buf_printf(out, "/%d", nic->index);
+        buf_printf(out, "%s%s: %zu end%s", device[0] ? " " : "", device, nic->ends,
+                   nic->ends == 1 ? "" : "s");
+        if (strcmp(nic->network, "Socket") == 0)
+            buf_add_str(out, ", TCP\n");
+        else
+            buf_printf(out, ", %zu with GPUDirect\n", nic->gpu);
+    }
+}
+
+static void verdict_line(const struct nccl_report *r, struct buf *out)
+{
+    buf_add_str(out, "  verdict   ");
+    switch (nccl_report_verdict(r)) {
+    case NCCL_REPORT_GPU:
+        buf_printf(out, "RDMA with GPUDirect, %zu of %zu connections\n", r->rdma_gpu, r->rdma);
+        break;
+    case NCCL_REPORT_HOST:
+        buf_printf(out, "RDMA, but %zu of %zu connections go without GPUDirect\n",
+                   r->rdma - r->rdma_gpu, r->rdma);
+        break;
+    case NCCL_REPORT_MIXED:
+        buf_printf(out, "TCP on %zu of %zu connections\n", r->tcp, r->tcp + r->rdma);
+        break;
+    case NCCL_REPORT_TCP:
+        buf_printf(out, "TCP: none of %zu connections uses RDMA\n", r->tcp);
+        break;
+    case NCCL_REPORT_NVLINK:
+        buf_add_str(out, "NVLink between hosts: no network is used\n");
+        break;
+    case NCCL_REPORT_ONE_HOST:
+        buf_add_str(out, "one host: no network is used\n");
+        break;
+    case NCCL_REPORT_UNKNOWN:
+        buf_add_str(out, "not known: no line says how hosts are connected\n");
+        break;
+    }
+}
+
+void nccl_report_text(const struct nccl_report *r, struct buf *out)
+{
+    struct strlist hints = STRLIST_INIT;
+    nccl_report_hints(r, &hints);
+    head(r, out);
+    sums(r, out);
+    for (size_t i = 0; i < r->host_count; i++)
+        host_text(&r->hosts[i], out);
+    verdict_line(r, out);
+    for (size_t i = 0; i < hints.count; i++)
+        buf_printf(out, "  %s      %s\n", i ? "    " : "hint", hints.items[i]);
+    out->failed = out->failed || hints.failed;
+    strlist_done(&hints);
+}
+
+/* ---- for programs ---- */
+
+static json_t *texts(const struct strlist *list)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < list->count; i++)
+        if (json_array_append_new(array, json_string(list->items[i])) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static json_t *nic_json(const struct nccl_report_host *host, const struct nccl_report_nic *nic)
+{
+    const char *device = nccl_report_device(host, nic);
+    return json_pack("{s:s, s:o*, s:s*, s:I, s:I}", "network", nic->network, "index",
+                     nic->index >= 0 ? json_integer(nic->index) : NULL, "device",
+                     device[0] ? device : NULL, "ends", (json_int_t)nic->ends, "gpudirect",
+                     (json_int_t)nic->gpu);
+}
+
+static json_t *host_json(const struct nccl_report_host *host)
+{
+    json_t *nics = json_array();
+    int rc = nics ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < host->nic_count; i++)
+        rc = json_array_append_new(nics, nic_json(host, &host->nics[i]));
+    if (rc < 0) {
+        json_decref(nics);
+        return NULL;
+    }
+    return json_pack("{s:s*, s:I, s:I, s:o}", "host", host->name[0] ? host->name : NULL, "p2p",
+                     (json_int_t)host->p2p, "shm", (json_int_t)host->shm, "nics", nics);
+}
+
+json_t *nccl_report_json(const struct nccl_report *r)
+{
+    static const char *const words[] = {
+        [NCCL_REPORT_UNKNOWN] = "not known", [NCCL_REPORT_ONE_HOST] = "one host",
+        [NCCL_REPORT_NVLINK] = "nvlink",     [NCCL_REPORT_TCP] = "tcp",
+        [NCCL_REPORT_MIXED] = "mixed",       [NCCL_REPORT_HOST] = "rdma",
+        [NCCL_REPORT_GPU] = "gpudirect",
+    };
+    struct strlist hints = STRLIST_INIT;
+    json_t *hosts = json_array();
+    int rc = hosts ? 0 : -1;
+    nccl_report_hints(r, &hints);
+    for (size_t i = 0; rc == 0 && i < r->host_count; i++)
+        rc = json_array_append_new(hosts, host_json(&r->hosts[i]));
+    json_t *o = rc < 0 ? NULL
+                       : json_pack("{s:s, s:o, s:o, s:o, s:o*, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+                                   "s:I}, s:b, s:I, s:O, s:s, s:o}",
+                                   "kind", "nccl-log", "versions", texts(&r->versions), "networks",
+                                   texts(&r->networks), "plugins", texts(&r->plugins), "ranks",
+                                   r->ranks ? json_integer(r->ranks) : NULL, "connections", "rdma",
+                                   (json_int_t)r->rdma, "gpudirect", (json_int_t)r->rdma_gpu, "tcp",
+                                   (json_int_t)r->tcp, "p2p", (json_int_t)r->p2p, "shm",
+                                   (json_int_t)r->shm, "nvlinkHosts", (json_int_t)r->nvlink_hosts,
+                                   "inNetwork", (json_int_t)r->in_network, "nvls", r->nvls,
+                                   "linesLeftOut", (json_int_t)r->folded, "hosts", hosts, "verdict",
+                                   words[nccl_report_verdict(r)], "hints", texts(&hints));
+    json_decref(hosts);
+    strlist_done(&hints);
+    return o;
+}
