@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/foreign_options.h"
+#include "jobs/foreign_variables.h"
 #include "launcher/run.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
@@ -26,6 +28,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/first_process.h"
 #include "lib/base/log.h"
 
 /* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
@@ -69,11 +72,18 @@ static int show(char *const all[], const char *option)
     return run_verb(all, 1, argv);
 }
 
-/* drarun help [VERB]. */
+/* drarun help [VERB], or the name of another launcher. */
 static int show_help(char *const all[], int argc, char *const argv[])
 {
     const struct verb *verb = argc == 1 ? find_verb(argv[0]) : NULL;
+    unsigned int foreign = argc == 1 ? foreign_launcher(argv[0]) : 0;
     struct buf text = BUF_INIT;
+    if (foreign) {
+        foreign_options_table(foreign, &text);
+        buf_add_str(&text, "\n");
+        foreign_variables_table(foreign, &text);
+        return verb_write("help", &text);
+    }
     if (!verb) {
         int status = show(all, "--help");
         if (status != 0)
@@ -97,6 +107,7 @@ static void fill_closed_stdio(void)
 int main(int argc, char *argv[])
 {
     const char *first = argc > 1 ? argv[1] : "";
+    first_process_begin();
     fill_closed_stdio();
     if (strcmp(first, "run") == 0)
         return run_verb(argv, argc - 2, argv + 2);

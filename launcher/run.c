@@ -7,13 +7,16 @@
 #include <unistd.h>
 
 #include "launcher/alloc.h"
+#include "launcher/foreign.h"
 #include "launcher/framed.h"
+#include "launcher/hosts.h"
 #include "launcher/job.h"
 #include "launcher/kept.h"
 #include "launcher/remote.h"
 #include "launcher/report.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -60,13 +63,42 @@ static bool is_job_spec(const struct job_request *request)
     return false;
 }
 
+static bool is_listed(const char *list, const char *entry)
+{
+    size_t length = strcspn(entry, "="), n;
+    for (; list && *list; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == length && memcmp(list, entry, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the ranks inherit of our environment. NULL: out of memory. */
+static char **inherited(const struct job_request *request, struct strlist *kept)
+{
+    if (!request->inherit || strcmp(request->inherit, "all") == 0)
+        return environ;
+    strlist_add(kept, ""); /* so that there is an array */
+    for (size_t i = 0; environ[i]; i++)
+        if (is_listed(request->inherit_list, environ[i]))
+            strlist_add(kept, environ[i]);
+    return kept->failed ? NULL : kept->items + 1;
+}
+
 static int run_job(struct job_request *request)
 {
+    CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
     struct framed framed = {0};
     struct job_facts facts;
     request->framed = request->frames ? &framed : NULL;
-    struct job *job = job_new(request, environ, &err);
+    char **env = inherited(request, &kept);
+    if (!env) {
+        error_set(&err, ENOMEM, "out of memory");
+        return fail(&err);
+    }
+    struct job *job = job_new(request, env, &err);
     if (!job)
         return fail(&err);
     job_run(job);
@@ -102,12 +134,14 @@ static int run_request(char *const all[], struct job_request *request)
         remote_become(all, &err);
         return fail(&err);
     }
-    if (alloc_use(request, &err) < 0)
+    if (alloc_use(request, &err) < 0 || hosts_use(request, &err) < 0)
         return fail(&err);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);
         return fail(&err);
     }
+    if (foreign_variables_use(request, &err) < 0)
+        return fail(&err);
     return run_job(request);
 }
 

@@ -9,6 +9,7 @@
 #include "jobs/binding.h"
 #include "jobs/k8s_name.h"
 #include "jobs/rankmap.h"
+#include "launcher/foreign.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
@@ -97,9 +98,11 @@ static int set_launch(void *target, const char *shown, const char *value, struct
 static int set_output(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     struct job_request *request = target;
-    if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected \"text\" or \"json\", got \"%s\"", shown, value);
+    if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0) {
+        error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected \"text\" or \"json\", got \"%s\"",
+                   shown, value);
+        return foreign_explain(shown, err);
+    }
     request->json = value[0] == 'j';
     return 0;
 }
@@ -109,13 +112,6 @@ static int set_verbose(void *target, const char *shown, const char *value, struc
     struct job_request *request = target;
     (void)shown, (void)value, (void)err;
     request->verbose++;
-    return 0;
-}
-
-/* mpirun's, for what is always so here. */
-static int set_nothing(void *target, const char *shown, const char *value, struct drarun_error *err)
-{
-    (void)target, (void)shown, (void)value, (void)err;
     return 0;
 }
 
@@ -131,7 +127,6 @@ static const char limits[] = "Time limits (90s, 1.5m, 2h; a bare number is secon
 static const struct option_spec specs[] = {
     {.name = "ranks",
      .letter = 'n',
-     .aliases = "-np --np --n --ntasks",
      .value = "N",
      .group = programs,
      .kind = OPTION_CALL,
@@ -140,7 +135,6 @@ static const struct option_spec specs[] = {
      .help = "number of ranks (default: one a worker)"},
     {.name = "env",
      .letter = 'x',
-     .aliases = "-env",
      .value = "NAME[=VALUE]",
      .group = programs,
      .kind = OPTION_CALL,
@@ -148,7 +142,6 @@ static const struct option_spec specs[] = {
      .each = true,
      .help = "set a variable for the ranks, or pass on ours; may be\nrepeated"},
     {.name = "wd",
-     .aliases = "-wd --wdir -wdir --chdir",
      .value = "DIR",
      .choices = "DIR",
      .group = programs,
@@ -166,7 +159,6 @@ static const struct option_spec specs[] = {
      .max = RANKMAP_WORKERS_MAX,
      .help = "start K agents on this machine (default 1)"},
     {.name = "ranks-per-worker",
-     .aliases = "-ppn --ppn --npernode -npernode --ntasks-per-node",
      .value = "R",
      .group = agents,
      .kind = OPTION_COUNT,
@@ -213,7 +205,6 @@ static const struct option_spec specs[] = {
              "kin alone;\nmpirun: PROGRAM is your mpirun and starts its\nprocesses through the "
              "agents"},
     {.name = "bind",
-     .aliases = "--bind-to -bind-to",
      .value = "POLICY",
      .choices = "none core numa",
      .group = ranks,
@@ -221,29 +212,35 @@ static const struct option_spec specs[] = {
      .set = set_bind,
      .help = "CPUs of each rank: none (default), core, numa, or a\nlist as 0-1;2-3 (a set for each "
              "rank in turn)"},
+    {.name = "slots",
+     .value = "N",
+     .group = ranks,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(slots),
+     .min = 1,
+     .max = RANKMAP_RANKS_MAX,
+     .help = "ranks that a worker may have with those that ranks\nspawn (default: as many as were "
+             "started, or as it has\nCPUs if they are more)"},
+    {.name = "oversubscribe",
+     .group = ranks,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(oversubscribe),
+     .help = "ranks may spawn more than there are slots"},
     {.name = "report-bindings",
-     .aliases = "-report-bindings",
      .group = ranks,
      .kind = OPTION_FLAG,
      .offset = FIELD(report_bindings),
      .help = "say the CPUs of each rank"},
     {.name = "stdin",
-     .aliases = "-stdin",
      .value = "RANK",
      .choices = "all none 0",
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_stdin,
      .help = "who gets our standard input: a rank (default 0), all\nor none"},
-    {.name = "oversubscribe",
-     .aliases = "-oversubscribe --allow-run-as-root",
-     .kind = OPTION_CALL,
-     .set = set_nothing,
-     .help = "always allowed here"},
-
     {.name = "label",
      .letter = 'l',
-     .aliases = "-label --tag-output -tag-output",
+     .aliases = "-label",
      .group = output,
      .kind = OPTION_FLAG,
      .offset = FIELD(label),
@@ -290,7 +287,6 @@ static const struct option_spec specs[] = {
      .help = "say errors only"},
 
     {.name = "timeout",
-     .aliases = "-timeout",
      .value = "TIME",
      .group = limits,
      .kind = OPTION_DURATION,
@@ -383,7 +379,7 @@ static const struct option_spec specs[] = {
      .help = "show the version"},
 };
 
-const struct option_table run_option_table = {specs, ARRAY_LEN(specs)};
+const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others};
 
 /* One program with its options: words up to ":" or the end. */
 static int parse_program(int argc, char *const argv[], struct job_request *request, bool first,
@@ -395,6 +391,9 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
         return used;
     program->argv = argv + used;
     program->argc = (size_t)(argc - used);
+    if (program->argc > 0 && !program->argv[0][0])
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "the program's name is empty; is a variable of the command line unset?");
     if (program->argc > 0 || (first && (request->help || request->version || request->cluster.job)))
         return 0;
     if (first && request->program_count == 1)
@@ -426,6 +425,10 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: what a job's ranks get is in its spec (the container's %s)",
                           program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
+    if (request->hosts_shown || request->per_host)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: a job's spec says what its workers are, and how many ranks each has",
+                          request->hosts_shown ? request->hosts_shown : "-N");
     if (request->frames)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--frames: for ranks on this machine; a cluster's job is followed by "
@@ -461,6 +464,22 @@ static int check_together(const struct job_request *request, struct drarun_error
     return 0;
 }
 
+/* What holds for all programs comes before what each says itself. */
+static int give_to_all(struct job_request *request, struct drarun_error *err)
+{
+    bool failed = request->env_all.failed;
+    for (size_t i = 0; request->env_all.count > 0 && i < request->program_count; i++) {
+        struct strlist own = request->programs[i].env;
+        request->programs[i].env = (struct strlist)STRLIST_INIT;
+        strlist_add_all(&request->programs[i].env, request->env_all.items);
+        if (own.count > 0)
+            strlist_add_all(&request->programs[i].env, own.items);
+        failed |= own.failed || request->programs[i].env.failed;
+        strlist_done(&own);
+    }
+    return failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static int count_programs(int argc, char *const argv[])
 {
     int count = 1;
@@ -490,7 +509,10 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
             return rc;
         start = end + 1;
     }
-    return request->help || request->version ? 0 : check_together(request, err);
+    if (request->help || request->version)
+        return 0;
+    int rc = give_to_all(request, err);
+    return rc < 0 ? rc : check_together(request, err);
 }
 
 void run_options_help(struct buf *out)
@@ -503,5 +525,6 @@ void run_options_help(struct buf *out)
                 "back\ntheir exit status.\n");
     options_help(&run_option_table, out);
     buf_add_str(out, "\nOther verbs: drarun help, drarun version, drarun completion bash.\n"
-                     "A program called like a verb: drarun -- help\n");
+                     "A program called like a verb: drarun -- help\n"
+                     "Options of mpirun, mpiexec and srun: drarun help mpirun, help srun.\n");
 }

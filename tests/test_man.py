@@ -43,6 +43,14 @@ def test_every_option_has_an_entry(program, source):
     assert documented(path(program, source).read_text()) == listed
 
 
+@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec", "srun"])
+def test_page_of_other_launchers(build, source, launcher):
+    """docs/other-launchers.md holds what "drarun help mpirun" prints: the parser's own table."""
+    table = subprocess.run([build / "bin/drarun", "help", launcher], capture_output=True, text=True, check=True).stdout
+    page = (source / "docs/other-launchers.md").read_text()
+    assert table.count("\n| ") > 40 and table in page, f"paste what 'drarun help {launcher}' prints into the page"
+
+
 def test_page_is_well_formed(program, source):
     if not shutil.which("mandoc"):
         pytest.skip("no mandoc; run scripts/setup --test")

@@ -106,6 +106,16 @@ def test_a_cancelled_client_ends_its_program(drarun):
     assert result.out == "gone\n"
 
 
+def test_workers_of_one_host_share_no_segment(drarun, mpi_named, source):
+    """Open MPI 4 names its segments in /dev/shm by host and local rank. (Open MPI 5 cannot run two
+    daemons on one host.)"""
+    mpi = mpi_named("openmpi4")
+    program = mpi.compile(source / "examples" / "allreduce" / "allreduce.c")
+    result = drarun("--workers", 2, "--ranks-per-worker", 4, "--launch", "mpirun", starter(mpi), "-n", 8,
+                    program, 1000).ok()
+    assert "8 ranks" in result.out and "every element right on every rank" in result.out
+
+
 def test_several_runs_and_one_worker(drarun, mpi_named):
     """A script may run mpirun as often as it likes."""
     run = starter(mpi_named("openmpi4"))

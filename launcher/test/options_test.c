@@ -4,12 +4,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "jobs/foreign_options.h"
+#include "launcher/foreign.h"
 #include "launcher/run_options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/nearest.h"
 
 #define WORDS_MAX 24
 
@@ -129,6 +134,20 @@ static void refuses_with_a_reason(void **state)
         {{"--key-file", "k", "a"}, "is for --agents"},
         {{"-q", "-v", "a"}, "give one of them"},
         {{"--workers", "0", "a"}, "--workers: expected 1 to"},
+        {{"-n", "1", "", "a"}, "the program's name is empty"},
+        {{"a", ":", ""}, "the program's name is empty"},
+        {{"-env", "FOO", "3"}, "no program given"},
+        {{"-genv", "A"}, "-genv needs two words: NAME VALUE"},
+        {{"-env", "A=1", "a"}, "-x takes NAME=VALUE"},
+        {{"a", ":", "-genv", "A", "1", "b"}, "-genv is for the whole job"},
+        {{"--mpi=pmi2", "a"}, "--mpi pmi2 is not possible here: ranks get PMIx"},
+        {{"--kill-on-bad-exit=0", "a"}, "a rank that fails ends the job"},
+        {{"--map-by", "node", "a"}, "--ranks-per-worker R"},
+        {{"-c4", "a"}, "mpirun's: the number of ranks is -n N; srun's: --bind"},
+        {{"--output", "tag", "a"}, "--label tags lines"},
+        {{"--tag-output=1", "a"}, "--tag-output takes no value"},
+        {{"--mapby", "x", "a"}, "did you mean --map-by?"},
+        {{"--multi-progg", "a"}, "unknown option --multi-progg; --help"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -176,6 +195,159 @@ static void picks_what_it_knows(void **state)
     strlist_done(&others);
 }
 
+/* What means the same here does the same; its values are never taken for the program. */
+static void takes_other_launchers_options(void **state)
+{
+    static const char *const lines[][WORDS_MAX] = {
+        {"-np", "4", "a"},
+        {"-np=4", "a"},
+        {"--ntasks=4", "a"},
+        {"-n", "4", "--mca", "btl", "self", "a"},
+        {"-n", "4", "-genv", "A", "1", "-env", "B", "2", "-genvall", "a"},
+        {"-n", "4", "-genvlist", "A,B", "a"},
+        {"-genvnone", "-n", "4", "a"},
+        {"-n4", "--pmixmca", "gds", "hash", "--set-env", "A=1", "a"},
+        {"-n", "4", "--allow-run-as-root", "--oversubscribe", "--map-by", "slot", "a"},
+        {"-n", "4", "-ppn", "2", "-prepend-rank", "-wdir", "/", "a"},
+        {"-n", "4", "--ntasks-per-node=2", "-u", "-K1", "--mpi=pmix", "--export", "ALL", "a"},
+        {"-n", "4", "--bind-to", "core", "--report-bindings", "-D", "/tmp", "a"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        if (parse(lines[i], &request, &err) < 0)
+            fail_msg("line %zu: %s", i, err.text);
+        assert_int_equal(request.programs[0].ranks, 4);
+        assert_int_equal(request.programs[0].argc, 1);
+        assert_string_equal(request.programs[0].argv[0], "a");
+        request_done(&request);
+    }
+}
+
+static void other_launchers_variables(void **state)
+{
+    struct job_request request;
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(parse(WORDS("-genv", "A", "1", "--mca", "btl", "tcp", "-env", "A", "2", "a",
+                                 ":", "-mca", "pml", "ob1", "b"),
+                           &request, &err),
+                     0);
+    assert_int_equal(request.programs[0].env.count, 3);
+    assert_string_equal(request.programs[0].env.items[0], "A=1");
+    assert_string_equal(request.programs[0].env.items[1], "OMPI_MCA_btl=tcp");
+    assert_string_equal(request.programs[0].env.items[2], "A=2");
+    assert_int_equal(request.programs[1].env.count, 2);
+    assert_string_equal(request.programs[1].env.items[0], "A=1");
+    assert_string_equal(request.programs[1].env.items[1], "OMPI_MCA_pml=ob1");
+    request_done(&request);
+}
+
+/* A variable sets what the command line does not say. */
+static void heeds_other_launchers_variables(void **state)
+{
+    static const struct {
+        const char *value;
+        const char *words[WORDS_MAX];
+        int64_t timeout_ms;
+    } cases[] = {
+        {"2", {"a"}, 2000}, {"2", {"--timeout", "7", "a"}, 7000},       {"0", {"a"}, 0},
+        {"", {"a"}, 0},     {"2", {"--launch", "mpirun", "mpirun"}, 0}, {"soon", {"a"}, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        assert_int_equal(parse(cases[i].words, &request, &err), 0);
+        setenv("MPIEXEC_TIMEOUT", cases[i].value, 1);
+        if (cases[i].timeout_ms < 0) {
+            assert_true(foreign_variables_use(&request, &err) < 0);
+            assert_non_null(strstr(err.text, "MPIEXEC_TIMEOUT: expected a duration"));
+        } else {
+            assert_int_equal(foreign_variables_use(&request, &err), 0);
+            assert_int_equal(request.timeout_ms, cases[i].timeout_ms);
+        }
+        request_done(&request);
+    }
+    unsetenv("MPIEXEC_TIMEOUT");
+}
+
+/* Every entry that is refused is, and says what its entry says. */
+static void refuses_other_launchers_options(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < foreign_option_count; i++) {
+        const struct foreign_option *option = &foreign_options[i];
+        const char *at = option->words;
+        size_t n = 0;
+        for (const char *w; option->way == FOREIGN_REFUSED && (w = words_next(&at, &n));) {
+            struct job_request request;
+            struct drarun_error err = {0};
+            char word[64];
+            snprintf(word, sizeof word, "%s%.*s", n == 1 ? "-" : "--", (int)n, w);
+            assert_true(parse(WORDS(word, "1", "2"), &request, &err) < 0);
+            assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+            if (!strstr(err.text, option->text) || !strstr(err.text, word))
+                fail_msg("%s: \"%s\" lacks \"%s\"", word, err.text, option->text);
+            request_done(&request);
+        }
+    }
+}
+
+static int take_pair(int argc, char *const argv[], bool each_only, void *target,
+                     struct drarun_error *err)
+{
+    (void)each_only, (void)err;
+    if (strcmp(argv[0], "-pair") != 0)
+        return 0;
+    ((const char **)target)[0] = argc > 2 ? argv[2] : "";
+    return argc > 2 ? 3 : argc;
+}
+
+static void pair_spellings(struct buf *out)
+{
+    buf_add_str(out, "--pair --refused ");
+}
+
+static bool pair_is_taken(const char *word)
+{
+    return strcmp(word, "--pair") == 0;
+}
+
+/* Options of others come before letters of ours, and only what is taken is suggested. */
+static void hands_on_what_others_know(void **state)
+{
+    static const struct option_others others = {take_pair, pair_spellings, pair_is_taken};
+    static const struct option_spec list[] = {
+        {.name = "n", .letter = 'n', .value = "N", .group = "all", .kind = OPTION_TEXT},
+        {.name = "paint", .letter = 'p', .group = "all", .kind = OPTION_FLAG, .offset = 8},
+    };
+    static const struct {
+        const char *word, *part;
+    } wrong[] = {
+        {"-pairs", "did you mean --pair?"},
+        {"--pain", "did you mean --paint?"},
+        {"--refusd", "unknown option --refusd; --help lists them"},
+        {"--nn", "unknown option --nn; --help lists them"},
+    };
+    const struct option_table table = {list, ARRAY_LEN(list), &others};
+    const char *const argv[] = {"-pair", "a", "b", "prog"};
+    const char *target[2] = {NULL, NULL};
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(options_parse(&table, 4, (char *const *)argv, false, target, &err), 3);
+    assert_string_equal(target[0], "b");
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        assert_true(options_parse(&table, 1, (char *const *)&wrong[i].word, false, target, &err) <
+                    0);
+        if (!strstr(err.text, wrong[i].part))
+            fail_msg("%s: \"%s\" lacks \"%s\"", wrong[i].word, err.text, wrong[i].part);
+    }
+    assert_int_equal(options_set(&table, "--n=4", "-np", NULL, false, target, &err), 0);
+    assert_string_equal(target[0], "4");
+}
+
 static void table_is_consistent(void **state)
 {
     (void)state;
@@ -221,7 +393,12 @@ int main(void)
         cmocka_unit_test(splits_programs),
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(takes_other_launchers_options),
+        cmocka_unit_test(other_launchers_variables),
+        cmocka_unit_test(heeds_other_launchers_variables),
+        cmocka_unit_test(refuses_other_launchers_options),
         cmocka_unit_test(picks_what_it_knows),
+        cmocka_unit_test(hands_on_what_others_know),
         cmocka_unit_test(table_is_consistent),
         cmocka_unit_test(help_and_completion_know_every_option),
     };

@@ -12,6 +12,8 @@
 #include "lib/base/strlist.h"
 
 #define WORD_MAX NEAREST_WORD_MAX
+/* Every short word is near to some option of one or two letters. */
+#define SUGGESTED_MIN 3
 
 /* Matches --name, -x and aliases, exactly; length excludes a "=value". */
 static const struct option_spec *find(const struct option_table *table, const char *word,
@@ -30,19 +32,53 @@ static const struct option_spec *find(const struct option_table *table, const ch
     return NULL;
 }
 
+static bool is_worth_suggesting(const char *word, size_t length)
+{
+    size_t dashes = strspn(word, "-");
+    return length >= dashes + SUGGESTED_MIN;
+}
+
+static void add_suggestion(const char *word, size_t length, struct buf *out)
+{
+    if (is_worth_suggesting(word, length))
+        buf_printf(out, "%.*s ", (int)length, word);
+}
+
+static void add_suggestions(const struct option_table *table, struct buf *out)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->list[i];
+        const char *at = spec->aliases;
+        size_t n = 0;
+        if (!spec->group)
+            continue;
+        if (is_worth_suggesting(spec->name, strlen(spec->name)))
+            buf_printf(out, "--%s ", spec->name);
+        for (const char *w; (w = words_next(&at, &n));)
+            add_suggestion(w, n, out);
+    }
+    if (!table->others)
+        return;
+    struct buf words = BUF_INIT;
+    table->others->spellings(&words);
+    const char *at = words.data;
+    size_t n = 0;
+    for (const char *w; (w = words_next(&at, &n));)
+        add_suggestion(w, n, out);
+    out->failed |= words.failed;
+    buf_done(&words);
+}
+
 static int unknown(const struct option_table *table, const char *word, size_t length,
                    struct drarun_error *err)
 {
     char typed[WORD_MAX], nearest[WORD_MAX];
     struct buf words = BUF_INIT;
-    for (size_t i = 0; i < table->count; i++)
-        if (table->list[i].group)
-            buf_printf(&words, "--%s %s ", table->list[i].name,
-                       table->list[i].aliases ? table->list[i].aliases : "");
+    add_suggestions(table, &words);
     snprintf(typed, sizeof typed, "%.*s%.*s", word[1] == '-' ? 0 : 1, "-", (int)length, word);
     bool near = words.data && nearest_word(typed, words.data, nearest, sizeof nearest);
     buf_done(&words);
-    if (near)
+    if (near && (find(table, nearest, strlen(nearest)) || table->others->is_taken(nearest)))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; did you mean %s?",
                           (int)length, word, nearest);
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; --help lists them",
@@ -142,12 +178,31 @@ static int parse_letters(struct cursor *c, const char *word, struct drarun_error
     return 0;
 }
 
+int options_set(const struct option_table *table, const char *name, const char *shown,
+                const char *value, bool each_only, void *target, struct drarun_error *err)
+{
+    struct cursor c = {.table = table, .each_only = each_only, .target = target};
+    size_t length = strcspn(name, "=");
+    const struct option_spec *spec = find(table, name, length);
+    if (!spec)
+        return error_set(err, EINVAL, "%s: there is no option %s", shown, name);
+    return use(&c, spec, shown, name[length] && !value ? name + length + 1 : value, err);
+}
+
 static int parse_word(struct cursor *c, const char *word, struct drarun_error *err)
 {
     size_t length = strcspn(word, "=");
     const struct option_spec *spec = find(c->table, word, length);
     const char *value = word[length] ? word + length + 1 : NULL;
     char shown[WORD_MAX];
+    if (!spec && c->table->others) {
+        int used =
+            c->table->others->take(c->argc - c->at, c->argv + c->at, c->each_only, c->target, err);
+        if (used > 0)
+            c->at += used - 1;
+        if (used != 0)
+            return used < 0 ? used : 0;
+    }
     if (!spec && word[1] != '-')
         return parse_letters(c, word, err);
     if (!spec)

@@ -38,9 +38,22 @@ struct option_spec {
     bool each; /* may be given again for each program of a job */
 };
 
+/* Options that are not ours but that people type, as those of other programs that do the same. */
+struct option_others {
+    /* The option argv[0], which the table lacks, and its values behind it. Returns how many words
+     * it was, 0 when it is unknown here too, or -errno. */
+    int (*take)(int argc, char *const argv[], bool each_only, void *target,
+                struct drarun_error *err);
+    /* Adds their spellings, each with a space behind it. */
+    void (*spellings)(struct buf *out);
+    /* Whether that spelling is taken, so that a message may suggest it. */
+    bool (*is_taken)(const char *word);
+};
+
 struct option_table {
     const struct option_spec *list;
     size_t count;
+    const struct option_others *others; /* NULL: none */
 };
 
 /* Reads options from argv[0 .. argc) up to the first word that is none, or past "--"; returns how
@@ -49,8 +62,13 @@ struct option_table {
 int options_parse(const struct option_table *table, int argc, char *const argv[], bool each_only,
                   void *target, struct drarun_error *err);
 
-/* The same for a command that hands words on: reads the options that the table has, up to "--", and
- * adds every other word to others. */
+/* Sets the option "--name" (or "--name=value" when value is NULL) as if it had been typed; messages
+ * call it `shown`. */
+int options_set(const struct option_table *table, const char *name, const char *shown,
+                const char *value, bool each_only, void *target, struct drarun_error *err);
+
+/* The same as options_parse for a command that hands words on: reads the options that the table
+ * has, up to "--", and adds every other word to others. */
 int options_pick(const struct option_table *table, int argc, char *const argv[], void *target,
                  struct strlist *others, struct drarun_error *err);
 

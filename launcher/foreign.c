@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/foreign.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/foreign_options.h"
+#include "jobs/foreign_variables.h"
+#include "jobs/rankmap.h"
+#include "launcher/request.h"
+#include "launcher/run_options.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/nearest.h"
+#include "lib/base/number.h"
+
+#define SHOWN_MAX NEAREST_WORD_MAX
+
+/* One option and its values. */
+struct typed {
+    const struct foreign_option *option;
+    const char *word;      /* as it was typed, of the command line */
+    char shown[SHOWN_MAX]; /* without its value */
+    const char *values[2]; /* NULL: none */
+    int used;              /* words */
+    bool each_only;
+    struct job_request *request;
+};
+
+static struct request_program *current(const struct typed *typed)
+{
+    return &typed->request->programs[typed->request->program_count - 1];
+}
+
+/* Several launchers may use a word, each for something else. */
+static int refuse(const struct typed *typed, const char *word, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    const struct foreign_option *option = typed->option, *other = option;
+    while ((other = foreign_option_find((size_t)(other - foreign_options) + 1, word)))
+        if (strcmp(other->text, option->text) != 0)
+            buf_printf(&text, "; %s's: %s", foreign_launcher_name(other->from), other->text);
+    int rc = text.len > 0
+                 ? error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s is not an option here. %s's: %s%s",
+                              typed->shown, foreign_launcher_name(option->from), option->text,
+                              text.data ? text.data : "")
+                 : error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s is not an option here: %s",
+                              typed->shown, option->text);
+    buf_done(&text);
+    return rc;
+}
+
+static int set_variable(const struct typed *typed, struct strlist *env, struct drarun_error *err)
+{
+    const char *name = typed->values[0];
+    if (!name[0] || strchr(name, '='))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected two words, NAME VALUE, got \"%s\"; -x takes NAME=VALUE",
+                          typed->shown, name);
+    strlist_addf(env, "%s%s=%s", typed->option->text, name, typed->values[1]);
+    if (strcmp(typed->option->text, "PRTE_MCA_") == 0)
+        log_note("%s %s: drarun starts no daemons of PRRTE, so nothing reads it", typed->shown,
+                 name);
+    return env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static bool says_oversubscribe(const char *value)
+{
+    return value && strcasestr(value, "oversubscribe");
+}
+
+static int check_so(const struct typed *typed, const char *word, struct drarun_error *err)
+{
+    const char *value = typed->values[0], *so = typed->option->values;
+    if (!value && typed->option->values_after == 0)
+        return 0;
+    if (!so || (value && words_index(so, value, strlen(value)) >= 0))
+        return 0;
+    if (value)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s %s is not possible here: %s",
+                          typed->shown, value, typed->option->text);
+    return refuse(typed, word, err);
+}
+
+static int whole_job(const struct typed *typed, struct drarun_error *err)
+{
+    return typed->each_only
+               ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "%s is for the whole job: give it before the first program",
+                            typed->shown)
+               : 0;
+}
+
+static int set_hosts(const struct typed *typed, struct drarun_error *err)
+{
+    struct job_request *request = typed->request;
+    if (request->hosts || request->hostfile)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: the hosts are given twice; name all of them in one list or file",
+                          typed->shown);
+    if (typed->option->way == FOREIGN_HOSTS)
+        request->hosts = typed->values[0];
+    else
+        request->hostfile = typed->values[0];
+    request->hosts_shown = typed->word;
+    return 0;
+}
+
+static int use(const struct typed *typed, const char *word, struct drarun_error *err)
+{
+    struct job_request *request = typed->request;
+    int64_t number = 0;
+    int rc;
+    switch (typed->option->way) {
+    case FOREIGN_SAME:
+        return options_set(&run_option_table, typed->option->text, typed->shown, typed->values[0],
+                           typed->each_only, request, err);
+    case FOREIGN_VARIABLE:
+        return set_variable(typed, &current(typed)->env, err);
+    case FOREIGN_ALL_VARIABLE:
+        rc = whole_job(typed, err);
+        return rc < 0 ? rc : set_variable(typed, &request->env_all, err);
+    case FOREIGN_INHERIT:
+        rc = whole_job(typed, err);
+        if (rc == 0) {
+            request->inherit = typed->option->text;
+            request->inherit_list = typed->values[0];
+        }
+        return rc;
+    case FOREIGN_SO:
+        request->oversubscribe |= says_oversubscribe(typed->values[0]);
+        return check_so(typed, word, err);
+    case FOREIGN_HOSTS:
+    case FOREIGN_HOSTFILE:
+        rc = whole_job(typed, err);
+        return rc < 0 ? rc : set_hosts(typed, err);
+    case FOREIGN_PER_HOST:
+        rc = whole_job(typed, err);
+        if (rc == 0)
+            rc = number_parse(typed->shown, typed->values[0], 1, RANKMAP_RANKS_MAX, &number, err);
+        request->per_host = (uint32_t)number;
+        return rc;
+    case FOREIGN_CLASH:
+    case FOREIGN_REFUSED:
+        break;
+    }
+    return refuse(typed, word, err);
+}
+
+/* "-N2" and "-c4": a letter with its number. */
+static const struct foreign_option *find_glued(const char *word, const char **ret_value)
+{
+    char letter[3] = {word[0], word[1], '\0'};
+    if (word[1] == '-' || word[1] == '\0' || word[2] < '0' || word[2] > '9')
+        return NULL;
+    *ret_value = word + 2;
+    return foreign_option_find(0, letter);
+}
+
+static int take(int argc, char *const argv[], bool each_only, void *target,
+                struct drarun_error *err)
+{
+    const char *word = argv[0], *equals = strchr(word, '=');
+    struct typed typed = {.word = word, .used = 1, .each_only = each_only, .request = target};
+    size_t length = equals ? (size_t)(equals - word) : strlen(word), values = 0;
+    typed.option = foreign_option_find(0, word);
+    if (typed.option && equals)
+        typed.values[values++] = equals + 1;
+    if (!typed.option && (typed.option = find_glued(word, &typed.values[0]))) {
+        values = 1;
+        length = 2;
+    }
+    if (!typed.option)
+        return 0;
+    snprintf(typed.shown, sizeof typed.shown, "%.*s", (int)length, word);
+    if (typed.option->way == FOREIGN_REFUSED)
+        return refuse(&typed, typed.shown, err);
+    bool takes_none = typed.option->values_after == 0 && !typed.option->values;
+    if (values > 0 && takes_none)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s takes no value, got \"%s\"",
+                          typed.shown, typed.values[0]);
+    while (values < typed.option->values_after) {
+        if (typed.used >= argc)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s needs %s", typed.shown,
+                              typed.option->values_after > 1 ? "two words: NAME VALUE" : "a value");
+        typed.values[values++] = argv[typed.used++];
+    }
+    int rc = use(&typed, typed.shown, err);
+    return rc < 0 ? rc : typed.used;
+}
+
+static void spellings(struct buf *out)
+{
+    for (size_t i = 0; i < foreign_option_count; i++) {
+        const char *at = foreign_options[i].words;
+        size_t n = 0;
+        for (const char *w; (w = words_next(&at, &n));)
+            buf_printf(out, "--%.*s ", (int)n, w);
+    }
+}
+
+static bool is_taken(const char *word)
+{
+    const struct foreign_option *option = foreign_option_find(0, word);
+    return option && option->way != FOREIGN_REFUSED && option->way != FOREIGN_CLASH;
+}
+
+const struct option_others foreign_others = {take, spellings, is_taken};
+
+int foreign_explain(const char *shown, struct drarun_error *err)
+{
+    const struct foreign_option *option = NULL;
+    for (size_t at = 0; (option = foreign_option_find(at, shown));
+         at = (size_t)(option - foreign_options) + 1)
+        if (option->way == FOREIGN_CLASH) {
+            struct drarun_error bad = *err;
+            return error_kind(err, bad.kind, bad.code, "%s; %s", bad.text, option->text);
+        }
+    return -err->code;
+}
+
+/* ---- variables ---- */
+
+static bool is_said(const struct job_request *request, enum foreign_said what)
+{
+    switch (what) {
+    case FOREIGN_SAID_RANKS:
+        return request->programs[0].ranks > 0 || request->per_worker > 0;
+    case FOREIGN_SAID_WORKERS:
+        return request->workers > 0 || request->agents || request->pods || request->hosts_shown ||
+               request->per_worker > 0;
+    case FOREIGN_SAID_BIND:
+        return strcmp(request->bind, "none") != 0;
+    case FOREIGN_SAID_OUTPUT:
+        return request->label || request->output_dir;
+    case FOREIGN_SAID_TIMEOUT:
+        return request->timeout_ms > 0;
+    case FOREIGN_SAID_NOTHING:
+        break;
+    }
+    return false;
+}
+
+/* Of the command line (--mca sets variables), else our own. */
+static const char *value_of(const struct job_request *request, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < request->program_count; i++) {
+        const struct strlist *env = &request->programs[i].env;
+        for (size_t k = 0; k < env->count; k++)
+            if (strncmp(env->items[k], name, length) == 0 && env->items[k][length] == '=')
+                return env->items[k] + length + 1;
+    }
+    return getenv(name);
+}
+
+/* srun tells its tasks by the same variables what it was told. */
+static bool is_spent(const struct foreign_variable *variable)
+{
+    return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
+}
+
+int foreign_variables_use(struct job_request *request, struct drarun_error *err)
+{
+    if (request->launch_mpirun)
+        return 0; /* they are for that one */
+    for (size_t i = 0; i < foreign_variable_count; i++) {
+        const struct foreign_variable *variable = &foreign_variables[i];
+        const char *value = value_of(request, variable->name);
+        if (variable->from == FOREIGN_OPENMPI5 && strstr(variable->name, "mapping_policy"))
+            request->oversubscribe |= says_oversubscribe(value);
+        if (!value || !value[0] || is_said(request, variable->unless) || is_spent(variable) ||
+            (variable->harmless && words_index(variable->harmless, value, strlen(value)) >= 0))
+            continue;
+        if (!variable->ours) {
+            log_note("%s=%s: drarun does not read this variable: %s", variable->name, value,
+                     variable->text);
+            continue;
+        }
+        int rc = options_set(&run_option_table, variable->ours, variable->name, value, false,
+                             request, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

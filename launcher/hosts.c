@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/hosts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "jobs/rankmap.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/number.h"
+#include "lib/wire/dial.h"
+
+#define FILE_MAX ((size_t)1 << 20)
+
+void hosts_done(struct hosts *hosts)
+{
+    free(hosts->list);
+    *hosts = (struct hosts){0};
+}
+
+/* ---- reading ---- */
+
+static int add(struct hosts *hosts, const char *name, size_t length, uint32_t slots,
+               struct drarun_error *err)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        struct host *host = &hosts->list[i];
+        if (strlen(host->name) == length && strncasecmp(host->name, name, length) == 0) {
+            host->slots = (host->slots ? host->slots : 1) + (slots ? slots : 1);
+            return 0;
+        }
+    }
+    struct host *more = reallocarray(hosts->list, hosts->count + 1, sizeof *more);
+    if (!more)
+        return error_set(err, ENOMEM, "out of memory");
+    hosts->list = more;
+    more[hosts->count] = (struct host){.slots = slots};
+    memcpy(more[hosts->count++].name, name, length);
+    return 0;
+}
+
+static int wrong(const char *shown, const char *word, size_t length, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "%s: expected HOST or HOST:SLOTS, got \"%.*s\"", shown, (int)length, word);
+}
+
+/* "a", "a:4", "fe80::1", "[fe80::1]:4". */
+static int add_word(struct hosts *hosts, const char *shown, const char *word, size_t length,
+                    struct drarun_error *err)
+{
+    const char *end = word + length, *colon = memchr(word, ':', length), *name = word;
+    size_t name_length = length;
+    int64_t slots = 0;
+    if (length > 0 && word[0] == '[') {
+        const char *close = memchr(word, ']', length);
+        if (!close)
+            return wrong(shown, word, length, err);
+        name = word + 1;
+        name_length = (size_t)(close - name);
+        colon = close + 1 < end ? close + 1 : NULL;
+    } else if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1))) {
+        colon = NULL; /* an IPv6 address */
+    } else if (colon) {
+        name_length = (size_t)(colon - word);
+    }
+    if (name_length == 0 || name_length >= sizeof hosts->list->name || (colon && *colon != ':'))
+        return wrong(shown, word, length, err);
+    if (colon) {
+        char number[16];
+        snprintf(number, sizeof number, "%.*s", (int)(end - colon - 1), colon + 1);
+        if (number_parse("slots", number, 1, RANKMAP_RANKS_MAX, &slots, NULL) < 0)
+            return wrong(shown, word, length, err);
+    }
+    return add(hosts, name, name_length, (uint32_t)slots, err);
+}
+
+int hosts_parse(const char *shown, const char *text, struct hosts *ret_hosts,
+                struct drarun_error *err)
+{
+    struct hosts hosts = {0};
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        int rc = add_word(&hosts, shown, at, length, err);
+        if (rc < 0) {
+            hosts_done(&hosts);
+            return rc;
+        }
+        at += length;
+        if (!*at)
+            break;
+    }
+    *ret_hosts = hosts;
+    return 0;
+}
+
+/* "a slots=4 max_slots=8", "a:4 ifname=ib0". */
+static int add_line(struct hosts *hosts, const char *shown, char *line, struct drarun_error *err)
+{
+    char *rest = NULL;
+    line[strcspn(line, "#")] = '\0';
+    const char *name = strtok_r(line, " \t\r", &rest);
+    if (!name)
+        return 0;
+    int rc = add_word(hosts, shown, name, strlen(name), err);
+    for (const char *w; rc == 0 && (w = strtok_r(NULL, " \t\r", &rest));) {
+        int64_t slots = 0;
+        if (strncmp(w, "slots=", 6) != 0 && strncmp(w, "max", 3) != 0 &&
+            strncmp(w, "ifname=", 7) != 0)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "%s: host %s: expected slots=N, got \"%s\"", shown, name, w);
+        if (w[0] != 's')
+            continue;
+        rc = number_parse(shown, w + 6, 1, RANKMAP_RANKS_MAX, &slots, err);
+        hosts->list[hosts->count - 1].slots = (uint32_t)slots;
+    }
+    return rc;
+}
+
+int hosts_parse_file(const char *path, const char *text, struct hosts *ret_hosts,
+                     struct drarun_error *err)
+{
+    struct hosts hosts = {0};
+    cleanup_free char *copy = strdup(text);
+    char *rest = NULL;
+    int rc = copy ? 0 : error_set(err, ENOMEM, "out of memory");
+    for (char *line = copy ? strtok_r(copy, "\n", &rest) : NULL; rc == 0 && line;
+         line = strtok_r(NULL, "\n", &rest))
+        rc = add_line(&hosts, path, line, err);
+    if (rc == 0 && hosts.count == 0)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s names no host", path);
+    if (rc < 0) {
+        hosts_done(&hosts);
+        return rc;
+    }
+    *ret_hosts = hosts;
+    return 0;
+}
+
+/* ---- which is this machine ---- */
+
+/* An address of one of its interfaces. */
+static bool is_own_address(const char *name)
+{
+    struct ifaddrs *all = NULL;
+    uint8_t want[sizeof(struct in6_addr)];
+    int family = inet_pton(AF_INET, name, want) == 1    ? AF_INET
+                 : inet_pton(AF_INET6, name, want) == 1 ? AF_INET6
+                                                        : AF_UNSPEC;
+    bool found = false;
+    if (family == AF_UNSPEC || getifaddrs(&all) < 0)
+        return false;
+    for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next) {
+        if (!at->ifa_addr || at->ifa_addr->sa_family != family)
+            continue;
+        const void *have = family == AF_INET
+                               ? (void *)&((struct sockaddr_in *)at->ifa_addr)->sin_addr
+                               : (void *)&((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr;
+        found = memcmp(want, have, family == AF_INET ? 4 : 16) == 0;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+static bool is_here(const char *name)
+{
+    char own[256] = "";
+    gethostname(own, sizeof own - 1);
+    size_t length = strlen(name), first = strcspn(own, ".");
+    return strcasecmp(name, "localhost") == 0 || strcasecmp(name, "localhost.localdomain") == 0 ||
+           strcasecmp(name, own) == 0 || (length == first && strncasecmp(name, own, length) == 0) ||
+           is_own_address(name);
+}
+
+/* ---- using ---- */
+
+/* The agent's entry in "HOST:PORT,..." on that host. */
+static int find_agent(const struct job_request *request, const char *shown, const char *name,
+                      struct buf *out, struct drarun_error *err)
+{
+    size_t n = 0, found = 0;
+    for (const char *at = request->agents; *at; at += n + (at[n] == ',')) {
+        char address[300], host[256];
+        uint16_t port;
+        n = strcspn(at, ",");
+        snprintf(address, sizeof address, "%.*s", (int)n, at);
+        if (address_split(address, host, sizeof host, &port, NULL) < 0 ||
+            strcasecmp(host, name) != 0)
+            continue;
+        if (found++ == 0)
+            buf_printf(out, "%s%s", out->len ? "," : "", address);
+    }
+    if (found == 1)
+        return 0;
+    if (found > 1)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s %s: %zu of the agents are on that host: name those that you want, in "
+                          "their order, with --agents alone",
+                          shown, name, found);
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "%s %s: none of the agents is called so (--agents %.200s)", shown, name,
+                      request->agents);
+}
+
+static int choose_agents(struct job_request *request, const char *shown, const struct hosts *hosts,
+                         struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf chosen = BUF_INIT;
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (hosts->list[i].slots != hosts->list[0].slots)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "%s: %s has other slots than %s; here every worker has the same, "
+                              "--ranks-per-worker R",
+                              shown, hosts->list[i].name, hosts->list[0].name);
+        int rc = find_agent(request, shown, hosts->list[i].name, &chosen, err);
+        if (rc < 0)
+            return rc;
+    }
+    request->chosen_agents = buf_take(&chosen);
+    if (!request->chosen_agents)
+        return error_set(err, ENOMEM, "out of memory");
+    request->agents = request->chosen_agents;
+    if (!request->per_worker)
+        request->per_worker = hosts->list[0].slots;
+    return 0;
+}
+
+static int use_this_machine(struct job_request *request, const char *shown,
+                            const struct hosts *hosts, struct drarun_error *err)
+{
+    uint32_t slots = 0;
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (!is_here(hosts->list[i].name))
+            return error_kind(
+                err, DRARUN_ERR_USAGE, EINVAL,
+                "%s %s: that is not this machine, and drarun reaches others through agents: start "
+                "drarun-worker --listen :7173 --key-file FILE there, and give --agents %s:7173,... "
+                "--key-file FILE",
+                shown, hosts->list[i].name, hosts->list[i].name);
+        slots += hosts->list[i].slots ? hosts->list[i].slots : 1;
+    }
+    if (slots > RANKMAP_RANKS_MAX)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected at most %u slots, got %u",
+                          shown, RANKMAP_RANKS_MAX, slots);
+    if (request->program_count == 1 && !request->programs[0].ranks && !request->launch_mpirun)
+        request->programs[0].ranks = slots;
+    return 0;
+}
+
+static int use(struct job_request *request, const char *shown, const struct hosts *hosts,
+               struct drarun_error *err)
+{
+    if (request->pods)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: the workers are those of the allocation; -n and --ranks-per-worker "
+                          "say where ranks run",
+                          shown);
+    if (request->agents && !request->alloc_agents)
+        return choose_agents(request, shown, hosts, err);
+    return use_this_machine(request, shown, hosts, err);
+}
+
+static int read_hosts(const struct job_request *request, struct hosts *hosts,
+                      struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    if (request->hosts)
+        return hosts_parse(request->hosts_shown, request->hosts, hosts, err);
+    int rc = file_read(AT_FDCWD, request->hostfile, FILE_MAX, &text, err);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, -rc, "%s %s: %s", request->hosts_shown,
+                          request->hostfile, strerror(-rc));
+    return hosts_parse_file(request->hostfile, text.data ? text.data : "", hosts, err);
+}
+
+int hosts_use(struct job_request *request, struct drarun_error *err)
+{
+    struct hosts hosts = {0};
+    bool named = request->hosts || request->hostfile;
+    bool several = request->agents || request->pods || request->workers || named;
+    if (request->per_host && !several)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-N %u: how many ranks each worker has, and there is one worker: -n %u; "
+                          "srun's nodes are --workers K here, or --agents elsewhere",
+                          request->per_host, request->per_host);
+    if (request->per_host)
+        request->per_worker = request->per_host;
+    if (!named)
+        return 0;
+    int rc = read_hosts(request, &hosts, err);
+    if (rc == 0)
+        rc = use(request, request->hosts_shown, &hosts, err);
+    hosts_done(&hosts);
+    return rc;
+}

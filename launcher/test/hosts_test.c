@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "launcher/hosts.h"
+#include "lib/base/cleanup.h"
+
+#define HOSTS_MAX 3
+
+static void check(const struct hosts *hosts, const struct host *want)
+{
+    size_t count = 0;
+    while (count < HOSTS_MAX && want[count].name[0])
+        count++;
+    assert_int_equal(hosts->count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(hosts->list[i].name, want[i].name);
+        assert_int_equal(hosts->list[i].slots, want[i].slots);
+    }
+}
+
+static void reads_lists(void **state)
+{
+    static const struct {
+        const char *text;
+        struct host want[HOSTS_MAX];
+    } cases[] = {
+        {"a", {{"a", 0}}},
+        {"a:4,b", {{"a", 4}, {"b", 0}}},
+        {"a,a,A", {{"a", 3}}},
+        {"a:2,b:2,a", {{"a", 3}, {"b", 2}}},
+        {"10.0.0.1:8", {{"10.0.0.1", 8}}},
+        {"fe80::1,[::1]:2,[::2]", {{"fe80::1", 0}, {"::1", 2}, {"::2", 0}}},
+    };
+    static const char *const wrong[] = {
+        "",       ",",    "a,",     ":4",   "a:",        "a:0",   "a:-1",
+        "[::1:4", "a:4x", "[::1]4", "a,,b", "a:1000001", "a:auto"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct hosts hosts = {0};
+        assert_int_equal(hosts_parse("-H", cases[i].text, &hosts, NULL), 0);
+        check(&hosts, cases[i].want);
+        hosts_done(&hosts);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct hosts hosts = {0};
+        struct drarun_error err = {0};
+        if (hosts_parse("-H", wrong[i], &hosts, &err) == 0)
+            fail_msg("\"%s\" was taken", wrong[i]);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, "-H: expected HOST or HOST:SLOTS"));
+    }
+}
+
+static void reads_files(void **state)
+{
+    static const struct host want[HOSTS_MAX] = {{"a", 4}, {"b", 2}, {"c", 0}};
+    static const char *const wrong[] = {"", "# nothing\n\n", "a slots=x\n", "a user=me\n", "a:x\n"};
+    struct hosts hosts = {0};
+    (void)state;
+    assert_int_equal(hosts_parse_file("f",
+                                      "# ours\n\na slots=4 max_slots=8\r\n"
+                                      "b:2 ifname=ib0 # Hydra's\n\tc",
+                                      &hosts, NULL),
+                     0);
+    check(&hosts, want);
+    hosts_done(&hosts);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        assert_true(hosts_parse_file("f", wrong[i], &hosts, NULL) < 0);
+}
+
+static char *const program[] = {(char *)"a"};
+
+static int use(struct job_request *request, uint32_t ranks, struct drarun_error *err)
+{
+    static struct request_program one;
+    one = (struct request_program){.ranks = ranks, .argv = program, .argc = 1};
+    request->programs = &one;
+    request->program_count = 1;
+    request->hosts_shown = "-H";
+    return hosts_use(request, err);
+}
+
+static void this_machine_says_how_many_ranks(void **state)
+{
+    struct job_request request = {.hosts = "localhost:3,127.0.0.1"};
+    struct job_request more = {.hosts = "localhost:3"}, other = {.hosts = "localhost,nowhere:2"};
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(use(&request, 0, NULL), 0);
+    assert_int_equal(request.programs[0].ranks, 4);
+    assert_int_equal(use(&more, 8, NULL), 0);
+    assert_int_equal(more.programs[0].ranks, 8);
+    assert_true(use(&other, 0, &err) < 0);
+    assert_non_null(strstr(err.text, "--agents nowhere:7173"));
+}
+
+static void agents_are_chosen_in_order(void **state)
+{
+    struct job_request request = {.agents = "a:1,b:2,[::1]:3", .hosts = "B:2,[::1]:2"};
+    struct job_request uneven = {.agents = "a:1,b:2", .hosts = "a:1,b:2"};
+    struct job_request twice = {.agents = "a:1,a:2", .hosts = "a"};
+    struct job_request lone = {.per_host = 4}, several = {.per_host = 4, .workers = 2};
+    struct drarun_error err = {0};
+    (void)state;
+    assert_int_equal(use(&request, 0, NULL), 0);
+    assert_string_equal(request.agents, "b:2,[::1]:3");
+    assert_int_equal(request.per_worker, 2);
+    free(request.chosen_agents);
+    assert_true(use(&uneven, 0, &err) < 0);
+    assert_non_null(strstr(err.text, "every worker has the same"));
+    assert_true(use(&twice, 0, &err) < 0);
+    assert_non_null(strstr(err.text, "2 of the agents are on that host"));
+    assert_true(use(&lone, 0, &err) < 0);
+    assert_int_equal(use(&several, 0, NULL), 0);
+    assert_int_equal(several.per_worker, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_lists),
+        cmocka_unit_test(reads_files),
+        cmocka_unit_test(this_machine_says_how_many_ranks),
+        cmocka_unit_test(agents_are_chosen_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
