@@ -71,7 +71,7 @@ static int make(struct alloc *a, struct drarun_error *err)
     a->agents = calloc(a->count, sizeof *a->agents);
     if (!a->agents)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = program_find("drarun-worker", "DRARUN_WORKER", a->program, err);
+    int rc = program_find_agent(a->program, err);
     if (rc == 0)
         rc = dir_make_temporary("drarun-alloc", a->folder, sizeof a->folder, err);
     if (rc < 0)

@@ -233,7 +233,7 @@ static int run(struct entry *e, int *ret_status, struct drarun_error *err)
     if (rc == 0)
         rc = check_key(e, err);
     if (rc == 0)
-        rc = program_find("drarun-worker", "DRARUN_WORKER", program, err);
+        rc = program_find_agent(program, err);
     if (rc == 0)
         rc = open_door(e, err);
     if (rc < 0)

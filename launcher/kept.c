@@ -23,7 +23,6 @@
 
 #define FILE_MAX (64u << 20)
 #define WORD 6         /* letters that tell the jobs of an allocation apart */
-#define GRACE_S 30     /* the API's default */
 #define REPORT_MS 2000 /* of a pod's grace, for the report of the end */
 
 struct kept {
@@ -184,9 +183,7 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
 
 static int64_t grace_ms(const struct job_spec *spec)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
-    const json_t *seconds = json_object_get(pod, "terminationGracePeriodSeconds");
-    int64_t ms = (json_is_integer(seconds) ? json_integer_value(seconds) : GRACE_S) * 1000;
+    int64_t ms = job_spec_grace_ms(spec);
     return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 

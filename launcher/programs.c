@@ -65,3 +65,11 @@ int program_find(const char *name, const char *variable, char path[PATH_MAX],
                       "%s is neither beside drarun in %.200s nor in libexec/drarun%s%s", name, dir,
                       variable ? ": install it, or set " : "", variable ? variable : "");
 }
+
+int program_find_agent(char path[PATH_MAX], struct drarun_error *err)
+{
+    const char *given = getenv("DRARUN_WORKER_PROGRAM"), *former = getenv("DRARUN_WORKER");
+    bool use_former = !(given && given[0]) && former && strchr(former, '/');
+    return program_find("drarun-worker", use_former ? "DRARUN_WORKER" : "DRARUN_WORKER_PROGRAM",
+                        path, err);
+}

@@ -12,4 +12,8 @@
 int program_find(const char *name, const char *variable, char path[PATH_MAX],
                  struct drarun_error *err);
 
+/* The agent, which DRARUN_WORKER_PROGRAM overrides. DRARUN_WORKER, its former name, counts only
+ * with a slash: in a rank or a worker's pod it is the worker's number. */
+int program_find_agent(char path[PATH_MAX], struct drarun_error *err);
+
 #endif

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from support.agents import Agents
+
 
 def test_help_and_version(drarun):
     for words in (["help"], ["--help"], ["run", "--help"], ["-h"], ["-n", 3, "-h"]):
@@ -83,11 +85,110 @@ def test_environment(drarun):
         assert "-x NOT_THERE: there is no such variable" in result.err
 
 
+@pytest.mark.parametrize("inner", [["-n", 2], ["--workers", 2, "-n", 2]], ids=["2", "2x1"])
+@pytest.mark.parametrize("outer", [["-n", 2], ["--workers", 2, "-n", 2]], ids=["2", "2x1"])
+def test_a_job_in_each_rank_of_a_job(drarun, outer, inner):
+    show = "echo $O $DRARUN_JOB $DRARUN_RANK $DRARUN_SIZE $DRARUN_WORKER $DRARUN_WORKERS $MASTER_PORT"
+    result = drarun(*outer, "sh", "-c", 'O="$DRARUN_RANK $DRARUN_JOB $MASTER_PORT" exec "$0" "$@"', drarun.program,
+                    *inner, "sh", "-c", show).ok()
+    ranks = [line.split() for line in sorted(result.out.splitlines())]
+    workers = 2 if "--workers" in inner else 1
+    assert [[*rank[:1], *rank[4:8]] for rank in ranks] == [
+        [str(outer), str(rank), "2", str(rank % workers), str(workers)] for outer in range(2) for rank in range(2)]
+    assert len({rank[1] for rank in ranks} | {rank[3] for rank in ranks}) == 3  # jobs: one and two in it
+    assert all(rank[2] != rank[8] for rank in ranks), repr(result)  # each has a port of its own
+
+
+def test_nobody_comes_by_the_port_of_rank_0(drarun):
+    """Of two ports that the kernel gives to who asks for any, an agent takes one; of all, a job takes one all the same."""
+    for given, some in (("40000 40001", range(10000, 30000)), ("1024 65535", range(1024, 65536))):
+        under = ["unshare", "--net", "sh", "-c",
+                 f'ip link set lo up && echo {given} >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"', "sh"]
+        script = '"$0" -n 2 sh -c "echo $MASTER_PORT \\$MASTER_PORT"'
+        outer, inner = zip(*map(str.split, drarun("sh", "-c", script, drarun.program, under=under).ok().out.splitlines()))
+        assert len({*outer}) == len({*inner}) == 1 and outer != inner, (outer, inner)
+        assert all(int(each) in some for each in (*outer, *inner)), (outer, inner)
+
+
+def test_environment_as_hydra_sets_it(drarun, agents):
+    """-genv and -env take two words, and -genvlist says which of our variables ranks get, wherever they are."""
+    show = ["sh", "-c", 'echo "${SEEN-unset} ${HIDDEN-unset} $A$B"']
+    env = {"SEEN": "yes", "HIDDEN": "too"}
+    for where in ((), ("--workers", 2), agents(1).options):
+        result = drarun(*where, "-genvlist", "SEEN,PATH", "-genv", "A", "1", "-n", 1, "-env", "B", "2", *show, env=env)
+        assert result.ok().out == "yes unset 12\n" and result.err == ""
+    assert drarun("-genvnone", *show, env=env).ok().out == "unset unset \n"
+    assert drarun(*agents(1).options, "-genvall", *show, env=env).ok().out == "yes too \n"
+    assert drarun("--mca", "btl", "self", "sh", "-c", "echo $OMPI_MCA_btl").ok().out == "self\n"
+    assert "nothing reads it" in drarun("--prtemca", "a", "b", "true").ok().err
+
+
+def test_variables_of_other_launchers(drarun):
+    """What the user told mpirun or srun by a variable is heeded, or named once."""
+    result = drarun("sleep", 10, env={"MPIEXEC_TIMEOUT": "1"})
+    assert result.rc == 124 and result.seconds < 8
+    env = {"HYDRA_HOST_FILE": "hosts", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1", "OMPI_MCA_btl": "self"}
+    said = drarun("true", env=env).ok().err.splitlines()
+    assert said == ["drarun: HYDRA_HOST_FILE=hosts: drarun does not read this variable: --hostfile FILE",
+                    "drarun: SLURM_NTASKS=4: drarun does not read this variable: -n N"]
+    assert drarun("-n", 2, "-H", "localhost", "true", env=env).ok().err == ""
+    assert drarun("-q", "true", env=env).ok().err == ""
+    assert "OMPI_MCA_orte_tag_output=1" in drarun("--mca", "orte_tag_output", 1, "true").ok().err
+
+
 def test_environment_of_agents_by_hand(drarun, agents):
     agents = agents(1)
     result = drarun(*agents.options, "-x", "PASSED", "sh", "-c", 'echo "${SEEN-unset} $PASSED"',
                     env={"SEEN": "yes", "PASSED": "on"}).ok()
     assert result.out == "unset on\n"
+
+
+@pytest.fixture
+def group(request):
+    """A control group of version 1 with that limit."""
+    controller, file, limit = request.param
+    place = f"/sys/fs/cgroup/{controller}/drarun-test-{os.getpid()}"
+    try:
+        os.mkdir(place)
+        with open(f"{place}/{file}", "w") as f:
+            f.write(limit)
+    except OSError as e:
+        pytest.skip(f"no control group of version 1 to be made here: {e}")
+    yield place
+    os.rmdir(place)
+
+
+@pytest.mark.parametrize("group, part", [
+    (("pids", "pids.max", "30"), "are more than the control group may hold, 30 processes and threads, of which "),
+    (("memory", "memory.limit_in_bytes", "64M"), "need 125.0 MiB of memory even if they do nothing, and "),
+], indirect=["group"])
+def test_no_room_in_the_control_group(drarun, group, part):
+    under = ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+    result = drarun("-n", 1000, "echo", "ran", under=under)
+    assert result.rc == 76 and result.out == "" and part in result.err and len(result.err.splitlines()) == 1
+    drarun("-n", 4, "true", under=under).ok()
+
+
+def test_no_room_for_the_ranks_descriptors(drarun, agents):
+    """The agent's limit counts, here and elsewhere, before any rank runs."""
+    low = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
+    said = "32 ranks on this worker need 15"
+    result = drarun("-n", 32, "echo", "ran", under=low)
+    assert result.rc == 76 and result.out == "" and said in result.err and "the limit is 64: raise it (ulimit -n)" in result.err
+    drarun("-n", 10, "true", under=low).ok()
+    one = Agents(drarun, agents(0).key_file, [("127.0.0.1", low)])
+    result = drarun(*one.options, "-n", 32, "echo", "ran")
+    assert result.rc == 76 and result.out == "" and said in result.err
+    one.finish()
+
+
+def test_tmp_that_is_read_only(drarun):
+    under = ["unshare", "--mount", "sh", "-c", 'mount --bind -o ro /tmp /tmp && ! touch /tmp/x 2>/dev/null && exec "$@"', "sh"]
+    if subprocess.run([*under, "true"], capture_output=True).returncode:
+        pytest.skip("needs root for a mount of its own")
+    for words in ((), ("--workers", 2)):
+        result = drarun(*words, "-n", 2, "sh", "-c", "test -w $PMIX_SERVER_TMPDIR && echo fine", under=under).ok()
+        assert result.out == "fine\nfine\n" and result.err == ""
 
 
 def test_report(drarun, tmp_path):
@@ -132,6 +233,40 @@ def test_agents_by_hand(drarun, agents):
         agent.ok()
 
 
+def test_hosts_that_are_this_machine(drarun, tmp_path):
+    """A list of hosts that names this machine alone says how many ranks there are."""
+    file = tmp_path / "hosts"
+    file.write_text(f"# two\nlocalhost slots=2\n{socket.gethostname()}:1\n")
+    count = ["sh", "-c", "echo $WORLD_SIZE"]
+    for words, ranks in ((["-H", "localhost:3"], 3), (["--host", "127.0.0.1,127.0.0.1"], 2), (["-hosts", "localhost"], 1),
+                         (["--hostfile", file], 3), (["-machinefile", file, "-n", 4], 4), (["-f", file, "-n", 2], 2)):
+        result = drarun(*words, *count).ok()
+        assert result.out == f"{ranks}\n" * ranks and result.err == ""
+    for words, part in ((["-H", "localhost,node7:2"], "-H node7: that is not this machine"),
+                        (["--hostfile", "/nonexistent"], "--hostfile /nonexistent: No such file"),
+                        (["-N", 2], "-N 2: how many ranks each worker has, and there is one worker: -n 2"),
+                        (["-H", "a:x"], "expected HOST or HOST:SLOTS, got \"a:x\"")):
+        result = drarun(*words, "true")
+        assert result.rc == 64 and part in result.err and len(result.err.splitlines()) == 1
+
+
+def test_hosts_choose_agents(drarun, agents):
+    two = agents(2)
+    ports = [address.split(":")[1] for address in two.addresses]
+    where = ["--agents", f"127.0.0.1:{ports[0]},localhost:{ports[1]}", "--key-file", two.key_file]
+    wrong = drarun(*where, "-H", "node7", "true")
+    assert wrong.rc == 64 and "-H node7: none of the agents is called so (--agents 127.0.0.1:" in wrong.err
+    result = drarun(*where, "-H", "localhost:2,127.0.0.1:2", "-l", "sh", "-c", "echo $DRARUN_WORKER$MASTER_PORT").ok()
+    assert sorted(line[:5] for line in result.out.splitlines()) == ["[0] 0", "[1] 0", "[2] 1", "[3] 1"]
+    for agent in two.finish():
+        agent.ok()
+
+
+def test_ranks_of_each_host(drarun):
+    result = drarun("--workers", 2, "-N2", "sh", "-c", "echo $DRARUN_WORKER").ok()
+    assert sorted(result.out.split()) == ["0", "0", "1", "1"]
+
+
 def test_agents_that_cannot_be_reached(drarun, agents):
     one = agents(1)
     result = drarun("--start-timeout", 1, "--agents", one.addresses[0] + ",127.0.0.1:9", "--key-file",
@@ -166,12 +301,21 @@ def test_wrong_key(drarun, agents, tmp_path):
 def test_not_an_agent(drarun, agents):
     key = agents(0).key_file
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
         job = drarun.start("--agents", f"127.0.0.1:{server.getsockname()[1]}", "--key-file", key, "true")
         peer, _ = server.accept()
         peer.sendall(b"220 mail.example.org ESMTP\r\n")
         result = job.finish()
         peer.close()
     assert result.rc == 70 and "127.0.0.1" in result.err
+
+
+def test_text_of_others_cannot_move_a_cursor(drarun, tmp_path):
+    """A file's name in a message; ranks own their output, and it is passed on as it is."""
+    result = drarun("run", str(tmp_path / "\x1b]0;title\x07\x9b31m.json"))
+    assert result.rc == 65 and "?]0;title???31m.json" in result.err, result
+    assert "\x1b" not in result.err and "\x07" not in result.err
+    assert drarun("--", "printf", r"\033[31mred").ok().out == "\x1b[31mred"
 
 
 def test_nothing_is_loaded(drarun):

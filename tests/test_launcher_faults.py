@@ -25,7 +25,7 @@ CASES = {
 @pytest.fixture
 def play(drarun):
     def run(misdeed, *args, **how):
-        env = {"DRARUN_WORKER": FAKE, "FAKE_AGENT": misdeed}
+        env = {"DRARUN_WORKER_PROGRAM": FAKE, "FAKE_AGENT": misdeed}
         return drarun("--start-timeout", 1, "-n", 2, *args, env=env, timeout=20, **how)
     return run
 
@@ -60,10 +60,15 @@ def test_never_done(play):
 
 
 def test_no_agent_program(drarun):
-    result = drarun("true", env={"DRARUN_WORKER": "/nonexistent"})
-    assert result.rc == 70 and "DRARUN_WORKER=/nonexistent: No such file" in result.err
-    result = drarun("true", env={"DRARUN_WORKER": "/etc"})
-    assert result.rc == 70 and "DRARUN_WORKER=/etc: Permission denied" in result.err
+    for name in ("DRARUN_WORKER_PROGRAM", "DRARUN_WORKER"):  # the latter is its former name
+        result = drarun("true", env={name: "/nonexistent"})
+        assert result.rc == 70 and f"{name}=/nonexistent: No such file" in result.err
+    result = drarun("true", env={"DRARUN_WORKER_PROGRAM": "/etc", "DRARUN_WORKER": "/nonexistent"})
+    assert result.rc == 70 and "DRARUN_WORKER_PROGRAM=/etc: Permission denied" in result.err
+
+
+def test_the_number_of_a_worker_is_no_agent_program(drarun):
+    drarun("true", env={"DRARUN_WORKER": "0"}).ok()
 
 
 def test_too_few_descriptors(drarun):
