@@ -76,6 +76,12 @@ struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
     return s;
 }
 
+void signals_redirect(struct signals *s, signals_fn fn, void *arg)
+{
+    s->fn = fn;
+    s->arg = arg;
+}
+
 void signals_restore(const struct signals *s)
 {
     sigaction(SIGPIPE, &s->old_pipe, NULL);

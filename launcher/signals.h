@@ -16,6 +16,8 @@ struct signals;
  * SIGPIPE and SIGTTIN are ignored. */
 struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
                             struct drarun_error *err);
+/* From now on it is this fn that gets them; none is lost between. */
+void signals_redirect(struct signals *signals, signals_fn fn, void *arg);
 /* Puts everything back. */
 void signals_free(struct signals *signals);
 

@@ -102,7 +102,9 @@ struct drarun_follow_options {
     const unsigned *rank; /* output of this one alone. NULL: of all */
     long long timeout_ms; /* 0: none */
     unsigned char once;   /* 1: the output that there is, without waiting for more or the end */
-    unsigned char cancel; /* 1: a call that ends before the job does cancels it */
+    /* 1: a call that is interrupted, or out of time, cancels the job. Where that fails, the error
+     * is the one of cancelling, and the job goes on. */
+    unsigned char cancel;
 };
 DRARUN_DEFINE_INIT(drarun_follow_options)
 
@@ -110,7 +112,9 @@ DRARUN_DEFINE_INIT(drarun_follow_options)
  * signal, or as drarun_exit_status; ret_status may be NULL. -ETIMEDOUT, kind DRARUN_ERR_TIMEOUT;
  * -ENOENT: it was deleted, or, kind DRARUN_ERR_USAGE, there is no such job. A DraJob that was
  * applied is awaited until something is made of it, and again when it is suspended. Kind
- * DRARUN_ERR_SPEC: its spec was refused; it may be corrected and applied again.
+ * DRARUN_ERR_SPEC: its spec was refused; it may be corrected and applied again. -EIO, kind
+ * DRARUN_ERR_INFRASTRUCTURE: it has ended with status 0, and its output could not be read to its
+ * end.
  *
  * Callbacks run within the call; they must not use the cluster but for drarun_cluster_interrupt. */
 DRARUN_API int drarun_job_follow(struct drarun_job *job,

@@ -8,8 +8,9 @@
 #define CANCEL_ANNOTATION "drarun.dev/cancel" /* of the owner: ends the job */
 
 /* Of a job that has ended it is said how, and what is kept of it is deleted. Else: writes the wish
- * to the launcher Job; where no launcher Job is, or its launcher is not up yet, the owner is
- * deleted, and the job with it. -ENOENT: there is no such job. */
+ * to the launcher Job; where no launcher Job is, its launcher is not up yet, or is
+ * silent (launcher_silence.h), the owner is deleted, and the job with it, pods of nodes that do not
+ * answer at once. -ENOENT: there is no such job. */
 int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
                struct drarun_error *err);
 

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "jobs/status_doc.h"
+#include "jobs/waiting.h"
 #include "launcher/cluster/cancel.h"
+#include "launcher/cluster/follow_end.h"
+#include "launcher/cluster/follow_launcher.h"
 #include "launcher/cluster/follow_pod.h"
 #include "launcher/cluster/frames.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/log_place.h"
-#include "launcher/signals.h"
 #include "launcher/status_line.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -27,9 +29,8 @@
 #include "lib/kube/watch.h"
 
 #define TURN_MS 60000
-#define LOG_AFTER_END_MS 5000 /* between the job's end and the end of its log */
-#define LOG_AGAIN_MS 500      /* after a log that broke off */
-#define WAITED_MS 2000        /* before something is said of waiting */
+#define LOG_AGAIN_MS 500  /* after a log that broke off */
+#define LOG_DRAIN_MS 5000 /* drain timeout of a log whose launcher is gone */
 #define PROGRESS_MS 1000
 
 struct follow {
@@ -42,22 +43,35 @@ struct follow {
     bool over;          /* ended has been called */
     bool freed;         /* while entered: the outermost releases it */
     struct kube_watch *status, *pods, *jobs;
+    struct follow_launcher launcher;
+    bool given_up; /* it never starts: trouble */
     struct kube_stream *log;
     struct frames frames;
     struct signals *signals;
     struct status_line *line;
+    struct waiting_told waited; /* what it waits for, as it was said without a status line */
     struct follow_pod pod;
+    char *from;          /* the pod whose log is read; NULL: none yet */
     uint64_t lines;      /* of its log, with those that are known to be missing */
     struct log_place at; /* up to there it was read */
     bool marked;         /* it has said how long it is */
+    bool final;          /* its container had ended when it was opened */
+    bool recorded;       /* it has the record `ended` */
+    bool eof;            /* its last stream ended in order */
+    bool closed;         /* it was read to its end */
+    bool refused_log;    /* this user may not read it, which was said */
+    int64_t heard_ms;    /* when its last bytes came */
     int64_t again_ms;    /* when to open the log again; 0: not */
-    json_t *doc;         /* the status document, or NULL */
-    int64_t ended_ms;    /* since when it is known that the job ended; 0: it goes on */
+    int64_t change_ms;   /* by when the log of another pod is opened instead; 0: it is not */
+    struct drarun_error log_err; /* of the last try */
+    json_t *doc;                 /* the status document, or NULL */
+    char *led_by;     /* whose log has the output, by the record `ended`; NULL: none was read */
+    int64_t ended_ms; /* since when it is known that the job ended; 0: it goes on */
     int64_t since_ms;
     int exit_status;
     int signo;           /* our own */
     bool cancel;         /* the job is to be cancelled by the next turn */
-    bool log_end;        /* all of the log was read */
+    enum follow_end end; /* of the output, when it was over */
     bool gone;           /* the job was deleted */
     bool refused;        /* who gets the output wants no more */
     int64_t progress_ms; /* when to tell what is awaited; 0: never */
@@ -147,7 +161,7 @@ static void look_for_gap(struct follow *f, const json_t *told)
     if (lines > f->lines) {
         status_line_clear(f->line);
         log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED, lines - f->lines,
-                 f->pod.name);
+                 f->from);
     }
     f->lines = lines; /* more of them: something else writes to it, too */
     f->marked = true;
@@ -158,6 +172,19 @@ static bool on_stamp(void *arg, const char *text, size_t length)
     return log_place_pass(&((struct follow *)arg)->at, text, length);
 }
 
+/* The log may be ahead of the document. */
+static void take_end(struct follow *f, const json_t *record)
+{
+    const json_t *cause = json_object_get(record, "cause");
+    const char *launcher = json_string_value(json_object_get(record, "launcher"));
+    note_end(f, (int)json_integer_value(json_object_get(record, "status")));
+    f->recorded = true;
+    if (launcher && !f->led_by)
+        f->led_by = strdup(launcher);
+    if (cause && !json_object_get(f->doc, "cause"))
+        json_decref(f->doc), f->doc = json_pack("{s:O}", "cause", cause);
+}
+
 static void on_own(void *arg, const char *line, size_t length)
 {
     struct follow *f = arg;
@@ -165,44 +192,91 @@ static void on_own(void *arg, const char *line, size_t length)
     const char *event = json_string_value(json_object_get(json, "event"));
     look_for_gap(f, json_object_get(json, "lines"));
     f->lines++;
-    if (event && strcmp(event, "ended") == 0) {
-        const json_t *cause = json_object_get(json, "cause");
-        note_end(f, (int)json_integer_value(json_object_get(json, "status")));
-        f->log_end = true;
-        if (cause && !json_object_get(f->doc, "cause"))
-            json_decref(f->doc), f->doc = json_pack("{s:O}", "cause", cause);
-        return;
-    }
-    if (!event)
+    if (event && strcmp(event, "ended") == 0)
+        take_end(f, json);
+    else if (!event)
         show_own(f, json, line, length);
 }
 
 /* ---- the launcher's log ---- */
 
+static const json_t *launcher_of(const struct follow *f)
+{
+    return json_object_get(f->doc, "launcher");
+}
+
+/* Who leads the job, or led it to its end; NULL: not known. */
+static const char *leader_of(const struct follow *f)
+{
+    return f->led_by ? f->led_by : json_string_value(json_object_get(launcher_of(f), "pod"));
+}
+
+/* How many lines the log has at least, once the job has ended; 0: not known. */
+static uint64_t lines_of(const struct follow *f)
+{
+    const char *leader = leader_of(f);
+    json_int_t lines = json_integer_value(json_object_get(launcher_of(f), "lines"));
+    return lines > 0 && leader && f->from && strcmp(leader, f->from) == 0 ? (uint64_t)lines : 0;
+}
+
 static void on_log_data(const char *bytes, size_t length, void *arg)
 {
     struct follow *f = arg;
+    f->heard_ms = clock_ms();
+    f->log_err = (struct drarun_error){0};
     enter(f);
     frames_add(&f->frames, bytes, length);
     follow_look(f);
     leave(f);
 }
 
+/* All that there is was read. */
+static void close_log(struct follow *f)
+{
+    json_t *lines = json_integer((json_int_t)lines_of(f));
+    frames_end(&f->frames);
+    f->closed = true;
+    if (lines_of(f) > f->lines)
+        look_for_gap(f, lines);
+    else if (!f->marked && (f->lines > 0 || f->final))
+        log_note("the beginning of the log of %s is missing: " ROTATED, f->from);
+    json_decref(lines);
+}
+
+static void note_refusal(struct follow *f, const struct drarun_error *err)
+{
+    if (f->options.once)
+        f->trouble = *err;
+    else if (!f->refused_log)
+        log_error("%s", err->text);
+    f->refused_log = true;
+}
+
+/* It has as many lines as the document says, which may come later than the log's end. */
+static bool is_long_enough(const struct follow *f)
+{
+    return f->eof && lines_of(f) > 0 && f->lines >= lines_of(f);
+}
+
+/* A log that is followed ends with its container, but for a connection that was closed on the way:
+ * it has an end where its container had ended before.
+ */
 static void on_log_ended(const struct drarun_error *err, void *arg)
 {
     struct follow *f = arg;
     f->log = NULL;
     enter(f);
-    if (err)
+    if (err) {
         log_verbose("the log broke off: %s", err->text);
-    if (!err && (f->options.once || f->ended_ms)) {
-        frames_end(&f->frames);
-        f->log_end = true;
-        if (f->lines > 0 && !f->marked)
-            log_note("the beginning of the log of %s is missing: " ROTATED, f->pod.name);
-    } else if (!f->log_end) {
-        f->again_ms = clock_ms() + LOG_AGAIN_MS;
+        f->log_err = *err;
     }
+    if (err && err->code == EACCES)
+        note_refusal(f, err);
+    f->eof |= !err;
+    if (!err && (f->options.once || f->final) && !f->recorded)
+        close_log(f);
+    else if (!f->recorded)
+        f->again_ms = clock_ms() + LOG_AGAIN_MS;
     follow_look(f);
     leave(f);
 }
@@ -215,7 +289,7 @@ static void open_log(struct follow *f)
     char since[TIMESTAMP_SIZE];
     const struct kube_log log = {
         .namespace_ = f->options.namespace,
-        .pod = f->pod.name,
+        .pod = f->from,
         .container = "launcher",
         .follow = !f->options.once,
         .tail = -1,
@@ -223,47 +297,71 @@ static void open_log(struct follow *f)
         .since_time = log_place_resume(&f->at, since),
     };
     f->again_ms = 0;
+    f->final = follow_pod_has_ended(&f->pod, f->from);
     frames_done(&f->frames);
     f->frames.line = (struct buf)BUF_INIT;
-    if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0)
+    if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0) {
         log_error("%s", err.text);
+        f->log_err = err;
+        f->again_ms = clock_ms() + LOG_AGAIN_MS;
+    }
 }
 
-/* Whom the status document names. */
 static struct follow_leader leader(const struct follow *f)
 {
-    const json_t *launcher = json_object_get(f->doc, "launcher");
-    return (struct follow_leader){json_string_value(json_object_get(launcher, "pod")),
-                                  f->ended_ms != 0};
+    return (struct follow_leader){leader_of(f), f->ended_ms != 0};
 }
 
-/* Another pod's from now on, from its beginning. */
+/* The chosen pod's from now on, from its beginning. */
 static void change_log(struct follow *f)
 {
+    char *from = strdup(f->pod.name);
+    f->change_ms = 0;
+    if (!from)
+        return;
     kube_stream_free(TAKE_PTR(f->log));
+    free(f->from);
+    f->from = from;
     f->lines = 0;
-    f->marked = false;
+    f->marked = f->recorded = f->eof = f->closed = false;
     f->at = (struct log_place){0};
     open_log(f);
+}
+
+/* What a launcher that is gone has written may still be on its way. */
+static void plan_change(struct follow *f)
+{
+    bool rest = f->log && !follow_pod_is_alive(&f->pod, f->from);
+    if (!rest)
+        change_log(f);
+    else if (!f->change_ms)
+        f->change_ms = clock_ms() + LOG_DRAIN_MS;
+}
+
+/* An ended job has one log; whose it is the document tells. */
+static bool may_choose(const struct follow *f)
+{
+    return f->options.output && kube_watch_synced(f->status);
 }
 
 static void look_for_leader(struct follow *f)
 {
     const struct follow_leader now = leader(f);
-    if (f->options.output && follow_pod_look(&f->pod, &now))
-        change_log(f);
+    if (may_choose(f) && follow_pod_look(&f->pod, &now))
+        plan_change(f);
 }
 
-static void look_at_pod(struct follow *f, const json_t *pod)
+static void look_at_pod(const json_t *pod, void *arg)
 {
+    struct follow *f = arg;
     const struct follow_leader now = leader(f);
-    if (f->options.output && follow_pod_see(&f->pod, &now, pod))
-        change_log(f);
+    if (may_choose(f) && follow_pod_see(&f->pod, &now, pod))
+        plan_change(f);
 }
 
 static void on_pod(const json_t *pod, void *arg)
 {
-    look_at_pod(arg, pod);
+    look_at_pod(pod, arg);
     look_for_leader(arg);
     follow_look(arg);
 }
@@ -274,7 +372,20 @@ static void on_pod_changed(const json_t *pod, const json_t *before, void *arg)
     on_pod(pod, arg);
 }
 
+static void on_pod_deleted(const json_t *pod, void *arg)
+{
+    (void)pod;
+    follow_look(arg);
+}
+
 /* ---- status ---- */
+
+/* An earlier job's launcher that does not know yet that its job is gone may have written it. */
+static bool is_about(const json_t *map, const json_t *doc)
+{
+    const char *uid = json_string_value(json_object_get(doc, "uid"));
+    return !uid || strcmp(uid, kube_uid(map)) == 0 || kube_is_owned_by(map, uid);
+}
 
 static void take_status(const json_t *map, void *arg)
 {
@@ -284,6 +395,10 @@ static void take_status(const json_t *map, void *arg)
         json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
     if (!text || !is_of_job(f, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
         return;
+    if (!is_about(map, doc)) {
+        json_decref(doc);
+        return;
+    }
     json_t *cause = json_object_get(f->doc, "cause"); /* the log may be ahead of the document */
     if (cause && !json_object_get(doc, "cause"))
         json_object_set(doc, "cause", cause);
@@ -347,6 +462,14 @@ static void on_job_deleted(const json_t *job, void *arg)
     follow_look(f);
 }
 
+static void on_status_synced(void *arg)
+{
+    struct follow *f = arg;
+    kube_watch_each(f->pods, look_at_pod, f);
+    look_for_leader(f);
+    follow_look(f);
+}
+
 static void on_synced(void *arg)
 {
     follow_look(arg);
@@ -362,10 +485,15 @@ static void on_trouble(const struct drarun_error *err, void *arg)
     follow_look(f);
 }
 
-static const struct kube_watch_events status_events = {
-    .added = on_status, .changed = on_status_changed, .synced = on_synced, .trouble = on_trouble};
-static const struct kube_watch_events pod_events = {
-    .added = on_pod, .changed = on_pod_changed, .synced = on_synced, .trouble = on_trouble};
+static const struct kube_watch_events status_events = {.added = on_status,
+                                                       .changed = on_status_changed,
+                                                       .synced = on_status_synced,
+                                                       .trouble = on_trouble};
+static const struct kube_watch_events pod_events = {.added = on_pod,
+                                                    .changed = on_pod_changed,
+                                                    .deleted = on_pod_deleted,
+                                                    .synced = on_synced,
+                                                    .trouble = on_trouble};
 static const struct kube_watch_events job_events = {.added = on_job,
                                                     .changed = on_job_changed,
                                                     .deleted = on_job_deleted,
@@ -394,6 +522,7 @@ static int watch_all(struct follow *f, struct drarun_error *err)
     if (rc == 0)
         rc = watch(f, &kube_jobs, f->options.job, NULL, &job_events, &f->jobs, err);
     f->pod.namespace = f->options.namespace;
+    f->pod.job = f->options.job;
     f->pod.uid = f->options.uid;
     f->pod.pods = f->pods;
     return rc;
@@ -429,10 +558,23 @@ static void cancel(struct follow *f)
     follow_look(f);
 }
 
+static void give_up(struct follow *f)
+{
+    struct drarun_error err = {0};
+    if (cancel_job(f->cluster, f->options.job, f->options.namespace, &err) < 0)
+        log_error("%s", err.text);
+}
+
 static bool is_running(const struct follow *f)
 {
     const char *phase = json_string_value(json_object_get(f->doc, "phase"));
     return !f->ended_ms && phase && strcmp(phase, "running") == 0;
+}
+
+static bool is_suspended(const struct follow *f)
+{
+    const json_t *job = kube_watch_find(f->jobs, f->options.namespace, f->options.job);
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
 }
 
 /* What is awaited; nothing while the ranks run. */
@@ -440,9 +582,125 @@ static void awaited(const struct follow *f, struct buf *text)
 {
     const json_t *waiting = json_object_get(f->doc, "waiting");
     const char *words = json_string_value(json_object_get(waiting, "text"));
-    if (f->ended_ms || is_running(f))
+    bool fails = false;
+    if (!f->ended_ms)
+        follow_launcher_words(&f->launcher, text);
+    if (f->ended_ms || is_running(f) || text->len > 0)
         return;
-    buf_add_str(text, words ? words : "waiting for the launcher to start");
+    cleanup_free char *launcher = follow_pod_waits(&f->pod, &fails);
+    if (words && !fails) {
+        buf_add_str(text, words);
+        return;
+    }
+    if (launcher && fails && !is_suspended(f)) {
+        /* its image or its node first: there may be no room for more */
+        const char *why = strncmp(launcher, "pod ", 4) == 0 ? strstr(launcher, ": ") : NULL;
+        buf_printf(text, "the launcher does not start: %s", why ? why + 2 : launcher);
+        return;
+    }
+    buf_add_str(text, "waiting for the launcher to start");
+    if (is_suspended(f))
+        buf_add_str(text, ": the job is suspended (spec.suspend)");
+    else if (launcher)
+        buf_printf(text, ": %s", launcher);
+}
+
+/* ---- its launcher ---- */
+
+static void say_of_launcher(void *arg, const char *text)
+{
+    struct follow *f = arg;
+    if (f->options.quiet)
+        return;
+    status_line_clear(f->line);
+    log_note("%s", text);
+}
+
+static void on_launcher(void *arg)
+{
+    follow_look(arg);
+}
+
+/* Whose job it is has the spec's patience with it; others wait as long as they like. */
+static bool read_limits(const struct follow *f, struct spec_timeouts *ret_timeouts,
+                        uint32_t *ret_restarts)
+{
+    struct job_spec spec;
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(f->options.job, name);
+    const json_t *map = kube_watch_find(f->status, f->options.namespace, name);
+    if (!f->options.cancel || !map || job_map_spec(map, &spec, NULL) < 0)
+        return false;
+    *ret_timeouts = spec.timeouts;
+    *ret_restarts = spec.restarts;
+    job_spec_done(&spec);
+    return true;
+}
+
+static bool has_launcher(const struct follow *f)
+{
+    return f->pod.name || launcher_of(f);
+}
+
+/* What was cancelled is cancelled again where its launcher has not seen it. */
+static int64_t look_whether_it_answers(struct follow *f, bool last, int64_t now)
+{
+    int64_t again_ms = 0;
+    bool silent = f->launcher.said_silent;
+    int rc = follow_launcher_answers(&f->launcher, last, now, &again_ms, &f->trouble);
+    f->given_up |= rc < 0;
+    f->cancel |= rc == 0 && f->signo < 0 && !silent && f->launcher.said_silent;
+    return again_ms;
+}
+
+/* Returns when to look again; 0: when something has changed. */
+static int64_t look_for_launcher(struct follow *f, int64_t now)
+{
+    struct spec_timeouts timeouts;
+    uint32_t restarts = 0;
+    int64_t again_ms = 0;
+    if (f->ended_ms || f->options.once || f->trouble.code)
+        return 0;
+    bool own = read_limits(f, &timeouts, &restarts);
+    if (has_launcher(f)) {
+        json_int_t used = json_integer_value(json_object_get(f->doc, "restarts"));
+        return look_whether_it_answers(f, own && used >= restarts, now);
+    }
+    if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, f->since_ms, now, &again_ms,
+                               &f->trouble) < 0)
+        f->given_up = true;
+    return again_ms;
+}
+
+/* Why it waits, without for how long; NULL: for nothing, or its launcher has told nothing yet. */
+static const char *reason_of(const struct follow *f)
+{
+    const json_t *reasons = json_object_get(json_object_get(f->doc, "waiting"), "reasons");
+    if (f->ended_ms || is_running(f))
+        return NULL;
+    if (is_suspended(f))
+        return "suspended";
+    return json_string_value(json_object_get(json_array_get(reasons, 0), "text"));
+}
+
+/* Where no status line does. What keeps the launcher from starting is said by itself. */
+static int64_t say_waiting(struct follow *f, int64_t now)
+{
+    struct buf text = BUF_INIT;
+    int64_t next_ms = 0;
+    bool fails = false;
+    if (!f->options.foreground || f->options.quiet || f->options.once || f->line)
+        return 0;
+    if (now - f->since_ms < FOLLOW_WAITED_MS)
+        return f->since_ms + FOLLOW_WAITED_MS;
+    free(follow_pod_waits(&f->pod, &fails));
+    if (fails || f->launcher.silent || !waiting_tell(&f->waited, reason_of(f), now, &next_ms))
+        return next_ms;
+    awaited(f, &text);
+    if (text.data)
+        log_note("%s", text.data);
+    buf_done(&text);
+    return 0;
 }
 
 static void on_status_line(void *arg, struct buf *text)
@@ -450,7 +708,7 @@ static void on_status_line(void *arg, struct buf *text)
     struct follow *f = arg;
     struct buf words = BUF_INIT;
     awaited(f, &words);
-    if (words.data && clock_ms() - f->since_ms >= WAITED_MS)
+    if (words.data && clock_ms() - f->since_ms >= FOLLOW_WAITED_MS)
         buf_printf(text, "drarun: %s", words.data);
     buf_done(&words);
 }
@@ -470,14 +728,64 @@ static void tell_progress(struct follow *f, int64_t now)
     buf_done(&text);
 }
 
-/* A job that was deleted before it was watched is told of by nobody. */
+/* Of the launcher Job; without one, run --here, it is nobody's. */
+static bool has_owned_map(const struct follow *f)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(f->options.job, name);
+    const json_t *map = kube_watch_find(f->status, f->options.namespace, name);
+    return json_object_get(json_object_get(map, "metadata"), "ownerReferences");
+}
+
+/* A job that was deleted before it was watched is told of by nobody; its ConfigMap goes later. */
 static bool is_deleted(const struct follow *f)
 {
     const struct follow_options *o = &f->options;
-    if (!o->uid || !kube_watch_synced(f->jobs) || !kube_watch_synced(f->status))
+    if (!kube_watch_synced(f->jobs) || !kube_watch_synced(f->status))
         return false;
     const json_t *job = kube_watch_find(f->jobs, o->namespace, o->job);
-    return !job || strcmp(kube_uid(job), o->uid) != 0;
+    if (o->uid)
+        return !job || strcmp(kube_uid(job), o->uid) != 0;
+    return !job && (kube_watch_count(f->status) == 0 || has_owned_map(f));
+}
+
+static bool is_there(const struct follow *f, const char *pod)
+{
+    return pod && kube_watch_find(f->pods, f->options.namespace, pod);
+}
+
+static int64_t last_sign_ms(const struct follow *f)
+{
+    int64_t first = f->ended_ms ? f->ended_ms : f->since_ms;
+    return f->heard_ms > first ? f->heard_ms : first;
+}
+
+static enum follow_end judge_output(const struct follow *f, int64_t now)
+{
+    const char *leader = leader_of(f);
+    const struct follow_end_facts facts = {
+        .leader = leader,
+        .pod = f->from,
+        .recorded = f->recorded,
+        .closed = f->closed || is_long_enough(f),
+        .open = f->log != NULL,
+        .pods_known = kube_watch_synced(f->pods) && kube_watch_synced(f->status),
+        .leader_is_there = is_there(f, leader),
+        .pod_is_coming = f->pod.coming,
+        .refused = f->refused_log,
+        .silent_ms = now - last_sign_ms(f),
+    };
+    return f->options.output ? follow_end_judge(&facts) : FOLLOW_END_READ;
+}
+
+/* With `once` nobody waits for what the log of a job that goes on may get. */
+static bool is_as_it_is(const struct follow *f, int64_t now)
+{
+    bool known = kube_watch_synced(f->pods) && kube_watch_synced(f->status);
+    bool no_log = known && !f->from && !f->pod.coming;
+    bool lost = f->gone && f->log_err.code;
+    bool silent = now - last_sign_ms(f) >= FOLLOW_END_SILENT_MS;
+    return !f->ended_ms && (f->closed || no_log || lost || silent);
 }
 
 /* 1: it is over. */
@@ -489,14 +797,13 @@ static bool is_over(struct follow *f)
         return true;
     }
     f->gone |= is_deleted(f);
-    bool no_log = kube_watch_synced(f->pods) && !f->pod.name;
-    /* a short job has told its end before the kubelet has told its begin */
-    bool read = f->log_end || !f->options.output || (no_log && !f->pod.coming);
-    if (f->ended_ms && (read || now - f->ended_ms >= LOG_AFTER_END_MS))
+    f->end = judge_output(f, now);
+    if (f->ended_ms && f->end != FOLLOW_END_AWAITED)
         return true;
-    if (f->options.once && (f->log_end || no_log))
+    if (f->options.once && is_as_it_is(f, now))
         return true;
-    return f->gone || f->trouble.code || f->signo > 0 || f->refused || is_stopped(f) ||
+    return (f->gone && !f->ended_ms && !f->options.once) || f->trouble.code || f->signo > 0 ||
+           f->refused || is_stopped(f) ||
            (f->options.timeout_ms && now - f->since_ms >= f->options.timeout_ms);
 }
 
@@ -510,17 +817,30 @@ static void sooner(int64_t *until, int64_t ms)
 static void do_due(struct follow *f, int64_t *ret_until)
 {
     int64_t now = clock_ms();
-    if (f->again_ms && now >= f->again_ms)
+    look_for_leader(f);
+    if (f->change_ms && (!f->log || now >= f->change_ms))
+        change_log(f);
+    else if (f->again_ms && now >= f->again_ms)
         open_log(f);
     if (f->progress_ms && now >= f->progress_ms)
         tell_progress(f, now);
     *ret_until = now + TURN_MS;
+    int64_t launcher_ms = look_for_launcher(f, now);
+    if (launcher_ms)
+        sooner(ret_until, launcher_ms);
+    int64_t waiting_ms = say_waiting(f, now);
+    if (waiting_ms)
+        sooner(ret_until, waiting_ms);
     if (f->again_ms)
         sooner(ret_until, f->again_ms);
     if (f->progress_ms)
         sooner(ret_until, f->progress_ms);
-    if (f->ended_ms)
-        sooner(ret_until, f->ended_ms + LOG_AFTER_END_MS);
+    if (f->change_ms)
+        sooner(ret_until, f->change_ms);
+    if (f->ended_ms || f->options.once)
+        sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
+    if (f->ended_ms && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
+        sooner(ret_until, last_sign_ms(f) + FOLLOW_END_GONE_MS);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
 }
@@ -573,6 +893,61 @@ int follow_timed_out(const char *job, int64_t timeout_ms, struct drarun_error *e
                       job, (double)timeout_ms / 1000);
 }
 
+static void say_why_not_read(const struct follow *f, struct buf *why)
+{
+    const char *leader = leader_of(f);
+    if (f->trouble.code)
+        buf_add_str(why, f->trouble.text);
+    else if (leader && kube_watch_synced(f->pods) && !is_there(f, leader))
+        buf_printf(why, "pod %s, in whose log it is, is gone", leader);
+    else if (f->log_err.code)
+        buf_add_str(why, f->log_err.text);
+    else
+        buf_printf(why, "nothing came of the log of pod %s for %d s", leader ? leader : "?",
+                   FOLLOW_END_SILENT_MS / 1000);
+}
+
+static int not_read(const struct follow *f, struct drarun_error *err)
+{
+    struct buf why = BUF_INIT;
+    say_why_not_read(f, &why);
+    int rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EIO,
+                        "the output of job %s was not read to its end: %s; drarun logs %s shows "
+                        "what can still be read%s",
+                        f->options.job, why.data ? why.data : "?", f->options.job,
+                        f->ended_ms && f->exit_status == 0 ? " (its ranks have succeeded)" : "");
+    buf_done(&why);
+    return rc;
+}
+
+static bool is_left(const struct follow *f)
+{
+    return f->signo > 0 || f->refused || is_stopped(f);
+}
+
+/* A status of failure is told in any case: that of success goes for the output, too. */
+static int result_of_end(const struct follow *f, struct drarun_error *err)
+{
+    struct drarun_error lost = {0};
+    bool whole = f->end == FOLLOW_END_READ;
+    if (!whole && f->exit_status == 0 && !is_left(f))
+        return not_read(f, err);
+    if (!whole && f->exit_status == 0)
+        return follow_interrupted(f->options.job, err);
+    say_cause(f);
+    if (!whole && !is_left(f) && not_read(f, &lost) < 0)
+        log_note("%s", lost.text);
+    return 0;
+}
+
+static int result_of_log(const struct follow *f, struct drarun_error *err)
+{
+    if (is_left(f))
+        return follow_interrupted(f->options.job, err);
+    bool lost = f->ended_ms ? f->end == FOLLOW_END_LOST : f->from && !f->closed;
+    return lost ? not_read(f, err) : 0;
+}
+
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
 {
     const char *job = f->options.job;
@@ -581,17 +956,22 @@ int follow_result(const struct follow *f, int *ret_status, struct drarun_error *
         return 0;
     if (f->trouble.code && (f->options.once || !f->ended_ms))
         return error_kind(err, f->trouble.kind, f->trouble.code, "%s", f->trouble.text);
-    if (f->ended_ms && !f->options.once)
-        say_cause(f);
-    if (f->ended_ms || (f->options.once && !f->refused && !is_stopped(f)))
-        return 0;
     enum drarun_errkind kind = f->signo ? DRARUN_ERR_INTERRUPTED : DRARUN_ERR_INFRASTRUCTURE;
-    *ret_status = f->signo ? 128 + abs(f->signo) : error_exit_status(kind);
-    if (f->gone)
-        return error_kind(err, kind, ENOENT, "the job %s was deleted", job);
-    if (f->signo || f->refused || is_stopped(f))
-        return follow_interrupted(job, err);
-    return follow_timed_out(job, f->options.timeout_ms, err);
+    int left = f->signo ? 128 + abs(f->signo) : error_exit_status(kind);
+    int rc = 0;
+    if (f->options.once)
+        rc = result_of_log(f, err);
+    else if (f->ended_ms)
+        rc = result_of_end(f, err);
+    else if (f->gone)
+        rc = error_kind(err, kind, ENOENT, "the job %s was deleted", job);
+    else if (f->signo || is_left(f))
+        rc = follow_interrupted(job, err);
+    else
+        rc = follow_timed_out(job, f->options.timeout_ms, err);
+    if (rc < 0)
+        *ret_status = left;
+    return rc;
 }
 
 static void release(struct follow *f)
@@ -606,6 +986,10 @@ static void release(struct follow *f)
         event_free(f->look);
     frames_done(&f->frames);
     json_decref(f->doc);
+    free(f->from);
+    free(f->led_by);
+    waiting_told_done(&f->waited);
+    follow_launcher_done(&f->launcher);
     follow_pod_done(&f->pod);
     free((char *)f->options.job);
     free((char *)f->options.namespace);
@@ -645,8 +1029,17 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
         return error_set(err, ENOMEM, "out of memory");
     if (options->progress)
         f->progress_ms = f->since_ms + PROGRESS_MS;
-    if (options->foreground && !(f->signals = signals_new(base, on_signal, f, err)))
+    if (f->signals)
+        signals_redirect(f->signals, on_signal, f);
+    else if (options->foreground && !(f->signals = signals_new(base, on_signal, f, err)))
         return err->code ? -err->code : -ENOMEM;
+    if (options->signo)
+        on_signal(f, options->signo);
+    f->launcher = (struct follow_launcher){.client = f->cluster->client,
+                                           .pod = &f->pod,
+                                           .changed = on_launcher,
+                                           .say = say_of_launcher,
+                                           .arg = f};
     int rc = watch_all(f, err);
     if (rc == 0 && options->foreground && !options->quiet)
         f->line = status_line_new(base, on_status_line, f);
@@ -658,9 +1051,12 @@ int follow_new(struct cluster *cluster, const struct follow_options *options, fo
 {
     struct drarun_error first = {0};
     struct follow *f = calloc(1, sizeof *f);
-    if (!f)
+    if (!f) {
+        signals_free(options->signals);
         return error_set(err, ENOMEM, "out of memory");
-    *f = (struct follow){.cluster = cluster, .ended = ended, .arg = arg};
+    }
+    *f = (struct follow){
+        .cluster = cluster, .ended = ended, .arg = arg, .signals = options->signals};
     f->since_ms = options->since_ms ? options->since_ms : clock_ms();
     int rc = set_up(f, options, &first);
     if (rc < 0) {
@@ -689,6 +1085,8 @@ int follow_until_end(struct cluster *cluster, const struct follow_options *optio
     while (!f->over && cluster_loop(cluster) == 0)
         if (f->cancel)
             cancel(f);
+    if (f->given_up && f->options.cancel)
+        give_up(f);
     rc = f->over ? follow_result(f, ret_status, err)
                  : error_set(err, EINVAL, "the event loop ended before the job");
     follow_free(f);

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include "launcher/cluster/cluster.h"
+#include "launcher/signals.h"
 
 /* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */
 typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,
@@ -24,6 +25,8 @@ struct follow_options {
     int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */
     bool patient;       /* follow_through.h: where the API server cannot be asked it asks again */
     bool foreground;    /* this process is the job's: its signals, its terminal, its output */
+    struct signals *signals; /* in the foreground: taken over, also on failure; NULL: own ones */
+    int signo;               /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
     follow_output_fn put;
     void (*progress)(void *arg, const char *text);

@@ -4,54 +4,61 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/pod_state.h"
-#include "lib/base/log.h"
+#include "jobs/gang.h"
+#include "jobs/waiting.h"
+#include "launcher/cluster/launcher_pod.h"
 
 void follow_pod_done(struct follow_pod *chosen)
 {
     free(chosen->name);
+    news_done(&chosen->news);
+    news_done(&chosen->job_news);
 }
 
-static bool is_launcher(const json_t *pod)
+int follow_pod_judge(const struct follow_pod *chosen, const struct spec_timeouts *timeouts,
+                     int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err)
 {
-    const json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
-    return json_object_get(labels, "drarun.dev/job") &&
-           !json_object_get(labels, "drarun.dev/worker") &&
-           !json_object_get(labels, "drarun.dev/workers");
+    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
+    struct pod_state state;
+    pod_state_read(pod, NULL, false, &chosen->news, &state);
+    *ret_limit_ms = 0;
+    if (launcher_pod_has_begun(pod))
+        return 0;
+    return gang_judge_launcher(&state, timeouts, waited_ms, ret_limit_ms, err);
 }
 
-static bool is_of_job(const struct follow_pod *chosen, const json_t *pod)
+static bool is_of_job(const struct follow_pod *chosen, const struct follow_leader *leader,
+                      const json_t *pod)
 {
-    return !chosen->uid || kube_is_owned_by(pod, chosen->uid);
-}
-
-static const json_t *launcher_status(const json_t *pod)
-{
-    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-    return json_object_get(json_array_get(list, 0), "state");
-}
-
-static bool has_begun(const json_t *pod)
-{
-    const json_t *state = launcher_status(pod);
-    return json_object_get(state, "running") || json_object_get(state, "terminated");
+    bool leads = leader->pod && strcmp(kube_name(pod), leader->pod) == 0;
+    return leads || !chosen->uid || kube_is_owned_by(pod, chosen->uid);
 }
 
 static bool is_alive(const json_t *pod)
 {
-    return pod && json_object_get(launcher_status(pod), "running") &&
+    return pod && json_object_get(launcher_pod_state(pod), "running") &&
            !json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
 }
 
-static const json_t *find_pod(const struct follow_pod *chosen, const char *name)
+const json_t *follow_pod_find(const struct follow_pod *chosen, const char *name)
 {
     return name ? kube_watch_find(chosen->pods, chosen->namespace, name) : NULL;
+}
+
+bool follow_pod_is_alive(const struct follow_pod *chosen, const char *name)
+{
+    return is_alive(follow_pod_find(chosen, name));
+}
+
+bool follow_pod_has_ended(const struct follow_pod *chosen, const char *name)
+{
+    return json_object_get(launcher_pod_state(follow_pod_find(chosen, name)), "terminated") != NULL;
 }
 
 /* NULL: nobody. */
 static const char *who_leads(const struct follow_pod *chosen, const struct follow_leader *leader)
 {
-    bool leads = leader->pod && (leader->ended || is_alive(find_pod(chosen, leader->pod)));
+    bool leads = leader->pod && (leader->ended || is_alive(follow_pod_find(chosen, leader->pod)));
     return leads ? leader->pod : NULL;
 }
 
@@ -62,31 +69,38 @@ static bool is_another(const struct follow_pod *chosen, const struct follow_lead
     if (lead)
         return strcmp(kube_name(pod), lead) != 0;
     return chosen->name && strcmp(kube_name(pod), chosen->name) != 0 &&
-           is_alive(find_pod(chosen, chosen->name));
+           is_alive(follow_pod_find(chosen, chosen->name));
 }
 
-static void tell_trouble(struct follow_pod *chosen, const json_t *pod)
+void follow_pod_hear(struct follow_pod *chosen, const json_t *event)
 {
-    struct pod_state state;
-    pod_state_read(pod, NULL, false, NULL, &state);
-    if (!state.failing && !state.unschedulable)
+    struct news_subject subject = news_subject(event);
+    if (!subject.kind || !subject.name)
         return;
-    if (!chosen->told)
-        log_note("the launcher's pod %s waits: %s: %s", kube_name(pod),
-                 state.reason ? state.reason : "?", state.message ? state.message : "");
-    chosen->told = true;
+    if (strcmp(subject.kind, "Job") == 0 && strcmp(subject.name, chosen->job) == 0)
+        news_add(&chosen->job_news, event);
+    else if (strcmp(subject.kind, "Pod") == 0 && launcher_pod_is_called(chosen->job, subject.name))
+        news_add(&chosen->news, event);
+}
+
+char *follow_pod_waits(const struct follow_pod *chosen, bool *ret_fails)
+{
+    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
+    *ret_fails = false;
+    if (!kube_watch_synced(chosen->pods))
+        return NULL;
+    return waiting_of_launcher(pod, &chosen->news, &chosen->job_news, ret_fails);
 }
 
 bool follow_pod_see(struct follow_pod *chosen, const struct follow_leader *leader,
                     const json_t *pod)
 {
-    if (!is_launcher(pod) || !is_of_job(chosen, pod) || is_another(chosen, leader, pod))
+    if (!launcher_pod_is_one(pod) || !is_of_job(chosen, leader, pod) ||
+        is_another(chosen, leader, pod))
         return false;
-    chosen->coming = !has_begun(pod);
-    if (chosen->coming) {
-        tell_trouble(chosen, pod);
+    chosen->coming = !launcher_pod_has_begun(pod);
+    if (chosen->coming)
         return false;
-    }
     if (chosen->name && strcmp(chosen->name, kube_name(pod)) == 0)
         return false;
     free(chosen->name);
@@ -111,10 +125,10 @@ bool follow_pod_look(struct follow_pod *chosen, const struct follow_leader *lead
 {
     struct looking looking = {chosen, leader, false};
     const char *lead = who_leads(chosen, leader);
-    const json_t *pod = find_pod(chosen, lead);
+    const json_t *pod = follow_pod_find(chosen, lead);
     if (pod)
         return follow_pod_see(chosen, leader, pod);
-    if (!lead && chosen->name && !is_alive(find_pod(chosen, chosen->name)))
+    if (!lead && chosen->name && !is_alive(follow_pod_find(chosen, chosen->name)))
         kube_watch_each(chosen->pods, look_if_alive, &looking);
     return looking.found;
 }

@@ -271,6 +271,12 @@ static bool is_left_to_others(const struct lead *lead)
     return lead->lost.code || (!lead->options->here && lead->signo == SIGTERM && !lead->cancelled);
 }
 
+/* Who follows the job says its cause, of the last line of the log or of the document. */
+static bool is_in_record(const struct lead *lead)
+{
+    return lead->options->framed && lead->owner_uid && !lead->report && !is_left_to_others(lead);
+}
+
 /* The last line of the log: before the job's objects are gone, which the user need not await. */
 static void say_end(struct lead *lead)
 {
@@ -337,7 +343,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     struct drarun_error local = {0};
     catch_signals(lead, &local); /* what is to be taken back is */
     lead->status = status_of(lead, rc, err);
-    if (rc < 0 && rc != -EINTR)
+    if (rc < 0 && rc != -EINTR && !is_in_record(lead))
         log_error("%s", err->text);
     if (lead->lost.code)
         log_error("%s", lead->lost.text);
@@ -383,6 +389,7 @@ static void done(struct lead *lead)
     strlist_done(&lead->avoid);
     strlist_done(&lead->silent);
     free(lead->told_words);
+    waiting_told_done(&lead->said);
     free(lead->owner_uid);
     explicit_bzero(&lead->key, sizeof lead->key);
     explicit_bzero(lead->key_text, sizeof lead->key_text);

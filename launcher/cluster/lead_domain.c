@@ -113,7 +113,6 @@ static const char *clique_told(const json_t *domain, const char *node)
 
 int lead_order_ranks(struct lead *lead, struct drarun_error *err)
 {
-    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     const json_t *labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
     uint32_t count = lead->spec->workers;
     free(TAKE_PTR(lead->cliques));
@@ -125,6 +124,8 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     if (!labels)
         read_domain(lead);
+    /* after read_domain, which runs the loop: the workers are borrowed until then */
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < count; i++) {
         const json_t *own = workers[i].node ? json_object_get(labels, workers[i].node) : NULL;
         lead->cliques[i] = labels ? json_string_value(json_object_get(own, CLIQUES_LABEL))

@@ -11,6 +11,7 @@
 #include "jobs/cause.h"
 #include "jobs/gang.h"
 #include "jobs/render.h"
+#include "jobs/waiting.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/facts.h"
 #include "launcher/cluster/forecast.h"
@@ -50,6 +51,7 @@ struct lead {
     int64_t created_ms;
     char *told_words; /* why it waits, as the status says; NULL: nothing yet */
     int64_t told_ms;
+    struct waiting_told said; /* the same, to who waits here without a status line */
     bool dirty;               /* something has changed since the last decision */
     bool created;             /* by us: what remains of an interrupted run is ours to take back */
     bool unknown_told;        /* that the slices may not be read */
@@ -193,6 +195,8 @@ json_t *lead_document(struct lead *lead, const char *result);
 void lead_tell(struct lead *lead, const char *result);
 /* Why it waits, in words that change only with the reason; malloc'ed, NULL without memory. */
 char *lead_waiting_words(struct lead *lead);
+/* Says it where there is no status line, once for each reason. Returns when to ask again. */
+int64_t lead_say_waiting(struct lead *lead);
 /* The report of a job whose ranks never ran; NULL without memory. */
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err);
 /* To a framed log: how many lines it has, where it is time for that; lines; the last line. */

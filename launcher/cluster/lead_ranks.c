@@ -59,6 +59,7 @@ void lead_look_at_ranks(struct lead *lead)
             .end = worker->end != POD_END_NONE ? worker->end : POD_END_DELETED,
             .message = worker->message,
             .exit_code = worker->exit_code,
+            .deleting = worker->deleting,
         };
         if (absent || worker->phase == POD_ENDED)
             job_pod_ended(lead->job, &pod);

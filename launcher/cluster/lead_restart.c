@@ -11,7 +11,6 @@
 #include "lib/base/log.h"
 
 #define RELEASE_MS 120000 /* beyond a pod's own grace period nothing of ours holds it */
-#define POD_GRACE_S 30    /* the API's default */
 #define BEYOND_GRACE_MS 10000
 
 bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error *err)
@@ -36,13 +35,6 @@ void lead_note_cause(struct lead *lead, const json_t *cause)
 }
 
 /* ---- release ---- */
-
-static int64_t pod_grace_ms(const struct job_spec *spec)
-{
-    const json_t *pod = json_object_get(spec->template, "spec");
-    const json_t *seconds = json_object_get(pod, "terminationGracePeriodSeconds");
-    return (json_is_integer(seconds) ? json_integer_value(seconds) : POD_GRACE_S) * 1000;
-}
 
 int lead_delete_silent(struct lead *lead, struct drarun_error *err)
 {
@@ -80,7 +72,8 @@ static int release(struct lead *lead, bool keep_claims, struct drarun_error *err
         rc = lead_delete_silent(lead, err);
     if (rc < 0)
         return rc;
-    rc = wait_until_gone(lead, !keep_claims, pod_grace_ms(lead->spec) + BEYOND_GRACE_MS, &late);
+    rc =
+        wait_until_gone(lead, !keep_claims, job_spec_grace_ms(lead->spec) + BEYOND_GRACE_MS, &late);
     if (rc != -ETIMEDOUT)
         return rc;
     log_note("%s: they are taken off the API without their nodes' word", late.text);
@@ -116,15 +109,33 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     return create_workers(lead->cluster, lead->spec, &lead->render, err);
 }
 
+static void add_restart(const struct lead *lead, const char *cause, struct buf *out)
+{
+    buf_printf(out, "attempt %u ended with %d: %s%sattempt %u follows (%u of %u restarts)",
+               lead->render.attempt, lead->status, cause ? cause : "", cause ? "; " : "",
+               lead->render.attempt + 1, lead->restarts, lead->spec->restarts);
+}
+
+/* From a pod nothing else says why it ended; here the job engine has done so. */
+static void say_restart(struct lead *lead)
+{
+    const json_t *cause = json_object_get(lead->report, "cause");
+    const char *why = json_string_value(json_object_get(cause, "text"));
+    struct buf whole = BUF_INIT, brief = BUF_INIT;
+    add_restart(lead, why, &whole);
+    add_restart(lead, NULL, &brief);
+    if (whole.data && brief.data) {
+        log_note("%s", lead->options->framed ? whole.data : brief.data);
+        lead_event(lead, "Restarted", whole.data);
+    }
+    buf_done(&whole);
+    buf_done(&brief);
+}
+
 int lead_restart(struct lead *lead, struct drarun_error *err)
 {
-    char text[128];
     lead->restarts++;
-    snprintf(text, sizeof text, "attempt %u ended with %d: attempt %u follows (%u of %u restarts)",
-             lead->render.attempt, lead->status, lead->render.attempt + 1, lead->restarts,
-             lead->spec->restarts);
-    log_note("%s", text);
-    lead_event(lead, "Restarted", text);
+    say_restart(lead);
     lead_tell(lead, NULL); /* how this one ended: a line of the history */
     return lead_next_attempt(lead, err);
 }

@@ -88,7 +88,6 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
     const json_t *launcher = json_object_get(lead->doc, "launcher");
     const char *pod = json_string_value(json_object_get(launcher, "pod"));
     struct rankmap map;
-    struct buf text = BUF_INIT;
     uint32_t count = lead->spec->workers;
     int rc = rankmap_build(&count, 1, count, 1, &map, err);
     if (rc < 0)
@@ -99,11 +98,7 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
         lead->status = cause_status(cause);
         lead->next = cause_restart(cause);
         lead->report = cause_json(cause);
-        cause_explain(cause, &text);
     }
-    if (text.data)
-        log_note("%s", text.data);
-    buf_done(&text);
     cause_free(cause);
     rankmap_done(&map);
     return lead->report ? 0 : error_set(err, ENOMEM, "out of memory");

@@ -16,6 +16,7 @@
 #include "lib/base/timestamp.h"
 
 #define LOOK_AGAIN_MS 1000 /* at a Lease that another one holds */
+#define RENEWALS 5         /* in its life: who looks from outside sees soon that one is missing */
 
 struct lease {
     struct cluster *cluster;
@@ -64,6 +65,17 @@ static json_t *spec_of(const json_t *object)
     return json_object_get(object, "spec");
 }
 
+static const char *holder_in(const json_t *object)
+{
+    const char *holder = json_string_value(json_object_get(spec_of(object), "holderIdentity"));
+    return holder ? holder : "?";
+}
+
+static json_int_t transitions_of(const json_t *object)
+{
+    return json_integer_value(json_object_get(spec_of(object), "leaseTransitions"));
+}
+
 /* transitions: of the Lease before, or -1 when it is new or already ours. */
 static int fill(struct lease *lease, json_t *object, int64_t transitions)
 {
@@ -89,9 +101,7 @@ static void took(struct lease *lease, json_t *object)
     json_decref(lease->object);
     lease->object = object;
     lease->renewed_ms = lease->asked_ms;
-    json_int_t transitions =
-        json_integer_value(json_object_get(spec_of(object), "leaseTransitions"));
-    lease->generation = (uint32_t)transitions + 1;
+    lease->generation = (uint32_t)transitions_of(object) + 1;
 }
 
 /* ---- renewing ---- */
@@ -100,6 +110,7 @@ static void lose(struct lease *lease, const struct drarun_error *why)
 {
     struct drarun_error err = *why;
     err.kind = DRARUN_ERR_INFRASTRUCTURE;
+    evtimer_del(lease->renew);
     error_prefix(&err, "%s is lost", what(lease));
     lease->owner.lost(lease->owner.arg, &err);
 }
@@ -116,33 +127,79 @@ static int64_t rest_ms(const struct lease *lease)
     return lease->renewed_ms + life_ms(lease) * 14 / 15 - clock_ms();
 }
 
+/* For one try. The first renewal of a Lease that was long in coming has little left. */
+static int64_t try_ms(const struct lease *lease)
+{
+    int64_t rest = rest_ms(lease), usual = life_ms(lease) / 6, least = life_ms(lease) / 15;
+    return rest < least ? least : rest < usual ? rest : usual;
+}
+
+static void renew_again(struct lease *lease, int64_t ms, const struct drarun_error *why)
+{
+    if (why->code == ENOENT || rest_ms(lease) < life_ms(lease) / 10) {
+        lose(lease, why);
+        return;
+    }
+    log_verbose("the Lease was not renewed: %s", why->text);
+    plan_renewal(lease, ms);
+}
+
+static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct lease *lease = arg;
+    struct drarun_error why = {0};
+    lease->call = NULL;
+    if (err) {
+        renew_again(lease, LOOK_AGAIN_MS, err);
+        return;
+    }
+    bool ours = strcmp(holder_in(answer->body), lease->holder) == 0 &&
+                transitions_of(answer->body) == transitions_of(lease->object);
+    if (!ours) {
+        error_set(&why, EBUSY, "%s has taken it", holder_in(answer->body));
+        lose(lease, &why);
+        return;
+    }
+    json_decref(lease->object);
+    lease->object = json_incref((json_t *)answer->body);
+    error_set(&why, EBUSY, "its last change was not known here");
+    renew_again(lease, 0, &why);
+}
+
+/* An earlier renewal may have been done though its answer never came; else somebody took it. */
+static void find_out(struct lease *lease)
+{
+    struct drarun_error err = {0};
+    struct kube_target target = target_of(lease->object);
+    if (kube_get(lease->cluster->client, &target, on_found, lease, &lease->call, &err) < 0)
+        renew_again(lease, LOOK_AGAIN_MS, &err);
+    else
+        plan_renewal(lease, try_ms(lease)); /* which gives the question up */
+}
+
 static void on_renewed(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct lease *lease = arg;
     lease->call = NULL;
     if (!err) {
         took(lease, json_incref((json_t *)answer->body));
-        plan_renewal(lease, life_ms(lease) / 3);
-    } else if (err->code == EBUSY || err->code == ENOENT || rest_ms(lease) < life_ms(lease) / 10) {
-        lose(lease, err);
+        plan_renewal(lease, life_ms(lease) / RENEWALS);
+    } else if (err->code == EBUSY) {
+        find_out(lease);
     } else {
-        log_verbose("the Lease was not renewed: %s", err->text);
-        plan_renewal(lease, LOOK_AGAIN_MS);
+        renew_again(lease, LOOK_AGAIN_MS, err);
     }
 }
 
 static void on_renew(evutil_socket_t fd, short what, void *arg)
 {
     struct lease *lease = arg;
-    int64_t rest = rest_ms(lease), usual = life_ms(lease) / 6;
-    int64_t least = life_ms(lease) / 15; /* the first one, of a Lease that was long in coming */
-    const struct kube_write in_time = {.timeout_ms = rest < least   ? least
-                                                     : rest < usual ? rest
-                                                                    : usual};
+    const struct kube_write in_time = {.timeout_ms = try_ms(lease)};
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
     (void)fd, (void)what;
+    kube_call_cancel(TAKE_PTR(lease->call));
     if (!object || fill(lease, object, -1) < 0)
         error_set(&err, ENOMEM, "out of memory");
     else
@@ -190,9 +247,8 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
                     clock_ms() - *seen_ms >= life_ms(lease) || holder_is_gone(lease, holder);
     if (!free_now)
         return 0;
-    json_int_t before = json_integer_value(json_object_get(spec_of(found), "leaseTransitions"));
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(found);
-    if (!object || fill(lease, object, before + 1) < 0)
+    if (!object || fill(lease, object, transitions_of(found) + 1) < 0)
         return error_set(err, ENOMEM, "out of memory");
     target = target_of(object);
     rc = cluster_replace(lease->cluster, &target, object, &made, err);
@@ -208,13 +264,6 @@ static bool is_stopped(const struct lease *lease)
     return lease->owner.stop && *lease->owner.stop;
 }
 
-static const char *holder_of(const struct lease *lease)
-{
-    const char *holder =
-        json_string_value(json_object_get(spec_of(lease->object), "holderIdentity"));
-    return holder ? holder : "?";
-}
-
 static int give_up(const struct lease *lease, struct drarun_error *err)
 {
     if (is_stopped(lease))
@@ -222,7 +271,7 @@ static int give_up(const struct lease *lease, struct drarun_error *err)
     return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                       "another launcher (%s) still holds %s and renews it after %" PRId64
                       " s: it leads the job",
-                      holder_of(lease), what(lease), patience_ms(lease) / 1000);
+                      holder_in(lease->object), what(lease), patience_ms(lease) / 1000);
 }
 
 /* The API server is away: no connection, or one that cannot do its work. */
@@ -250,10 +299,10 @@ static int try_on(struct lease *lease, const char **seen, int64_t *seen_ms, bool
 static void say_wait(const struct lease *lease)
 {
     if (lease->owner.stop)
-        log_note("%s holds %s: waiting for its end", holder_of(lease), what(lease));
+        log_note("%s holds %s: waiting for its end", holder_in(lease->object), what(lease));
     else
         log_note("another launcher (%s) holds %s: waiting up to %" PRId64 " s for its end",
-                 holder_of(lease), what(lease), patience_ms(lease) / 1000);
+                 holder_in(lease->object), what(lease), patience_ms(lease) / 1000);
 }
 
 static int wait_for_it(struct lease *lease, struct drarun_error *err)
@@ -297,7 +346,7 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
         rc = wait_for_it(lease, err);
     if (rc < 0)
         return rc;
-    plan_renewal(lease, rest_ms(lease) > life_ms(lease) / 2 ? life_ms(lease) / 3 : 0);
+    plan_renewal(lease, rest_ms(lease) > life_ms(lease) / 2 ? life_ms(lease) / RENEWALS : 0);
     *ret_lease = TAKE_PTR(lease);
     return 0;
 }
@@ -329,7 +378,7 @@ void lease_give_back(struct lease *lease)
     /* a renewal that was under way may have come first */
     if (rc == -EBUSY && cluster_get(lease->cluster, &target, &found, &err) == 0) {
         took(lease, found);
-        rc = strcmp(holder_of(lease), lease->holder) == 0 ? give_back(lease, &err) : 0;
+        rc = strcmp(holder_in(lease->object), lease->holder) == 0 ? give_back(lease, &err) : 0;
     }
     if (rc < 0)
         log_verbose("%s was not given back: %s", what(lease), err.text);

@@ -173,6 +173,17 @@ static int follow(struct drarun_job *job, const struct drarun_follow_options *o,
     return rc;
 }
 
+/* That a job goes on which was to end is what the caller must know first. */
+static void cancel_left(struct drarun_job *job, struct drarun_error *why)
+{
+    struct drarun_error failed = {0};
+    int rc = drarun_job_cancel(job, &failed);
+    if (rc == 0 || rc == -ENOENT) /* it has gone by itself */
+        return;
+    *why = failed;
+    error_prefix(why, "job %s could not be cancelled and goes on", job->name);
+}
+
 int drarun_job_follow(struct drarun_job *job, const struct drarun_follow_options *options,
                       int *ret_status, struct drarun_error *err)
 {
@@ -185,7 +196,7 @@ int drarun_job_follow(struct drarun_job *job, const struct drarun_follow_options
         return rc;
     enum drarun_errkind kind = waited.err.kind;
     if (o.cancel && (kind == DRARUN_ERR_INTERRUPTED || kind == DRARUN_ERR_TIMEOUT))
-        drarun_job_cancel(job, NULL);
+        cancel_left(job, &waited.err);
     if (waited.err.code) {
         if (err)
             *err = waited.err;

@@ -8,6 +8,7 @@
 
 #include "jobs/agent_way.h"
 #include "jobs/k8s_name.h"
+#include "jobs/node_spread.h"
 #include "jobs/status_doc.h"
 #include "jobs/waiting.h"
 #include "jobs/drajob.h"
@@ -16,6 +17,7 @@
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/job_map.h"
+#include "launcher/cluster/launcher_silence.h"
 #include "launcher/cluster/lead.h"
 #include "launcher/verb.h"
 #include "lib/base/cleanup.h"
@@ -24,7 +26,8 @@
 #include "lib/kube/object.h"
 
 #define SYNC_MS 30000
-#define RANGES_MAX 16 /* of workers in a line */
+#define EVENTS_MS 5000 /* for the Events, without which less is said */
+#define RANGES_MAX 16  /* of workers in a line */
 
 static int fail(const char *verb, const struct drarun_error *err)
 {
@@ -67,19 +70,20 @@ static bool is_status_map(const json_t *map)
     return length > 7 && strcmp(name + length - 7, "-status") == 0;
 }
 
-static bool has_doc(const json_t *docs, const json_t *object)
+/* That of the job whose Lease, or DraJob, this is; NULL: none. */
+static json_t *find_doc(const json_t *docs, const json_t *object)
 {
     size_t i;
-    const json_t *doc;
-    json_array_foreach(docs, i, doc)
+    json_t *doc;
+    json_array_foreach((json_t *)docs, i, doc)
     {
         const char *name = json_string_value(json_object_get(doc, "name"));
         const char *namespace = json_string_value(json_object_get(doc, "namespace"));
         if (name && strcmp(name, kube_name(object)) == 0 &&
             (!namespace || strcmp(namespace, kube_namespace(object)) == 0))
-            return true;
+            return doc;
     }
-    return false;
+    return NULL;
 }
 
 /* DraJobs of which nothing is made yet, or nothing is left. */
@@ -90,8 +94,36 @@ static void add_dra_jobs(struct cluster *cluster, const char *namespace, json_t 
     const json_t *object;
     json_array_foreach(objects, i, object)
     {
-        if (!has_doc(docs, object))
+        if (!find_doc(docs, object))
             json_array_append_new(docs, drajob_doc(object));
+    }
+}
+
+static void add_silence(json_t *doc, const struct launcher_silence *silence)
+{
+    json_t *json = launcher_silence_json(silence);
+    if (json)
+        json_object_set_new(doc, "silence", json);
+}
+
+/* Of jobs that go on: what the document says was true when its launcher wrote it. */
+static void add_silences(struct cluster *cluster, const char *namespace, json_t *docs)
+{
+    const struct kube_target target = {.resource = &kube_leases, .namespace_ = namespace};
+    const struct kube_select select = {.labels = "drarun.dev/job"};
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *leases = NULL;
+    size_t i;
+    const json_t *lease;
+    /* a Role of users that an earlier release printed does not allow it */
+    if (cluster_list(cluster, &target, &select, &leases, &err) < 0)
+        log_verbose("whether launchers are silent is not known: %s", err.text);
+    json_array_foreach(json_object_get(leases, "items"), i, lease)
+    {
+        CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};
+        json_t *doc = find_doc(docs, lease);
+        if (doc && status_doc_exit(doc) < 0 && launcher_silence_look_at(cluster, lease, &silence))
+            add_silence(doc, &silence);
     }
 }
 
@@ -115,6 +147,8 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
         if (is_status_map(map))
             json_array_append_new(docs, doc_of(map));
     }
+    if (json_array_size(docs) > 0)
+        add_silences(cluster, target.namespace_, docs);
     add_dra_jobs(cluster, target.namespace_, docs);
     if (job->json) {
         verb_add_json_take(json_incref(docs), &out);
@@ -125,10 +159,10 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
                  job->all_namespaces ? "" : cluster->namespace);
         return 0;
     }
-    status_doc_row(NULL, lead_now(), &out);
+    status_doc_row(NULL, job->all_namespaces, lead_now(), &out);
     json_array_foreach(docs, i, doc)
     {
-        status_doc_row(doc, lead_now(), &out);
+        status_doc_row(doc, job->all_namespaces, lead_now(), &out);
     }
     return verb_write("list", &out);
 }
@@ -187,19 +221,23 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
         rc = board_sync(board, SYNC_MS, err);
     if (rc < 0)
         return rc;
+    board_sync_events(board, EVENTS_MS);
     bool unscheduled = any_unscheduled(board_workers(board, attempt), spec->workers);
     if (unscheduled)
         rc = look_ahead(cluster, spec, namespace, step, &forecast, err);
     const struct prediction *prediction = forecast ? forecast_prediction(forecast, step) : NULL;
-    if (rc < 0 || (told && unscheduled && !prediction))
+    cleanup_free char *launcher = board_launcher_waits(board);
+    if (rc < 0 || (told && unscheduled && !prediction && !launcher))
         return rc;
     const struct waiting_input input = {
         .now_ms = lead_now(),
         .workers = board_workers(board, attempt),
         .count = spec->workers,
         .prediction = prediction,
+        .spread = node_spread_is_ours(spec),
         .worker_job = board_worker_job(board),
         .job_news = board_job_news(board),
+        .launcher = launcher,
     };
     return set_waiting(&input, doc, err);
 }
@@ -246,6 +284,10 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
         rc = add_waiting(cluster, &spec, cluster->namespace, doc, err);
         job_spec_done(&spec);
     }
+    CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};
+    if (rc == 0 && status_doc_exit(doc) < 0 &&
+        launcher_silence_look(cluster, job, cluster->namespace, &silence))
+        add_silence(doc, &silence);
     if (rc == 0)
         *ret_doc = TAKE_PTR(doc);
     return rc;

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose log `drarun run` takes for a job's, and when it has all of it: beside a registry of objects instead of a cluster,
+which lets each thing come about in the worst order."""
+import datetime
+import json
+import re
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from support.build import SLOWER
+from support.registry import Registry, path_of
+
+JOB = path_of("batch/v1/jobs", "job")
+MAP = path_of("configmaps", "job-status")
+LEASE = path_of("coordination.k8s.io/v1/leases", "job")
+LABELS = {"drarun.dev/job": "job", "batch.kubernetes.io/job-name": "job"}
+OUTPUT = b'{"event":"log","job":"job","lines":0}\n[0] of the leader\n'
+
+
+def record(launcher, status=0, lines=2):
+    return json.dumps({"event": "ended", "job": "job", "launcher": launcher, "lines": lines, "status": status}).encode() + b"\n"
+
+
+def job_file(folder):
+    path = folder / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}))
+    return path
+
+
+def environment(registry, folder):
+    return {"KUBECONFIG": str(registry.kubeconfig(folder)), "DRARUN_IMAGE": "a"}
+
+
+class Following:
+    """`drarun run` of a job whose launchers the test plays."""
+
+    def __init__(self, drarun, registry, folder):
+        self.registry = registry
+        self.env = environment(registry, folder)
+        self.job = drarun.start("run", job_file(folder), env=self.env)
+        registry.wait(path_of("pods", "job-w-0"))  # the last one
+        self.uid = registry.objects[JOB]["metadata"]["uid"]
+
+    def pod(self, name, state, log=None, owner=None, phase="Running"):
+        """state: waiting, running or terminated. log: yields its pieces."""
+        if log is not None:
+            self.registry.logs[name] = log
+        self.registry.put(path_of("pods", name), {
+            "metadata": {"labels": LABELS, "ownerReferences": [{"kind": "Job", "name": "job", "uid": owner or self.uid}]},
+            "status": {"phase": phase, "containerStatuses": [{"name": "launcher", "state": {state: {}}}]}})
+
+    def tell(self, launcher, exit=None, uid=None, **more):
+        """The status document."""
+        found = self.registry.objects[MAP]
+        document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": uid or self.uid,
+                    "phase": "running" if exit is None else "ended", "launcher": {"pod": launcher, **more}}
+        if exit is not None:
+            document |= {"exit": exit, "result": "failed" if exit else "succeeded"}
+        self.registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps(document)}})
+
+    def ended(self):
+        return self.job.finish(30)
+
+
+@pytest.fixture
+def following(drarun, tmp_path):
+    with Registry().serving() as registry:
+        yield Following(drarun, registry, tmp_path)
+
+
+def until(registry, there):
+    """A piece of a log that comes once that is so."""
+    end = time.monotonic() + 20
+    while not there() and not registry.closed:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_another_launcher_tells_the_end_before_the_leaders_container_is_known(following):
+    """It waits for the Lease, and finds the job ended: its log has no output."""
+    read = []
+
+    def of_the_other():
+        read.append("other")
+        yield b'{"event":"log","job":"job","lines":0}\n'
+        until(following.registry, lambda: "status.json" in following.registry.objects[MAP]["data"])
+        yield record("job-a", lines=1)
+        read.append("told")
+    following.pod("job-b", "running", of_the_other)
+    until(following.registry, lambda: read)
+    following.pod("job-a", "waiting", lambda: iter([OUTPUT, record("job-a")]))
+    following.tell("job-a", exit=0)
+    until(following.registry, lambda: "told" in read)
+    time.sleep(0.3)  # the kubelet is slow
+    following.pod("job-a", "terminated")
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n"), result
+
+
+def test_log_of_a_leader_that_was_killed_before_its_record(following):
+    """The stream ends where the connection was closed, and goes on; its end is that of the ended container."""
+    opened = []
+
+    def in_pieces():
+        opened.append(1)
+        yield OUTPUT
+        if len(opened) > 1:
+            yield b"[0] and on\n"
+            return
+        until(following.registry, lambda: "status.json" in following.registry.objects[MAP]["data"])
+        time.sleep(0.2)
+    following.pod("job-a", "running", in_pieces)
+    until(following.registry, lambda: opened)
+    following.tell("job-a", exit=0)
+    until(following.registry, lambda: len(opened) > 1)
+    following.pod("job-a", "terminated")
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\nand on\n"), result
+
+
+def test_leaders_pod_is_gone_with_its_log(following):
+    opened = []
+
+    def half():
+        opened.append(1)
+        yield OUTPUT
+        until(following.registry, lambda: path_of("pods", "job-a") not in following.registry.objects)
+    following.pod("job-a", "running", half)
+    until(following.registry, lambda: opened)
+    following.tell("job-a", exit=0, lines=3)
+    following.registry.remove(path_of("pods", "job-a"))
+    result = following.ended()
+    assert result.rc == 70 and result.out == "of the leader\n", result
+    assert "output of job job was not read to its end: pod job-a, in whose log it is, is gone" in result.err, result
+
+
+@pytest.mark.parametrize("first", ["end", "document"])
+def test_leaders_pod_is_gone_and_its_log_was_read(following, first):
+    """The document tells how long it was; it may come behind the log's end."""
+    opened, registry = [], following.registry
+
+    def whole():
+        opened.append(1)
+        yield OUTPUT
+        until(registry, lambda: path_of("pods", "job-a") not in registry.objects)
+    following.pod("job-a", "running", whole)
+    until(registry, lambda: opened)
+    if first == "end":
+        registry.remove(path_of("pods", "job-a"))
+        time.sleep(0.3)
+    following.tell("job-a", exit=0, lines=2)
+    registry.remove(path_of("pods", "job-a"))
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n"), result
+
+
+def test_what_an_earlier_jobs_launcher_tells_is_of_no_account(following):
+    following.tell("job-old", exit=7, uid="uid-old")
+    time.sleep(0.5)
+    assert following.job.process.poll() is None
+    following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
+    following.tell("job-a", exit=0)
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n"), result
+
+
+def test_rest_of_a_log_comes_before_its_successors(following):
+    """Of a launcher that was killed, whose last lines are late."""
+    opened = []
+
+    def slow():
+        opened.append(1)
+        yield b'{"event":"log","job":"job","lines":0}\n[0] of the first\n'
+        until(following.registry, lambda: path_of("pods", "job-b") in following.registry.objects)
+        time.sleep(0.2)
+        yield b"[0] last of the first\n"
+    following.pod("job-a", "running", slow)
+    following.tell("job-a")
+    until(following.registry, lambda: opened)
+    following.pod("job-a", "terminated")
+    following.pod("job-b", "running", lambda: iter([OUTPUT, record("job-b")]))
+    following.tell("job-b", exit=0)
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the first\nlast of the first\nof the leader\n"), result
+
+
+def test_wait_for_a_job_that_is_deleted_and_its_document_not_yet(drarun, following):
+    """The garbage collector takes its time."""
+    registry = following.registry
+    following.tell("job-a")
+    registry.remove(JOB)
+    waited = drarun("wait", "job", env=following.env, timeout=20)
+    assert waited.rc == 70 and "job job was deleted" in waited.err, waited
+
+
+@pytest.mark.parametrize("holder, stays", [("job-a", True), ("job-b", False)])
+def test_cancel_leaves_the_end_to_a_launcher_that_leads(drarun, following, holder, stays):
+    """The kubelet has not told yet that its pod runs."""
+    registry = following.registry
+    following.pod("job-a", "waiting", phase="Pending")
+    registry.put(LEASE, {"metadata": {}, "spec": {"holderIdentity": holder}})
+    drarun("cancel", "job", env=following.env, timeout=20).ok()
+    assert (JOB in registry.objects) == stays
+    assert not stays or "drarun.dev/cancel" in str(registry.objects[JOB]["metadata"]["annotations"])
+
+
+def test_pod_of_an_earlier_job_leads_none(drarun, following):
+    """A Job that was deleted, and made again at once, may leave a pod that starts beside the new one's."""
+    registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")
+    following.pod(socket.gethostname(), "running", owner="uid-old")
+    launcher = drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, "DRARUN_SECRET": "key"})
+    until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
+    assert lease not in registry.objects
+    result = launcher.finish(20)
+    assert result.rc == 69 and "is of an earlier Job job, which was deleted: it leads no job" in result.err, result
+
+
+def replaced_launcher(drarun, following, document):
+    """A new launcher, after somebody who may write ConfigMaps but no pods has written that document."""
+    registry = following.registry
+    registry.remove(path_of("pods", "job-w-0"))
+    found = registry.objects[MAP]
+    registry.put(MAP, {**found, "data": {**found["data"], "job.json": json.dumps(document)}})
+    given = {each["name"]: each.get("value") for each in registry.objects[JOB]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, "DRARUN_SECRET": given["DRARUN_SECRET"],
+                                                    "DRARUN_DOCUMENT": given["DRARUN_DOCUMENT"]})
+
+
+def written(following):
+    return json.loads(following.registry.objects[MAP]["data"]["job.json"])
+
+
+@pytest.mark.parametrize("change", [
+    {"image": "evil"}, {"command": ["sh"]}, {"restarts": 9}, {"devices": {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}},
+    {"image": None, "command": None, "template": {"spec": {
+        "serviceAccountName": "admin", "volumes": [{"name": "host", "hostPath": {"path": "/"}}], "containers": [
+            {"name": "worker", "image": "a", "command": ["sh"], "volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}}}],
+    ids=["image", "command", "restarts", "devices", "template"])
+def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, following, change):
+    """It may make pods, and whoever may write the ConfigMap may not: it makes none, and says so on the Job."""
+    registry, document = following.registry, written(following)
+    document["spec"] = {key: value for key, value in {**document["spec"], **change}.items() if value is not None}
+    launcher = replaced_launcher(drarun, following, document)
+
+    def made():
+        return [path for path in registry.objects if "/pods/" in path or "/leases/" in path or "/resourceclaims/" in path]
+    until(registry, lambda: launcher.process.poll() is not None or made())
+    assert made() == []
+    result = launcher.finish(20)
+    assert result.rc == 65 and "ConfigMap job-status is not the document that Job job was made with" in result.err, result
+    event = next(each for path, each in registry.objects.items() if "/events/" in path)
+    assert (event["reason"], event["type"], event["involvedObject"]["uid"]) == ("DocumentRefused", "Warning", following.uid)
+    assert "expected sha256:" in event["message"] and "nothing was made" in event["message"]
+
+
+@pytest.mark.parametrize("change", [{}, {"suspend": False}, {"workers": 2}], ids=["keys", "suspend", "workers"])
+def test_launcher_takes_its_document_resized_and_resumed(drarun, following, change):
+    """And with its keys in another order."""
+    registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")
+    document = written(following)
+    document["spec"] = {**change, **dict(reversed(document["spec"].items())), **change}
+    launcher = replaced_launcher(drarun, following, dict(reversed(document.items())))
+    until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
+    assert lease in registry.objects, launcher.finish(5)
+    registry.remove(JOB)
+    launcher.signal(signal.SIGKILL)
+    launcher.finish(20, clean=False)
+
+
+def lease(registry, holder, seconds):
+    """Renewed so long ago."""
+    then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
+    registry.put(LEASE, {"metadata": {}, "spec": {
+        "holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
+
+
+def lose_node(registry, pod):
+    """As the node controller tells of a node that does not answer."""
+    path = path_of("pods", pod)
+    found = registry.objects[path]
+    conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    registry.put(path, {**found, "spec": {"nodeName": "n7"}, "status": {**found["status"], "conditions": conditions}})
+
+
+def test_launcher_that_is_silent(drarun, tmp_path):
+    """A job without restarts ends where its launcher's node does not answer; of another the launcher is late alone."""
+    folders = [tmp_path / each for each in ("lost", "late")]
+    over = threading.Event()
+
+    def log():
+        yield b'{"event":"log","job":"job","lines":0}\n'
+        over.wait(60)
+        yield record("job-aaaaa", status=130, lines=1)
+    with Registry().serving() as one, Registry().serving() as other:
+        for folder in folders:
+            folder.mkdir()
+        lost, late = Following(drarun, one, folders[0]), Following(drarun, other, folders[1])
+        for each in (lost, late):
+            each.pod("job-aaaaa", "running", log)
+            each.tell("job-aaaaa")
+        lose_node(one, "job-aaaaa")
+        lease(one, "job-aaaaa", 70)
+        lease(other, "job-aaaaa", 31)
+        result = lost.ended()
+        assert result.rc == 70, result
+        assert "drarun: launcher job-aaaaa on n7 has not renewed its Lease for 7" in result.err, result
+        assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
+        until(other, lambda: other.reads[LEASE] >= 2)
+        lease(other, "job-aaaaa", 0)
+        before = other.reads[LEASE]
+        until(other, lambda: other.reads[LEASE] > before)
+        late.job.signal(signal.SIGINT)
+        until(other, lambda: "drarun.dev/cancel" in other.objects[JOB]["metadata"].get("annotations", {}))
+        over.set()
+        late.tell("job-aaaaa", exit=130)
+        result = late.ended()
+        assert re.search(r"drarun: launcher job-aaaaa has not renewed its Lease for 3\d s\n", result.err), result
+        assert "drarun: launcher job-aaaaa renews its Lease again\n" in result.err and result.rc == 130, result
+
+
+@pytest.mark.parametrize("verb, says", [("run", "cancelling job"), ("submit", "")])
+def test_interrupted_while_it_is_submitted(drarun, tmp_path, verb, says):
+    """When the first object is there, and others are not."""
+    with Registry().serving() as registry:
+        registry.answering.clear()
+        job = drarun.start(verb, job_file(tmp_path), env=environment(registry, tmp_path))
+        registry.wait(JOB)
+        job.signal(signal.SIGINT)
+        registry.answering.set()
+        result = job.finish(20)
+        assert (result.rc, result.out) == (130, "") and says in result.err, result
+        assert "job is being submitted, and cancelled then" in result.err, result
+        assert JOB not in registry.objects
+
+
+def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
+    with Registry().serving() as registry:
+        registry.answering.clear()
+        job = drarun.start("run", job_file(tmp_path), env=environment(registry, tmp_path))
+        registry.wait(JOB)
+        for signo in (signal.SIGINT, signal.SIGTERM):
+            job.signal(signo)
+        assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
+
+
+# ---- what it waits for
+
+def test_status_line_of_a_narrow_terminal_has_the_reason(drarun, tmp_path):
+    """In 80 columns, of which the last is free; a character is one column."""
+    with Registry().serving() as registry:
+        words = ["stty", "cols", "80", ";", "exec", str(drarun.program), "run", str(job_file(tmp_path))]
+        job = drarun.start("-qfc", " ".join(words), "/dev/null", program="script", env={
+            **environment(registry, tmp_path), "TERM": "xterm"})
+        registry.wait(path_of("pods", "job-w-0"))
+        reason = "no device of class gpu.drarun.dev left: éé of 16 are taken by claims"
+        found, name = registry.objects[MAP], "job-aaaaa"
+        text = f"waiting 3 s for worker 0: {reason}; claims 0/1 allocated, pods 0/1 running"
+        registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
+            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "phase": "placing",
+            "launcher": {"pod": name}, "waiting": {"text": text, "reasons": [{"text": reason}]}})}})
+        shown, limit = "", time.monotonic() + 20
+        while "for worker 0" not in shown.rpartition("\033[K")[0] and time.monotonic() < limit:
+            shown += job.process.stdout.read(1)
+        registry.remove(JOB)
+        job.finish(20)
+    lines = [line.partition("\033")[0] for line in shown.splitlines() if "for worker 0" in line]
+    assert lines[0] == "drarun: waiting 3 s for worker 0: no device of class gpu.drarun.dev left: éé...", lines
+
+
+# ---- no API server
+
+UNANSWERED = "drarun: the API server does not answer, and is asked again: http://127.0.0.1:"
+
+
+def test_who_only_looks_gives_a_dead_api_server_up(drarun, tmp_path):
+    """What fails first is said soon, and the end comes after 10 s, not after a minute for each question."""
+    with Registry() as registry:
+        env = environment(registry, tmp_path)
+    began = time.monotonic()
+    looking = [drarun.start(*words, env=env) for words in (["list"], ["status", "job"], ["describe", "job"])]
+    said = [each.process.stderr.readline() for each in looking]
+    assert all(line.startswith(UNANSWERED) for line in said), said
+    first = time.monotonic() - began
+    results = [each.finish(30) for each in looking]
+    assert all(each.rc == 70 and "Couldn't connect to server" in each.err for each in results), results
+    assert 1 < first < 5 * SLOWER and time.monotonic() - began < 20 * SLOWER
+
+
+def test_api_server_that_comes_back(drarun, tmp_path):
+    with Registry() as registry:
+        env, port = environment(registry, tmp_path), registry.server_address[1]
+    looking = drarun.start("list", env=env)
+    assert looking.process.stderr.readline().startswith(UNANSWERED)
+    with Registry(port=port).serving():
+        result = looking.finish(30)
+    assert result.rc == 0 and result.err.startswith("drarun: the API server answers again\n"), result
