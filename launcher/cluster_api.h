@@ -77,6 +77,7 @@ struct cluster_exec {
 struct cluster_controller {
     struct cluster_choice cluster;
     const char *image, *log;
+    const char *heartbeat; /* a file; NULL: none */
     bool all_namespaces, verbose;
 };
 

@@ -6,13 +6,16 @@
 #include <stdlib.h>
 
 #include "launcher/cluster_api.h"
+#include "launcher/heartbeat_file.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
 struct options {
     struct cluster_controller how;
     struct cluster_choice cluster;
+    const char *check; /* the file of another one's heartbeat */
     bool help;
 };
 
@@ -33,6 +36,18 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(how.image),
      .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "heartbeat",
+     .value = "FILE",
+     .group = others,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(how.heartbeat),
+     .help = "write the time into FILE every 2 s while it works"},
+    {.name = "check-heartbeat",
+     .value = "FILE",
+     .group = others,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(check),
+     .help = "instead end with 0 if FILE was written in the last 30 s: a liveness probe"},
     {.name = "log",
      .value = "FORMAT",
      .choices = "text json",
@@ -51,6 +66,15 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
+static int check(const char *heartbeat)
+{
+    struct drarun_error err = {0};
+    if (heartbeat_file_check(heartbeat, clock_ms(), &err) == 0)
+        return 0;
+    log_error("controller: %s", err.text);
+    return error_exit_status(err.kind);
+}
+
 static int run(int argc, char *const argv[])
 {
     struct options options = {.how.image = getenv("DRARUN_IMAGE")};
@@ -67,6 +91,8 @@ static int run(int argc, char *const argv[])
         verb_help(&verb_controller, &out);
         return verb_write("controller", &out);
     }
+    if (options.check)
+        return check(options.check);
     options.how.cluster = options.cluster;
     return cluster_api() ? cluster_api()->controller(&options.how) : cluster_become(argv - 2);
 }

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 from support.api_proxy import Exchange, NodesProxy
-from support.build import SLOWER, SOURCE
+from support.build import SOURCE
 from support.cluster.objects import DISCOVERY
 from support.cluster_jobs import IMAGE, RUN_S, in_namespace
 
@@ -65,8 +66,16 @@ class Applied:
             now = self.state(name)
             assert now == state or now not in ENDS, f"{name} is {now}: {json.dumps(self.get(name)['status'])}"
             return now == state
-        self.cluster.wait(lambda: f"{name} is not {state}: {json.dumps((self.get(name) or {}).get('status'))}", there, seconds)
+        self.cluster.wait(lambda: f"{name} is not {state}:\n{self.seen(name)}", there, seconds)
         return self.get(name)["status"]
+
+    def seen(self, name):
+        """What there is of a job, for a failure's words."""
+        said = [json.dumps((self.get(name) or {}).get("status"))]
+        for words in (["get", "jobs,pods", "-o", "wide"], ["get", "jobs", "-o", "json"], ["logs", f"job/{name}", "--tail=30"]):
+            run = self.cluster.in_ns([self.cluster.programs / "kubectl", *words, "-n", self.namespace])
+            said.append(run.stdout + run.stderr)
+        return "\n".join(said)
 
     def conditions(self, name="job"):
         return {each["type"]: each["status"] for each in self.get(name)["status"]["conditions"]}
@@ -104,14 +113,14 @@ def applied(served, drarun, tmp_path, request):
 
 
 @contextlib.contextmanager
-def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None):
+def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None, env=()):
     """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy."""
     cluster = applied.cluster
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", home, HOME) + "/token", asked)["status"]["token"]
     config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", through.url if through else cluster.plane.server, {"token": token}, home)
     job = applied.jobs.drarun.start("controller", *scope, under=cluster.under,
-                                    env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
+                                    env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE, **dict(env)})
     yield job
     if job.process.poll() is None:
         job.signal(signal.SIGTERM)
@@ -186,6 +195,7 @@ def test_killed_controller_leaves_jobs_alone(applied):
             assert (status["launcherUID"], status["attempt"], status["restarts"]) == (before["launcherUID"], 1, 0)
 
 
+@pytest.mark.quick
 def test_applied_job_runs(led):
     """From kubectl apply to the exit status, and all of it goes with the object."""
     assert led.apply(workers=2, command=["sh", "-c", "echo rank $RANK; exit $((RANK * 7))"]) == ""
@@ -216,6 +226,26 @@ def test_refused_spec_is_corrected_in_its_place(led):
     assert led.verb("wait", "job").rc == 0  # what was refused is another spec
     assert led.wait("Succeeded")["exitStatus"] == 0
     assert "is fixed once the job is accepted" in led.apply(command=["false"], nccl={"profile": "auto"})
+
+
+@pytest.mark.plain("a sanitizer's library must be loaded first")
+def test_object_that_is_never_read(applied, tmp_path):
+    """A fault of the reader costs the one job that meets it: it is refused with the reason, and the others go on."""
+    faulty = tmp_path / "slow_reader.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", faulty, SOURCE / "tests" / "programs" / "slow_reader.c"], check=True)
+    for name, number in {"slow": 0.1, "crashes": 0.7}.items():
+        assert applied.apply(name, command=["true"], devices={"gpus": {"count": 1, "config": {"number": number}}}) == ""
+    assert applied.apply("whole", command=["true"]) == ""
+    with controller(applied, env={"LD_PRELOAD": str(faulty)}):
+        why = {name: applied.wait("Invalid", name) for name in ("slow", "crashes")}
+        applied.wait("Succeeded", "whole")
+        assert [each["reason"] for each in why.values()] == ["InvalidSpec"] * 2
+        assert "reading it takes more than 2 s of processor time" in why["slow"]["message"]
+        assert "reading it ends with signal 11" in why["crashes"]["message"]
+        assert applied.conditions("slow") == {"Accepted": "False"}
+        applied.cluster.wait("no Event says so", lambda: applied.events("slow") == [("InvalidSpec", "Warning")], 30)
+        assert applied.apply("slow", command=["true"]) == ""  # corrected in its place
+        applied.wait("Succeeded", "slow")
 
 
 @pytest.mark.parametrize("loop", ["libevent", "poll"])
@@ -365,19 +395,31 @@ def test_deleted_launcher_and_quota(led):
     assert led.wait("Cancelled")["reason"] == "JobDeleted"
 
 
-def test_api_server_goes_away(led):
+def renewed(applied):
+    return applied.cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, HOME)["spec"]["renewTime"]
+
+
+def test_api_server_goes_away(applied):
     """The controller waits for it, and tells what happened meanwhile."""
-    assert led.apply(command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
-    led.wait("Running")
-    led.cluster.apiserver.kill()
-    led.cluster.apiserver.start()
-    led.cluster.plane.wait_ready()
-    led.cluster.kubectl("exec", "job-w-0", "-n", led.namespace, "--", "touch", "/tmp/go")
-    assert led.wait("Succeeded", seconds=2 * RUN_S)["exitStatus"] == 0
+    with controller(applied, "first") as first, contextlib.ExitStack() as more:
+        assert applied.apply(command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
+        applied.wait("Running")
+        applied.cluster.apiserver.kill()
+        applied.cluster.apiserver.start()
+        applied.cluster.plane.wait_ready()
+        before = renewed(applied)
+        applied.cluster.wait("it neither renews its Lease nor ends", lambda: renewed(applied) != before or first.process.poll() is not None,
+                             LOST_S)
+        if first.process.poll() is not None:  # a busy machine took longer than its Lease: its Deployment starts another one
+            lost = first.finish(LOST_S)
+            assert lost.rc == 70 and "Lease is lost" in lost.err, lost
+            more.enter_context(controller(applied, "second"))
+        applied.cluster.kubectl("exec", "job-w-0", "-n", applied.namespace, "--", "touch", "/tmp/go")
+        assert applied.wait("Succeeded", seconds=TAKE_OVER_S + RUN_S)["exitStatus"] == 0
 
 
-LOST_S = 20 * SLOWER  # after which a Lease of 15 s is lost to who cannot renew it
-CALL_S = 60           # for so long a call is tried again
+LOST_S = 20           # after which a Lease of 15 s is lost by a holder that cannot renew it
+CALL_S = 60           # a call is retried for this time
 
 
 def created(applied, mark, name):
@@ -420,6 +462,18 @@ def proxies(cluster, count):
         each.close()
 
 
+def test_answer_to_a_renewal_is_lost(applied):
+    """What the server has taken from this holder is not another's doing: it leads on."""
+    with proxies(applied.cluster, 1) as (one,), controller(applied, through=one) as leader:
+        def renewals():
+            return [path for _, _, path, _ in one.seen("PUT") if "/leases/" in path]
+        applied.cluster.wait("it does not begin", lambda: "looks after" in said(leader), 30)
+        one.fault(Exchange.lose, lambda method, path: method == "PUT" and "/leases/" in path)
+        before = len(renewals())  # of the next, the answer is lost, it is sent again, and refused
+        applied.cluster.wait(lambda: f"it does not renew: {said(leader)}", lambda: len(renewals()) >= before + 4, 3 * LOST_S)
+        assert leader.process.poll() is None and "lost" not in said(leader), said(leader)
+
+
 def test_lease_is_lost_while_a_job_is_made(applied):
     """Who had it finishes the call and tells nothing; who waits for it does so for longer than a call, and makes the job anew."""
     cluster, go = applied.cluster, threading.Event()
@@ -434,14 +488,14 @@ def test_lease_is_lost_while_a_job_is_made(applied):
             one.fault(held, lambda method, path: method == "POST" and "/jobs" in path, 10 ** 6)
             assert applied.apply(command=["true"]) == ""
             cluster.wait("it makes nothing", lambda: any("/jobs" in path for _, _, path, _ in one.seen("POST")), 30)
-            one.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
             looks = len(two.requests)
             cluster.wait("it does not look at the Lease", lambda: len(two.requests) > looks + 1, 30)
-            two.down()
+            two.down()  # before the other loses it: the second one is not to take it now
+            one.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
             away = time.monotonic()
             cluster.wait("a Lease's time", lambda: time.monotonic() > away + LOST_S, 2 * LOST_S)
             go.set()
-            cluster.wait("it does not end", lambda: first.process.poll() is not None, 60 * SLOWER)
+            cluster.wait("it does not end", lambda: first.process.poll() is not None, 60)
             assert first.process.returncode == 70 and "Lease is lost" in said(first)
             assert cluster.api.get("batch/v1", "Job", "job", applied.namespace) and "launcherUID" not in applied.get()["status"]
             cluster.wait("a call's time", lambda: time.monotonic() > away + CALL_S + 5, 2 * CALL_S)
@@ -451,7 +505,7 @@ def test_lease_is_lost_while_a_job_is_made(applied):
 
 
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroups", "get"), ("podgroups", "create"),  # no such API here
-             ("configmaps", "get"), ("jobs", "get"), ("resourceclaims", "get"), ("resourceclaimtemplates", "get"),  # of what is in the way
+             ("configmaps", "get"), ("jobs", "get"), ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("networkpolicies", "get"),  # of what is in the way
              ("configmaps", "list"), ("drajobs", "list"), ("jobs", "list"),  # servers that do not stream their lists
              ("resourceslices", "list")}  # where a class may bring the agent
 
@@ -468,12 +522,13 @@ def asked(cluster, mark, account):
 
 
 @contextlib.contextmanager
-def deployed(cluster, scope="--all-namespaces"):
-    """The Deployment as it is deployed, but for the image's name and whose DraJobs."""
+def deployed(cluster, scope="--all-namespaces", probe=()):
+    """The Deployment as it is deployed, but for the image's name, whose DraJobs, and how often it is probed."""
     deployment = next(each for each in manifests("controller.yaml") if each["kind"] == DEPLOYMENT)
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     container["image"] = container["env"][0]["value"] = IMAGE
     container["command"][container["command"].index("--all-namespaces")] = scope
+    container["livenessProbe"].update(probe)
     cluster.api.make(deployment)
     try:
         yield
@@ -511,6 +566,31 @@ def test_deployment(applied):
     assert not [each for each in requests if each.code == 403], requests
     may = given(manifests("controller.yaml"))
     assert may - used <= NOT_TRIED and used <= may, (may - used, used - may)
+
+
+def stop_controllers(cluster):
+    """SIGSTOP: as a loop that stands still."""
+    for node in cluster.nodes:
+        node.ok(["sh", "-c", "kill -STOP $(grep -lz ^--heartbeat=/run/drarun /proc/[0-9]*/cmdline | cut -d/ -f3)"])
+
+
+def test_hung_controller_is_restarted(applied):
+    """The probe fails when the loop stands still, not when it only waits for the Lease, and the kubelet ends what hangs."""
+    cluster = applied.cluster
+
+    def restarts():
+        return sorted(each["restartCount"] for pod in cluster.api.get("v1", "Pod", namespace=HOME)
+                      for each in pod["status"].get("containerStatuses", ()) if each.get("ready"))
+    with deployed(cluster, probe={"initialDelaySeconds": 1, "periodSeconds": 2}):
+        cluster.wait(lambda: f"there are not two that run: {restarts()}", lambda: restarts() == [0, 0], 2 * RUN_S)
+        assert applied.apply("before", command=["true"]) == ""
+        applied.wait("Succeeded", "before", 2 * RUN_S)
+        assert restarts() == [0, 0]
+        stop_controllers(cluster)
+        cluster.wait(lambda: f"they are not restarted: {restarts()}", lambda: restarts() == [1, 1], 2 * RUN_S)
+        assert applied.apply("after", command=["true"]) == ""
+        applied.wait("Succeeded", "after", 2 * RUN_S)
+        applied.remove()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@
 
 #include "jobs/crd.h"
 #include "launcher/cluster/controller_private.h"
+#include "launcher/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -17,6 +18,8 @@
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
 #define LABEL "drarun.dev/job"
+#define BEAT_MS 2000
+#define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
 
 /* ---- the queue ---- */
 
@@ -61,7 +64,33 @@ static void look_at(struct controller *c, const char *key)
     }
     json_object_del(c->due, copy);
     *slash = '\0';
+    c->look_since = clock_ms();
     controller_look(c, copy, slash + 1);
+    c->look_since = 0;
+}
+
+/* ---- the heartbeat ---- */
+
+/* Not for a loop that runs while a look never ends. */
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct controller *c = arg;
+    (void)fd, (void)what;
+    if (c->look_since == 0 || clock_ms() - c->look_since < LOOK_MAX_MS)
+        heartbeat_file_beat(c->heartbeat); /* of an error the probe tells */
+}
+
+/* From the begin: who waits for the Lease works too. */
+static int begin_heartbeat(struct controller *c, struct drarun_error *err)
+{
+    static const struct timeval pause = {.tv_sec = BEAT_MS / 1000};
+    if (!c->options->heartbeat)
+        return 0;
+    c->heartbeat = heartbeat_file_open(c->options->heartbeat, err);
+    if (c->heartbeat < 0)
+        return c->heartbeat;
+    c->beat = event_new(c->cluster->base, -1, EV_PERSIST, on_beat, c);
+    return c->beat && event_add(c->beat, &pause) == 0 ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
 /* ---- what is watched ---- */
@@ -185,8 +214,8 @@ static void serve(struct controller *c)
         int64_t left = key ? at - clock_ms() : TURN_MS;
         if (left <= 0)
             look_at(c, key);
-        else
-            cluster_turn(c->cluster, left < TURN_MS ? left : TURN_MS);
+        /* also between two that are due: the Lease, the watches and the heartbeat go on */
+        cluster_turn(c->cluster, left <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
     }
 }
 
@@ -200,7 +229,9 @@ static int begin(struct controller *c, struct drarun_error *err)
     if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
-    int rc = c->signals ? cluster_discover(c->cluster, err) : -err->code;
+    int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
+    if (rc == 0)
+        rc = cluster_discover(c->cluster, err);
     if (rc == 0 && !c->cluster->dra_jobs)
         rc = error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
                         "%s knows no DraJobs: let somebody who may run drarun install --crd | "
@@ -224,6 +255,9 @@ static void done(struct controller *c)
     if (c->lease && !c->lost.code)
         lease_give_back(c->lease);
     lease_free(c->lease);
+    if (c->beat)
+        event_free(c->beat);
+    close_fd(&c->heartbeat);
     signals_free(c->signals);
     json_decref(c->due);
     json_decref(c->outdated);
@@ -234,7 +268,7 @@ static void done(struct controller *c)
 
 int controller_run(struct cluster *cluster, const struct controller_options *options)
 {
-    struct controller c = {.cluster = cluster, .options = options};
+    struct controller c = {.cluster = cluster, .options = options, .heartbeat = -1};
     struct drarun_error err = {0};
     int rc = begin(&c, &err);
     if (rc == 0)

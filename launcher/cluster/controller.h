@@ -11,8 +11,9 @@
 struct controller_options { /* all borrowed */
     const char *namespace;  /* whose DraJobs; NULL: of all */
     const char *lease_namespace;
-    const char *image;  /* of agents and launchers; NULL: the default */
-    const char *holder; /* who we are, for the Lease */
+    const char *image;     /* of agents and launchers; NULL: the default */
+    const char *holder;    /* who we are, for the Lease */
+    const char *heartbeat; /* file that is written while it works (heartbeat_file.h); NULL: none */
 };
 
 /* Until a signal; returns the exit status, having said everything. */

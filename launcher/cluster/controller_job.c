@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
+#include "lib/child/bounded.h"
 
 #define SUBMITTING "Submitting" /* the reason while a client makes the objects */
 #define CLIENT_MS 60000         /* a client that makes the objects itself may take */
@@ -24,6 +25,11 @@
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 #define INTERRUPTED 130 /* as a cancelled job's */
 #define INFRASTRUCTURE 70
+
+/* What anyone may write is read within these limits. A spec as large as the API server takes them
+ * is read in a tenth of a second; the controller's own limit of memory is 512 MiB. */
+static const struct bounded_limits read_limits = {
+    .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)256 << 20};
 
 /* One DraJob, and what there is of it. */
 struct sight {
@@ -350,6 +356,34 @@ static void await_client(const struct sight *s)
         again(s, CLIENT_MS / 4);
 }
 
+static int try_to_read(void *arg, struct drarun_error *err)
+{
+    struct job_spec spec;
+    int rc = drajob_spec(arg, &spec, err);
+    if (rc == 0)
+        job_spec_done(&spec);
+    return rc;
+}
+
+/* First by a process that it may take along: what that has read within the limits this one can read
+ * too, since to read is a function of the object alone. */
+static int read_spec(const struct sight *s, struct job_spec *ret_spec, struct drarun_error *err)
+{
+    int rc = bounded_call(s->c->cluster->base, &read_limits, try_to_read, s->object, err);
+    return rc < 0 ? rc : drajob_spec(s->object, ret_spec, err);
+}
+
+static void not_read(const struct sight *s, const struct drarun_error *err)
+{
+    if (err->kind == DRARUN_ERR_SPEC) {
+        tell_refused(s, err);
+        return;
+    }
+    log_note("%s/%s: its spec is not read, and will be tried again: %s", s->namespace, s->name,
+             err->text);
+    again(s, pause_ms(s));
+}
+
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and
  * who changed it meanwhile makes this write fail. */
 static void begin(const struct sight *s)
@@ -358,11 +392,8 @@ static void begin(const struct sight *s)
     struct job_spec spec;
     if (drajob_is_refused(s->object))
         return;
-    if (drajob_spec(s->object, &spec, &err) < 0) {
-        if (err.kind == DRARUN_ERR_SPEC)
-            tell_refused(s, &err);
-        else
-            again(s, pause_ms(s));
+    if (read_spec(s, &spec, &err) < 0) {
+        not_read(s, &err);
         return;
     }
     if (drajob_is_suspended(s->object))

@@ -23,6 +23,9 @@ struct controller {
     json_t *made;     /* uid of the launcher Job that this process made last */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     unsigned events;  /* written so far: part of their names */
+    int heartbeat;    /* descriptor, or -1 */
+    struct event *beat;
+    int64_t look_since; /* clock_ms when the look at an object that goes on began; 0: none does */
     bool stop;
     struct drarun_error lost; /* the Lease; code 0: no */
 };
