@@ -2,6 +2,7 @@
 """drarun exec: commands beside the ranks of a running job."""
 import fcntl
 import hashlib
+import json
 import os
 import pty
 import select
@@ -30,6 +31,7 @@ def beside(jobs, rank, *command, options=(), **how):
     return jobs.verb("exec", *options, "job", rank, "--", *command, **how)
 
 
+@pytest.mark.quick
 def test_exec(jobs, running):
     running.wait_running()
     env = beside(jobs, 3, "env").ok().out.splitlines()
@@ -56,6 +58,21 @@ def test_exec(jobs, running):
         assert result.rc == rc and message in result.err, result
 
     assert terminal(jobs) == "33 101"
+    forged(jobs)
+
+
+def forged(jobs):
+    """A status that the launcher has not written: what it says of sizes costs the caller no memory."""
+    api, there = jobs.cluster.api, jobs.namespace.name
+    found = api.get("v1", "ConfigMap", "job-status", there)
+    status = json.loads(found["data"]["status.json"])
+    for change in {"ranks": 1, "workers": {"count": 4294967294}}, {"ranks": 4294967297, "workers": {"count": 2}}, {"ranks": -1}:
+        data = {**found["data"], "status.json": json.dumps({**status, **change})}
+        api.make({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+                  "metadata": {"name": "forged-status", "namespace": there, "labels": found["metadata"]["labels"]}})
+        result = jobs.verb("exec", "forged", 0, "--", "true")
+        assert result.rc == 70 and "ConfigMap forged-status: expected 1 to 1000000 ranks and 1 to 10000 workers" in result.err, result
+        api.delete("v1", "ConfigMap", "forged-status", there)
 
 
 def terminal(jobs):

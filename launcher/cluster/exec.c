@@ -15,6 +15,7 @@
 #include "jobs/rankmap.h"
 #include "jobs/status_doc.h"
 #include "launcher/cluster/board.h"
+#include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/input.h"
 #include "launcher/signals.h"
@@ -204,6 +205,34 @@ static uint32_t *read_order(const json_t *doc, uint32_t workers)
     return TAKE_PTR(order);
 }
 
+/* Whoever may write ConfigMaps of the namespace may have written it. */
+static int read_sizes(const json_t *doc, const char *job, uint32_t *ret_ranks,
+                      uint32_t *ret_workers, struct drarun_error *err)
+{
+    json_int_t ranks = json_integer_value(json_object_get(doc, "ranks"));
+    json_int_t workers =
+        json_integer_value(json_object_get(json_object_get(doc, "workers"), "count"));
+    if (ranks < 1 || ranks > RANKMAP_RANKS_MAX || workers < 1 || workers > SPEC_WORKERS_MAX)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EPROTO,
+                          "ConfigMap %s-status: expected 1 to %u ranks and 1 to %d workers in its "
+                          "status.json, got %" JSON_INTEGER_FORMAT " and %" JSON_INTEGER_FORMAT,
+                          job, RANKMAP_RANKS_MAX, SPEC_WORKERS_MAX, ranks, workers);
+    *ret_ranks = (uint32_t)ranks;
+    *ret_workers = (uint32_t)workers;
+    return 0;
+}
+
+static int has_ended(const char *job, const json_t *doc, struct drarun_error *err)
+{
+    struct buf how = BUF_INIT;
+    status_doc_end(doc, lead_now(), &how);
+    int rc = error_kind(err, DRARUN_ERR_USAGE, ESRCH,
+                        "job %s has ended: %s; drarun logs %s shows its output", job,
+                        how.data ? how.data : "?", job);
+    buf_done(&how);
+    return rc;
+}
+
 static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, json_t **ret_pod,
                     struct drarun_error *err)
 {
@@ -217,9 +246,12 @@ static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, js
         !json_integer_value(json_object_get(doc, "ranks")))
         return error_kind(err, DRARUN_ERR_USAGE, EAGAIN, "the ranks of %s do not run yet",
                           exec->job);
-    uint32_t count = (uint32_t)json_integer_value(json_object_get(doc, "ranks"));
-    uint32_t workers =
-        (uint32_t)json_integer_value(json_object_get(json_object_get(doc, "workers"), "count"));
+    if (status_doc_exit(doc) >= 0)
+        return has_ended(exec->job, doc, err);
+    uint32_t count = 0, workers = 0;
+    rc = read_sizes(doc, exec->job, &count, &workers, err);
+    if (rc < 0)
+        return rc;
     if (exec->rank >= count)
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s has ranks 0 to %" PRIu32, exec->job,
                           count - 1);

@@ -4,17 +4,19 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/listener.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/kube/socket.h"
+#include "lib/wire/acceptor.h"
 #include "lib/wire/dial.h"
+#include "lib/wire/peer.h"
 
 #define PIECE 32768u
 #define PORT_BYTES 2 /* what each channel begins with */
@@ -34,13 +36,15 @@ struct tunnel {
     struct cluster *cluster;
     const char *namespace, *pod;
     uint16_t port;
-    struct evconnlistener *listener;
+    struct acceptor *acceptor;
+    size_t count;
     LIST_HEAD(, passage) passages;
 };
 
 static void passage_free(struct passage *p)
 {
     LIST_REMOVE(p, entry);
+    p->tunnel->count--;
     bufferevent_free(p->near);
     kube_socket_free(p->socket);
     free(p);
@@ -63,7 +67,9 @@ static void pass_on(struct passage *p)
 static void on_near_data(struct bufferevent *near, void *arg)
 {
     struct passage *p = arg;
-    (void)near;
+    /* no watermark: libevent would call this again and again while nothing is taken */
+    if (!p->open && evbuffer_get_length(bufferevent_get_input(near)) >= TUNNEL_EARLY_MAX)
+        bufferevent_disable(near, EV_READ);
     pass_on(p);
 }
 
@@ -80,6 +86,7 @@ static void on_opened(void *arg)
 {
     struct passage *p = arg;
     p->open = true;
+    bufferevent_enable(p->near, EV_READ);
     pass_on(p);
 }
 
@@ -145,24 +152,37 @@ static int begin(struct passage *p, struct drarun_error *err)
     return kube_forward_open(t->cluster->client, &forward, &events, p, &p->socket, err);
 }
 
-static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *from,
-                        int length, void *arg)
+static bool is_welcome(const struct tunnel *t, int fd)
+{
+    uid_t uid = 0;
+    int rc = peer_uid(fd, &uid);
+    if (rc < 0 && rc != -ESRCH)
+        log_verbose("port %u of pod %s: the kernel does not say whose a connection is: %s", t->port,
+                    t->pod, strerror(-rc));
+    else if (rc == 0 && uid != geteuid())
+        log_verbose("port %u of pod %s: refused a connection of user %u", t->port, t->pod,
+                    (unsigned)uid);
+    return rc == 0 && uid == geteuid() && t->count < TUNNEL_PASSAGES_MAX;
+}
+
+static void on_accepted(int accepted, void *arg)
 {
     struct tunnel *t = arg;
     struct drarun_error err = {0};
+    cleanup_close int fd = accepted;
+    if (!is_welcome(t, fd))
+        return;
     struct passage *p = calloc(1, sizeof *p);
-    (void)listener, (void)from, (void)length;
-    struct bufferevent *near = bufferevent_socket_new(t->cluster->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!p || !near) {
+    struct bufferevent *near =
+        p ? bufferevent_socket_new(t->cluster->base, fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
+    if (!near) {
         free(p);
-        if (near)
-            bufferevent_free(near);
-        else
-            evutil_closesocket(fd);
         return;
     }
+    take_fd(&fd);
     *p = (struct passage){.tunnel = t, .near = near, .port_left = {PORT_BYTES, PORT_BYTES}};
     LIST_INSERT_HEAD(&t->passages, p, entry);
+    t->count++;
     if (begin(p, &err) < 0) {
         log_verbose("%s", err.text);
         passage_free(p);
@@ -181,13 +201,12 @@ int tunnel_new(struct cluster *cluster, const char *namespace, const char *pod, 
         return error_set(err, ENOMEM, "out of memory");
     *t = (struct tunnel){.cluster = cluster, .namespace = namespace, .pod = pod, .port = port};
     LIST_INIT(&t->passages);
-    t->listener = evconnlistener_new(cluster->base, on_accepted, t,
-                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (!t->listener) {
+    const struct acceptor_owner owner = {.accepted = on_accepted, .arg = t};
+    t->acceptor = acceptor_new_take(cluster->base, take_fd(&fd), &owner, err);
+    if (!t->acceptor) {
         free(t);
-        return error_set(err, ENOMEM, "out of memory");
+        return -ENOMEM;
     }
-    take_fd(&fd);
     *ret_tunnel = t;
     return 0;
 }
@@ -198,6 +217,6 @@ void tunnel_free(struct tunnel *t)
         return;
     while (!LIST_EMPTY(&t->passages))
         passage_free(LIST_FIRST(&t->passages));
-    evconnlistener_free(t->listener);
+    acceptor_free(t->acceptor);
     free(t);
 }
