@@ -157,10 +157,10 @@ static void test_render_for_another_system(void **state)
     options.as = NULL;
     options.head = "worker";
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "head: only a raycluster has one"));
+    assert_non_null(strstr(err.text, "head: for a raycluster or a rayjob alone"));
     options.as = "slurm";
     assert_int_equal(drarun_render(spec, &options, &text, &err), -EINVAL);
-    assert_string_equal(err.text, "as: expected raycluster or trainjob, got \"slurm\"");
+    assert_string_equal(err.text, "as: expected raycluster, rayjob or trainjob, got \"slurm\"");
     assert_null(text);
     drarun_spec_free(spec);
 }
