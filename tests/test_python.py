@@ -8,6 +8,7 @@ import pickle
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import time
 import pytest
 
 from support.nccl_tests import Run
+from support.registry import Registry, path_of
 from support.run import output_of as ok
 from support.sysfs_tree import make_tree
 
@@ -298,6 +300,7 @@ def test_notes_of_a_job_for_ray(py, examples_dir):
     job = py.Job({**job.document, "spec": {**job.document["spec"], "hangAfter": "5m"}})
     notes = []
     assert "kind: RayCluster" in job.render(as_="raycluster", note=notes.append)
+    assert "maxReplicas: 9" in job.render(as_="raycluster", replicas="0:9")
     assert notes and all(re.match(r"\S+: spec\.\w+", each) for each in notes), notes
 
     def wrong(line):
@@ -463,6 +466,89 @@ def test_ctrl_c_twice_does_not_wait_for_a_silent_server(python, silent, delay):
     assert time.monotonic() - begin < 30  # a request's deadline is 60 s
 
 
+@pytest.fixture
+def registry(tmp_path):
+    """On which no launcher ever starts."""
+    with Registry(delay=0.003).serving() as server:
+        server.config = server.kubeconfig(tmp_path)
+        yield server
+
+
+PRESSES = """
+import faulthandler, os, random, signal, sys, threading, time, drarun
+faulthandler.dump_traceback_later(40, exit=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+cluster = drarun.Cluster(kubeconfig=sys.argv[1])
+sleeper = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+sleeper.start()
+ways = [lambda: os.kill(os.getpid(), signal.SIGINT),
+        lambda: signal.pthread_kill(sleeper.ident, signal.SIGINT)]  # the kernel may give it to any thread
+for index in range(12):
+    call, at = (cluster.run, cluster.submit)[index % 2], random.Random(index).random() * 0.1
+    timer = threading.Timer(at, ways[index // 2 % 2])
+    submitted = None
+    try:
+        timer.start()
+        submitted = call({"metadata": {"name": f"job-{index}"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}})
+        timer.join()
+        time.sleep(1)  # after submit had returned
+        sys.exit(f"{index}: {at}: not interrupted")
+    except KeyboardInterrupt:
+        if submitted is not None:
+            submitted.cancel()
+print("interrupted")
+"""
+
+
+def test_ctrl_c_at_any_moment_leaves_no_job(python, registry):
+    assert ok(python, "-c", PRESSES, registry.config) == "interrupted\n"
+    jobs = [path for path in registry.objects if path.split("/")[-2] == "jobs" and not path.endswith("-w")]
+    assert not jobs, jobs
+
+
+HANDLER = """
+import faulthandler, os, signal, sys, threading, drarun
+faulthandler.dump_traceback_later(40, exit=True)
+cluster = drarun.Cluster(kubeconfig=sys.argv[1])
+read, write = os.pipe()
+os.set_blocking(write, False)
+signal.set_wakeup_fd(write)
+def ended(signum, frame):
+    raise SystemExit(3)
+signal.signal(signal.SIGTERM, ended)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+try:
+    cluster.run({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}})
+except SystemExit as error:
+    assert os.read(read, 10) == bytes([signal.SIGTERM]) and signal.set_wakeup_fd(-1) == write
+    print("ended", error.code)
+"""
+
+
+def test_a_handler_of_the_program_ends_the_job_too(python, registry):
+    """Its own wakeup descriptor, as an event loop has one, gets the signal."""
+    assert ok(python, "-c", HANDLER, registry.config) == "ended 3\n"
+    assert path_of("batch/v1/jobs", "job") not in registry.objects
+
+
+NOT_CANCELLED = """
+import os, signal, sys, drarun
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    drarun.run({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}},
+               cluster=drarun.Cluster(kubeconfig=sys.argv[1]), progress=lambda _: os.kill(os.getpid(), signal.SIGINT))
+except KeyboardInterrupt as error:
+    print(repr(error.__cause__))
+"""
+
+
+def test_ctrl_c_tells_that_the_job_could_not_be_cancelled(python, registry):
+    registry.refused.add("PATCH")
+    said = ok(python, "-c", NOT_CANCELLED, registry.config)
+    assert said.startswith("ClusterError(") and "the registry says no" in said, said
+    assert path_of("batch/v1/jobs", "job") in registry.objects
+
+
 def test_asyncio_goes_on_beside_a_silent_server(py, silent):
     async def main():
         waiting = asyncio.create_task(py.aio.plan(SPEC, cluster=py.Cluster(kubeconfig=silent)))
@@ -478,16 +564,17 @@ def test_asyncio_goes_on_beside_a_silent_server(py, silent):
 
 # ---- speed ----
 
-def cost(*functions, times=25):
-    """Milliseconds of processor time of each, the least of many: other programs on the machine don't count, and
-    nothing of this waits. In turn, so that what slows a machine for a while slows all."""
-    least = [float("inf")] * len(functions)
+def cost(*functions, times=60):
+    """Milliseconds of processor time of each, in each of many rounds: other programs on the machine don't count, and
+    nothing of this waits. In turn, so that what slows a machine for a while slows all of a round."""
+    rounds = []
     for _ in range(times):
-        for index, function in enumerate(functions):
+        rounds.append([])
+        for function in functions:
             begin = time.thread_time()
             function()
-            least[index] = min(least[index], (time.thread_time() - begin) * 1e3)
-    return least
+            rounds[-1].append((time.thread_time() - begin) * 1e3)
+    return rounds
 
 
 def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
@@ -498,11 +585,13 @@ def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
         assert lib.drarun_env_derive(options.pointer, made, err) == 0
         lib.drarun_env_free(made[0])
 
-    here, in_python, alone = cost(lambda: py.env(network="any"), lambda: py.env(root=machine), in_c)
+    rounds = cost(lambda: py.env(network="any"), lambda: py.env(root=machine), in_c)
+    here, in_python, alone = map(min, zip(*rounds))
+    more = statistics.median(each[1] - each[2] for each in rounds)
     print(f"\ndrarun.env(): {here:.2f} ms on this machine, {in_python:.2f} ms with 8 GPUs and 8 NICs, "
-          f"of which the C call {alone:.2f} ms")
+          f"of which the C call {alone:.2f} ms; in Python {more:.2f} ms more")
     assert max(here, in_python) < 30
-    assert in_python - alone < 1
+    assert more < 1
 
 
 def test_a_locale_with_a_decimal_comma(python, source, tmp_path):

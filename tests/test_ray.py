@@ -208,6 +208,30 @@ def test_what_drarun_has_set_is_not_the_users(package, tmp_path):
     assert out[3] == "DRARUN_RAY: unknown later: the driver's drarun is newer than the worker's?"
 
 
+BINDS = """
+import os, threading
+from drarun.ray import _bind
+all_of_them, shown = os.listdir, []
+def listed(path):  # a thread is made while the list is walked: the first one lacks it
+    now = all_of_them(path)
+    shown.append(now)
+    return [str(os.getpid())] if len(shown) == 1 else now
+end = threading.Event()
+other = threading.Thread(target=end.wait)
+other.start()
+os.listdir = listed
+first = min(os.sched_getaffinity(0))
+print(_bind._bind(frozenset({first})) == ((first,), ""), os.sched_getaffinity(other.native_id) == {first})
+end.set()
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: there is nothing to bind to")
+def test_a_thread_that_is_made_meanwhile_is_bound(package):
+    out = output_of(sys.executable, "-B", "-c", BINDS, env={**os.environ, **package})
+    assert out == "True True\n"
+
+
 CHOOSES = """
 import drarun, os, sys
 from drarun.ray import _bind, _devices

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import select
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
+from ._errors import InterruptedError
+
 T = TypeVar("T")
+
+WOKEN = b"\0"  # no signal's number
 
 
 class Interruptible(Protocol):
@@ -47,12 +54,16 @@ class _Work:
         self.interrupt = Interrupt()
         self.result: Any = None
         self.raised: BaseException | None = None
+        self.begun = False
         self._function, self._ended = function, ended
+
+    def start(self) -> None:
         context = contextvars.copy_context()
         context.run(current.set, self.interrupt)
         threading.Thread(target=context.run, args=(self._run,), name="drarun", daemon=True).start()
 
     def _run(self) -> None:
+        self.begun = True
         try:
             self.result = self._function()
         except BaseException as error:
@@ -65,47 +76,117 @@ class _Work:
             raise self.raised
         return self.result
 
+    def failure_to_end(self) -> BaseException | None:
+        """Why an interrupted call could not tidy up; None: it could, or had ended before."""
+        return None if isinstance(self.raised, InterruptedError) else self.raised
 
-def interruptibly(function: Callable[[], T]) -> T:
+
+class _Wakeup:
+    """Lets the main thread sleep until another thread wakes it or a signal has come. A lock does not do for that: Python
+    runs its handlers when a wait ends, and the wait does not end by a signal that came right before it, or that the
+    kernel gave to another thread. What set_wakeup_fd writes stays there until it is read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readable, self._writable = socket.socketpair()
+        self._readable.setblocking(False)
+        self._writable.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._writable.fileno(), warn_on_full_buffer=False)
+
+    def wake(self) -> None:
+        with self._lock:  # the number of a closed socket may be another file's
+            if self._writable.fileno() >= 0:
+                self._write(self._writable.fileno(), WOKEN)
+
+    def wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._readable, select.POLLIN)
+        poll.poll()
+        self._hand_on()
+
+    def close(self) -> None:
+        signal.set_wakeup_fd(self._before, warn_on_full_buffer=False)
+        self._hand_on()
+        self._readable.close()
+        with self._lock:
+            self._writable.close()
+
+    def _hand_on(self) -> None:
+        """Passes the numbers of signals to the former wakeup descriptor: an event loop reads it."""
+        try:
+            signals = self._readable.recv(4096).replace(WOKEN, b"")
+        except BlockingIOError:
+            return
+        if signals and self._before >= 0:
+            self._write(self._before, signals)
+
+    @staticmethod
+    def _write(fd: int, data: bytes) -> None:
+        try:
+            os.write(fd, data)
+        except OSError:  # full: its reader is woken in any case; closed: nobody reads
+            pass
+
+
+def interruptibly(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """The function's result. In the main thread, where Python's signal handlers run, Ctrl-C ends it: the call that it
-    is in first tidies up, and then KeyboardInterrupt is raised; a second Ctrl-C does not wait for that."""
+    is in first tidies up, and then KeyboardInterrupt is raised; a second Ctrl-C does not wait for that. The same goes for
+    what a handler of the program raises. undo: of a result that nobody gets, since the interrupt came behind it."""
     if threading.current_thread() is not threading.main_thread():
         return function()
-    done, pressed = threading.Event(), 0
-    work: _Work | None = None
+    wakeup = _Wakeup()
+    ended, pressed = False, 0
+
+    def on_end() -> None:
+        nonlocal ended
+        ended = True
+        wakeup.wake()
 
     def on_interrupt(signum: int, frame: FrameType | None) -> None:
         nonlocal pressed
         pressed += 1
-        if work is not None:
-            work.interrupt.fire()
-        if pressed > 1:
-            done.set()
+        work.interrupt.fire()
 
+    def settle() -> None:
+        """Waits for the end, or for the second Ctrl-C."""
+        while not ended and pressed < 2:
+            wakeup.wait()
+
+    work = _Work(function, on_end)
     # With the usual handler KeyboardInterrupt might be raised between any two lines here.
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if usual:
-        signal.signal(signal.SIGINT, on_interrupt)
     try:
-        work = _Work(function, done.set)
+        if usual:
+            signal.signal(signal.SIGINT, on_interrupt)
+        try:
+            work.start()
+            settle()
+        except BaseException:  # of the program's own handler
+            work.interrupt.fire()
+            if work.begun:
+                settle()
+                _take_back(work, ended, undo)
+            raise
         if pressed:
-            work.interrupt.fire()
-        done.wait()
-    except BaseException:  # of the program's own handler
-        if work is not None:
-            work.interrupt.fire()
-        raise
+            _take_back(work, ended, undo)
     finally:
         if usual:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        wakeup.close()
     if pressed:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt from work.failure_to_end()
     result: T = work.answer()
     return result
 
 
-async def in_thread(function: Callable[[], T]) -> T:
-    """The function's result, with the loop free meanwhile. Cancelling ends it: the call that it is in tidies up first."""
+def _take_back(work: _Work, ended: bool, undo: Callable[[T], object] | None) -> None:
+    if ended and undo is not None and work.raised is None:
+        undo(work.result)
+
+
+async def in_thread(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+    """The function's result, with the loop free meanwhile. Cancelling ends it: the call that it is in tidies up first.
+    undo: as of interruptibly."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -116,11 +197,15 @@ async def in_thread(function: Callable[[], T]) -> T:
             pass
 
     work = _Work(function, ended)
+    work.start()
     try:
         await done.wait()
     except asyncio.CancelledError:
         work.interrupt.fire()
         await done.wait()
+        if undo is not None and work.raised is None:
+            taken_back = undo
+            await in_thread(lambda: taken_back(work.result))
         raise
     result: T = work.answer()
     return result

@@ -84,7 +84,7 @@ class Cluster:
         Raises ClusterError, with code errno.EEXIST where there is a job of that name. When it fails, and after Ctrl-C,
         nothing of the job is left."""
         spec = job_of(job)
-        return interruptibly(lambda: _submit(self, spec, name, image, workers))
+        return interruptibly(lambda: _submit(self, spec, name, image, workers), Submitted.cancel)
 
     def job(self, name: str) -> Submitted:
         """A job that somebody has submitted, of Cluster.namespace. Raises UsageError with code errno.ENOENT where there

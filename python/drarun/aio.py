@@ -50,7 +50,7 @@ async def run_local(command: Iterable[PathName] | JobLike, **options: Any) -> in
 
 async def submit(job: JobLike, **options: Any) -> Submitted:
     """drarun.submit"""
-    return await in_thread(lambda: _cluster.submit(job, **options))
+    return await in_thread(lambda: _cluster.submit(job, **options), Submitted.cancel)
 
 
 async def wait(job: Submitted, timeout: float | None = None) -> int:

@@ -15,6 +15,10 @@ from ._version import ray
 
 log = logging.getLogger("drarun.ray")
 
+# A thread that is not bound yet may make another while the list is walked. More than two passes are rare; the limit is for
+# a machine whose allowed CPUs change meanwhile.
+PASSES_MAX = 20
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -101,14 +105,26 @@ def _bind(wanted: frozenset[int]) -> tuple[tuple[int, ...], str]:
     cpus = tuple(sorted(wanted & may))
     if not cpus:
         return (), f"of the CPUs near its GPUs the process may use none: {_ranges(wanted)} of {_ranges(may)}"
-    for thread in os.listdir("/proc/self/task"):
+    try:
+        for _ in range(PASSES_MAX):
+            if not _bind_threads(set(cpus)):
+                break
+    except OSError as error:
+        return (), f"sched_setaffinity: {error.strerror}"
+    return cpus, ""
+
+
+def _bind_threads(cpus: set[int]) -> bool:
+    """Whether there was one that was not bound."""
+    some = False
+    for thread in map(int, os.listdir("/proc/self/task")):
         try:
-            os.sched_setaffinity(int(thread), cpus)
+            if os.sched_getaffinity(thread) != cpus:
+                os.sched_setaffinity(thread, cpus)
+                some = True
         except ProcessLookupError:
             pass  # it has ended
-        except OSError as error:
-            return (), f"sched_setaffinity: {error.strerror}"
-    return cpus, ""
+    return some
 
 
 def _ranges(cpus: Iterable[int]) -> str:
