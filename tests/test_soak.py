@@ -2,7 +2,7 @@
 """A short scripts/soak: the same launches, fewer of them, from a fixed seed."""
 import sys
 
-from support.build import SLOWER, SOURCE
+from support.build import SLOW_BUILD, SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
@@ -10,7 +10,7 @@ from benchmarks.harness.launchers import BENCH  # noqa: E402
 from benchmarks.soak import plan, run, summary  # noqa: E402
 
 SEED = 20261121
-LAUNCHES, KILLS = 420 // SLOWER, 80 // SLOWER
+LAUNCHES, KILLS = 420 // SLOW_BUILD, 80 // SLOW_BUILD
 
 
 def carry_out(plans):

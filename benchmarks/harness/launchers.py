@@ -65,23 +65,26 @@ FLOOR = Launcher("posix_spawn loop", lambda: BENCH / "floor")
 FLOOR.command = lambda ranks, *words: [str(w) for w in (BENCH / "floor", ranks, *words)]
 DRARUN = Launcher("drarun", lambda: BUILD / "bin" / "drarun")
 HYDRA = Launcher("Hydra 5", lambda: fetched() / "mpich/bin/mpiexec.hydra")
+HYDRA4 = Launcher("Hydra 4.0", lambda: in_path("mpiexec.mpich"))
+INTEL_HYDRA = Launcher("Intel's mpiexec", lambda: fetched() / "impi/bin/mpiexec.hydra")
 OPENMPI5 = Launcher("Open MPI 5 mpirun", lambda: fetched() / "openmpi/bin/mpirun",
                     ["--oversubscribe"], ROOT)
 OPENMPI4 = Launcher("Open MPI 4.1 mpirun", lambda: in_path("mpirun.openmpi"), ["--oversubscribe"], ROOT)
 
 
 class Library:
-    """An MPI library with the launcher that it comes with."""
+    """An MPI library with the launcher that it comes with. flags: a function, for a compiler that does
+    not know the library."""
 
-    def __init__(self, name, launcher, compiler):
-        self.name, self.launcher, self.compiler = name, launcher, compiler
+    def __init__(self, name, launcher, compiler, flags=lambda: ()):
+        self.name, self.launcher, self.compiler, self.flags = name, launcher, compiler, flags
 
     def compile(self, source):
         """The program made of a C file. Compiled once; again when the source is newer."""
         compiler = self.compiler()
         program = BENCH / f"{source.stem}.{self.name.replace(' ', '-').lower()}"
         if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-            done = subprocess.run([compiler, "-O2", "-o", program, source], capture_output=True, text=True)
+            done = subprocess.run([compiler, "-O2", "-o", program, source, *self.flags()], capture_output=True, text=True)
             if done.returncode != 0:
                 raise Missing(f"{compiler}: {done.stderr.strip()[-300:]}")
         return program
@@ -92,3 +95,9 @@ LIBRARIES = [
     Library("Open MPI 5", OPENMPI5, lambda: fetched() / "openmpi/bin/mpicc"),
     Library("MPICH 5", HYDRA, lambda: fetched() / "mpich/bin/mpicc"),
 ]
+
+# Without a part in the launch tables: MPICH 4.0 starts as MPICH 5 does, and Intel MPI has no compiler of its own.
+MPICH4 = Library("MPICH 4.0", HYDRA4, lambda: in_path("mpicc.mpich"))
+INTEL = Library("Intel MPI", INTEL_HYDRA, lambda: in_path("cc"),
+                lambda: [f"-I{fetched()}/mpich/include", fetched() / "impi/lib/libmpi.so",
+                         f"-Wl,-rpath,{fetched()}/impi/lib"])

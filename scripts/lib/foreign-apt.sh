@@ -49,12 +49,13 @@ sources() {
             }' || die "apt on this machine has no Debian source for '$codename', from which the archive's address is taken"
 }
 
-# foreign_apt_open SUITE ARCH: the private root, with fresh lists, under $work; then use foreign_apt
+# foreign_apt_open SUITE ARCH [TYPE]: the private root, with fresh lists, under $work; then use foreign_apt.
+# TYPE: deb (default) or deb-src
 foreign_apt_open() {
-    local suite=$1 arch=$2 d=$work/apt-$1-$2
+    local suite=$1 arch=$2 type=${3:-deb} d=$work/apt-$1-$2
     mkdir -p "$d"/{state/lists/partial,cache/archives/partial}
     : >"$d/status"
-    sources "$suite" "$arch" >"$d/sources.list"
+    sources "$suite" "$arch" | sed "s/^deb /$type /" >"$d/sources.list"
     cat >"$d/apt.conf" <<EOF
 Dir::Etc::SourceList "$d/sources.list";
 Dir::Etc::SourceParts "/dev/null";

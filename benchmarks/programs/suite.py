@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPICH's own test suite (scripts/fetch-mpich-tests), built with each MPI library in the cache, and its testlist files."""
+import fcntl
+import functools
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.harness.launchers import INTEL, LIBRARIES, MPICH4, SOURCE, Missing, fetched
+
+# Without what needs processes that a job starts itself, a file system, or Fortran and C++ compilers of the same library.
+FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "pt2pt", "topo")
+
+# The MPI standard of each library, for lines that ask for a newer one. Open MPI hides what MPI 3 removed, though it has it.
+OPEN_MPI_FLAGS = "-DOMPI_OMIT_MPI1_COMPAT_DECLS=0"
+STANDARD = {"Open MPI 4.1": (3, 1), "Open MPI 5": (3, 1), "MPICH 4.0": (4, 0), "MPICH 5": (5, 0), "Intel MPI": (4, 1)}
+LIBRARY = {library.name: library for library in (*LIBRARIES, MPICH4, INTEL)}
+
+
+@dataclass(frozen=True)
+class Test:
+    """A line of a testlist file. result: how its end is judged; "" for "No Errors" and nothing else."""
+
+    folder: str
+    program: str
+    ranks: int
+    arguments: tuple = ()
+    environment: tuple = ()
+    limit: int = 180
+    result: str = ""
+
+    def __str__(self):
+        return " ".join([f"{self.folder}/{self.program}", f"-n {self.ranks}", *self.arguments, *self.environment])
+
+
+def read_line(folder, line, standard):
+    """The test of a line of a testlist file; None when it is expected to fail or asks for a newer MPI standard."""
+    words = line.split()
+    if len(words) < 2 or not words[1].isdigit():
+        return None
+    options = [word.partition("=")[::2] for word in words[2:] if "=" in word]
+    values = {name: value for name, value in options}
+    if "xfail" in values or "mem" in values:
+        return None
+    asked = values.get("mpiversion", "1.0")
+    if tuple(int(part) for part in re.findall(r"\d+", asked)[:2]) > standard:
+        return None
+    return Test(folder, words[0], int(words[1]), tuple(value for name, value in options if name == "arg"),
+                tuple(value for name, value in options if name == "env"), int(values.get("timeLimit", 180)), values.get("resultTest", ""))
+
+
+def tests_of(folder, standard, name="testlist"):
+    """Those of a testlist file; what configure has not filled in yet lies beside it as testlist.in."""
+    path = next(path for path in (folder / name, folder / f"{name}.in") if path.exists())
+    lines = (read_line(folder.name, line, standard) for line in path.read_text().splitlines() if not line.lstrip().startswith("#"))
+    return [test for test in lines if test]
+
+
+def wrong(test, ended):
+    """What MPICH's runtests would say against the end of a test; "" when nothing."""
+    if ended.status is None:
+        return f"no end after {ended.seconds:.0f} s: {ended.last_lines()}"
+    if test.result in ("TestStatus", "TestErrFatal"):  # these must end with another status than 0
+        return "" if ended.status != 0 else "status 0"
+    lines = [line.strip() for line in ended.output.splitlines() if line.strip() and "FORTRAN STOP" not in line]
+    said = any(re.fullmatch("No [Ee]rrors", line) for line in lines)
+    unexpected = [line for line in lines if not re.fullmatch(r"No [Ee]rrors|Test Passed", line)]
+    if ended.status != 0:
+        return f"status {ended.status}: {ended.last_lines()}"
+    if unexpected:
+        return f"unexpected output: {' / '.join(unexpected)[:300]}"
+    return "" if said else "ended without No Errors"
+
+
+@functools.cache
+def source():
+    done = subprocess.run([SOURCE / "scripts" / "fetch-mpich-tests"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Missing(f"scripts/fetch-mpich-tests: {done.stderr.strip()[-200:]}")
+    return Path(done.stdout.strip())
+
+
+class Built:
+    """The suite built with one library, beside its source in the cache. Intel MPI runs what was built with MPICH 5, whose
+    ABI it has."""
+
+    def __init__(self, name):
+        self.name, self.library = name, LIBRARY[name]
+        self.compiled_with = LIBRARY["MPICH 5"] if name == "Intel MPI" else self.library
+        self.folder = source().with_name(f"{source().name}-{self.compiled_with.name.replace(' ', '-').lower()}")
+
+    @property
+    def environment(self):
+        return {"LD_LIBRARY_PATH": str(fetched() / "impi" / "lib")} if self.name == "Intel MPI" else {}
+
+    def make(self, *words):
+        flags = "-O1 -w" + (f" {OPEN_MPI_FLAGS}" if "Open MPI" in self.name else "")
+        with open(self.folder / "make.log", "a") as log:
+            return subprocess.run(["nice", "-n", "10", "make", "-k", f"-j{os.cpu_count()}", f"CFLAGS={flags}", *words], cwd=self.folder,
+                                  stdout=log, stderr=subprocess.STDOUT).returncode
+
+    def build(self, tests):
+        """Compiles the programs of these tests; those that a library cannot compile are missing then."""
+        self.folder.mkdir(exist_ok=True)
+        with open(self.folder / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.configure()
+            wanted = {}
+            for test in tests:
+                if not self.program(test).exists():
+                    wanted.setdefault(test.folder, set()).add(test.program)
+            for folder, programs in sorted(wanted.items()):
+                self.make("-C", folder, *sorted(programs))
+
+    def configure(self):
+        if (self.folder / ".configured").exists():
+            return
+        with open(self.folder / "configure.log", "w") as log:
+            done = subprocess.run(["nice", "-n", "10", source() / "configure", f"MPICC={self.compiled_with.compiler()}", "CC=gcc",
+                                   "--disable-fortran", "--disable-cxx"], cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
+        if done.returncode != 0 or self.make("-C", "dtpools") != 0 or self.make("-C", "util") != 0:
+            raise Missing(f"MPICH's tests cannot be built with {self.name}: see configure.log and make.log in {self.folder}")
+        (self.folder / ".configured").touch()
+
+    def program(self, test):
+        return self.folder / test.folder / test.program
+
+    def tests(self, folders=FOLDERS):
+        """Of the testlist files; configure writes some of them, from what it finds."""
+        found = []
+        for folder in folders:
+            written = self.folder / folder
+            found += tests_of(written if (written / "testlist").exists() else source() / folder, STANDARD[self.name])
+            if (written / "testlist.dtp").exists():
+                found += tests_of(written, STANDARD[self.name], "testlist.dtp")
+        return list(dict.fromkeys(found))
