@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent is one file without needs: it runs in any root, and the launcher loads next to nothing."""
+import hashlib
+import io
+import json
 import os
 import platform
+import re
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
-from support.build import SANITIZE
+from support.build import ANYWHERE_MISSING, SANITIZE, SLOWER
+
+EMULATOR = "qemu-aarch64-static"
 
 pytestmark = pytest.mark.skipif(bool(SANITIZE), reason="sanitizer build: linked dynamically")
 
@@ -78,30 +85,104 @@ def test_the_local_job_loads_no_library(drarun):
     assert names and not [name for name in names if ".so" in name], names
 
 
-def test_arm64(source, tmp_path):
-    """Both programs are built for arm64 and run under user-mode emulation."""
-    emulator = shutil.which("qemu-aarch64-static")
+@pytest.fixture(scope="module")
+def built_arm64(source):
+    """The folder of a build for arm64."""
     if platform.machine() == "aarch64":
         pytest.skip("this machine is arm64: every other test runs there")
-    if not emulator or not shutil.which("aarch64-linux-gnu-gcc"):
+    if not shutil.which(EMULATOR) or not shutil.which("aarch64-linux-gnu-gcc"):
         pytest.skip("no cross compiler or no emulator; run scripts/setup --test")
     folder = source / "build-arm64"
     for command in (["cmake", "--preset", "arm64"],
-                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker"]):
-        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=240)
+                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach"]):
+        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=240 * SLOWER)
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    return folder
+
+
+def test_arm64(built_arm64, tmp_path):
+    """Launcher and agent are built for arm64 and run under user-mode emulation."""
     for program in ("drarun", "drarun-worker"):
-        run = subprocess.run([emulator, folder / "bin" / program, "--version"], capture_output=True,
-                             text=True, timeout=30)
-        assert run.returncode == 0 and "0.1.0" in run.stdout, run.stderr
+        assert "0.1.0" in emulated(built_arm64 / "bin" / program, "--version")
     # the launcher starts the agent by name, which the kernel cannot run: a script stands between
     worker = tmp_path / "worker"
-    worker.write_text(f"#!/bin/sh\nexec {emulator} {folder}/bin/drarun-worker \"$@\"\n")
+    worker.write_text(f"#!/bin/sh\nexec {EMULATOR} {built_arm64}/bin/drarun-worker \"$@\"\n")
     worker.chmod(0o755)
-    run = subprocess.run([emulator, folder / "bin" / "drarun", "-n", "2", "/bin/sh", "-c",
+    run = subprocess.run([EMULATOR, built_arm64 / "bin" / "drarun", "-n", "2", "/bin/sh", "-c",
                           "echo rank $RANK"], capture_output=True, text=True, timeout=60,
                          env={**os.environ, "DRARUN_WORKER": str(worker), "TMPDIR": str(tmp_path)})
     # launcher and agent have met and the agent has looked at the program, which is not for "its" machine;
     # one that is could not be started by this machine's kernel
     assert run.returncode == 126, run.stderr
     assert "it is a program for x86_64 (ELF machine 62), this is aarch64" in run.stderr
+
+
+def emulated(program, *args, root="/"):
+    run = subprocess.run([EMULATOR, "-L", root, program, *args], capture_output=True, text=True, timeout=30 * SLOWER)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def blob(tar, descriptor):
+    """Of an OCI archive, held to its digest and size."""
+    content = tar.extractfile(f"blobs/{descriptor['digest'].replace(':', '/')}").read()
+    assert len(content) == descriptor["size"] and f"sha256:{hashlib.sha256(content).hexdigest()}" == descriptor["digest"]
+    return content
+
+
+def test_one_image_for_both_architectures(source, build, built_arm64, tmp_path):
+    """scripts/image --also: an index from which each node takes the programs of its own architecture."""
+    file = tmp_path / "drarun.tar"
+    subprocess.run([source / "scripts/image", "localhost/drarun:1", file, "--also", built_arm64], check=True, capture_output=True,
+                   env={**os.environ, "DRARUN_BUILD": str(build)})
+    with tarfile.open(file) as tar:
+        (top,) = json.load(tar.extractfile("index.json"))["manifests"]
+        assert top["annotations"]["io.containerd.image.name"] == "localhost/drarun:1"
+        listed = json.loads(blob(tar, top))["manifests"]
+        assert [each["platform"] for each in listed] == [{"architecture": name, "os": "linux"} for name in ("amd64", "arm64")]
+        for each in listed:
+            manifest = json.loads(blob(tar, each))
+            about, (layer,) = json.loads(blob(tar, manifest["config"])), manifest["layers"]
+            assert about["architecture"] == each["platform"]["architecture"] and about["rootfs"]["diff_ids"] == [layer["digest"]]
+            root = tmp_path / about["architecture"]
+            with tarfile.open(fileobj=io.BytesIO(blob(tar, layer))) as content:
+                content.extractall(root)
+    for name, machine in (("amd64", "Advanced Micro Devices X86-64"), ("arm64", "AArch64")):
+        for program in ("bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "libexec/drarun/drarun-remote"):
+            head = subprocess.run(["readelf", "-h", tmp_path / name / program], capture_output=True, text=True, check=True).stdout
+            assert re.search(r"Machine: +(.*)", head)[1] == machine, (name, program)
+    root = tmp_path / "arm64"
+    for program in ("drarun", "drarun-worker"):
+        assert emulated(root / "bin" / program, "--version") == subprocess.run(
+            [tmp_path / "amd64/bin" / program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert "drarun" in emulated(root / "libexec/drarun/drarun-remote", "--version", root=root)  # with the libraries of the image
+    brought = tmp_path / "brought"  # as the init container does it
+    brought.mkdir()
+    emulated(root / "bin/drarun-worker", "--install", brought)
+    assert [path.read_bytes() for path in brought.rglob("drarun-worker")] == [(root / "bin/drarun-worker").read_bytes()]
+
+
+def test_image_of_builds_that_do_not_go_together(source, build, built_arm64, tmp_path):
+    def made(*options):
+        run = subprocess.run([source / "scripts/image", "x:1", tmp_path / "x.tar", *options], capture_output=True, text=True,
+                             env={**os.environ, "DRARUN_BUILD": str(build)})
+        assert run.returncode == 1 and not (tmp_path / "x.tar").exists()
+        return run.stderr
+    assert "is for amd64, as is another build" in made("--also", build)
+    assert "no node/bin/drarun-worker" in made("--also", "node")
+    assert "the node plugin is built on machines of its architecture alone" in made("--plugin", "--also", built_arm64)
+
+
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_arm64_bench(built_arm64):
+    """drarun-bench for the images of others: linked in the same way; it starts under emulation."""
+    objdump, folder = shutil.which("aarch64-linux-gnu-objdump"), built_arm64
+    run = subprocess.run(["cmake", "--build", folder, "--target", "bench_anywhere"], capture_output=True, text=True, timeout=240 * SLOWER)
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    files = [path for path in (folder / "anywhere").rglob("*") if path.is_file()]
+    assert {path.name for path in files} == {"drarun-bench", "bench-nccl.so", "bench-mpi-ompi.so", "bench-mpi-mpich.so"}
+    for path in files:
+        symbols = subprocess.run([objdump, "-T", path], capture_output=True, text=True, check=True).stdout
+        versions = {tuple(map(int, each.split("."))) for each in re.findall(r"GLIBC_([\d.]+\d)", symbols)}
+        assert versions and max(versions) <= (2, 28), (path, max(versions))
+    assert emulated(folder / "anywhere/bin/drarun-bench", "--help", root="/usr/aarch64-linux-gnu").startswith("Usage: drarun-bench")

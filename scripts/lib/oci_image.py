@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -14,40 +15,81 @@ PLUGIN = {"Entrypoint": ["/bin/drarun-plugin"], "Env": ["PATH=/bin"]}
 DRARUN = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
 
 
+MACHINES = {62: "amd64", 183: "arm64"}  # e_machine of an ELF file: what the image calls it
+TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+OCI = "application/vnd.oci.image"
+
+
+def machine_of(program):
+    """The architecture of an ELF file, as images call it."""
+    with open(program, "rb") as file:
+        head = file.read(20)
+    if head[:4] != b"\x7fELF" or int.from_bytes(head[18:20], "little") not in MACHINES:
+        raise ValueError(f"{program}: expected a program for one of {', '.join(MACHINES.values())}")
+    return MACHINES[int.from_bytes(head[18:20], "little")]
+
+
+def own_machine():
+    return {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+
+
 def write(packed, name, root, config, below=()):
     """Writes the OCI archive `packed` of an image that is called name and holds the directory root. below: layers of
     an image that it lies on, which are not in this archive."""
     with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
-        layer = Path(work) / "layer"
-        subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-                        "--mtime=@0", "-cf", layer, "."], check=True)
-        with open(layer, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        layers = [*below, {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{digest}",
-                           "size": layer.stat().st_size}]
-        blobs = {}
+        blobs = Blobs(Path(work))
+        blobs.finish(packed, name, blobs.manifest(own_machine(), root, config, below))
 
-        def put(content):
-            found = hashlib.sha256(content).hexdigest()
-            blobs[found] = content
-            return {"digest": f"sha256:{found}", "size": len(content)}
-        oci = "application/vnd.oci.image"
-        machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
-        about = put(json.dumps({"architecture": machine, "os": "linux", "config": config, "rootfs": {
-            "type": "layers", "diff_ids": [each["digest"] for each in layers]}}).encode())
-        manifest = put(json.dumps({
-            "schemaVersion": 2, "mediaType": f"{oci}.manifest.v1+json",
-            "config": {"mediaType": f"{oci}.config.v1+json", **about}, "layers": layers}).encode())
-        index = {"schemaVersion": 2, "manifests": [{
-            "mediaType": f"{oci}.manifest.v1+json", **manifest, "annotations": {
-                "io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}]}
-        made = Path(work) / "image.tar"
+
+def write_index(packed, name, roots, config):
+    """The same for several machines, roots: {architecture: directory}; a node takes the one of its own."""
+    with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
+        blobs = Blobs(Path(work))
+        manifests = [{**blobs.manifest(machine, root, config), "platform": {"architecture": machine, "os": "linux"}}
+                     for machine, root in roots.items()]
+        index = {"schemaVersion": 2, "mediaType": f"{OCI}.index.v1+json", "manifests": manifests}
+        blobs.finish(packed, name, blobs.put("index", index))
+
+
+class Blobs:
+    """What an archive is made of, as it comes."""
+
+    def __init__(self, work):
+        self.work, self.contents, self.layers = work, {}, {}
+
+    def put(self, kind, document):
+        """Its descriptor."""
+        content = json.dumps(document).encode()
+        found = hashlib.sha256(content).hexdigest()
+        self.contents[found] = content
+        return {"mediaType": f"{OCI}.{kind}.v1+json", "digest": f"sha256:{found}", "size": len(content)}
+
+    def layer(self, root):
+        made = self.work / f"layer-{len(self.layers)}"
+        subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
+                        "--mtime=@0", "-cf", made, "."], check=True)
+        with open(made, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.layers[digest] = made
+        return {"mediaType": f"{OCI}.layer.v1.tar", "digest": f"sha256:{digest}", "size": made.stat().st_size}
+
+    def manifest(self, machine, root, config, below=()):
+        layers = [*below, self.layer(root)]
+        about = self.put("config", {"architecture": machine, "os": "linux", "config": config, "rootfs": {
+            "type": "layers", "diff_ids": [each["digest"] for each in layers]}})
+        return self.put("manifest", {"schemaVersion": 2, "mediaType": f"{OCI}.manifest.v1+json", "config": about, "layers": layers})
+
+    def finish(self, packed, name, top):
+        index = {"schemaVersion": 2, "manifests": [{**top, "annotations": {
+            "io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}]}
+        made = self.work / "image.tar"
         with tarfile.open(made, "w", format=tarfile.GNU_FORMAT) as tar:
             _add(tar, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
             _add(tar, "index.json", json.dumps(index).encode())
-            for found, content in blobs.items():
+            for found, content in self.contents.items():
                 _add(tar, f"blobs/sha256/{found}", content)
-            tar.add(layer, f"blobs/sha256/{digest}")
+            for found, file in self.layers.items():
+                tar.add(file, f"blobs/sha256/{found}")
         made.rename(packed)
 
 
@@ -80,14 +122,33 @@ def libraries(programs):
     return found
 
 
+def foreign_libraries(programs, folder):
+    """The same for programs of another machine, whose libraries lie in the cross compiler's folder: {path there: path here}."""
+    found, left = {}, list(programs)
+    while left:
+        said = subprocess.run(["readelf", "-d", "-l", left.pop()], capture_output=True, text=True, check=True).stdout
+        for name in re.findall(r"\(NEEDED\).*\[(.*)\]|interpreter: /lib/([^\]]*)\]", said):
+            path = f"/lib/{name[0] or name[1]}"
+            if path not in found:
+                found[path] = folder / Path(path).name
+                left.append(found[path])
+    return found
+
+
 def drarun(build, plugin=False):
     """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
-    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone."""
+    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone. Where the build is
+    another machine's, it has what was cross-built: agents and hooks, and no launcher of cluster jobs or plugin."""
     names = ("drarun-worker", "drarun-plugin", "drarun-attach", *(() if plugin else ("drarun",)))
+    machine = machine_of(build / "bin/drarun-worker")
+    foreign = machine != own_machine()
     ours = {f"/{path.relative_to(build)}": path for path in (
         *(build / "bin" / name for name in names),
         *(() if plugin else (build / "libexec/drarun").glob("*"))) if path.is_file()}
-    root = copied({**libraries(ours.values()), **ours})
+    needed = foreign_libraries(ours.values(), Path(f"/usr/{TRIPLETS[machine]}/lib")) if foreign else libraries(ours.values())
+    anywhere = build / "anywhere"  # drarun-bench for the images of others
+    bench = {} if plugin else {f"/{path.relative_to(anywhere)}": path for path in anywhere.rglob("*") if path.is_file()}
+    root = copied({**needed, **ours, **bench})
     (root / "tmp").mkdir()
     (root / "tmp").chmod(0o1777)
     return root
