@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of scripts/lib that choose tests, make mutants and add up coverage."""
+import subprocess
+import sys
+
+import pytest
+
+from support.build import BUILD, SOURCE
+
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import coverage_table  # noqa: E402
+import mutants  # noqa: E402
+import select_tests  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def selection():
+    return select_tests.Selection(BUILD)
+
+
+@pytest.mark.parametrize("path,has,lacks", [
+    ("jobs/gang.c", "unit.gang_test unit.gang_play_test node.test_cluster_gang", "unit.spec_test unit.cel_test mpi.test_mpi worker.test_pmix"),
+    ("jobs/gang_private.h", "unit.gang_test", "unit.spec_test"),
+    ("jobs/test/gang_test.c", "unit.gang_test", "unit.gang_play_test cli.test_render"),
+    ("lib/cel/fuzz/cel_fuzz.c", "fuzz.cel", "unit.cel_test"),
+    ("worker/pmi1_kvs.c", "unit.pmi1_test fuzz.pmi1 worker.test_pmix mpi.test_mpi", "unit.gang_test plugin.test_attach"),
+    ("plugin/discover/inventory.c", "unit.plugin_inventory_test cluster.test_plugin_slices", "cli.test_output unit.gang_test"),
+    ("jobs/crd.json", "unit.crd_test", "unit.hang_test"),  # by the file that is generated from it
+    ("lib/wire/wire.proto", "unit.hello_test worker.test_agents", "unit.cel_test"),
+    ("docs/schema/drajob-v1alpha1.json", "unit.spec_schema_test", "unit.gang_test"),  # by an argument
+    ("tests/test_render.py", "cli.test_render", "cli.test_plan"),
+    ("tests/test_cluster_python.py", "node.test_cluster_jobs", "cli.test_python"),  # one program runs both
+    ("tests/support/vm.py", "vm.test_vm vm.test_plug_guest", "cli.test_render"),
+    ("tests/support/nodes.py", "harness.test_harness", "cli.test_validate"),  # by a fixture
+    ("tests/programs/pmix_client.c", "worker.test_pmix", "cli.test_render"),
+    ("docs/man/drarun.1", "cli.test_man", "unit.gang_test"),
+    ("README.md", "", "cli.test_man"),
+])
+def test_selected(selection, path, has, lacks):
+    names = selection.of(SOURCE / path)
+    assert set(has.split()) <= names
+    assert not names & set(lacks.split())
+
+
+def test_selection_of_a_folder_is_that_of_its_files(selection):
+    assert selection.of(SOURCE / "lib/cel") >= selection.of(SOURCE / "lib/cel/parser.c") | {"fuzz.cel"}
+
+
+def test_every_file_is_known_to_the_selection(selection):
+    for name in subprocess.run(["git", "ls-files"], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+        selection.of(SOURCE / name)
+
+
+@pytest.mark.parametrize("program,pattern", select_tests.PROGRAMS.items())
+def test_programs_of_the_selection_exist(selection, program, pattern):
+    assert (BUILD / program).exists()
+    assert selection.tests.matching(pattern)
+
+
+def select(*words):
+    return subprocess.run([sys.executable, SOURCE / "scripts/lib/select_tests.py", *words],
+                          cwd=SOURCE, capture_output=True, text=True, check=False)
+
+
+def test_selection_of_several_is_printed(selection):
+    result = select(BUILD, "jobs/gang.c", "tests/test_render.py")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split() == sorted(selection.of(SOURCE / "jobs/gang.c") | {"cli.test_render"})
+
+
+def test_unknown_path_is_named(selection):
+    result = select(BUILD, "jobs/gang.c", "jobs/nothing.c", "/etc/passwd")
+    assert (result.returncode, result.stdout) == (66, "")
+    assert [line.split(":")[1:3] for line in result.stderr.splitlines()] == [
+        [" jobs/nothing.c", f" no such file, and none of which {BUILD} was built"], [" /etc/passwd", f" not a file of {SOURCE}"]]
+
+
+def test_selection_needs_a_build(tmp_path):
+    result = select(tmp_path, "jobs/gang.c")
+    assert (result.returncode, result.stdout) == (66, "")
+    assert f"{tmp_path}: not a build tree" in result.stderr
+
+
+CODE = """\
+#define TWO 2 /* not 3 */
+static int table[4] = {1, 2};
+
+/* a + b */
+static int f(const char *p, int n)
+{
+    char text[512]; // n + 1
+    struct pair x = {0};
+    assert(n > 0);
+    if (f("a < b", n & 1))
+        n++;
+    return n - 1;
+}
+"""
+
+
+def test_mutants_change_code_and_nothing_else():
+    found = {(CODE[start:end], new) for start, end, replacements in mutants.sites(CODE) for new in replacements}
+    assert found == {('(f("a < b", n & 1))', '(!(f(       , n & 1)))'), ("&", "|"), ("1", "2"), ("1", "0"), ("++", "--"), ("n - 1", "0"), ("-", "+")}
+
+
+def test_mutants_are_the_same_for_a_seed():
+    def first(seed):
+        number, found = mutants.draw(SOURCE, seed, 3, "lib/base")["lib/base"]
+        assert number == 3
+        return [next(found) for _ in range(3)]
+    assert first(1) == first(1) != first(2)
+
+
+def test_mutant_applies_to_its_line():
+    number, found = mutants.draw(SOURCE, 1, 1, "lib/base/buf.c")["lib/base/buf.c"]
+    mutant = next(found)
+    source = (SOURCE / mutant.file).read_text()
+    old, new = source.splitlines(), mutant.apply(source).splitlines()
+    assert [i for i, (a, b) in enumerate(zip(old, new), 1) if a != b] == [mutant.line]
+    assert (old[mutant.line - 1].strip(), new[mutant.line - 1].strip()) == (mutant.before, mutant.after)
+
+
+def test_equivalent_mutants_are_not_drawn(tmp_path):
+    mutant = next(mutants.draw(SOURCE, 1, 1, "lib/base/buf.c")["lib/base/buf.c"][1])
+    listed = tmp_path / "list"
+    listed.write_text(f"# a comment\n{mutant}\nwhy: nobody sees it\n")
+    known = mutants.read_equivalent(listed)
+    assert known == {mutant.key(): "nobody sees it"}
+    assert mutant not in mutants.draw(SOURCE, 1, 1, "lib/base/buf.c", known)["lib/base/buf.c"][1]
+    listed.write_text("lib/base/buf.c:1\n- a\nwhy: no new line\n")
+    with pytest.raises(ValueError, match=":3: 'why:' needs"):
+        mutants.read_equivalent(listed)
+
+
+def test_equivalent_mutants_are_of_this_tree():
+    """A line that was changed since needs a new look."""
+    for (file, before, _), _ in mutants.read_equivalent(SOURCE / "tests/mutants-equivalent.txt").items():
+        assert before in map(str.strip, (SOURCE / file).read_text().splitlines()), f"{file}: no line {before!r}"
+
+
+def test_coverage_adds_up():
+    counted = dict(line_covered=1, line_total=2, branch_covered=0, branch_total=3)
+    files = [dict(counted, filename=name) for name in ("lib/cel/a.c", "lib/cel/b.c", "jobs/a.c", "worker/pmix/a.c")]
+    rows = [line.split() for line in coverage_table.table(files)]
+    assert [row[0] for row in rows] == ["folder", "jobs", "lib/cel", "worker/pmix", "total"]
+    assert rows[2] == ["lib/cel", "2/4", "50.0", "%", "0/6", "0.0", "%"]
+    assert rows[4][1:] == ["4/8", "50.0", "%", "0/12", "0.0", "%"]
