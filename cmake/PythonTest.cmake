@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# drarun_python_test(FILE LABEL SECONDS [LABEL...] [ALSO FILE...]): tests/FILE.py under pytest as the ctest test
-# LABEL.FILE, and in the same process those behind ALSO, which share its cluster. What the single cases did goes to tests/report/FILE.xml in the build tree, where
-# scripts/test reads it. Two run at a time where nothing in them measures time or load: those of the labels `node`, `bed` and
-# `cluster`, which mostly wait, `oracle`, those that start no rank, and in builds with sanitizers, whose deadlines are wide, all. Others
-# run alone, and so do test_kube, which ends connections at chosen moments, and test_faults, which sets the machine's clock (other
-# programs' certificates are not valid then). The longest begin first.
+# drarun_python_test(FILE LABEL SECONDS [LABEL...] [ALONE] [ALSO FILE...] [AS NAME] [CASES OPTION...]): tests/FILE.py under
+# pytest as the ctest test LABEL.NAME; NAME is FILE unless given. The files behind ALSO run in the same process and share
+# its cluster or guest. CASES: pytest's options that choose some. SECONDS is the timeout on an idle machine in the default
+# build. The results of the single cases go to tests/report/NAME.xml in the build tree, wall and CPU time to
+# tests/report/NAME.cost.json; scripts/test reads both.
+#
+# scripts/test runs several programs at a time: tests/costs.json says how much CPU each of them takes, as a share of one
+# core, and the property PROCESSORS reserves it, in quarters of a core. The longest start first. A program that is not in
+# that file yet is taken to use one core. ALONE is for programs that measure time or change the machine.
 include_guard(GLOBAL)
 
 # Debian's own, which has Debian's pytest; not the first one in PATH
@@ -22,26 +25,53 @@ elseif(DRARUN_SANITIZE)
   set(drarun_slower 4)
 endif()
 
+set(drarun_slots_per_core 4)
+set(drarun_costs_file ${PROJECT_SOURCE_DIR}/tests/costs.json)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${drarun_costs_file})
+file(READ ${drarun_costs_file} drarun_costs)
+
+# drarun_test_cost(NAME): sets PROCESSORS and COST of a test as it was measured.
+function(drarun_test_cost name)
+  string(JSON wall ERROR_VARIABLE error GET "${drarun_costs}" ${name} wall_s)
+  if(error)
+    set(wall 30)
+    set(share 100)
+  else()
+    string(JSON share GET "${drarun_costs}" ${name} cpu_percent)
+  endif()
+  math(EXPR slots "(${share} * ${drarun_slots_per_core} + 99) / 100")
+  if(slots LESS 1)
+    set(slots 1)
+  elseif(name MATCHES "^vm\\." AND slots LESS 6)
+    set(slots 6) # a guest's kernel that gets no CPU for 20 s takes it for a fault, and its boot ends in time-outs
+  endif()
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${slots} COST ${wall})
+endfunction()
+
 function(drarun_python_test file label seconds)
   if(NOT DRARUN_PYTHON)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "ALSO")
+  cmake_parse_arguments(PARSE_ARGV 3 arg "ALONE" "AS" "ALSO;CASES")
   list(TRANSFORM arg_ALSO APPEND .py)
-  set(name ${label}.${file})
-  math(EXPR timeout "${seconds} * ${drarun_slower}")
-  add_test(NAME ${name}
-    COMMAND ${DRARUN_PYTHON} -B -m pytest -p no:cacheprovider -q -ra --tb=short
-            --junitxml=${PROJECT_BINARY_DIR}/tests/report/${file}.xml ${file}.py ${arg_ALSO}
-    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  if(file MATCHES "^test_(kube|faults$)" OR (label MATCHES "^(mpi|vm)$")
-      OR NOT (DRARUN_SANITIZE OR label MATCHES "^(bed|cluster|node|oracle)$" OR "offline" IN_LIST arg_UNPARSED_ARGUMENTS))
-    set(serial TRUE)
-  else() # with another beside it
-    set(serial FALSE)
-    math(EXPR timeout "${timeout} + 180")
+  if(NOT arg_AS)
+    set(arg_AS ${file})
   endif()
-  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${serial}
-    LABELS "${label};${arg_UNPARSED_ARGUMENTS}" TIMEOUT ${timeout} ENVIRONMENT DRARUN_BUILD=${PROJECT_BINARY_DIR}
+  set(name ${label}.${arg_AS})
+  set(report ${PROJECT_BINARY_DIR}/tests/report/${arg_AS})
+  set(load 1)
+  if(NOT arg_ALONE)
+    set(load 3) # by how much programs beside it may slow it down
+  endif()
+  math(EXPR timeout "${seconds} * ${drarun_slower} * ${load}")
+  add_test(NAME ${name}
+    COMMAND ${DRARUN_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/lib/measured.py ${report}.cost.json
+            ${DRARUN_PYTHON} -B -m pytest -p no:cacheprovider -q -ra --tb=short --durations=8
+            --junitxml=${report}.xml ${file}.py ${arg_ALSO} ${arg_CASES}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${arg_ALONE}
+    LABELS "${label};${arg_UNPARSED_ARGUMENTS}" TIMEOUT ${timeout}
+    ENVIRONMENT "DRARUN_BUILD=${PROJECT_BINARY_DIR};DRARUN_TEST_LOAD=${load}"
     SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in ")
+  drarun_test_cost(${name})
 endfunction()

@@ -2,14 +2,14 @@
 """Fixtures for tests of whole programs; tests/README.md describes them."""
 import json
 import os
+import signal
 
 import pytest
 
 from support import leftovers
 from support.agents import Agents
-from support.api_proxy import NodesProxy
 from support.build import BUILD, SANITIZE, SOURCE
-from support.cluster import Cluster
+from support.cluster import Cluster, programs
 from support.cluster.machines import Machines
 from support.api_proxy import NodesProxy
 from support.cluster_jobs import in_namespace
@@ -20,8 +20,17 @@ from support.pods import Pod
 from support.run import Runner
 
 
+def heed_interrupts():
+    """A shell starts what runs in the background with these ignored, and so would be every program under test."""
+    for signo, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(signo) is signal.SIG_IGN:
+            signal.signal(signo, handler)
+
+
 def pytest_configure(config):
+    heed_interrupts()
     leftovers.make_shm_private()
+    config.addinivalue_line("markers", "quick: one of its family, which scripts/test --quick runs")
     config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")
     config.addinivalue_line("markers", "matrix(n): in sanitizer builds each n values of its parameters meet once, unless DRARUN_SOAK is set")
 
@@ -124,6 +133,14 @@ def control_plane():
 def cluster():
     """A Kubernetes with two real nodes."""
     with Cluster(nodes=2) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def mpi_cluster():
+    """One whose nodes have every MPI library."""
+    with Cluster(nodes=2, images=("busybox", programs.BASE)) as made:
+        made.image(programs.NAME, files=programs.files(), base=programs.BASE)
         yield made
 
 

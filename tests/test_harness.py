@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures that other tests rely on: each must notice what it is there to notice."""
+import json
+import os
+import re
 import subprocess
 import sys
 
@@ -8,6 +11,10 @@ import pytest
 from support import leftovers, sanitizer
 from support.build import SOURCE
 from support.run import Runner
+
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+
+import choose_tests  # noqa: E402
 
 
 @pytest.fixture
@@ -112,22 +119,92 @@ def test_compile_error_is_shown(mpi_named, tmp_path):
         mpi_named("openmpi4").compile(source)
 
 
-def reported(folder, **programs):
-    """A report as ctest's: whether each program's only case passed."""
-    folder.mkdir(parents=True)
+def reported(folder, lane, **programs):
+    """A lane's report as ctest's: whether each program's only case passed."""
+    folder.mkdir(parents=True, exist_ok=True)
     words = {True: "OK", False: "FAILED"}
-    (folder / "ctest.xml").write_text("<testsuite>" + "".join(
-        f'<testcase name="{name}" status="{"run" if passed else "fail"}">'
+    (folder / f"{lane}.ctest.xml").write_text("<testsuite>" + "".join(
+        f'<testcase name="{name}" status="{"run" if passed else "fail"}" time="1.5">'
         f"<system-out>[  ERROR   ] --- why\n[       {words[passed]} ] case_{name}\n</system-out></testcase>"
         for name, passed in programs.items()) + "</testsuite>")
 
 
-@pytest.mark.parametrize("again,rc", [(True, 0), (False, 1)])
-def test_what_passes_at_the_second_try_is_unsteady(tmp_path, again, rc):
-    tests = tmp_path / "build/tests"
-    reported(tests / "report.first", good=True, shaky=False)
-    reported(tests / "report", shaky=again)
-    summary = subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", "dev"], cwd=tmp_path, capture_output=True, text=True)
-    assert summary.returncode == rc, summary.stderr
-    assert f"1 passed {1 - again:4} failed    0 skipped {int(again):4} unsteady" in summary.stdout
-    assert ("unsteady, it failed and then passed, dev: shaky::case_shaky: why" if again else "FAILED dev: shaky::case_shaky: why") in summary.stdout
+def summary(folder):
+    return subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", "dev"], cwd=folder,
+                          capture_output=True, text=True)
+
+
+def test_a_failure_decides(tmp_path):
+    reported(tmp_path / "build/tests/report", "unit", good=True)
+    assert summary(tmp_path).returncode == 0
+    reported(tmp_path / "build/tests/report", "whole", better=True, bad=False)
+    run = summary(tmp_path)
+    assert run.returncode == 1 and "2 passed    1 failed    0 skipped    0 unsteady" in run.stdout
+    assert "FAILED dev: bad::case_bad: why" in run.stdout
+
+
+def test_the_lane_of_the_unsteady_does_not_decide(tmp_path):
+    reported(tmp_path / "build/tests/report", "whole", good=True)
+    reported(tmp_path / "build/tests/report", "unsteady", shaky=False)
+    run = summary(tmp_path)
+    assert run.returncode == 0 and "1 passed    0 failed    0 skipped    1 unsteady" in run.stdout
+    assert "unsteady, and known to be (tests/unsteady.txt), dev: shaky::case_shaky: why" in run.stdout
+
+
+def test_nothing_that_ran_is_a_failure(tmp_path):
+    (tmp_path / "build/tests/report").mkdir(parents=True)
+    run = summary(tmp_path)
+    assert run.returncode == 1 and "FAILED no test ran" in run.stdout
+
+
+def test_the_profile_names_who_waits(tmp_path):
+    report = tmp_path / "build/tests/report"
+    reported(report, "whole", **{"node.idle": True, "node.busy": True})
+    for name, used in (("idle", 0), ("busy", 3 * os.cpu_count())):
+        (report / f"{name}.cost.json").write_text(json.dumps({"wall_s": 3, "cpu_s": used}))
+    run = summary(tmp_path)
+    assert re.search(r"3\.0 +0\.0 +100%  dev node\.idle\n", run.stdout) and re.search(r" 0%  dev node\.busy\n", run.stdout)
+    assert json.loads((report / "profile.json").read_text())["node.idle"] == {"wall_s": 3, "cpu_s": 0}
+
+
+def test_cost_counts_all_processes(tmp_path):
+    """Also one that its parent left to init, and the program's end is passed on."""
+    code = """if True:
+        import os, time
+        ours, theirs = os.pipe()
+        if os.fork() == 0:
+            if pid := os.fork():
+                os.write(theirs, str(pid).encode())
+                os._exit(0)
+            while time.process_time() < 0.3:
+                pass
+            os._exit(0)
+        orphan = os.read(ours, 20).decode()
+        while os.path.exists(f"/proc/{orphan}"):
+            time.sleep(0.01)
+        os.kill(os.getpid(), 15)
+        """
+    words = [sys.executable, SOURCE / "scripts/lib/measured.py", tmp_path / "cost.json", sys.executable, "-c", code]
+    assert subprocess.run(words).returncode == -15
+    cost = json.loads((tmp_path / "cost.json").read_text())
+    assert 0.3 < cost["cpu_s"] < cost["wall_s"] + 0.2
+
+
+@pytest.mark.parametrize("build,kept", [("dev", "abc"), ("asan", "a"), ("quick", "bd")])
+def test_which_programs_belong_to_a_build(build, kept):
+    programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli"}, "node.c": {"node"}, "quick.d": {"quick"}}
+    rows = [(1, "asan", "unit", "why"), (2, "quick", "cli.b*", "why"), (3, "quick", "quick", "why")]
+    assert {name[-1] for name in choose_tests.chosen(programs, build, rows)} == set(kept)
+
+
+def test_a_list_that_names_nothing(tmp_path):
+    with pytest.raises(choose_tests.Wrong, match=r"builds.txt:7: no program or label node.c"):
+        choose_tests.chosen({"unit.a": {"unit"}}, "quick", [(7, "quick", "node.c", "why")])
+    (tmp_path / "list").write_text("# a comment\n\nasan unit\n")
+    with pytest.raises(choose_tests.Wrong, match="list:3: expected 2 words and a reason: asan unit"):
+        choose_tests.table(tmp_path / "list", 2)
+
+
+def test_lanes():
+    assert [choose_tests.lane(name, labels, {"node.c"}) for name, labels in
+            (("unit.a", {"unit"}), ("cli.b", {"cli"}), ("node.c", {"node"}))] == ["unit", "whole", "unsteady"]
