@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from support.build import BUILD, SLOWER
-from support.cluster import Cluster, programs
+from support.cluster import programs
 from support.cluster.machines import claimed, shown
+from support.cluster_jobs import APART
 
 pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
 MPI = f"localhost/{programs.NAME}:1"
@@ -22,10 +23,8 @@ GPUS = 8  # of a node, so that the scheduler has no choice
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    with Cluster(nodes=2, images=("busybox", programs.BASE)) as made:
-        made.image(programs.NAME, files=programs.files(), base=programs.BASE)
-        yield made
+def cluster(mpi_cluster):
+    return mpi_cluster
 
 
 class Allocation:
@@ -212,18 +211,16 @@ def test_bad_input(jobs, tmp_path):
     assert not remains(jobs)
 
 
-SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-          "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}
-
-
 def plain_pod(requests=None):
     container = {"name": "c", "image": "localhost/busybox:1", "resources": {"requests": requests or {}}}
     return {"template": {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container],
-                                  "topologySpreadConstraints": [SPREAD]}}}
+                                  "topologySpreadConstraints": APART}}}
 
 
 def test_a_lost_node(jobs):
     kept = Allocation(jobs, workers=2, **plain_pod())
+    nodes = {each["node"] for each in json.loads((Path(kept.folder) / "kept.json").read_text())["workers"]}
+    assert nodes == {each.name for each in jobs.cluster.nodes}
     job, node = started(kept), jobs.cluster.nodes[1]
     node.cut()
     try:

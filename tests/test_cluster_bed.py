@@ -217,7 +217,7 @@ ROOT = "resource.kubernetes.io/pcieRoot"
 def job_manifests(drarun, folder, workers, gpus, nics, **spec):
     path = folder / "job.json"
     path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
-        "workers": workers, "image": "localhost/busybox:1", "command": ["true"], "devices": {
+        "workers": workers, "image": "localhost/busybox:1", "command": ["true"], "placement": {"spread": "none"}, "devices": {
             "gpus": {"count": gpus, "class": "gpu.nvidia.com"},
             "nics": {"count": nics, "class": "dranet", "selector": 'device.attributes["dra.net"].rdma == true'},
             "align": "required"}, **spec}}))

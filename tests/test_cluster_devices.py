@@ -6,7 +6,8 @@ import json
 import pytest
 
 from support.api_proxy import NodesProxy, kubeconfig
-from support.cluster.machines import GPU, RDMA, TOLD, claimed, shown, told, value_of, without_pairs, without_rdma
+from support.build import ANYWHERE_MISSING, BUILD
+from support.cluster.machines import GPU, RDMA, TOLD, claimed, shown, told, value_of, vendor_folders, without_pairs, without_rdma
 
 GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
@@ -60,9 +61,10 @@ def test_with_the_cluster_role_the_slices_are_known(jobs, cluster_role):
     assert "NCCL_IB_HCA==mlx5_0:1,mlx5_3:1" in result.out and "CUDA_VISIBLE_DEVICES=GPU-0077e9e7" in result.out
 
 
+@pytest.mark.quick
 def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
     """Four workers of two pairs each: the claims' constraint holds, whatever the scheduler takes first."""
-    result = jobs.run("--here", workers=4, ranksPerWorker=1, devices=claimed(2, 2, selector=RDMA, align="required"),
+    result = jobs.run("--here", workers=4, ranksPerWorker=1, placement={"spread": "none"}, devices=claimed(2, 2, selector=RDMA, align="required"),
                       command=["sh", "-c", TOLD.format('echo "$RANK $(head -n 1 $each)"')]).ok()
     held = {rank: [device for line in lines for device in told(line)] for rank, lines in shown(result.out).items()}
     assert [len(held[rank]) for rank in range(4)] == [4] * 4
@@ -73,16 +75,79 @@ def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
 
 
 @pytest.fixture
+def vendor(cluster):
+    with vendor_folders(cluster) as write:
+        yield write
+
+
+def test_vendor_script_is_run_in_the_pods(jobs, vendor):
+    """Its values are those of the release that the node has; ours are of the one that was read."""
+    spec = {"workers": 2, "ranksPerWorker": 1, "devices": claimed(1, 1), "nccl": {"profile": "gke-a4"},
+            "command": ["sh", "-c", "echo $RANK $NCCL_NET $NCCL_IB_TC"]}
+    result = jobs.run("--here", **spec).ok()
+    assert sorted(result.out.splitlines()) == ["0 gIB 77", "1 gIB 77"]
+    assert result.err.count("NCCL_IB_TC: the script says 77") == 1 and "VENDOR_SCRIPT_DIFFERS" in result.err, result
+    vendor(jobs.cluster.nodes[1], "exit 4")
+    broken = jobs.run("--here", **spec, name="broken").ok()
+    assert "VENDOR_SCRIPT_NOT_USED" in broken.err and "ended with status 4" in broken.err, broken
+
+
+def test_files_of_a_profile_are_looked_for_in_the_pods(jobs, vendor):
+    there = jobs.run("--here", workers=2, ranksPerWorker=1, devices=claimed(1, 1), nccl={"profile": "gke-a4"},
+                     command=["sh", "-c", "echo $RANK $NCCL_NET"]).ok()
+    assert "PROFILE_FILE_MISSING" not in there.err and sorted(there.out.splitlines()) == ["0 gIB", "1 gIB"], there
+    for node in jobs.cluster.nodes:
+        node.ok(["rm", "/home/kubernetes/bin/gib/scripts/set_nccl_env.sh"])
+    gone = jobs.run("--here", name="gone", ranksPerWorker=1, devices=claimed(1, 1), nccl={"profile": "gke-a4"},
+                    command=["true"]).ok()
+    assert "PROFILE_FILE_MISSING" in gone.err and "set_nccl_env.sh: the image lacks" in gone.err, gone
+
+
+@pytest.fixture(scope="module")
+def nccl_image(machines):
+    """A user's image: a C library, stand-ins for NCCL and CUDA, nothing of ours."""
+    standin = BUILD / "tests/standin"
+    return machines.cluster.image("nccl", base="bookworm", files={
+        "/usr/local/lib/libnccl.so.2": standin / "nccl/libnccl.so.2",
+        "/usr/local/lib/libcudart.so.12": standin / "cudart/libcudart.so.12"})
+
+
+@pytest.fixture
+def as_a4(jobs, vendor):
+    """Nodes with the label and the folders of GKE's machine."""
+    labels = "node.kubernetes.io/instance-type"
+    jobs.cluster.kubectl("label", "nodes", "--all", f"{labels}=a4-highgpu-8g")
+    yield
+    jobs.cluster.kubectl("label", "nodes", "--all", f"{labels}-")
+
+
+BENCH = ["bench", "all_reduce", "--gpus", 4, "-b", "1K", "-e", "32K", "-f", 32, "--iters", 2, "-x", "LD_LIBRARY_PATH=/usr/local/lib",
+         "--no-verdict"]  # stand-ins are worth none
+
+
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_bench_of_nccl_in_any_image(jobs, as_a4, nccl_image, tmp_path):
+    """Counts and an image are enough: the classes, the backend and the machine's profile are found."""
+    result = jobs.verb(*BENCH, "--nics", 4, "--image", nccl_image, "-J", tmp_path / "run.json", timeout=240).ok()
+    assert "GPUs by claim: DeviceClass gpu.drarun.dev\n" in result.err and "NICs by claim: DeviceClass nic.drarun.dev\n" in result.err, result
+    assert "drarun: profile gke-a4: " in result.err and "a4-highgpu-8g" in result.err, result
+    assert "stand-in for NCCL" in result.out and result.out.count("drarun stand-in, not a GPU") == 4, result
+    assert "# Out of bounds values : 0 OK" in result.out
+    job = json.loads((tmp_path / "run.json").read_text())["about"]["job"]["spec"]
+    assert job["nccl"] == {"profile": "gke-a4"} and job["ranksPerWorker"] == 4, job
+
+
+@pytest.fixture
 def unaligned(machines):
     machines.become(without_pairs)
     yield
     machines.become()
 
 
-def test_preferred_alignment_does_without(jobs, unaligned):
+def test_preferred_alignment_takes_the_numa_node(jobs, unaligned):
     result = jobs.run("--here", devices=claimed(align="preferred"), ranksPerWorker=1, command=["echo", "placed"]).ok()
     assert result.out == "placed\n"
-    assert "without alignment in the claims" in result.err
+    assert "with each GPU and a NIC of its NUMA node" in result.err
 
 
 def test_required_alignment_waits_and_says_why(jobs, unaligned):

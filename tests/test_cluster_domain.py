@@ -8,8 +8,8 @@ import pytest
 
 from support.build import SOURCE
 from support.cluster.devices import channels, device_class
-from support.cluster.machines import GPU, Machines, RDMA, SEEDS
-from support.cluster_jobs import Running
+from support.cluster.machines import GPU, Machines, RDMA, SEEDS, vendor_folders
+from support.cluster_jobs import APART, Running
 from test_cluster_examples import spec_of
 
 CHANNEL = "compute-domain-default-channel.nvidia.com"
@@ -20,27 +20,29 @@ CLIQUE = "nvidia.com/gpu.clique"
 
 @pytest.fixture(scope="module")
 def domains(cluster):
-    cluster.api.make(
-        device_class("gpu.nvidia.com", GPU), device_class("dranet", "dra.net"),
-        json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text()),
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CHANNEL}, "spec": {"selectors": [
-            {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
-                                   "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
-                                   "device.attributes['compute-domain.nvidia.com'].id == 0"}}]}},
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": SHARED}, "spec": {"selectors": [
-            {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
-                                   "device.attributes['compute-domain.nvidia.com'].type == 'channel'"}}]}})
-    made = Machines(cluster, "oke-gb200-v3-4", **SEEDS)
-    made.channels = [cluster.driver(node.index, DOMAINS, channels()).start() for node in cluster.nodes]
-    for each in made.channels:
-        each.wait()
-    for node in cluster.nodes:
-        cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1")
-    cluster.wait("ComputeDomain is not served", lambda: domains_of(cluster, "default") is not None, 30)
-    yield made
-    made.stop()
-    for each in made.channels:
-        each.stop()
+    channel_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CHANNEL}, "spec": {"selectors": [
+        {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
+                               "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
+                               "device.attributes['compute-domain.nvidia.com'].id == 0"}}]}}
+    shared_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": SHARED}, "spec": {"selectors": [
+        {"cel": {"expression": "device.driver == 'compute-domain.nvidia.com' && "
+                               "device.attributes['compute-domain.nvidia.com'].type == 'channel'"}}]}}
+    cluster.api.make(json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text()))
+    with cluster.own_classes(device_class("gpu.nvidia.com", GPU), device_class("dranet", "dra.net"), channel_class, shared_class), \
+            vendor_folders(cluster):
+        made = Machines(cluster, "oke-gb200-v3-4", **SEEDS)
+        made.channels = [cluster.driver(node.index, DOMAINS, channels()).start() for node in cluster.nodes]
+        for each in made.channels:
+            each.wait()
+        for node in cluster.nodes:
+            cluster.kubectl("label", "node", node.name, f"{CLIQUE}=one.1")
+        cluster.wait("ComputeDomain is not served", lambda: domains_of(cluster, "default") is not None, 30)
+        yield made
+        for node in cluster.nodes:
+            cluster.kubectl("label", "node", node.name, f"{CLIQUE}-")
+        made.stop()
+        for each in made.channels:
+            each.stop()
 
 
 def claimed(gpus, nics):
@@ -128,12 +130,9 @@ def tell_cliques(jobs):
 
 @pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 def test_ranks_of_a_clique_follow_one_another(two_cliques, jobs, mode):
-    spread = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-               "labelSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}],
-                                 "matchLabels": {"drarun.dev/job": "job"}}}]  # not the launcher's pod
     job = Running(jobs, *mode, workers=6, ranksPerWorker=2, computeDomain={}, devices={
         "gpus": {"count": 1, "class": "gpu.nvidia.com"}}, network="any", template={"spec": {
-            "topologySpreadConstraints": spread, "terminationGracePeriodSeconds": 2, "containers": [{
+            "topologySpreadConstraints": APART, "terminationGracePeriodSeconds": 2, "containers": [{
                 "name": "worker", "image": "localhost/busybox:1", "command": [
                     "sh", "-c", "echo up $RANK $(hostname) $GROUP_RANK; exec sleep 1000"]}]}})
     jobs.cluster.wait("no ComputeDomain", lambda: domains_of(jobs.cluster, jobs.namespace.name), 30)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The specs of examples/jobs on two real nodes that show a captured a4-highgpu-8g: what they claim, how it is paired and
 what the ranks get is theirs; images that cannot be had here and what is in them give place to a shell."""
+import contextlib
 import copy
 import json
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from support.cluster.devices import device_class
-from support.cluster.machines import GPU, Machines, SEEDS, TOLD, shown, told
+from support.cluster.machines import GPU, Machines, SEEDS, TOLD, shown, told, vendor_folders
 from support.cluster_jobs import Running
 
 MACHINE = "a4-highgpu-8g"
@@ -26,10 +27,19 @@ def machines(cluster):
                device_class("mrdma.google.com", "dra.net")]
     classes[0]["spec"]["extendedResourceName"] = GPU_PLUGIN
     classes[2]["spec"]["selectors"].append({"cel": {"expression": 'device.attributes["dra.net"].rdma == true'}})
-    cluster.api.make(*classes)
-    made = Machines(cluster, MACHINE, **SEEDS)
-    yield made
-    made.stop()
+    with cluster.own_classes(*classes), tainted(cluster), vendor_folders(cluster):
+        made = Machines(cluster, MACHINE, **SEEDS)
+        yield made
+        made.stop()
+
+
+@contextlib.contextmanager
+def tainted(cluster):
+    """The nodes as GKE and OKE keep theirs with GPUs; claims get no toleration of the API server, as extended resources do."""
+    nodes = [node.name for node in cluster.nodes]
+    cluster.kubectl("taint", "node", *nodes, f"{GPU_PLUGIN}=present:NoSchedule")
+    yield
+    cluster.kubectl("taint", "node", *nodes, f"{GPU_PLUGIN}-")
 
 
 def spec_of(source, name, workers):

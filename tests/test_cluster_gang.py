@@ -39,7 +39,7 @@ def test_gang_that_does_not_fit_holds_nothing_and_is_not_released(jobs, mode, cl
     first = jobs.drarun.start("run", jobs.file("first", workers=2, ranksPerWorker=1, command=["sleep", "1000"],
                                                devices=claimed(6, 6)), "--here", under=jobs.cluster.under, env=jobs.env)
     jobs.cluster.wait("the first does not run", lambda: (jobs.status("first") or {}).get("phase") == "running", SAID_S)
-    job = jobs.drarun.start("run", jobs.file("job", workers=3, ranksPerWorker=1, devices=claimed(
+    job = jobs.drarun.start("run", jobs.file("job", workers=3, ranksPerWorker=1, placement={"spread": "none"}, devices=claimed(
         2, 2, claims=claims, align="none"), command=["sh", "-c", "echo $RANK"]), *mode, under=jobs.cluster.under,
                             env=jobs.env)
     jobs.cluster.wait("its group is not held back", lambda: held_back(jobs, "job"), SAID_S)

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from support.build import BUILD
 from support.cluster_jobs import RUN_S, Running
 from support.run import Runner
 
@@ -15,6 +16,7 @@ HELLO = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on worker $GROUP_RANK; echo
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 
 
+@pytest.mark.quick
 @MODES
 def test_ranks_run_and_their_output_arrives(jobs, mode):
     result = jobs.run(*mode, workers=2, ranksPerWorker=2, command=HELLO).ok()
@@ -41,11 +43,17 @@ def test_status_list_logs_and_wait_from_the_api(jobs):
     jobs.run(workers=2, command=HELLO).ok()
     assert "succeeded" in jobs.verb("status", "job").ok().out
     assert "job" in jobs.verb("list").ok().out
+    everywhere = jobs.verb("list", "-A").ok().out.splitlines()
+    assert everywhere[0].split()[:2] == ["NAMESPACE", "NAME"] and [jobs.namespace.name, "job"] in [
+        line.split()[:2] for line in everywhere], everywhere
+    late = jobs.verb("exec", "job", 0, "--", "true")
+    assert late.rc == 64 and re.search(r"job job has ended: succeeded, .* ago; drarun logs job shows its output", late.err), late
     assert jobs.verb("wait", "job").rc == 0
     assert jobs.verb("logs", "job", "--rank", "1").ok().out == "rank 1 of 2 on worker 1\n"
     assert jobs.status()["phase"] == "ended"
 
 
+@pytest.mark.quick
 def test_submit_and_cancel(jobs):
     made = jobs.verb("submit", jobs.file(command=["sleep", "1000"])).ok()
     assert made.out == "job\n"
@@ -81,6 +89,11 @@ def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
         assert result.rc == 64 and "no job nothing" in result.err, result
+    unnamed = jobs.verb("status")
+    assert unnamed.rc == 64 and "expected the name of one job: drarun status [options] JOB" in unnamed.err, unnamed
+    nowhere = jobs.run("--namespace", "nowhere", command=["true"])
+    assert nowhere.rc == 64 and nowhere.err == "drarun: there is no namespace nowhere: kubectl create namespace nowhere makes it\n", \
+        nowhere
 
 
 # -- the same through libdrarun
@@ -198,9 +211,7 @@ def killed(jobs, name):
     """A job whose launcher was killed while its ranks ran."""
     job = Running(jobs, "--here", name=name, command=["sleep", "1000"]).wait_running()
     job.job.process.kill()
-    job.job.finish(20, clean=False)
-    job.reader.join(20)
-    job.out.close()
+    job.ended(20, clean=False)
     return name
 
 
@@ -244,6 +255,7 @@ def test_job_of_a_launcher_pod_is_not_taken_away(jobs):
     age(jobs, "job", 1000)
     jobs.run("--here", name="next", command=["true"]).ok()
     jobs.verb("submit", jobs.file(name="more", command=["true"])).ok()
+    jobs.verb("wait", "more", timeout=RUN_S).ok()
     assert of_job(jobs, "job") == before
     jobs.verb("cancel", "job").ok()
 
@@ -263,6 +275,35 @@ def test_a_pod_too_many_of_the_launchers_job(jobs):
     result = job.ended()
     assert (result.rc, result.out) == (0, "up\ndone\n"), result
     api.delete("v1", "Pod", "job-other", space)
+
+
+ENOUGH = {"cpu": "100m", "memory": "64Mi"}
+TEMPLATE = {"spec": {"containers": [{"name": "worker", "image": "localhost/busybox:1", "command": ["echo", "ran"],
+                                     "resources": {"requests": ENOUGH, "limits": ENOUGH}}]}}
+
+
+def test_launcher_pod_fits_a_quota_and_lands_where_the_spec_says(jobs):
+    """A quota of CPU and memory refuses pods that do not say what they take, and evictions begin with those."""
+    api, space = jobs.cluster.api, jobs.namespace.name
+    hard = {f"{what}.{of}": much for what in ("requests", "limits") for of, much in (("cpu", "2"), ("memory", "2Gi"))}
+    api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": space}, "spec": {"hard": hard}})
+    jobs.cluster.wait("the quota does not hold", lambda: "hard" in api.get("v1", "ResourceQuota", "team", space).get("status", {}), 30)
+    jobs.cluster.kubectl("taint", "node", "n1", "only=launchers:NoSchedule")
+    try:
+        jobs.verb("submit", jobs.file(template=TEMPLATE, launcher={
+            "tolerations": [{"key": "only", "operator": "Exists"}], "nodeSelector": {"kubernetes.io/hostname": "n1"},
+            "annotations": {"karpenter.sh/do-not-disrupt": "false", "team": "a"}})).ok()
+        jobs.verb("wait", "job", timeout=RUN_S).ok()
+        pod = api.get("v1", "Pod", launcher_of(jobs), space)
+        assert (pod["spec"]["nodeName"], pod["status"]["qosClass"]) == ("n1", "Guaranteed"), pod
+        assert pod["metadata"]["annotations"] == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                                                  "karpenter.sh/do-not-disrupt": "false", "team": "a"}
+        assert jobs.verb("logs", "job").ok().out == "ran\n"
+        unsaid = jobs.run("--here", name="unsaid", command=["true"])
+        assert unsaid.rc == 69 and "quota" in unsaid.err and "team" in unsaid.err, unsaid
+    finally:
+        jobs.cluster.kubectl("taint", "node", "n1", "only-")
+        api.delete("v1", "ResourceQuota", "team", space)
 
 
 # -- logs
@@ -394,8 +435,9 @@ def test_metrics_elsewhere_and_nowhere(jobs):
 CLUSTER_WIDE = {"nodes", "resourceslices", "deviceclasses", "devicetaintrules", "selfsubjectreviews"}
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"),  # no such API here
              *(("drajobs", verb) for verb in ("create", "delete", "watch", "patch")),  # likewise; patch: kubectl apply
-             ("podgroups", "get"), ("podgroups", "create"),
+             ("podgroups", "get"), ("podgroups", "create"), ("networkpolicies", "get"),
              ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("pods", "get"),  # of what is in the way
+             ("pods", "delete"),  # of a node that does not answer
              ("jobs", "list"), ("resourceclaims", "list"), ("pods/exec", "create"),  # other versions of the server
              ("pods/portforward", "get"), ("pods/portforward", "create")}  # of alloc: test_cluster_alloc.py
 
@@ -440,3 +482,17 @@ def test_user_role_is_enough_and_not_more(jobs, cluster):
     used = {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in asked}
     given = {(name, verb) for rule in role["rules"] for name in rule["resources"] for verb in rule["verbs"]}
     assert given - used == NOT_TRIED and used <= given, (given - used, used - given)
+
+
+def test_image_for_another_architecture(jobs, tmp_path):
+    """What a node says of an agent's image that is not for it."""
+    program = tmp_path / "drarun-worker"
+    head = bytearray((BUILD / "bin/drarun-worker").read_bytes()[:4096])
+    head[18:20] = (183 if head[18] == 62 else 62).to_bytes(2, "little")  # e_machine: arm64, or amd64
+    program.write_bytes(head)
+    program.chmod(0o755)
+    image = jobs.cluster.image("foreign", files={"/bin/drarun-worker": program})
+    for way, said in (("copy", "its image has no program for the architecture of this node (exec /bin/drarun-worker: exec format error"),
+                      ("volume", "an image for another architecture than the node's has no agent for it")):
+        result = jobs.run("--here", env={"DRARUN_IMAGE": image, "DRARUN_AGENT": way}, name=way, command=["true"])
+        assert result.rc == 70 and said in result.err, result

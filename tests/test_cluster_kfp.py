@@ -148,7 +148,8 @@ waits = job("true")
 waits["spec"]["suspend"] = True
 drarun_job(spec=waits, timeout=3.0)
 """).ok()
-    assert "drarun: waiting for the launcher to start\n" in result.out and "TimeoutError: the job made has" in result.out, result
+    assert "drarun: waiting for the launcher to start: the job is suspended (spec.suspend)\n" in result.out, result
+    assert "TimeoutError: the job made has" in result.out, result
     jobs.cluster.wait("the job stays", lambda: jobs.status("made") is None, 30)
 
 

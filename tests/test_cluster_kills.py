@@ -80,6 +80,8 @@ class Case:
         self.uid = None
         for manifest in self._manifests(file):
             if manifest["kind"] == "Job" and manifest["metadata"]["name"] == self.name:
+                variables = manifest["spec"]["template"]["spec"]["containers"][0]["env"]
+                self.document = next(each["value"] for each in variables if each["name"] == "DRARUN_DOCUMENT")
                 manifest["spec"]["parallelism"] = 0
                 self.uid = self.api.make(manifest)["metadata"]["uid"]
         for manifest in self._manifests(file, "--owner-uid", self.uid):
@@ -100,7 +102,7 @@ class Case:
         under = [*self.account.cluster.under, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', host]
         return self.account.drarun.start("run", "--job", self.name, under=under, env={
             "KUBECONFIG": self.account.kubeconfig(host, server), "DRARUN_KEY": self.key, "DRARUN_SECRET": self.secret,
-            "DRARUN_IMAGE": IMAGE})
+            "DRARUN_IMAGE": IMAGE, "DRARUN_DOCUMENT": self.document})
 
     def pods(self):
         return [each["metadata"]["name"] for each in self.api.get("v1", "Pod", namespace=self.there)

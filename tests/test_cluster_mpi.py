@@ -12,24 +12,22 @@ import pytest
 import yaml
 
 from support.build import BUILD, SLOWER
-from support.cluster import Cluster, programs
+from support.cluster import programs
 from support.cluster.plugin import Nics, Plugin, device_class
 from support.cluster.programs import MPIS, program, starter
+from support.cluster_jobs import APART
 
 pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 MPI, BUSYBOX = f"localhost/{programs.NAME}:1", "localhost/busybox:1"
-SPREAD = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-           "labelSelector": {"matchLabels": {"drarun.dev/job": "job"}}}]
+BARE = f"localhost/{programs.BASE}:1"  # an MPI, and nothing of ours
 EIGHT = {"workers": 4, "ranksPerWorker": 2}
 WAYS = [(name, [] if name == "openmpi4" else ["--here"]) for name in MPIS]
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    with Cluster(nodes=2, images=("busybox", programs.BASE)) as made:
-        made.image(programs.NAME, files=programs.files(), base=programs.BASE)
-        yield made
+def cluster(mpi_cluster):
+    return mpi_cluster
 
 
 def template(image, command, container=None, **pod):
@@ -38,7 +36,7 @@ def template(image, command, container=None, **pod):
 
 
 def mpi(*command, **more):
-    return template(MPI, command, topologySpreadConstraints=SPREAD, **more)
+    return template(MPI, command, topologySpreadConstraints=APART, **more)
 
 
 def nodes_of(jobs):
@@ -169,10 +167,11 @@ def test_a_statefulset_as_a_job(jobs, plugged, source):
 
 
 def test_bench_over_claimed_nics(jobs, plugged, tmp_path):
-    """drarun bench makes the job, and its verdict is about the NICs that it claimed."""
+    """drarun bench makes the job, brings its program into an image that has none, finds the class, and its verdict is about the
+    NICs that it claimed."""
     kept = tmp_path / "run.json"
-    result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
-                       "--nic-gbit", 100, "-x", "UCX_TLS=tcp,self", "-x", "MY_TOKEN=hunter2", "--image", MPI, "-J", kept,
+    result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "--spread", "node", "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
+                       "--nic-gbit", 100, "-x", "UCX_TLS=tcp,self", "-x", "MY_TOKEN=hunter2", "--image", BARE, "-J", kept,
                        timeout=120 * SLOWER).ok()
     hosts = re.findall(r"^#  Rank +\d+ Group +0 Pid +\d+ on +(\S+) device", result.out, re.M)
     assert len(hosts) == len(set(hosts)) == 2, result
@@ -182,6 +181,7 @@ def test_bench_over_claimed_nics(jobs, plugged, tmp_path):
                      r"#   limit     12\.5 GB/s: 1 NIC of 100 Gb/s a host \(what was claimed, --nic-gbit\)\n", result.out, re.M), result
     assert re.search(r"^#   rdma +NOT USED: the hosts' devices counted 0 MB by RDMA, [\d.]+ MB by network interfaces$", result.out,
                      re.M), result
+    assert "drarun: NICs by claim: DeviceClass nic.drarun.dev\n" in result.err, result
     whole_result(jobs, kept, result.out, hosts)
 
 
@@ -198,7 +198,9 @@ def whole_result(jobs, kept, out, hosts):
             assert len(row[half]["per_rank_times_us"]) == 2 and row[half]["nwrong"] == 0
     about = made["about"]
     container, = about["job"]["spec"]["template"]["spec"]["containers"]
-    assert "-J" not in container["command"] and {"name": "UCX_TLS", "value": "tcp,self"} in container["env"]
+    assert container["command"][:2] == ["/.drarun/bin/drarun-bench", "all_reduce"] and "-J" not in container["command"]
+    assert about["job"]["spec"]["devices"]["nics"]["class"] == "nic.drarun.dev" and {"name": "UCX_TLS", "value": "tcp,self"} in container["env"]
+    assert about["job"]["spec"]["placement"] == {"spread": "node"}
     assert about["job"]["spec"]["devices"]["nics"]["count"] == 1 and "hunter2" not in kept.read_text()
     lines = about["status"]["workers"]["lines"]
     assert [line["pod"] for line in lines] == [each["hostname"] for each in devices], lines
@@ -211,10 +213,12 @@ def whole_result(jobs, kept, out, hosts):
 
 
 def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
-    """A job for each value, then one table; the first is 100 %. Each takes one of the two NICs, which dies with its pod."""
+    """A job for each value, then one table; the first is 100 %. Each takes one of the two NICs, which dies with its pod.
+    What all pods have is a file's, and drarun-bench is copied by an init container."""
+    base = jobs.file(image=BARE, command=["true"], ranksPerWorker=1, restarts=0)
     result = jobs.verb("bench", "all_reduce", "--nics", 1, "--sweep", "ranks-per-worker=2,1", "-b", "64K", "-e", "64K", "--iters", 2,
-                       "--here", "--image", MPI, "-J", tmp_path / "run.json", "--csv", tmp_path / "run.csv",
-                       "--json-lines", tmp_path / "run.jsonl", timeout=240 * SLOWER).ok()
+                       "--here", "--job", base, "-J", tmp_path / "run.json", "--csv", tmp_path / "run.csv",
+                       "--json-lines", tmp_path / "run.jsonl", timeout=240 * SLOWER, env={"DRARUN_AGENT": "copy"}).ok()
     assert result.out.count("# Out of bounds values : 0 OK") == 2 and "job 2 of 2: ranks-per-worker=1" in result.err, result
     table = result.out.split("of first  claims\n")[1].splitlines()
     assert re.fullmatch(r"# +[\d.]+ +[\d.]+ +\S+( %)? +100\.00 %  ranks-per-worker=2", table[0]), table
@@ -342,7 +346,8 @@ def test_agent_comes_by(jobs, way):
     script = "echo up; [ $DRARUN_ATTEMPT = 2 ] && sleep 1000; exit 3"
     job = jobs.drarun.start("run", jobs.file(command=["sh", "-c", script], restarts=1), under=jobs.cluster.under,
                             env={**jobs.env, "DRARUN_AGENT": way})
-    assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
+    lines = [job.process.stdout.readline() for _ in range(2)]
+    assert lines == ["up\n"] * 2, (lines, job.finish(60))
     pod = worker_pod(jobs)
     assert pod["metadata"]["labels"]["drarun.dev/attempt"] == "2"
     assert bool(pod["spec"].get("initContainers")) == (way == "copy")

@@ -71,7 +71,7 @@ def create(jobs, gates):
     def owned():
         return jobs.cluster.api.get("v1", "ConfigMap", "creating-here-status", jobs.namespace.name) or \
             jobs.cluster.api.get("batch/v1", "Job", "creating-pod", jobs.namespace.name)
-    jobs.cluster.wait("no job is being created", owned, 20 * SLOWER, 0.002)
+    jobs.cluster.wait("no job is being created", owned, 20, 0.002)
     return made
 
 
@@ -88,7 +88,7 @@ def gpu(cluster, jobs):
     cluster.wait("claims are not gone", lambda: not cluster.api.get(
         "resource.k8s.io/v1", "ResourceClaim", namespace=jobs.namespace.name), AGAIN_S)
     machine.become(only(0))
-    cluster.wait("its devices stay", lambda: not machine.published(GPU), 20 * SLOWER)
+    cluster.wait("its devices stay", lambda: not machine.published(GPU), 20)
     machine.stop()
 
 
@@ -117,7 +117,7 @@ def test_api_server_is_away_in_every_phase(cluster, jobs, gpu, tmp_path, how):
     running = {(phase, mode): begin(jobs, gates, phase, mode) for phase in PHASES[1:] for mode in MODES}
     for phase, mode in running:
         cluster.wait(lambda p=phase, m=mode: f"{p}-{m} does not come to its phase: {pods_of(jobs, f'{p}-{m}')}",
-                     lambda p=phase, m=mode: is_there(jobs, p, m), 60 * SLOWER)
+                     lambda p=phase, m=mode: is_there(jobs, p, m), 60)
     running |= create(jobs, gates)
     be_away(cluster, OUTAGES[how], gates)
     gpu.start().wait()

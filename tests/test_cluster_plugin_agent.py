@@ -79,12 +79,13 @@ def test_agent_by_the_claim_in_the_next_attempt(cluster, jobs, plugins):
     what runs keeps the agent that it has."""
     script = '[ $DRARUN_ATTEMPT = 1 ] && { until [ -e /tmp/go ]; do sleep 0.1; done; exit 3; }; echo up; exec sleep 1000'
     job = Running(jobs, **limited(script, workers=1, restarts=1)).wait_running()
-    for plugin in plugins:
+    agents = [next((plugin.state / "agent").glob("*/drarun-worker")) for plugin in plugins]
+    for plugin, agent in zip(plugins, agents):
         plugin.stop()
-        agent, = (plugin.state / "agent").glob("*/drarun-worker")
-        agent.write_bytes(b"") if not agent.unlink() else None  # another file of that name, as an upgrade makes
+        agent.unlink()
+        agent.write_bytes(b"")  # another file of that name, as an upgrade makes
         plugin.start()
-    for plugin in plugins:
+    for plugin, agent in zip(plugins, agents):
         plugin.wait()
         assert agent.stat().st_size > 1 << 20
     jobs.verb("exec", "job", "0", "--", "touch", "/tmp/go").ok()

@@ -2,6 +2,8 @@
 """Jobs that are suspended and resumed: by their spec, and by a queue, whose part the test plays."""
 import json
 
+import pytest
+
 
 def suspend(cluster, namespace, name, value):
     path = cluster.api.path("batch/v1", "Job", namespace.name, name)
@@ -28,9 +30,10 @@ def wait_phase(jobs, phase):
 
 def pods(jobs):
     return [each for each in jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)
-            if "drarun.dev/worker" in each["metadata"]["labels"] or "job-w" in each["metadata"]["name"]]
+            if "drarun.dev/worker" in each["metadata"]["labels"] or each["metadata"]["name"].startswith("job-w-")]
 
 
+@pytest.mark.quick
 def test_suspended_job_runs_when_it_is_resumed(jobs):
     """Its pods wait at our gate, which the launcher opens."""
     jobs.verb("submit", jobs.file(suspend=True, workers=2, command=["echo", "resumed"])).ok()

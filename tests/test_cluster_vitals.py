@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from support.build import SLOWER
 from support.cluster_jobs import Running
 from support.sysfs_tree import make_tree
 
@@ -27,7 +26,7 @@ def test_silent_job_is_reported_with_what_its_ranks_do(jobs):
     command = ["sh", "-c", "[ $RANK != 3 ] || exec sleep 1000; read line < /tmp/pipe$RANK"]
     hangs = ["sh", "-c", f"mkfifo /tmp/pipe$RANK; {command[2]}"]
     job = Running(jobs, workers=2, ranksPerWorker=2, command=hangs, hangAfter="4s").wait_running()
-    jobs.cluster.wait("no Event says that the job is silent", lambda: told(jobs, "Silent"), 15 * SLOWER)
+    jobs.cluster.wait("no Event says that the job is silent", lambda: told(jobs, "Silent"), 15)
     jobs.verb("cancel", "job").ok()
     result = job.ended()
     assert result.rc == 130 and result.err.count(HANG) == 1, result

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from support.build import BUILD, SLOWER
+from support.build import BUILD, SLOW_BUILD, SLOWER
 
 DOMAIN = "train.svc.cluster.local"
 CONTAINER = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
@@ -113,11 +113,11 @@ def test_peers_that_come_late(pods):
 
 def test_peers_that_never_come(pods):
     made = pods(3)
-    first, second = finish([made.start(i, "--workers", 3, "--start-timeout", 5 * SLOWER, "--", "true")
+    first, second = finish([made.start(i, "--workers", 3, "--start-timeout", 5 * SLOW_BUILD, "--", "true")
                             for i in (0, 1)])
     assert (first.rc, second.rc) == (70, 70)
     assert f"worker 2 (web-2.web.{DOMAIN}:7173) is not reached" in first.err
-    assert f"after {5 * SLOWER} s (--start-timeout)" in first.err and "worker 1" not in first.err
+    assert f"after {5 * SLOW_BUILD} s (--start-timeout)" in first.err and "worker 1" not in first.err
     assert "worker 2 (web-2" in second.err  # it was told
     lone = made.start(1, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
     assert lone.rc == 70 and f"worker 0 (web-0.web.{DOMAIN}:7173) has not called within 1 s" in lone.err
@@ -155,7 +155,7 @@ def test_another_release(pods):
     made = pods(2)
     other = BUILD / "tests/programs/drarun_worker_next"
     first, second = finish([made.start(0, "--workers", 2, "--", "true"),
-                            made.start(1, "--workers", 2, "--", "true", DRARUN_WORKER=other)], timeout=20)
+                            made.start(1, "--workers", 2, "--", "true", DRARUN_WORKER_PROGRAM=other)], timeout=20)
     assert first.rc == 70
     assert "worker 1" in first.err and "it is of drarun 99.0, this side of drarun " in first.err
     assert "use one image, or one release, in all pods" in first.err

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support.build import SLOWER
+from support.build import SLOW_BUILD, SLOWER
 
 ROUNDS = int(os.environ.get("DRARUN_KILL_ROUNDS", "40"))  # scripts/soak does more
 PROGRAM = "sleep 30 & (setsid sleep 30 &) ; echo ready; wait"
@@ -28,7 +28,7 @@ def test_any_process_is_killed_at_any_moment(drarun, where):
         job = drarun.start("--kill-after", "0.5", *where, "sh", "-c", PROGRAM)
         if n % 4 == 3:  # all is there, on the slowest machine too
             assert job.process.stdout.readline() == "ready\n"
-        time.sleep(choose.random() * 0.12 * SLOWER)
+        time.sleep(choose.random() * 0.12 * SLOW_BUILD)
         there = job.processes() or {job.pid: "drarun"}  # not executed yet
         pid = choose.choice(sorted(there))
         try:
@@ -53,7 +53,7 @@ def test_ranks_die_while_they_connect(drarun, build):
     after: the launcher is gone."""
     client = build / "tests" / "programs" / "pmix_client_inside"
     choose = random.Random(20261122)
-    for _ in range(ROUNDS // min(SLOWER, 4)):
+    for _ in range(ROUNDS // min(SLOW_BUILD, 4)):
         job = drarun.start("-n", 32, client, "connect")
         time.sleep(0.02 + choose.random() * 0.08)
         job.signal(signal.SIGKILL)

@@ -151,7 +151,7 @@ try:
     assert False, "it ran"
 except drarun.InfrastructureError as error:
     assert "older than libdrarun" in str(error), error
-os.environ["DRARUN_WORKER"] = {str(build / "tests/programs/drarun_worker_next")!r}
+os.environ["DRARUN_WORKER_PROGRAM"] = {str(build / "tests/programs/drarun_worker_next")!r}
 assert drarun.run_local(["echo", "next"], program=PROGRAM) == 0
 """)
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "next\n"), run

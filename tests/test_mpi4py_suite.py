@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole test-suite of mpi4py, some 2,000 tests, under 4 ranks on 2 agents; without its parts for
-MPI_Comm_spawn and dynamic processes, which drarun answers with an MPI error."""
+MPI_Comm_spawn and dynamic processes, which take minutes more: test_spawn.py has those."""
 import pytest
 
 

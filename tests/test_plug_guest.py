@@ -12,6 +12,7 @@ import pytest
 from support.cluster import Cluster
 from support.cluster.api import wait
 from support.guest_node import GuestNode
+from support.live_guest import CALL_S
 
 pytestmark = pytest.mark.plain("the hook under runc is the static one")
 NICS = 5  # e1000e
@@ -22,7 +23,6 @@ DISK_MIB = 16
 CUTS = [("prepare", "fsync", 1), ("prepare", "rename", 1), ("unprepare", "unlinkat", 1)]
 if os.environ.get("DRARUN_SOAK"):
     CUTS += [("prepare", "rename", 3), ("unprepare", "fsync", 1)]
-GONE_S = 150  # a slot's button is pressed for five seconds before the kernel lets go
 
 
 def mac(i):
@@ -148,11 +148,11 @@ def test_power_cuts(bed):
         pid = node.ok("pgrep", "-x", "drarun-plugin").strip()
         node.ok("rm", "-f", "/run/strace")
         strace = node.guest.start("strace", "-o", "/run/strace", "-e", f"trace={call}", "-e", f"inject={call}:signal=STOP:when={count}",
-                                  "-p", pid, seconds=60)
-        wait("strace does not begin", lambda: "TracerPid:\t0" not in node.ok("cat", f"/proc/{pid}/status"), 60)
+                                  "-p", pid)
+        wait("strace does not begin", lambda: "TracerPid:\t0" not in node.guest.read(f"/proc/{pid}/status").popitem()[1], CALL_S)
         calling = node.guest.start(*pod.words(verb))
-        wait(f"the plugin does not come to {call} {count} of {verb}:\n{node.log()}",
-             lambda: "stopped by SIGSTOP" in node.run("cat", "/run/strace").out, 60)
+        wait(lambda: f"the plugin does not come to {call} {count} of {verb}:\n{node.log()}",
+             lambda: "stopped by SIGSTOP" in node.guest.read("/run/strace").get("/run/strace", ""), CALL_S)
         bed.cut_power(f"{verb}-{call}-{count}")
         node.ok("pkill", "-x", "strace")
         strace()
@@ -176,9 +176,10 @@ def test_unplugged(bed):
     for i in (2, 3, 4):
         node.qmp("device_del", id=f"nic{i}")
     lost = [by_mac(before)[mac(i)]["name"] for i in (2, 3, 4)]
+    # a slot's button is pressed for five seconds before the kernel lets go
     wait(lambda: f"not tainted: {json.dumps(node.published())}\n{node.guest.text('console')[-3000:]}\n{node.log()}",
-         lambda: all(taints(node.published().get(name, {})) == ["drarun.dev/lost"] for name in lost), GONE_S)
-    wait("QEMU has not pulled them all", lambda: {"nic2", "nic3", "nic4"} <= pulled(node), GONE_S)
+         lambda: all(taints(node.published().get(name, {})) == ["drarun.dev/lost"] for name in lost), CALL_S)
+    wait("QEMU has not pulled them all", lambda: {"nic2", "nic3", "nic4"} <= pulled(node), CALL_S)
     refused = promised.sandbox().run("true")
     assert refused.rc != 0 and "is neither on the host nor in the container" in refused.err, refused
     running.kill_container()
@@ -200,7 +201,7 @@ def test_boot(bed):
     assert "10.9.0.1/24" in first.sandbox().run("ip address show net1").ok().out
     node.ok("sync")
     node.guest.start("sh", "-c", "echo b >/proc/sysrq-trigger")
-    node.guest.process.wait(90)
+    node.guest.process.wait(CALL_S)
     node.close()
     again = bed.boot(["nic1", "nic0", "other2", "other3", "other4"], 1300)
     again.wait_published(lambda found: len(found) == NICS + 1 and not any(map(taints, found.values())) and
@@ -227,7 +228,7 @@ def after_cut(bed, pod, serial, name, home):
     node.sh(f"umount {STATE}; echo >/run/plugin.log")
     bed.mount(serial)
     node.start()
-    wait(lambda: f"{name}: the plugin does not serve:\n{node.log()}", lambda: not node.run("test", "-S", pod.SOCKET).rc, 60)
+    wait(lambda: f"{name}: the plugin does not serve:\n{node.log()}", lambda: not node.run("test", "-S", pod.SOCKET).rc, CALL_S)
     assert "anew" not in node.log() and "damaged" not in node.log(), (name, node.log())
     files = node.ok("ls", "-A", f"{STATE}/nic.drarun.dev").split()
     assert files in ([], [f"{pod.uid}.json"]), (name, files)

@@ -19,8 +19,12 @@ DEVICES = [
 OPTIONS = ["-object", "memory-backend-ram,id=m0,size=512M", "-object", "memory-backend-ram,id=m1,size=512M",
            "-numa", "node,nodeid=0,memdev=m0,cpus=0", "-numa", "node,nodeid=1,memdev=m1,cpus=1"]
 LOOK = """
+await() { # so many functions have an interface here
+    local found; shopt -s nullglob
+    until found=(/sys/bus/pci/devices/*/net/eth* /sys/bus/pci/devices/*/virtio*/net/eth*); [ ${#found[@]} -ge "$1" ]; do sleep 0.1; done
+}
 modprobe -a e1000e igb igbvf virtio_net rdma_rxe
-for i in $(seq 100); do [ $(ls /sys/bus/pci/devices/*/net 2>/dev/null | grep -c eth) -ge 5 ] && break; sleep 0.1; done
+await 5
 of() { grep -lx "52:54:00:00:00:$1" /sys/class/net/*/address | cut -d/ -f5; }
 ip link set "$(of 01)" up; ip address add 10.9.9.2/24 dev "$(of 01)"; ip route add default via 10.9.9.1
 ip link set "$(of 12)" down; rdma link add rxe_0 type rxe netdev "$(of 21)"
@@ -28,7 +32,7 @@ shown() { "$1" discover -o json --node vm; echo; }
 shown "$1"
 ip netns add pod; ip link set "$(of 11)" netns pod
 pf=$(of 31); echo 2 >/sys/class/net/$pf/device/sriov_numvfs
-for i in $(seq 100); do [ $(ls -d /sys/bus/pci/devices/*/physfn/../net/eth* 2>/dev/null | wc -l) -ge 2 ] && break; sleep 0.1; done
+await 6 # two more, and one in the pod
 shown "$1"
 """
 

@@ -14,6 +14,7 @@ from support.build import BUILD
 from support.cluster import Cluster
 from support.cluster.api import wait
 from support.guest_node import GuestNode
+from support.live_guest import CALL_S
 
 pytestmark = pytest.mark.plain("the hook under runc is the static one")
 MACS = ["52:54:00:00:01:00", "52:54:00:00:01:01"]
@@ -26,7 +27,6 @@ KEY = "/run/agents.key"
 PAYLOAD = 10 * (1 << 20)  # what each rank of examples/allreduce sends: ten times 2^17 doubles
 # rxe leaves the service level of a completion 0, by which UCX up to 1.17 drops what came with an IPv4 header (openucx/ucx 10209)
 RXE = ["-x", "UCX_UD_VERBS_ETH_DGID_CHECK=n"]
-HOME_S = 15
 ROUNDS = 40 if os.environ.get("DRARUN_SOAK") else 3
 
 
@@ -71,7 +71,7 @@ def host(node):
 
 def at_home(node):
     """All that pods had is on the host as it was, and the plugin keeps nothing."""
-    wait(lambda: f"expected {node.home}, found {host(node)}\n{node.log()}", lambda: host(node) == node.home, HOME_S)
+    wait(lambda: f"expected {node.home}, found {host(node)}\n{node.log()}", lambda: host(node) == node.home, CALL_S)
     left = node.sh("ls /var/lib/drarun/nic.drarun.dev /run/drarun/orders; ls /var/run/cdi")
     assert "json" not in left and "metadata" not in left, left
 
@@ -111,13 +111,11 @@ def test_all_reduce_over_roce(node):
     before, around = packets(node), [pod.network_bytes() for pod in pods]
     agents = []
     for pod in pods:
-        agents.append(pod.start(f"exec {BUILD}/bin/drarun-worker --listen {pod.address}:7100 --key-file {KEY} --once", binds=[KEY],
-                                seconds=120))
+        agents.append(pod.start(f"exec {BUILD}/bin/drarun-worker --listen {pod.address}:7100 --key-file {KEY} --once", binds=[KEY]))
     for pod in pods:
         pod.await_container()
     done = node.run(BUILD / "bin/drarun", "--agents", ",".join(f"{pod.address}:7100" for pod in pods), "--key-file", KEY,
-                    "--start-timeout", "60", "-n", 2, "-x", "OMPI_MCA_pml=ucx", "-x", "UCX_LOG_LEVEL=info", *RXE, "sh", "-c", rank,
-                    seconds=100)
+                    "--start-timeout", CALL_S, "-n", 2, "-x", "OMPI_MCA_pml=ucx", "-x", "UCX_LOG_LEVEL=info", *RXE, "sh", "-c", rank)
     after = packets(node)
     assert done.rc == 0 and "2 ranks, workers: 2, hosts: 2; 131072 doubles" in done.out and "every element right" in done.out, \
         f"{done.out}\n{done.err}"
@@ -148,7 +146,7 @@ def seen_right(node, done, own):
 def own_device(pod):
     """The claimed RDMA device, as the claim's status says."""
     return wait("no status of the claim's device", lambda: [
-        each["data"]["rdmaDevice"] for each in pod.claim()["status"].get("devices", ()) if "rdmaDevice" in each.get("data", {})], 20)[0]
+        each["data"]["rdmaDevice"] for each in pod.claim()["status"].get("devices", ()) if "rdmaDevice" in each.get("data", {})], CALL_S)[0]
 
 
 def test_started_at_once(node):
@@ -180,7 +178,7 @@ def prepared_now(node, pod):
     def right():
         pod.unprepare()
         return number_given(pod.prepare()) == number_now(node, own_device(pod))
-    return wait(lambda: f"{pod.name} is given uverbs{number_given(pod)}\n{node.log()}", lambda: right() and pod, 20)
+    return wait(lambda: f"{pod.name} is given uverbs{number_given(pod)}\n{node.log()}", lambda: right() and pod, CALL_S)
 
 
 def unplugged_first(node, pods):
@@ -252,7 +250,7 @@ def test_every_order_of_teardown(node, order):
     else:
         killed(pod) if order == "holder killed" else pod.end()
         if order == "long before":
-            wait("the NICs do not come back by themselves", lambda: len(host(node)[0]) == 2, HOME_S)
+            wait("the NICs do not come back by themselves", lambda: len(host(node)[0]) == 2, CALL_S)
         pod.unprepare()
     at_home(node)
 

@@ -8,9 +8,11 @@ now() { echo $(($(date +%s%N) / 1000000)); }
 modprobe -a e1000e dummy vrf rdma_rxe
 mkdir -p /run/netns /tmp/orders
 mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
-for nic in eth0 eth1; do
-    for _ in $(seq 100); do [ -e /sys/class/net/$nic ] && break; sleep 0.1; done
-done
+await() { # COMMAND: until it succeeds; the deadline is the guest's
+    until "$@" >/dev/null 2>&1; do sleep 0.05; done
+}
+await test -e /sys/class/net/eth0
+await test -e /sys/class/net/eth1
 pci=$(basename "$(readlink -f /sys/class/net/eth1/device)")
 pci0=$(basename "$(readlink -f /sys/class/net/eth0/device)")
 say pci "$pci"
@@ -25,11 +27,12 @@ order() { # NAME PCI HOST-NAME CONFIG [MORE]
 "host":{"name":"%s","mtu":%s,"up":true,"addresses":[%s]},"config":%s}' "$1" "$2" "${5:-}" "$3" \
         "$(cat "/sys/class/net/$3/mtu")" "$([ "$3" = eth1 ] && echo '"10.7.0.7/24"')" "$4" >"/tmp/orders/$1"
 }
+entered() { [ ! "/proc/$1/ns/net" -ef /proc/$$/ns/net ]; }
 pod() { # NAME: with one process
     ip netns add "$1"
     ip netns exec "$1" sleep 1000 &
     eval "pid_$1=$!"
-    for _ in $(seq 200); do [ "$(stat -Lc %i /proc/$!/ns/net)" != "$(stat -Lc %i /proc/$$/ns/net)" ] && break; sleep 0.02; done
+    await entered $!
 }
 die() { # NAME: nothing holds its namespace any more
     local pid=pid_$1
@@ -53,7 +56,7 @@ say attach "$(attach a nic1)" "$(ip -n a -o -4 addr show net1 | grep -o 'inet [^
 say again "$(attach a nic1)"
 say away "$(find /sys/bus/pci/devices/"$pci"/net -mindepth 1 2>/dev/null | wc -l)"
 die a
-t=$(now); say died "$(restore nic1)" "$(host)"; say died-ms $(($(now) - t))
+say died "$(restore nic1)" "$(host)"
 say idle "$(restore nic1)" "$(host)"
 
 # its name in the pod is another's on the host: it comes back as devN
@@ -61,7 +64,7 @@ order nic2 "$pci" eth1 '{"interface":{"name":"eth0"}}'
 pod b
 say taken "$(attach b nic2)" "$(ip -n b -o link show eth0 | grep -o 'eth0')"
 die b
-for _ in $(seq 200); do compgen -G "/sys/class/net/dev*" >/dev/null && break; sleep 0.02; done
+await compgen -G "/sys/class/net/dev*"
 say dev-name "$(ls /sys/bus/pci/devices/"$pci"/net)"
 say dev-restored "$(restore nic2)" "$(host)"
 
@@ -69,7 +72,7 @@ say dev-restored "$(restore nic2)" "$(host)"
 pod c; pod d
 say next-first "$(attach c nic1)"
 die c
-t=$(now); say next "$(attach d nic1)" "$(ip -n d -o link show net1 | grep -o net1)"; say next-ms $(($(now) - t))
+say next "$(attach d nic1)" "$(ip -n d -o link show net1 | grep -o net1)"
 say alive "$(restore nic1)" "$(host)"
 
 # settings that the machine of the test may lack
@@ -83,8 +86,9 @@ printf '{"version":1,"claim":{"namespace":"n","name":"c","uid":"u"},"device":"du
 "host":{"name":"dum0","mtu":1500,"up":false},"config":{"interface":{"name":"net5"}}}' >/tmp/orders/dum
 pod e
 say dummy "$(attach e dum)"
+ip link add with-e type veth peer name e0 netns e
 die e
-sleep 0.5
+await test ! -e /sys/class/net/with-e # all devices of a namespace end as one
 say dummy-gone "$(restore dum)"
 
 # under crun, which wants cgroup v2 alone: two containers of the pod
@@ -128,14 +132,14 @@ order rdma "$pci0" eth0 '{"interface":{"name":"net1"}}' '"rdma":"rxe1",'
 say shared "$(attach d rdma)" "$(rdma dev | grep -o rxe1)"
 say shared-restored "$(restore rdma)" "$(rdma dev | grep -o rxe1)"
 die d
-for _ in $(seq 100); do rdma system set netns exclusive 2>/dev/null && break; sleep 0.1; done
+await rdma system set netns exclusive
 say mode "$(rdma system)"
 pod f
 # only a patched driver moves software devices (tests/vm/rxe-netns.patch)
 ip netns add h
 movable=$(rdma dev set rxe1 netns h 2>&1 && echo yes)
 ip netns del h
-for _ in $(seq 100); do rdma dev | grep -q rxe1 && break; sleep 0.05; done
+await rdma dev show rxe1
 say movable "$movable"
 say exclusive "$(attach f rdma)" "host=$(rdma dev | grep -o rxe1)" "pod=$(ip netns exec f rdma dev | grep -o rxe1)"
 say exclusive-host "$(ip -o link show eth0 | grep -o eth0)"
@@ -164,7 +168,7 @@ J
         restore rdma >/dev/null; ip netns del j
         ip netns add i; attach i rdma >/dev/null; ip netns del i
     fi
-    t=$(now); say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"; say exclusive-died-ms $(($(now) - t))
+    say exclusive-died "$(restore rdma)" "host=$(rdma dev | grep -o rxe1)"
 fi
 
 # let go by its driver, or unplugged, while a pod has it
@@ -174,7 +178,7 @@ attach g nic1 >/dev/null
 echo "$pci" >"$driver/unbind"
 say unbound "$(restore nic1)"
 echo "$pci" >"$driver/bind"
-for _ in $(seq 100); do [ -e /sys/bus/pci/devices/"$pci"/net ] && break; sleep 0.1; done
+await test -e /sys/bus/pci/devices/"$pci"/net
 ip link set "$(ls /sys/bus/pci/devices/"$pci"/net)" name eth1
 say rebound "$(attach g nic1)"
 echo 1 >/sys/bus/pci/devices/"$pci"/remove

@@ -20,10 +20,19 @@ def cached(name):
 
 SANITIZE = cached("DRARUN_SANITIZE")
 
-# Deadlines of tests are for a plain build on an idle machine of two cores.
+# How much slower the build is than a plain one.
 if "thread" in SANITIZE:
-    SLOWER = 10
+    SLOW_BUILD = 10
 elif SANITIZE:
-    SLOWER = 4
+    SLOW_BUILD = 4
 else:
-    SLOWER = 1
+    SLOW_BUILD = 1
+
+# Deadlines of tests are for a plain build on an idle machine of two cores. With other programs beside this one they are
+# longer by this (DRARUN_TEST_LOAD, from cmake/PythonTest.cmake).
+SLOWER = SLOW_BUILD * int(os.environ.get("DRARUN_TEST_LOAD", "1"))
+
+# drarun-bench for the images of others (benchmarks/bench/CMakeLists.txt); only in plain builds, and with scripts/fetch-zig.
+ANYWHERE = BUILD / "anywhere"
+ANYWHERE_MISSING = "" if (ANYWHERE / "bin/drarun-bench").exists() else (
+    "no build/anywhere: DRARUN_BENCH_ANYWHERE is off, or scripts/fetch-zig failed when the tree was configured")

@@ -10,7 +10,11 @@ from .build import SLOWER
 
 IMAGE = "localhost/drarun:1"
 RUN_S = 60 * SLOWER
-RUNNING_S = 30 * SLOWER
+RUNNING_S = 30
+# for a pod's topologySpreadConstraints: the workers of "job" share the nodes evenly. The launcher's pod has the job's label
+# too, and does not count: else two workers could be on one node.
+APART = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {
+    "matchLabels": {"drarun.dev/job": "job"}, "matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}]}}]
 
 
 class Jobs:
@@ -51,20 +55,25 @@ class Jobs:
 
 
 class Running:
-    """A job under way, its output read as it comes. ended(): its result; at: when that was."""
+    """A job under way, its output (lines) and messages (said) read as they come. ended(): its result; at: when that was."""
 
     def __init__(self, jobs, *options, name="job", env=None, **spec):
-        self.jobs, self.name, self.lines, self.at = jobs, name, [], None
+        self.jobs, self.name, self.lines, self.said, self.at = jobs, name, [], [], None
         self.job = jobs.drarun.start("run", jobs.file(name, **spec), *options, under=jobs.cluster.under,
                                      env={**jobs.env, **(env or {})})
-        self.out, self.job.process.stdout = self.job.process.stdout, None
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+        process = self.job.process
+        self.pipes = [process.stdout, process.stderr]
+        process.stdout, process.stderr = None, None
+        self.readers = [threading.Thread(target=self._read, args=each, daemon=True)
+                        for each in zip(self.pipes, (self.lines, self.said))]
+        for each in self.readers:
+            each.start()
 
-    def _read(self):
-        for line in self.out:
-            self.lines.append(line)
-        self.at = time.monotonic()
+    def _read(self, pipe, lines):
+        for line in pipe:
+            lines.append(line)
+        if lines is self.lines:
+            self.at = time.monotonic()
 
     def wait_running(self, attempt=1):
         def there():
@@ -83,12 +92,18 @@ class Running:
     def _alive(self):
         assert self.job.process.poll() is None, self.ended()
 
-    def ended(self, seconds=60):
-        result = self.job.finish(seconds)
-        self.reader.join(seconds)
-        self.out.close()
-        result.out = "".join(self.lines)
+    def ended(self, seconds=60, clean=True):
+        result = self.job.finish(seconds, clean=clean)
+        for reader, pipe in zip(self.readers, self.pipes):
+            reader.join(seconds)
+            pipe.close()
+        result.out, result.err = "".join(self.lines), "".join(self.said)
         return result
+
+
+# A pod's grace period. A container's first process gets no signal before it has a handler: when a pod is deleted while runc
+# starts our program, the kernel drops the kubelet's SIGTERM, and the pod stays that long.
+GRACE_S = 30
 
 
 @contextlib.contextmanager
@@ -96,7 +111,7 @@ def in_namespace(cluster, drarun, folder, test):
     """Jobs in a namespace that must be as it was once the owners of all jobs are gone."""
     cluster.image("drarun")
     name = "".join(c if c.isalnum() else "-" for c in test.lower())[-40:].strip("-")
-    with cluster.clean_namespace(name) as namespace:
+    with cluster.clean_namespace(name, GRACE_S + 10) as namespace:
         yield Jobs(cluster, drarun, namespace, folder)
         owners = cluster.api.ok("GET", f"/apis/batch/v1/namespaces/{name}/jobs")["items"]
         for each in owners:

@@ -9,24 +9,39 @@ from .build import BUILD
 from .cluster import fetched
 from .cluster.api import wait
 from .cluster.plugin import NIC, device_class
-from .live_guest import LiveGuest
+from .live_guest import CALL_S, LiveGuest
 
 NODE = "vm"
 API = "resource.k8s.io/v1"
 HOST = "10.96.0.1"  # this machine, as the guest sees it; the API server's certificate has that address
+UPLINK_MAC = "52:54:00:00:00:01"
 UPLINK = ["-netdev", f"user,id=uplink,net=10.96.0.0/24,host={HOST}", "-device",
-          "virtio-net-pci,bus=pcie.0,netdev=uplink,mac=52:54:00:00:00:01,romfile="]
+          f"virtio-net-pci,bus=pcie.0,netdev=uplink,mac={UPLINK_MAC},romfile="]
+# a process takes a tenth of a second in a guest: one `ip` for all that it can do at once
 SETUP = """
-for path in /sys/class/net/eth*; do [ "$(cat $path/address)" = 52:54:00:00:00:01 ] && up=${path##*/}; done
-ip link set $up name uplink up; ip address add 10.96.0.15/24 dev uplink; ip route add default via 10.96.0.1
-ip link add pods type bridge; ip address add 10.98.0.1/24 dev pods; ip link set pods up
+ip -batch - <<E
+link set $1 name uplink up
+address add 10.96.0.15/24 dev uplink
+route add default via 10.96.0.1
+link add pods type bridge
+address add 10.98.0.1/24 dev pods
+link set pods up
+E
 mkdir -p /run/cdi /run/root /var/lib/kubelet/plugins /var/lib/kubelet/plugins_registry; mount --bind / /run/root
 """
 SANDBOX = """
-ip netns add $1; ip link add $3 type veth peer name eth0 netns $1; ip link set $3 master pods up
-ip -n $1 address add $2/24 dev eth0; ip -n $1 link set lo up; ip -n $1 link set eth0 up
+ip netns add $1
+ip -batch - <<E
+link add $3 type veth peer name eth0 netns $1
+link set $3 master pods up
+E
+ip -n $1 -batch - <<E
+address add $2/24 dev eth0
+link set lo up
+link set eth0 up
+E
 """
-PLUGIN_S = 90
+PLUGIN_S = CALL_S
 ADDRESSES = itertools.count(11)
 
 
@@ -62,21 +77,21 @@ class GuestNode:
         """In exclusive mode before any other network namespace: the mode cannot be changed then."""
         self.ok("modprobe", "ib_core", f"netns_mode={0 if self.rdma == 'exclusive' else 1}")
         self.ok("modprobe", "-a", "virtio_net", "rdma_rxe", "ib_uverbs", "rdma_ucm", "veth", "bridge", *self.modules)
-        wait("no uplink in the guest", lambda: not self.run(
-            "grep", "-qsx", "52:54:00:00:00:01", "/sys/class/net/eth0/address", "/sys/class/net/eth1/address",
-            "/sys/class/net/eth2/address", "/sys/class/net/eth3/address", "/sys/class/net/eth4/address").rc, 30)
-        self.sh(SETUP)
+        self.sh(SETUP, self.interface(UPLINK_MAC))
 
     def interface(self, mac):
         """The host's interface with this hardware address, awaited."""
-        return wait(f"no interface {mac} in the guest", lambda: self.run(
-            "sh", "-c", 'grep -lix "$1" /sys/class/net/*/address | cut -d/ -f5', "sh", mac).out.strip(), 20)
+        def find():
+            found = self.guest.read("/sys/class/net/*/address")
+            return next((path.split("/")[4] for path, text in found.items() if text.strip() == mac), None)
+        return wait(f"no interface {mac} in the guest", find, PLUGIN_S)
 
     # ---- the plugin ----
 
     def start(self, *options):
+        self.guest.write("/run/plugin.json", json.dumps({"claims": {"addresses": ["10.9.0.0/16"]}}))
         self.plugin = self.guest.start("sh", "-c", 'exec "$@" >>/run/plugin.log 2>&1', "sh", BUILD / "bin/drarun-plugin", "run", "-v", "--node", NODE, "--drivers", "nic",
-                                       "--kubeconfig", self.kubeconfig, "--hook", BUILD / "bin/drarun-attach", *options,
+                                       "--kubeconfig", self.kubeconfig, "--hook", BUILD / "bin/drarun-attach", "--config", "/run/plugin.json", *options,
                                        seconds=3600)
         return self
 
@@ -120,16 +135,18 @@ class GuestNode:
                                "spec": {"devices": devices}})
         made = self.cluster.pod(name, ["true"], resourceClaims=[{"name": "nic", "resourceClaimName": name}], **spec,
                                 container={"resources": {"claims": [{"name": "nic"}]}}).make()
-        wait(lambda: f"not scheduled:\n{made.describe()}", lambda: made.get()["spec"].get("nodeName"), PLUGIN_S)
         self.pods.append(PodHere(self, made, name, claim["metadata"]["uid"]))
+        wait(lambda: f"not scheduled:\n{made.describe()}", lambda: made.get()["spec"].get("nodeName"), PLUGIN_S)
         return self.pods[-1]
 
     def clear(self):
         """Ends all pods, also those that a failed test left."""
         for each in [*self.pods]:
-            self.run("sh", "-c", 'for id in $("$1" list -q); do "$1" delete -f $id; done; ip netns del "$2"', "sh",
-                     self.programs / "runc", each.name)
-            each.call("unprepare")
+            if each.has_network:
+                self.run("sh", "-c", 'for id in $("$1" list -q); do "$1" delete -f $id; done; ip netns del "$2"', "sh",
+                         self.programs / "runc", each.name)
+            if each.has_devices:
+                each.call("unprepare")
             each.delete()
 
     def close(self):
@@ -146,6 +163,7 @@ class PodHere:
         self.address = f"10.98.0.{next(ADDRESSES)}"
         self.link = self.address.rpartition(".")[2]  # short enough for an interface's name
         self.devices, self.count, self.last = [], itertools.count(), None
+        self.has_devices = self.has_network = False
 
     def claim(self):
         return self.node.api.get(API, "ResourceClaim", self.name, "default")
@@ -161,6 +179,7 @@ class PodHere:
         return json.loads(done.out)
 
     def prepare(self):
+        self.has_devices = True
         answer = self.call("prepare")
         assert not answer.get("error") and answer["devices"], answer
         self.devices = [each for device in answer["devices"] for each in device["cdi_device_ids"]]
@@ -169,30 +188,36 @@ class PodHere:
     def unprepare(self):
         answer = self.call("unprepare")
         assert not answer.get("error"), answer
+        self.has_devices = False
 
     def sandbox(self):
+        self.has_network = True
         self.node.sh(SANDBOX, self.name, self.address, f"to{self.link}")
         return self
 
     def network_bytes(self):
         """What the pod sent over the pod network."""
-        return int(self.node.ok("cat", f"/sys/class/net/to{self.link}/statistics/rx_bytes"))
+        count, = self.node.guest.read(f"/sys/class/net/to{self.link}/statistics/rx_bytes").values()
+        return int(count)
 
     def delete(self):
-        """The Pod and its claim, as if the kubelet had done all of its part."""
+        """The Pod and its claim, as if the kubelet had done all of its part. The claim goes once its devices are free: the scheduler
+        looks at waiting pods again when a claim changes, not when one is deleted."""
         self.pod.delete(grace=0)
+        wait(lambda: f"still allocated: {self.claim()}", lambda: "allocation" not in self.claim().get("status", {}), PLUGIN_S)
         self.node.api.delete(API, "ResourceClaim", self.name, "default")
         self.node.pods.remove(self)
 
     def end(self):
         """The sandbox ends: its network namespace dies with the last process in it."""
-        self.node.sh("ip netns del $1", self.name)
+        self.node.ok("ip", "netns", "del", self.name)
+        self.has_network = False
 
     def edits(self):
         """Of the claim's CDI devices, as a runtime finds them: the specification's own first, once."""
         found, own = {}, {}
-        for path in self.node.ok("sh", "-c", "ls /run/cdi/*.json /var/run/cdi/*.json 2>/dev/null || true").split():
-            spec = json.loads(self.node.ok("cat", path))
+        for path, text in self.node.guest.read("/run/cdi/*.json", "/var/run/cdi/*.json").items():
+            spec = json.loads(text)
             found |= {f"{spec['kind']}={each['name']}": each["containerEdits"] for each in spec["devices"]}
             own |= {f"{spec['kind']}={each['name']}": (path, spec.get("containerEdits", {})) for each in spec["devices"]}
         return [*dict(own[name] for name in self.devices).values(), *(found[name] for name in self.devices)]
@@ -238,20 +263,23 @@ class PodHere:
                                    "options": mount["options"]})
         made["process"]["env"] += edit.get("env", [])
 
-    def start(self, script, env=None, binds=(), seconds=60):
+    def start(self, script, env=None, binds=(), seconds=CALL_S):
         """Begins a container that runs lines of bash; what this gives waits for its end and is its Result."""
         self.last = f"{self.name}-{next(self.count)}"
         bundle = f"/run/bundles/{self.last}"
-        self.node.ok("mkdir", "-p", bundle)
         self.node.guest.write(f"{bundle}/config.json", json.dumps(self.config(script, env, binds)))
-        return self.node.guest.start(self.node.programs / "runc", "run", "-b", bundle, self.last, seconds=seconds)
+        return self.node.guest.start(self.node.programs / "runc", "run", "-b", bundle, "--pid-file", self.pid_file(), self.last, seconds=seconds)
+
+    def pid_file(self):
+        """Of the last container: there once its program runs."""
+        return f"/run/bundles/{self.last}/pid"
 
     def runc(self, verb, *words):
         return self.node.run(self.node.programs / "runc", verb, self.last, *words)
 
     def await_container(self):
         """Until the last one runs."""
-        wait(lambda: f"container {self.last} does not run", lambda: '"status": "running"' in self.runc("state").out, PLUGIN_S)
+        wait(lambda: f"container {self.last} does not run", lambda: self.node.guest.read(self.pid_file()), PLUGIN_S)
 
     def kill_container(self):
         assert self.runc("kill", "KILL").rc == 0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs in a guest of support/live_guest.py: does what comes over the virtio port "calls", a JSON document a line:
 {id, argv, input, env} is answered with {id, rc, out, err}; calls run beside each other. Each command is a process group, killed
-by {kill: id}. Deadlines are the other side's: a guest's clock runs wrong when its machine was busy while it was set."""
+by {kill: id}. {id, read: [pattern]} is answered with {id, files: {path: text}}, {id, write: path, text} with {id}: a process costs a
+tenth of a second here. Deadlines are the other side's: a guest's clock runs wrong when its machine was busy while it was set."""
 import glob
 import json
 import os
@@ -12,6 +13,7 @@ import threading
 name = next(path for path in glob.glob("/sys/class/virtio-ports/*/name") if open(path).read().strip() == "calls")
 port = open("/dev/" + name.split("/")[-2], "r+b", buffering=0)
 lock = threading.Lock()
+ending = threading.Lock()
 running = {}
 
 
@@ -31,8 +33,38 @@ def serve(call):
         return
     running[call["id"]] = run
     out, err = run.communicate(call["input"])
-    del running[call["id"]]
+    with ending:
+        del running[call["id"]]
     write({"id": call["id"], "rc": run.returncode, "out": out, "err": err})
+
+
+def text_of(path):
+    """None: it is gone, or cannot be read now, as the attributes of devices that are not set up."""
+    try:
+        with open(path, errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def read(call):
+    found = {path: text_of(path) for pattern in call["read"] for path in glob.glob(pattern)}
+    write({"id": call["id"], "files": {path: text for path, text in found.items() if text is not None}})
+
+
+def store(call):
+    os.makedirs(os.path.dirname(call["write"]), exist_ok=True)
+    with open(call["write"], "w") as file:
+        file.write(call["text"])
+    write({"id": call["id"]})
+
+
+def kill(number):
+    with ending:
+        try:
+            os.killpg(running[number].pid, signal.SIGKILL)
+        except (KeyError, ProcessLookupError):
+            pass  # it has just ended by itself
 
 
 write({"id": 0})
@@ -41,7 +73,8 @@ while True:
     rest += port.read(65536)
     *lines, rest = rest.split(b"\n")
     for call in map(json.loads, lines):
-        if "kill" not in call:
-            threading.Thread(target=serve, args=(call,), daemon=True).start()
-        elif call["kill"] in running:
-            os.killpg(running[call["kill"]].pid, signal.SIGKILL)
+        if "kill" in call:
+            kill(call["kill"])
+        else:
+            does = read if "read" in call else store if "write" in call else serve
+            threading.Thread(target=does, args=(call,), daemon=True).start()

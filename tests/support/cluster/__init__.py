@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kubernetes on this machine: the control plane, and nodes made of namespaces (tests/cluster)."""
+import contextlib
 import functools
 import os
 import shutil
@@ -55,6 +56,17 @@ def _no_nodes():
     return f"cannot make namespaces: {run.stderr.strip()}" if run.returncode else None
 
 
+# Of all users' processes together: a cluster of two nodes takes 22, and a kubelet without one does not become ready.
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_LEAST = 1024  # the kernel's default is 128
+
+
+def allow_inotify():
+    """For as many clusters at a time as there may be, beside what else the machine does."""
+    if int(INOTIFY.read_text()) < INOTIFY_LEAST and os.access(INOTIFY, os.W_OK):
+        INOTIFY.write_text(f"{INOTIFY_LEAST}\n")
+
+
 class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
     version of resource.k8s.io that is served.
@@ -78,6 +90,7 @@ class Cluster:
     def _start(self, nodes, gang, wanted, claims):
         self.state = State()
         self.folder = self.state.path
+        allow_inotify()
         self.network = Bridge() if nodes else Loopback()
         self.under = list(self.network.under)
         self.keys = Authority(self.folder / "keys")
@@ -166,6 +179,20 @@ class Cluster:
         for each in CLASSES:
             if not self.api.get("resource.k8s.io/v1", "DeviceClass", each["metadata"]["name"]):
                 self.api.make(each)
+
+    @contextlib.contextmanager
+    def own_classes(self, *classes):
+        """With these DeviceClasses in place of those of their names; none of them is left."""
+        names = {each["metadata"]["name"] for each in classes}
+
+        def drop():
+            for found in self.api.get("resource.k8s.io/v1", "DeviceClass"):
+                if found["metadata"]["name"] in names:
+                    self.api.delete("resource.k8s.io/v1", "DeviceClass", found["metadata"]["name"])
+        drop()
+        self.api.make(*classes)
+        yield
+        drop()
 
     def driver(self, index, name, devices):
         """A Driver for real node index, not yet started: devices.gpus(8), devices.nics(8, index)."""

@@ -9,8 +9,11 @@ import ssl
 import threading
 import time
 
+from ..build import SLOWER
+
 CLONE_NEWNET = 0x40000000
 REQUEST_S = 30
+IDLE_S = 30  # the server closes a connection on which nothing came for 90 s
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -66,7 +69,7 @@ class Api:
         self.tls = ssl.create_default_context(cafile=authority)
         if certificate:
             self.tls.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
-        self.connection = None
+        self.connection, self.used = None, 0
         self.kinds = {}
 
     def _exchange(self, method, path, body, headers):
@@ -75,7 +78,9 @@ class Api:
         try:
             self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()
-            return answer.status, answer.read().decode()
+            text = answer.read().decode()
+            self.used = time.monotonic()
+            return answer.status, text
         except (OSError, http.client.HTTPException):
             self.close()
             raise
@@ -87,6 +92,8 @@ class Api:
         if body is not None:
             headers["Content-Type"] = content
             body = json.dumps(body, separators=(",", ":"), sort_keys=True)  # as kubectl: docs/design/010-claims.md
+        if self.connection and time.monotonic() - self.used > IDLE_S:
+            self.close()
         fresh = self.connection is None
         try:
             status, text = self._exchange(method, path, body, headers)
@@ -165,7 +172,8 @@ def _message(answer):
 
 
 def wait(what, condition, seconds, pause=0.05):
-    """condition()'s first true answer. what: a text, or what gives one when time is over."""
+    """condition()'s first true answer. what: a text, or what gives one when time is over. seconds: on an idle machine."""
+    seconds *= SLOWER
     end = time.monotonic() + seconds
     while True:
         answer = condition()

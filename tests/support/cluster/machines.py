@@ -2,6 +2,7 @@
 """Real nodes that show a captured machine to our node plugin: its sysfs, GPUs whose device nodes are /dev/null, NICs whose
 interfaces are veths. In a pod that holds some of its devices the sysfs is the machine's too. RDMA devices are in no
 kernel here: the plugin's hook is told of none."""
+import contextlib
 import json
 import os
 import shutil
@@ -33,6 +34,21 @@ def value_of(device, key):
         if name.split("/")[-1] == key:
             return next(iter(value.values()))
     return None
+
+
+@contextlib.contextmanager
+def vendor_folders(cluster):
+    """What GKE's installers leave on a node, with a script of our own, which write(NODE, text) changes."""
+    def write(node, text):
+        node.ok(["sh", "-c", f"cat >/home/kubernetes/bin/gib/scripts/set_nccl_env.sh <<'.'\n{text}\n."])
+    for node in cluster.nodes:
+        node.ok(["mount", "-t", "tmpfs", "none", "/home"])
+        node.ok(["mkdir", "-p", *(f"/home/kubernetes/bin/{name}" for name in ("nvidia", "gib/scripts", "gib/configs"))])
+        node.ok(["touch", "/home/kubernetes/bin/gib/configs/tuner_config_a4.txtpb"])
+        write(node, "echo noise\nexport NCCL_NET=gIB NCCL_IB_TC=77")
+    yield write
+    for node in cluster.nodes:
+        node.ok(["umount", "/home"])
 
 
 # ---- changes of a fixture ----
@@ -134,10 +150,16 @@ class Machine(Plugin):
         self.state = node.folder / "state"  # of so many bytes that fill() can take them all
         self.state.mkdir()
         node.ok(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.state])
-        labels = fixture(name)["node"]["labels"]
-        node.cluster.kubectl("label", "--overwrite", "node", node.name, *(
-            f"{key}={value}" for key, value in labels.items() if key not in OWN_LABELS))
+        self.labels = {key: value for key, value in fixture(name)["node"]["labels"].items() if key not in OWN_LABELS}
+        node.cluster.kubectl("label", "--overwrite", "node", node.name, *(f"{key}={value}" for key, value in self.labels.items()))
         self.build(change)
+
+    def leave(self):
+        """The node is no machine any more."""
+        self.stop()
+        self.node.cluster.kubectl("label", "node", self.node.name, *(f"{key}-" for key in self.labels))
+        self.node.ok(["umount", self.state])
+        self.state.rmdir()
 
     def build(self, change):
         """Makes the machine, and its NICs."""
@@ -224,7 +246,7 @@ class Machines:
     def stop(self):
         """What they published is gone, too: a kubelet lets it stand for 30 s, in which a pod of who comes next is given it."""
         for each in self.list:
-            each.stop()
+            each.leave()
         mine = {driver for each in self.list for driver in each.drivers}
         for found in self.cluster.api.get("resource.k8s.io/v1", "ResourceSlice"):
             if found["spec"]["driver"] in mine and found["spec"].get("nodeName"):

@@ -3,6 +3,8 @@
 import contextlib
 import time
 
+from ..build import SLOWER
+
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 READY_S = 90
@@ -87,6 +89,6 @@ def held_to_be_clean(cluster, name, seconds):
     """A namespace in which nothing may be left at the end of the block."""
     namespace = Namespace(cluster, name)
     yield namespace
-    left = namespace.leftovers(seconds)
+    left = namespace.leftovers(seconds * SLOWER)
     assert not left, f"left in namespace {name}: {left}"
     cluster.api.delete("v1", "Namespace", name)

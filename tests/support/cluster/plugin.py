@@ -10,6 +10,7 @@ from ..build import BUILD
 GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
 READY_S = 90
 RAILS = "10.94.{node}.{nic}/16"
+PLAN = {"addresses": ["10.94.0.0/16"]}  # what claims of tests may choose from
 
 
 def device_class(name="nic.drarun.dev", driver=NIC):
@@ -74,7 +75,8 @@ class Plugin:
 
     def configure(self, **config):
         """For its next start."""
-        self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", **config}))
+        self.config.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig",
+                                           "claims": PLAN, **config}))
 
     def start(self, *options):
         """options: for this time."""

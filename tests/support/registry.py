@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server that stores objects and serves watches. It has no controllers and no nodes: the test makes each change
+itself, when it wants it."""
+import collections
+import contextlib
+import copy
+import http.server
+import json
+import threading
+import time
+import urllib.parse
+
+NAMESPACE = "default"
+
+
+def path_of(kind, name, namespace=NAMESPACE):
+    """path_of("pods", "a"), path_of("batch/v1/jobs", "a")"""
+    group, _, plural = kind.rpartition("/")
+    return f"/{f'apis/{group}' if group else 'api/v1'}/namespaces/{namespace}/{plural}/{name}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: "Registry"
+
+    def answer(self, code, body):
+        data = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def none(self):
+        self.answer(404, {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not there"})
+
+    def found(self, it):
+        if it is None:
+            self.none()
+        else:
+            self.answer(200, it)
+
+    def body(self):
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
+
+    def stream(self, pieces):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with contextlib.suppress(OSError):  # its reader may go at any time
+            for piece in pieces:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        query = {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
+        time.sleep(self.server.delay)
+        if path in ("/api", "/apis"):
+            self.answer(200, {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []})
+        elif path == "/version":
+            self.answer(200, {"major": "1", "minor": "36"})
+        elif path.endswith("/log"):
+            log = self.server.logs.get(path.split("/")[-2])
+            self.none() if log is None else self.stream(_stamped(log()))
+        elif "watch" in query:
+            self.stream(self.server.changes(path, query))
+        elif path.count("/") == 5 + path.startswith("/apis/"):
+            self.answer(200, {"kind": "List", "metadata": {"resourceVersion": str(self.server.version)},
+                              "items": self.server.matching(path, query)})
+        else:
+            self.server.reads[path] += 1
+            self.found(self.server.objects.get(path))
+
+    def do_POST(self):
+        time.sleep(self.server.delay)
+        made = self.body()
+        path = f"{self.path.partition('?')[0]}/{made['metadata']['name']}"
+        made = self.server.put(path, made)
+        self.server.answering.wait(20)
+        self.answer(201, made)
+
+    def do_PATCH(self):
+        path, patch = self.path.partition("?")[0], self.body()
+        if "PATCH" in self.server.refused:
+            return self.answer(403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
+                                     "message": "the registry says no"})
+        with self.server.changed:
+            found = copy.deepcopy(self.server.objects.get(path))
+        if found is None:
+            return self.none()
+        for key, value in patch.items():
+            _merge(found.setdefault(key, {}), value)
+        self.answer(200, self.server.put(path, found))
+
+    def do_DELETE(self):
+        self.body()
+        self.found(self.server.remove(self.path.partition("?")[0]))
+
+    def log_message(self, *_):
+        pass
+
+
+def _merge(into, patch):
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            _merge(into.setdefault(key, {}), value)
+        else:
+            into[key] = value
+
+
+class Registry(http.server.ThreadingHTTPServer):
+    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: "PATCH", or nothing.
+    .reads[path]: how often an object was asked for.
+    .answering: cleared, what is made is there and its maker does not know."""
+
+    daemon_threads = True
+
+    def __init__(self, delay=0.0, port=0):
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
+        self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
+        self.reads = collections.Counter()
+        self.answering = threading.Event()
+        self.answering.set()
+        self.put(path_of("serviceaccounts", "drarun-launcher"), {"metadata": {}})
+
+    def put(self, path, made):
+        """Adds it, or changes it."""
+        with self.changed:
+            before = self.objects.get(path)
+            self.version += 1
+            name = path.rsplit("/", 1)[1]
+            made["metadata"] = {"uid": f"uid-{self.version}", "name": name, "namespace": NAMESPACE, **made["metadata"],
+                                "resourceVersion": str(self.version)}
+            self._tell(path, "MODIFIED" if before else "ADDED", made)
+            self.objects[path] = made
+            return made
+
+    def handle_error(self, request, client_address):
+        """A client that is killed leaves its answer."""
+
+    def remove(self, path):
+        with self.changed:
+            gone = self.objects.pop(path, None)
+            if gone is not None:
+                self.logs.pop(path.rsplit("/", 1)[1], None)
+                self.version += 1
+                gone["metadata"]["resourceVersion"] = str(self.version)
+                self._tell(path, "DELETED", gone)
+            return gone
+
+    def wait(self, path, seconds=20):
+        """The object, once it is there."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: path in self.objects, seconds), f"{path} is not made"
+            return self.objects[path]
+
+    def _tell(self, path, type, it):
+        self.events.append((self.version, path, type, copy.deepcopy(it)))
+        self.changed.notify_all()
+
+    def matching(self, path, query):
+        with self.changed:
+            return [copy.deepcopy(each) for at, each in self.objects.items() if _is_wanted(at, each, path, query)]
+
+    def changes(self, path, query):
+        """The pieces of a watch."""
+        seen = int(query.get("resourceVersion") or 0)
+        with self.changed:
+            if query.get("sendInitialEvents") == "true":
+                for each in self.matching(path, query):
+                    yield _line("ADDED", each)
+                seen = self.version
+                yield _line("BOOKMARK", {"metadata": {"resourceVersion": str(seen),
+                                                      "annotations": {"k8s.io/initial-events-end": "true"}}})
+        while not self.closed:
+            with self.changed:
+                self.changed.wait_for(lambda: self.closed or self.version > seen, 1)
+                new, seen = [each for each in self.events if each[0] > seen], self.version
+            for _, at, type, it in new:
+                if _is_wanted(at, it, path, query):
+                    yield _line(type, it)
+
+    @contextlib.contextmanager
+    def serving(self):
+        thread = threading.Thread(target=self.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.closed = True
+            self.answering.set()
+            with self.changed:
+                self.changed.notify_all()
+            self.shutdown()
+            thread.join()
+            self.server_close()
+
+    def kubeconfig(self, folder):
+        path = folder / "kubeconfig"
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a", "users": [{"name": "a", "user": {}}],
+            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{self.server_address[1]}"}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}))
+        return path
+
+
+def _stamped(pieces):
+    """With the kubelet's times before the lines, which are the same whenever the log is read."""
+    count = 0
+    for piece in pieces:
+        lines = piece.splitlines(keepends=True)
+        yield b"".join(b"2026-11-21T15:24:42.%09dZ %s" % (count + i, line) for i, line in enumerate(lines, 1))
+        count += len(lines)
+
+
+def _line(type, it):
+    return json.dumps({"type": type, "object": it}).encode() + b"\n"
+
+
+def _is_wanted(at, it, collection, query):
+    labels = it["metadata"].get("labels", {})
+    field = query.get("fieldSelector", "").partition("metadata.name=")[2]
+    for wanted in filter(None, query.get("labelSelector", "").split(",")):
+        key, equal, value = wanted.partition("=")
+        if key not in labels or (equal and labels[key] != value):
+            return False
+    return at.rsplit("/", 1)[0] == collection and (not field or it["metadata"]["name"] == field)
