@@ -117,6 +117,35 @@ int metadata_decode(const char *name, const char *text, size_t len, json_t **ret
     return 0;
 }
 
+int metadata_decode_files(json_t *probe, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *files = json_incref(json_object_get(probe, "metadataFiles"));
+    const char *path;
+    json_t *text;
+    if (!files)
+        return 0;
+    json_t *documents = json_array(), *errors = json_object_get(probe, "metadataErrors");
+    errors = json_is_array(errors) ? json_incref(errors) : json_array();
+    json_object_foreach(files, path, text)
+    {
+        struct drarun_error why = {0};
+        json_t *document = NULL;
+        int rc = json_is_string(text) ? metadata_decode(path, json_string_value(text),
+                                                        json_string_length(text), &document, &why)
+                                      : error_set(&why, EINVAL, "expected a text");
+        if (rc < 0)
+            json_array_append_new(errors,
+                                  json_sprintf("/" METADATA_FOLDER "/%s: %s", path, why.text));
+        else
+            json_array_append_new(documents, document);
+    }
+    json_object_del(probe, "metadataFiles");
+    if (json_object_set_new(probe, "metadata", documents) < 0 ||
+        json_object_set_new(probe, "metadataErrors", errors) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    return 0;
+}
+
 static void add_devices(const json_t *document, struct metadata *m)
 {
     const char *claim = value_text(json_object_get(document, "metadata"), "name");

@@ -11,12 +11,9 @@
 #include "drarun/error.h"
 #include "jobs/slices.h"
 #include "lib/base/strlist.h"
+#include "lib/inspect/device_metadata.h"
 
-/* In the container, relative to its root. */
-#define METADATA_FOLDER "var/run/kubernetes.io/dra-device-attributes"
-#define METADATA_SUFFIX "-metadata.json"
-#define METADATA_SIZE_MAX ((size_t)1 << 20) /* of a file */
-#define METADATA_DEVICES_MAX 4096u          /* in all of them */
+#define METADATA_DEVICES_MAX 4096u /* in all of them */
 
 struct metadata_device {       /* borrowed from the documents */
     struct slice_device slice; /* as a slice would have it; bound to no node */
@@ -34,6 +31,11 @@ struct metadata {
  * when it is empty or malformed, -EPROTONOSUPPORT when no version is known. */
 int metadata_decode(const char *name, const char *text, size_t len, json_t **ret_document,
                     struct drarun_error *err);
+
+/* Takes a probe's member "metadataFiles" (lib/inspect/device_metadata.h) away and decodes it: each
+ * object that counts is one of the member "metadata", each error one of "metadataErrors". A probe
+ * without the member stays as it is; what is no text is an error like another. -ENOMEM. */
+int metadata_decode_files(json_t *probe, struct drarun_error *err);
 
 /* documents: an array of such objects, or NULL. -EINVAL names the place of what is missing, -E2BIG:
  * more than METADATA_DEVICES_MAX. A device that comes again counts once. */

@@ -2,6 +2,7 @@
 #include "launcher/env_inputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +10,6 @@
 
 #include "jobs/allocation.h"
 #include "launcher/cluster_files.h"
-#include "launcher/device_metadata.h"
 #include "launcher/env_print.h"
 #include "launcher/profile_file.h"
 #include "lib/inspect/vendor_script.h"
@@ -198,6 +198,22 @@ static bool is_ours(const char *root)
                      given.st_dev == own.st_dev && given.st_ino == own.st_ino);
 }
 
+/* The files of these claims by their exact paths, or without claims all that are there. */
+static int read_metadata(const char *root, const json_t *claims, json_t *probe,
+                         struct drarun_error *err)
+{
+    struct strlist paths = STRLIST_INIT;
+    size_t i;
+    json_t *claim;
+    cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", root ? root : "/", strerror(errno));
+    json_array_foreach((json_t *)claims, i, claim) metadata_paths(claim, &paths);
+    int rc = paths.failed ? -ENOMEM : device_metadata_read(fd, claims ? &paths : NULL, probe);
+    strlist_done(&paths);
+    return rc < 0 ? error_set(err, -rc, "out of memory") : metadata_decode_files(probe, err);
+}
+
 static int look(const struct env_sources *s, struct env_inputs *in, struct drarun_error *err)
 {
     in->foreign = !is_ours(s->root);
@@ -207,7 +223,7 @@ static int look(const struct env_sources *s, struct env_inputs *in, struct draru
     int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
                           : inspect_probe(s->root, &files, &in->probe, err);
     strlist_done(&files);
-    return rc == 0 ? device_metadata_probe(s->root, in->claims, in->probe, err) : rc;
+    return rc == 0 ? read_metadata(s->root, in->claims, in->probe, err) : rc;
 }
 
 bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile, bool allowed)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/metadata.h"
 #include "launcher/job_private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -107,7 +108,10 @@ static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *i
         refuse(agent, "an inspection that is no JSON object, or a second one");
         return;
     }
+    struct drarun_error err = {0};
     agent->inspection = document;
+    if (metadata_decode_files(json_object_get(document, "probe"), &err) < 0)
+        job_fail(agent->job, &err);
 }
 
 void job_ask_vitals(struct job *job, bool ranks)

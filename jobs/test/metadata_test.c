@@ -120,6 +120,29 @@ static void a_device_counts_once(void **unused)
     json_decref(one);
 }
 
+static void files_of_a_probe(void **unused)
+{
+    (void)unused;
+    struct drarun_error err = {0};
+    json_t *probe =
+        json_pack("{s:{s:s, s:s, s:i}, s:[s]}", "metadataFiles", "a/f", FILE_OF("v1beta1", "x"),
+                  "b/f", "[", "c/f", 3, "metadataErrors", "one");
+    assert_int_equal(metadata_decode_files(probe, &err), 0);
+    assert_null(json_object_get(probe, "metadataFiles"));
+    assert_int_equal(json_array_size(json_object_get(probe, "metadata")), 1);
+    const json_t *errors = json_object_get(probe, "metadataErrors");
+    assert_int_equal(json_array_size(errors), 3);
+    assert_string_equal(json_string_value(json_array_get(errors, 0)), "one");
+    assert_non_null(strstr(json_string_value(json_array_get(errors, 1)), METADATA_FOLDER "/b/f: "));
+    assert_string_equal(json_string_value(json_array_get(errors, 2)),
+                        "/" METADATA_FOLDER "/c/f: expected a text");
+    json_decref(probe);
+    probe = json_object();
+    assert_int_equal(metadata_decode_files(probe, &err), 0);
+    assert_int_equal(json_object_size(probe), 0);
+    json_decref(probe);
+}
+
 static void too_many(void **unused)
 {
     struct metadata m;
@@ -178,11 +201,9 @@ static void where_they_are(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_known_version),
-        cmocka_unit_test(nothing_yet_is_legal),
-        cmocka_unit_test(what_is_wrong),
-        cmocka_unit_test(a_device_counts_once),
-        cmocka_unit_test(too_many),
+        cmocka_unit_test(the_first_known_version), cmocka_unit_test(nothing_yet_is_legal),
+        cmocka_unit_test(what_is_wrong),           cmocka_unit_test(a_device_counts_once),
+        cmocka_unit_test(files_of_a_probe),        cmocka_unit_test(too_many),
         cmocka_unit_test(where_they_are),
     };
     return cmocka_run_group_tests_name("metadata", tests, NULL, NULL);

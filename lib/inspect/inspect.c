@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/inspect/device_metadata.h"
 #include "lib/inspect/probe_json.h"
 #include "lib/topo/root.h"
 
@@ -253,7 +254,10 @@ static json_t *document(const struct inspect_options *options, const struct topo
 {
     static const struct strlist none = STRLIST_INIT;
     json_t *all = json_object();
-    set(all, "probe", probe_json(host, root, options->files ? options->files : &none));
+    json_t *probe = probe_json(host, root, options->files ? options->files : &none);
+    if (probe && device_metadata_read(root, NULL, probe) < 0)
+        json_decref(TAKE_PTR(probe));
+    set(all, "probe", probe);
     set(all, "limits", limits_json(&host->limits));
     set(all, "verbs", all_verbs(host, root));
     set(all, "gpuNodes", gpu_nodes(host, root));

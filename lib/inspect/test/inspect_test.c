@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/sysmacros.h>
 #include <cmocka.h>
 
@@ -105,6 +106,35 @@ static void opens_verbs_devices(void **state)
     const json_t *port = json_array_get(at(document, "verbs", "ports"), 0);
     assert_true(json_is_true(json_object_get(port, "active")));
     assert_int_equal(json_integer_value(json_object_get(port, "gids")), 1);
+    json_decref(document);
+    tree_drop(&tree);
+}
+
+/* A pod does not know its claims' names: all files come along, and what cannot be one says why. */
+static void brings_device_metadata(void **state)
+{
+    (void)state;
+    static const char folder[] = "var/run/kubernetes.io/dra-device-attributes/";
+    struct tree tree = tree_new();
+    char path[256];
+    snprintf(path, sizeof path, "%sresourceclaims/nics/nic/d-metadata.json", folder);
+    tree_file(&tree, path, "{\"kind\": \"\303\244\"}");
+    snprintf(path, sizeof path, "%sresourceclaimtemplates/t/nic/d-metadata.json", folder);
+    tree_file(&tree, path, "\377");
+    snprintf(path, sizeof path, "%sresourceclaims/nics/nic/other.json", folder);
+    tree_file(&tree, path, "{}");
+    json_t *document = look(&tree, NULL);
+    json_t *probe = json_object_get(document, "probe");
+    json_t *files = json_object_get(probe, "metadataFiles");
+    assert_int_equal(json_object_size(files), 1);
+    assert_string_equal(
+        json_string_value(json_object_get(files, "resourceclaims/nics/nic/d-metadata.json")),
+        "{\"kind\": \"\303\244\"}");
+    json_t *errors = json_object_get(probe, "metadataErrors");
+    assert_int_equal(json_array_size(errors), 1);
+    snprintf(path, sizeof path, "/%sresourceclaimtemplates/t/nic/d-metadata.json: no UTF-8 text",
+             folder);
+    assert_string_equal(json_string_value(json_array_get(errors, 0)), path);
     json_decref(document);
     tree_drop(&tree);
 }
@@ -221,15 +251,11 @@ static void refuses_a_missing_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_limits),
-        cmocka_unit_test(tells_no_capability),
-        cmocka_unit_test(opens_verbs_devices),
-        cmocka_unit_test(tells_narrow_links),
-        cmocka_unit_test(opens_a_real_node),
-        cmocka_unit_test(never_waits),
-        cmocka_unit_test(looks_for_files_in_the_root),
-        cmocka_unit_test(tells_an_empty_tree),
-        cmocka_unit_test(refuses_a_missing_root),
+        cmocka_unit_test(tells_limits),        cmocka_unit_test(tells_no_capability),
+        cmocka_unit_test(opens_verbs_devices), cmocka_unit_test(brings_device_metadata),
+        cmocka_unit_test(tells_narrow_links),  cmocka_unit_test(opens_a_real_node),
+        cmocka_unit_test(never_waits),         cmocka_unit_test(looks_for_files_in_the_root),
+        cmocka_unit_test(tells_an_empty_tree), cmocka_unit_test(refuses_a_missing_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

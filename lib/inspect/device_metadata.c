@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/device_metadata.h"
+#include "lib/inspect/device_metadata.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,21 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/metadata.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
+#include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "lib/topo/root.h"
 
 #define FOLDER_MAX 256u /* entries of a folder */
 #define FOLDERS_MAX 1024u
-#define FILES_MAX 256u /* in all; a claim has 32 devices at most */
+#define FILES_MAX 256u             /* in all; a claim has 32 devices at most */
+#define TEXT_MAX ((size_t)4 << 20) /* in all: an agent sends them in one frame */
 
 struct reading {
     int folder; /* METADATA_FOLDER */
-    json_t *documents, *errors;
-    size_t files, folders;
+    json_t *texts, *errors;
+    size_t files, folders, bytes;
 };
 
 static void say(struct reading *r, const char *path, const char *what)
@@ -69,38 +69,34 @@ static const char *words(int code)
                              : strerror(code);
 }
 
+/* JSON knows neither another encoding nor, on its way to the launcher, a zero byte. */
+static void keep(struct reading *r, const char *path, const struct buf *text)
+{
+    const char *data = text->data ? text->data : "";
+    json_t *value = memchr(data, 0, text->len) ? NULL : json_stringn(data, text->len);
+    if (!value)
+        say(r, path, "no UTF-8 text");
+    else if (r->bytes + text->len > TEXT_MAX)
+        say(r, path, "not read: the files are larger than 4 MiB together");
+    else if (json_object_set(r->texts, path, value) == 0)
+        r->bytes += text->len;
+    json_decref(value);
+}
+
 static void read_file(struct reading *r, const char *path, bool may_lack)
 {
-    struct drarun_error err = {0};
     struct buf text = BUF_INIT;
-    json_t *document = NULL;
     cleanup_close int fd = open_file(r->folder, path);
     int rc = fd < 0 ? fd : read_text(fd, &text);
     r->files++;
-    if (rc < 0 && !(may_lack && rc == -ENOENT)) {
+    if (rc == 0)
+        keep(r, path, &text);
+    else if (!(may_lack && rc == -ENOENT))
         say(r, path, words(-rc));
-    } else if (rc == 0) {
-        rc = metadata_decode(path, text.data ? text.data : "", text.len, &document, &err);
-        if (rc == 0)
-            json_array_append_new(r->documents, document);
-        else
-            say(r, path, err.text);
-    }
     buf_done(&text);
 }
 
 /* ---- which ---- */
-
-static void read_claims(struct reading *r, const json_t *claims)
-{
-    struct strlist paths = STRLIST_INIT;
-    size_t i;
-    json_t *claim;
-    json_array_foreach((json_t *)claims, i, claim) metadata_paths(claim, &paths);
-    for (i = 0; i < paths.count; i++)
-        read_file(r, paths.items[i], true);
-    strlist_done(&paths);
-}
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -143,28 +139,23 @@ static void read_folder(struct reading *r, const char *path, unsigned depth)
     strlist_done(&names);
 }
 
-int device_metadata_probe(const char *root, const json_t *claims, json_t *probe,
-                          struct drarun_error *err)
+int device_metadata_read(int root, const struct strlist *paths, json_t *probe)
 {
     struct reading r = {.folder = -1};
     struct drarun_error why = {0};
-    cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, errno, "%s: %s", root ? root : "/", strerror(errno));
-    cleanup_close int folder = root_open(fd, METADATA_FOLDER, O_PATH | O_DIRECTORY, &why);
+    cleanup_close int folder = root_open(root, METADATA_FOLDER, O_PATH | O_DIRECTORY, &why);
     if (folder < 0)
         return 0;
     r.folder = folder;
-    r.documents = json_array();
+    r.texts = json_object();
     r.errors = json_array();
-    if (claims) {
-        read_claims(&r, claims);
-    } else {
+    for (size_t i = 0; paths && i < paths->count; i++)
+        read_file(&r, paths->items[i], true);
+    if (!paths) {
         read_folder(&r, "resourceclaims", 2);
         read_folder(&r, "resourceclaimtemplates", 2);
     }
-    if (json_object_set_new(probe, "metadata", r.documents) < 0 ||
-        json_object_set_new(probe, "metadataErrors", r.errors) < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    return 0;
+    int texts = json_object_set_new(probe, "metadataFiles", r.texts);
+    int errors = json_object_set_new(probe, "metadataErrors", r.errors);
+    return texts < 0 || errors < 0 ? -ENOMEM : 0;
 }
