@@ -8,6 +8,8 @@ next start."""
 import fcntl
 import os
 import shutil
+import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -57,24 +59,48 @@ def clean_stale():
         except OSError:
             continue  # another run was faster
         if lock is not None:
-            _remove(path)
+            try:
+                _remove(path, kill=True)
+            except OSError as error:  # a dead cluster must not fail a new one
+                print(f"what a cluster left at {path} stays: {error}", file=sys.stderr)
             os.close(lock)
 
 
-def _remove(path):
+def _remove(path, kill=False):
+    """kill: ends processes that are left in its cgroups."""
     try:
         cgroups = (path / "cgroups").read_text().split()
     except FileNotFoundError:
         cgroups = []
     for cgroup in cgroups:
-        _remove_cgroup(Path(cgroup))
+        _remove_cgroup(Path(cgroup), kill)
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _remove_cgroup(top):
+def _kill_all(top):
+    """The processes of a cgroup and of those below; a frozen one does not see a signal."""
+    for folder, _, _ in os.walk(top):
+        for name, word in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+            file = Path(folder, name)
+            try:
+                if file.exists():
+                    file.write_text(word)
+            except OSError:
+                pass
+        try:
+            for pid in Path(folder, "cgroup.procs").read_text().split():
+                if int(pid) > 0:  # 0: in a pid namespace that this process does not see
+                    os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def _remove_cgroup(top, kill):
     """A cgroup goes when the last process in it has gone, which takes the kernel a moment."""
     end = time.monotonic() + REMOVE_S
     while True:
+        if kill:
+            _kill_all(top)
         for folder, _, _ in os.walk(top, topdown=False):
             try:
                 os.rmdir(folder)
