@@ -29,7 +29,7 @@ class Agents:
     @staticmethod
     def port(job, stream="stdout"):
         stream = getattr(job.process, stream)
-        readable, _, _ = select.select([stream], [], [], 10 * SLOWER)
+        readable, _, _ = select.select([stream], [], [], 30 * SLOWER)
         line = stream.readline() if readable else ""
         found = re.search(r"listening on port (\d+)", line)
         if not found:

@@ -29,8 +29,8 @@ else:
     SLOW_BUILD = 1
 
 # Deadlines of tests are for a plain build on an idle machine of two cores. With other programs beside this one they are
-# longer by this (DRARUN_TEST_LOAD, from cmake/PythonTest.cmake).
-SLOWER = SLOW_BUILD * int(os.environ.get("DRARUN_TEST_LOAD", "1"))
+# longer by DRARUN_TEST_LOAD (cmake/PythonTest.cmake), on a slow machine by DRARUN_TEST_MACHINE (scripts/lib/machine_factor.py).
+SLOWER = SLOW_BUILD * int(os.environ.get("DRARUN_TEST_LOAD", "1")) * int(os.environ.get("DRARUN_TEST_MACHINE", "1"))
 
 # drarun-bench for the images of others (benchmarks/bench/CMakeLists.txt); only in plain builds, and with scripts/fetch-zig.
 ANYWHERE = BUILD / "anywhere"

@@ -10,7 +10,7 @@ from .build import SLOWER
 
 IMAGE = "localhost/drarun:1"
 RUN_S = 60 * SLOWER
-RUNNING_S = 30
+RUNNING_S = 60
 # for a pod's topologySpreadConstraints: the workers of "job" share the nodes evenly. The launcher's pod has the job's label
 # too, and does not count: else two workers could be on one node.
 APART = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {

@@ -170,7 +170,7 @@ class Cluster:
         """A new namespace, with .leftovers(), .rbac_user(role), .token(account) and .remove()."""
         return Namespace(self, name)
 
-    def clean_namespace(self, name, seconds=10):
+    def clean_namespace(self, name, seconds=60):
         """with cluster.clean_namespace("x") as namespace: fails when anything is left in it at the end."""
         return held_to_be_clean(self, name, seconds)
 

@@ -11,6 +11,8 @@ import subprocess
 
 import pytest
 
+from ..build import SLOWER
+
 API = "10.99.0.1"
 SERVICE = "10.96.0.1"  # the first of the service range, always the API server's
 NOWHERE = "02:00:00:00:00:01"  # a hardware address that nobody has
@@ -51,7 +53,7 @@ class Bridge:
                                        text=True, start_new_session=True)
         self.pid = self.holder.pid
         self.under = ("nsenter", "-t", str(self.pid), "--net")
-        readable, _, _ = select.select([self.holder.stdout], [], [], 10)
+        readable, _, _ = select.select([self.holder.stdout], [], [], 60 * SLOWER)
         if not readable or self.holder.stdout.readline() != "ready\n":
             self.holder.kill()
             pytest.skip("cannot make network namespaces: " + (self.holder.communicate()[1].strip() or "no answer"))

@@ -80,10 +80,10 @@ class Node:
                  *map(str, self.cgroups), "--", "unshare", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid",
                  "--fork", "--kill-child", "--mount-proc", *map(str, init)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        self.pid = wait(self._tail, self._find_init, 20, 0.01)
+        self.pid = wait(self._tail, self._find_init, 60, 0.01)
         self._cable()
         go.touch()
-        wait(self._tail, self._settled, 20, 0.01)
+        wait(self._tail, self._settled, 60, 0.01)
         for other in self.cluster.nodes:
             if other is not self:
                 self.ok(["ip", "route", "add", pod_network(other.index), "via", other.address])
@@ -238,7 +238,7 @@ class Node:
         if self.process is not None:
             self.process.wait()
         if self.pid is not None:
-            wait(f"process 1 of {self.name} survives SIGKILL", lambda: not Path(f"/proc/{self.pid}").exists(), 20, 0.01)
+            wait(f"process 1 of {self.name} survives SIGKILL", lambda: not Path(f"/proc/{self.pid}").exists(), 60, 0.01)
         self.process = self.pid = None
 
 

@@ -46,10 +46,10 @@ class Namespace:
                     found |= {(kind, each["metadata"]["name"]) for each in answer["items"] or ()}
         return found
 
-    def leftovers(self, seconds=10):
+    def leftovers(self, seconds=60):
         """Sorted (kind, name) that are new and do not go within so many seconds; [] at once where all is
         as before."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOWER
         while True:
             left = sorted(self.objects() - self.before)
             if not left or time.monotonic() > end:
@@ -89,6 +89,6 @@ def held_to_be_clean(cluster, name, seconds):
     """A namespace in which nothing may be left at the end of the block."""
     namespace = Namespace(cluster, name)
     yield namespace
-    left = namespace.leftovers(seconds * SLOWER)
+    left = namespace.leftovers(seconds)
     assert not left, f"left in namespace {name}: {left}"
     cluster.api.delete("v1", "Namespace", name)

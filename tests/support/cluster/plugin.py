@@ -127,5 +127,5 @@ class Plugin:
         """SIGTERM; it ends, and no sanitizer has a word to say."""
         self.node.ok(["pkill", "-TERM", "-x", self.name])
         wait(lambda: f"{self.name} survives SIGTERM:\n{self.log()}",
-             lambda: self.node.run(["pgrep", "-x", self.name]).returncode, 20)
+             lambda: self.node.run(["pgrep", "-x", self.name]).returncode, 60)
         assert "ending on signal 15" in self.log() and "Sanitizer" not in self.log(), self.log()
