@@ -30,7 +30,7 @@ def heed_interrupts():
 def pytest_configure(config):
     heed_interrupts()
     leftovers.make_shm_private()
-    config.addinivalue_line("markers", "quick: one of its family, which scripts/test --quick runs")
+    config.addinivalue_line("markers", "gate: stands for its family in the gate (scripts/test)")
     config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")
     config.addinivalue_line("markers", "matrix(n): in sanitizer builds each n values of its parameters meet once, unless DRARUN_SOAK is set")
 

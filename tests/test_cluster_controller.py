@@ -195,7 +195,7 @@ def test_killed_controller_leaves_jobs_alone(applied):
             assert (status["launcherUID"], status["attempt"], status["restarts"]) == (before["launcherUID"], 1, 0)
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_applied_job_runs(led):
     """From kubectl apply to the exit status, and all of it goes with the object."""
     assert led.apply(workers=2, command=["sh", "-c", "echo rank $RANK; exit $((RANK * 7))"]) == ""

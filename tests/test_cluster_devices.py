@@ -61,7 +61,7 @@ def test_with_the_cluster_role_the_slices_are_known(jobs, cluster_role):
     assert "NCCL_IB_HCA==mlx5_0:1,mlx5_3:1" in result.out and "CUDA_VISIBLE_DEVICES=GPU-0077e9e7" in result.out
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
     """Four workers of two pairs each: the claims' constraint holds, whatever the scheduler takes first."""
     result = jobs.run("--here", workers=4, ranksPerWorker=1, placement={"spread": "none"}, devices=claimed(2, 2, selector=RDMA, align="required"),

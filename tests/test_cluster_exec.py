@@ -31,7 +31,7 @@ def beside(jobs, rank, *command, options=(), **how):
     return jobs.verb("exec", *options, "job", rank, "--", *command, **how)
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_exec(jobs, running):
     running.wait_running()
     env = beside(jobs, 3, "env").ok().out.splitlines()

@@ -62,7 +62,7 @@ def test_grace_has_an_end(jobs):
     assert 1.5 < job.at - began < 4 + 4 * SLOWER, job.at - began
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_deleted_pod_is_the_cause(jobs):
     job = Running(jobs, "--here", workers=2, command=SAVES).wait_lines(2)
     jobs.cluster.api.delete("v1", "Pod", "job-w-0", jobs.namespace.name)

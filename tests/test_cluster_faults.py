@@ -109,7 +109,7 @@ def test_two_of_one_name_at_once(jobs, mode):
 
 # -- what breaks under a job
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_agent_killed(jobs):
     job = start(jobs, "--here", workers=2)
     node, mine = jobs.agent("job-w-1")

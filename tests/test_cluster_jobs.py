@@ -16,7 +16,7 @@ HELLO = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on worker $GROUP_RANK; echo
 MODES = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 @MODES
 def test_ranks_run_and_their_output_arrives(jobs, mode):
     result = jobs.run(*mode, workers=2, ranksPerWorker=2, command=HELLO).ok()
@@ -53,7 +53,7 @@ def test_status_list_logs_and_wait_from_the_api(jobs):
     assert jobs.status()["phase"] == "ended"
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_submit_and_cancel(jobs):
     made = jobs.verb("submit", jobs.file(command=["sleep", "1000"])).ok()
     assert made.out == "job\n"

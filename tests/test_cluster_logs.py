@@ -82,7 +82,6 @@ def test_connection_is_lost_while_the_log_is_rotated(jobs, rotating, jobs_proxy)
     assert is_accounted_for(result)[-1] == LINES and missing(result) > 0, result.err
 
 
-@pytest.mark.quick
 def test_log_breaks_off(jobs, jobs_proxy):
     """Every line comes once, wherever it breaks."""
     for after in (400, 1001, 1777):

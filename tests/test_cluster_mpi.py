@@ -101,6 +101,7 @@ def plugged(cluster, nics):
         Nics(each.node, 1, addressed=True).plug()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name,mode", [("openmpi4", []), ("openmpi5", ["--here"]), ("mpich5", ["--here"])],
                          ids=["openmpi4-pod", "openmpi5-here", "mpich5-here"])
 def test_allreduce_over_claimed_nics(jobs, plugged, name, mode):
@@ -139,6 +140,7 @@ def ended(cluster, space, name):
     return None
 
 
+@pytest.mark.gate
 def test_a_statefulset_as_a_job(jobs, plugged, source):
     """examples/statefulset as it stands, but for the name of its image."""
     cluster, space = jobs.cluster, jobs.namespace.name

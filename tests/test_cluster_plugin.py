@@ -100,7 +100,7 @@ def test_manifest(cluster, plugins):
             plugin.wait()
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_two_pods_reach_each_other(cluster, claimed):
     pods = []
     for i in range(2):

@@ -33,7 +33,7 @@ def pods(jobs):
             if "drarun.dev/worker" in each["metadata"]["labels"] or each["metadata"]["name"].startswith("job-w-")]
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_suspended_job_runs_when_it_is_resumed(jobs):
     """Its pods wait at our gate, which the launcher opens."""
     jobs.verb("submit", jobs.file(suspend=True, workers=2, command=["echo", "resumed"])).ok()

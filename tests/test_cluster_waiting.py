@@ -185,7 +185,7 @@ def test_what_the_kubelet_cannot_do_for_a_pod(jobs):
     jobs.cluster.api.delete("node.k8s.io/v1", "RuntimeClass", "absent")
 
 
-@pytest.mark.quick
+@pytest.mark.gate
 def test_image_that_does_not_exist(jobs):
     with waiting(jobs, image="localhost/nothing:1", command=["true"]) as job:
         says(jobs, "image localhost/nothing:1 of the ranks cannot be pulled (")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from support import leftovers, sanitizer
-from support.build import SOURCE
+from support.build import BUILD, SOURCE
 from support.run import Runner
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
@@ -129,8 +129,8 @@ def reported(folder, lane, **programs):
         for name, passed in programs.items()) + "</testsuite>")
 
 
-def summary(folder):
-    return subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", "dev"], cwd=folder,
+def summary(folder, kind="some"):
+    return subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", kind, "dev"], cwd=folder,
                           capture_output=True, text=True)
 
 
@@ -140,15 +140,77 @@ def test_a_failure_decides(tmp_path):
     reported(tmp_path / "build/tests/report", "whole", better=True, bad=False)
     run = summary(tmp_path)
     assert run.returncode == 1 and "2 passed    1 failed    0 skipped    0 unsteady" in run.stdout
-    assert "FAILED dev: bad::case_bad: why" in run.stdout
+    assert "FAILED dev: bad::case_bad: why\n    scripts/test --only bad.py::case_bad\n" in run.stdout
 
 
-def test_the_lane_of_the_unsteady_does_not_decide(tmp_path):
-    reported(tmp_path / "build/tests/report", "whole", good=True)
-    reported(tmp_path / "build/tests/report", "unsteady", shaky=False)
+def test_a_skip_needs_a_permitted_reason(tmp_path):
+    report = tmp_path / "build/tests/report"
+    for reason, status in (("this kernel has no VRF", 0), ("no busybox; run scripts/setup --test", 1)):
+        reported(report, "whole", **{"cli.some": True})
+        (report / "some.xml").write_text('<testsuite><testcase classname="some" name="test_a"/><testcase classname="some" name="test_b">'
+                                         f'<skipped message="{reason}"/></testcase></testsuite>')
+        run = summary(tmp_path)
+        assert run.returncode == status, run.stdout
+    assert "FAILED dev: some::test_b: skipped for a reason that tests/skips.txt does not permit: no busybox" in run.stdout
+
+
+def test_too_few_cases_are_a_failure(tmp_path):
+    reported(tmp_path / "build/tests/report", "unit", good=True)
+    run = summary(tmp_path, "gate")
+    assert run.returncode == 1 and re.search(r"FAILED dev: 1 cases, at least \d+ expected \(tests/least-cases.json\)", run.stdout)
+
+
+BED = """\
+import pathlib, pytest
+
+def count(name):
+    path = pathlib.Path(__file__).parent / name
+    path.write_text(path.read_text() + "x" if path.exists() else "x")
+    return len(path.read_text())
+
+def test_good(): pass
+@pytest.mark.parametrize("how", ["a b"])
+def test_once(how): assert count("once") > 1, "the first time"
+def test_twice(): assert count("twice") > 2
+def test_never(): assert count("never") > 10
+def test_absent(): pytest.skip("this kernel has no VRF")
+"""
+
+
+def test_what_fails_gets_two_more_chances_alone(tmp_path):
+    """A real ctest project: cases of pytest one by one, a program that is no pytest whole."""
+    build = tmp_path / "build"
+    (tmp_path / "test_bed.py").write_text(BED)
+    (tmp_path / "program").write_text(f"#!/bin/sh\necho x >>{tmp_path}/runs\ntest $(wc -l <{tmp_path}/runs) -gt 1\n")
+    (tmp_path / "program").chmod(0o755)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(bed NONE)\nenable_testing()\n"
+        f"add_test(NAME cli.test_bed COMMAND {sys.executable} -B {SOURCE}/scripts/lib/measured.py {build}/tests/report/test_bed.cost.json"
+        f" {sys.executable} -B -m pytest -p no:cacheprovider -q --junitxml={build}/tests/report/test_bed.xml test_bed.py"
+        f" WORKING_DIRECTORY {tmp_path})\nadd_test(NAME unit.program COMMAND {tmp_path}/program)\n")
+    for words in (["cmake", "-S", ".", "-B", "build"],
+                  ["ctest", "--test-dir", "build", "--test-output-size-failed", "100000", "--output-junit", "tests/report/whole.ctest.xml"]):
+        subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60)
+    again = subprocess.run([sys.executable, SOURCE / "scripts/lib/second_chance.py", "60", "dev"], cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    tried = {each["name"]: (each["tries"], each["passed"]) for each in json.loads((build / "tests/report/second-chance.json").read_text())}
+    assert tried == {"test_bed::test_once[a b]": (1, True), "test_bed::test_twice": (2, True), "test_bed::test_never": (2, False),
+                     "unit.program": (1, True)}
+    assert len((tmp_path / "never").read_text()) == 3
     run = summary(tmp_path)
-    assert run.returncode == 0 and "1 passed    0 failed    0 skipped    1 unsteady" in run.stdout
-    assert "unsteady, and known to be (tests/unsteady.txt), dev: shaky::case_shaky: why" in run.stdout
+    assert run.returncode == 1 and "1 passed    1 failed    1 skipped    3 unsteady" in run.stdout, run.stdout
+    assert "FAILED dev: test_bed::test_never: " in run.stdout and "scripts/test --only test_bed.py::test_never" in run.stdout
+    first, = re.findall(r"^unsteady .* dev: test_bed::test_once\[a b\]: .*the first time.*\n    its first output: (.*)", run.stdout, re.M)
+    assert "the first time" in open(first).read()
+
+
+def test_no_second_chance_after_the_deadline(tmp_path):
+    """What was not repeated has failed."""
+    reported(tmp_path / "build/tests/report", "whole", bad=False)
+    (tmp_path / "build/tests/report/second-chance.json").write_text(json.dumps(
+        [{"program": "bad", "case": None, "name": "bad", "passed": False, "tries": 0, "first": "x"}]))
+    run = summary(tmp_path)
+    assert run.returncode == 1 and "FAILED dev: bad::case_bad: why\n" in run.stdout
 
 
 def test_nothing_that_ran_is_a_failure(tmp_path):
@@ -190,21 +252,21 @@ def test_cost_counts_all_processes(tmp_path):
     assert 0.3 < cost["cpu_s"] < cost["wall_s"] + 0.2
 
 
-@pytest.mark.parametrize("build,kept", [("dev", "abc"), ("asan", "a"), ("quick", "bd")])
-def test_which_programs_belong_to_a_build(build, kept):
-    programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli"}, "node.c": {"node"}, "quick.d": {"quick"}}
-    rows = [(1, "asan", "unit", "why"), (2, "quick", "cli.b*", "why"), (3, "quick", "quick", "why")]
-    assert {name[-1] for name in choose_tests.chosen(programs, build, rows)} == set(kept)
+@pytest.mark.parametrize("kind,build,kept", [("gate", "dev", "abe"), ("gate", "asan", "a"), ("all", "dev", "abcd"), ("all", "asan", "ac")])
+def test_which_programs_belong_to_a_build(kind, build, kept):
+    programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli", "gate"}, "node.c": {"node"}, "node.d": {"node"}, "gate.e": {"gate"}}
+    rows = [(1, "asan", "unit", "why"), (2, "asan", "node.c*", "why"), (3, "gate-asan", "unit", "why")]
+    assert {name[-1] for name in choose_tests.chosen(programs, kind, build, rows)} == set(kept)
 
 
 def test_a_list_that_names_nothing(tmp_path):
-    with pytest.raises(choose_tests.Wrong, match=r"builds.txt:7: no program or label node.c"):
-        choose_tests.chosen({"unit.a": {"unit"}}, "quick", [(7, "quick", "node.c", "why")])
     (tmp_path / "list").write_text("# a comment\n\nasan unit\n")
     with pytest.raises(choose_tests.Wrong, match="list:3: expected 2 words and a reason: asan unit"):
         choose_tests.table(tmp_path / "list", 2)
+    programs = choose_tests.registered(BUILD)
+    for number, _, what, _ in choose_tests.table(SOURCE / "tests/builds.txt", 2):
+        assert any(choose_tests.matches(what, *each) for each in programs.items()), f"tests/builds.txt:{number}: no program or label {what}"
 
 
 def test_lanes():
-    assert [choose_tests.lane(name, labels, {"node.c"}) for name, labels in
-            (("unit.a", {"unit"}), ("cli.b", {"cli"}), ("node.c", {"node"}))] == ["unit", "whole", "unsteady"]
+    assert [choose_tests.lane(labels) for labels in ({"unit"}, {"cli"}, {"fuzz", "lib"})] == ["unit", "whole", "unit"]

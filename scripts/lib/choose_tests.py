@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""choose_tests.py DIR BUILD [PROGRAM...]: the lane of each program of the build tree DIR, a line each: "unit", "whole",
-"unsteady", or "none" of a program that scripts/test does not run. BUILD is dev, asan, tsan, quick or for; tests/builds.txt
-says what belongs to which, tests/unsteady.txt which programs are in the lane that does not decide. For "for", the PROGRAMs
-run, and no others."""
+"""choose_tests.py DIR KIND BUILD [PROGRAM...]: the lane of each program of the build tree DIR, a line each: "unit", "whole",
+or "none" of a program that scripts/test does not run. KIND is gate, all, or for; BUILD is dev, asan or tsan. The label
+`gate` (tests/CMakeLists.txt) and tests/builds.txt say what belongs to which. For "for", the PROGRAMs run, and no others."""
 import fnmatch
 import json
 import subprocess
@@ -30,17 +29,22 @@ def table(path, columns):
     return rows
 
 
+def listed(directory):
+    """ctest's own list of a configured build tree: a dictionary for each program that is not disabled, its properties too."""
+    asked = subprocess.run(["ctest", "--test-dir", directory, "--show-only=json-v1"], capture_output=True, text=True)
+    if asked.returncode != 0:
+        raise Wrong(f"ctest --test-dir {directory}: {asked.stderr.strip()}; configure it first")
+    found = []
+    for test in json.loads(asked.stdout)["tests"]:
+        test["properties"] = {each["name"]: each["value"] for each in test.get("properties", [])}
+        if not test["properties"].get("DISABLED"):
+            found.append(test)
+    return found
+
+
 def registered(directory):
     """{program: its labels} of a configured build tree."""
-    listed = subprocess.run(["ctest", "--test-dir", directory, "--show-only=json-v1"], capture_output=True, text=True)
-    if listed.returncode != 0:
-        raise Wrong(f"ctest --test-dir {directory}: {listed.stderr.strip()}; configure it first")
-    found = {}
-    for test in json.loads(listed.stdout)["tests"]:
-        properties = {each["name"]: each["value"] for each in test.get("properties", [])}
-        if not properties.get("DISABLED"):
-            found[test["name"]] = set(properties.get("LABELS", []))
-    return found
+    return {test["name"]: set(test["properties"].get("LABELS", [])) for test in listed(directory)}
 
 
 def matches(what, name, labels):
@@ -48,32 +52,33 @@ def matches(what, name, labels):
     return fnmatch.fnmatchcase(name, what) if "." in what else what in labels
 
 
-def chosen(programs, build, rows):
-    """The programs that belong to a build; "dev" has all that is not for --quick alone."""
+def only_gate(name):
+    """A choice of cases for the gate; the proof runs the files whole."""
+    return name.startswith("gate.")
+
+
+def chosen(programs, kind, build, rows):
+    """The programs that belong to a build in the gate or in the proof ("all")."""
     if build == "dev":
-        return {name for name, labels in programs.items() if "quick" not in labels}
-    kept = set()
-    for number, where, what, _ in rows:
-        found = {name for name, labels in programs.items() if matches(what, name, labels)}
-        if where == build:
-            kept |= found
-        if not found and build == "quick":  # the default build has all programs
-            raise Wrong(f"tests/builds.txt:{number}: no program or label {what}")
-    return kept
+        return {name for name, labels in programs.items()
+                if ("gate" in labels or labels & UNIT if kind == "gate" else not only_gate(name))}
+    where = f"gate-{build}" if kind == "gate" else build
+    return {name for name, labels in programs.items() if not only_gate(name)
+            and any(row[1] == where and matches(row[2], name, labels) for row in rows)}
 
 
-def lane(name, labels, unsteady):
-    if name in unsteady:
-        return "unsteady"
+def lane(labels):
     return "unit" if labels & UNIT else "whole"
 
 
-def main(directory, build, *only):
+def main(directory, kind, build, *only):
     programs = registered(directory)
-    unsteady = {name for _, name, _ in table(SOURCE / "tests/unsteady.txt", 1)}
-    kept = set(only) if build == "for" else chosen(programs, build, table(SOURCE / "tests/builds.txt", 2))
+    if kind == "for":
+        kept = {name for name in only if not only_gate(name)}
+    else:
+        kept = chosen(programs, kind, build, table(SOURCE / "tests/builds.txt", 2))
     for name, labels in sorted(programs.items()):
-        print(lane(name, labels, unsteady) if name in kept else "none", name)
+        print(lane(labels) if name in kept else "none", name)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ PROGRAMS = {
 # Files that are not compiled: the first pattern that matches the path counts. None: nothing tests them.
 FOLDERS = (
     (r"(tests/)?CMakeLists\.txt|CMakePresets\.json|cmake/|.*/CMakeLists\.txt", r"."),
-    (r"scripts/lib/(test_summary|choose_tests|measured|select_tests|mutants|coverage_table)\.py|scripts/(test|mutate|coverage)$", r"harness\."),
-    (r"tests/(mutants-|builds\.txt|unsteady\.txt|costs\.json)", r"harness\."),
+    (r"scripts/lib/(test_summary|second_chance|alone|machine_factor|choose_tests|measured|select_tests|mutants|coverage_table)\.py|scripts/(test|mutate|coverage)$", r"harness\."),
+    (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
     (r"scripts/|\.ci/", None),
     (r"docs/man/", r"cli\.test_(man|install)"),

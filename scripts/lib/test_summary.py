@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_summary.py [--costs] BUILD...: one summary of the last scripts/test from the reports in the build trees, and where
-its time went. A case is a pytest case, a cmocka test, or else a ctest test. A failure in the lane of the unsteady programs
-(tests/unsteady.txt) is reported and does not decide. Writes profile.json beside the reports; with --costs also
-tests/costs.json, by which cmake/PythonTest.cmake lets programs run beside each other. Ends with 1 when a case failed, or
-when there was none."""
+"""test_summary.py [--costs] KIND BUILD...: one summary of the last scripts/test from the reports in the build trees, and where
+its time went. A case is a pytest case, a cmocka test, or else a ctest test. A case that failed and passed in its second
+chance (scripts/lib/second_chance.py) is unsteady: it is reported and does not decide. Writes profile.json beside the
+reports; with --costs also tests/costs.json, by which cmake/PythonTest.cmake lets programs run beside each other.
+KIND is gate, all, for, or some. Ends with 1 when a case failed, when one was skipped for a reason that is not in
+tests/skips.txt, or when fewer ran than tests/least-cases.json says for KIND."""
 import collections
 import json
 import os
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-LANES = ("unit", "whole", "unsteady")
+LANES = ("unit", "whole")
 SLOWEST = 25
 
 PASSED, FAILED, SKIPPED, UNSTEADY = "passed", "failed", "skipped", "unsteady"
@@ -28,7 +30,8 @@ def first_words(message):
 def pytest_cases(report):
     """(name, verdict, reason) of every case of a file."""
     for case in xml.parse(report).iter("testcase"):
-        name = f"{case.get('classname') or report.stem}::{case.get('name')}"
+        place = case.get("classname")  # none where a file could not be read
+        name = f"{place}::{case.get('name')}" if place else case.get("name")
         for child in case:
             if child.tag in ("failure", "error"):
                 yield name, FAILED, first_words(child.get("message", ""))
@@ -109,24 +112,65 @@ def write_costs(costs):
     path.write_text("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept)) + "\n}\n")
 
 
-def main(builds, keep_costs):
-    named = {FAILED: [], UNSTEADY: []}
+def second_chances(folder):
+    """What failed and was repeated, as scripts/lib/second_chance.py wrote it."""
+    path = folder / "second-chance.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def forgiving(chances):
+    """A function of (program, name of a case): the second chance that it passed, or None."""
+    by_name = {each["name"]: each for each in chances if each["case"] and each["passed"]}
+    by_program = {each["program"]: each for each in chances if not each["case"] and each["passed"]}
+    return lambda program, name: by_name.get(name) or by_program.get(program)
+
+
+def permitted_skips(path):
+    """The patterns of tests/skips.txt."""
+    return [re.compile(line) for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+
+
+def too_few(kind, build, number):
+    """A sentence where a build had fewer cases than it must have; "" where it had enough, or nothing is known."""
+    least = json.loads((SOURCE / "tests/least-cases.json").read_text()).get(kind, {}).get(build, 0)
+    if number >= least:
+        return ""
+    return f"{build}: {number} cases, at least {least} expected (tests/least-cases.json): some did not run"
+
+
+def how_to_repeat(build, program, name):
+    what = f"{name.replace('::', '.py::', 1)}" if "::" in name and not program.startswith(("unit.", "fuzz.")) else program
+    what = what if build == "dev" else f"{build}:{what}"
+    return f"scripts/test --only {shlex.quote(what)}"
+
+
+def main(kind, builds, keep_costs):
+    failed, unsteady, forbidden = [], [], []
     skipped, costs, total = {}, {}, 0
+    permitted = permitted_skips(SOURCE / "tests/skips.txt")
     print("\n== summary")
     for build in builds:
         folder = Path("build" if build == "dev" else f"build-{build}") / "tests/report"
-        count = collections.Counter()
-        for lane, program, seconds, cases in programs_of(folder):
+        count, forgiven = collections.Counter(), forgiving(second_chances(folder))
+        for _, program, seconds, cases in programs_of(folder):
             costs[build, program] = cost_of(folder, program, seconds)
             for name, verdict, reason in cases:
-                verdict = UNSTEADY if verdict == FAILED and lane == "unsteady" else verdict
+                chance = forgiven(program, name) if verdict == FAILED else None
+                if chance:
+                    verdict = UNSTEADY
+                    unsteady.append(f"{build}: {name}: {reason}\n    its first output: {chance['first']}")
+                elif verdict == FAILED:
+                    failed.append(f"{build}: {name}: {reason}\n    {how_to_repeat(build, program, name)}")
+                elif verdict == SKIPPED:
+                    reason = reason or "no reason given"
+                    skipped.setdefault(reason, []).append(f"{build}: {name}")
+                    if not any(pattern.search(reason) for pattern in permitted):
+                        forbidden.append(f"{build}: {name}: skipped for a reason that tests/skips.txt does not permit: {reason}")
                 count[verdict] += 1
-                if verdict == SKIPPED:
-                    skipped.setdefault(reason or "no reason given", []).append(f"{build}: {name}")
-                elif verdict in named:
-                    named[verdict].append(f"{build}: {name}: {reason}")
         total += count.total()
         print(f"{build:6} {count[PASSED]:5} passed {count[FAILED]:4} failed {count[SKIPPED]:4} skipped {count[UNSTEADY]:4} unsteady")
+        if lacking := too_few(kind, build, count.total()):
+            forbidden.append(lacking)
         (folder / "profile.json").write_text(json.dumps(
             {program: cost for (where, program), cost in costs.items() if where == build}, indent=1) + "\n")
     for reason, names in sorted(skipped.items()):
@@ -134,17 +178,17 @@ def main(builds, keep_costs):
         for name in names:
             print(f"    {name}")
     print_profile(costs, os.cpu_count())
-    for each in named[UNSTEADY]:
-        print(f"unsteady, and known to be (tests/unsteady.txt), {each}")
-    for each in named[FAILED]:
-        print(f"FAILED {each}")
+    for each in unsteady:
+        print(f"unsteady (it passed when it ran again alone), {each}")
     if not total:
-        print("FAILED no test ran")
+        forbidden.append("no test ran")
+    for each in failed + forbidden:
+        print(f"FAILED {each}")
     if keep_costs:
         write_costs(costs)
-    return 1 if named[FAILED] or not total else 0
+    return 1 if failed or forbidden else 0
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    sys.exit(main([word for word in words if word != "--costs"], "--costs" in words))
+    words = [word for word in sys.argv[1:] if word != "--costs"]
+    sys.exit(main(words[0], words[1:], "--costs" in sys.argv))
