@@ -39,6 +39,7 @@ FOLDERS = (
     (r"scripts/lib/(test_summary|second_chance|alone|machine_factor|choose_tests|measured|select_tests|mutants|coverage_table)\.py|scripts/(test|mutate|coverage)$", r"harness\."),
     (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
+    (r"(README|CONTRIBUTING)\.md|docs/[^/]*\.md|docs/pictures/|docs/bench/nccl-tests|scripts/record", r"cli\.test_pages"),
     (r"scripts/|\.ci/", None),
     (r"docs/man/", r"cli\.test_(man|install)"),
     (r"docs/schema/", r"cli\.test_(validate|render)|cluster\.test_crd|unit\.spec_schema_test"),
