@@ -164,7 +164,7 @@ def main(kind, builds, keep_costs):
                 elif verdict == SKIPPED:
                     reason = reason or "no reason given"
                     skipped.setdefault(reason, []).append(f"{build}: {name}")
-                    if not any(pattern.search(reason) for pattern in permitted):
+                    if not any(pattern.search(reason) or pattern.search(name) for pattern in permitted):
                         forbidden.append(f"{build}: {name}: skipped for a reason that tests/skips.txt does not permit: {reason}")
                 count[verdict] += 1
         total += count.total()
