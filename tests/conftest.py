@@ -29,6 +29,7 @@ def heed_interrupts():
 
 def pytest_configure(config):
     heed_interrupts()
+    leftovers.note_run()
     leftovers.make_shm_private()
     config.addinivalue_line("markers", "gate: stands for its family in the gate (scripts/test)")
     config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")

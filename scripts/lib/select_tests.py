@@ -51,6 +51,7 @@ FOLDERS = (
     (r"benchmarks/programs/", r"mpi\.test_programs"),
     (r"benchmarks/", r"harness\.test_benchmarks"),
     (r"include/drarun/", r"cli\.test_(libdrarun|python|man)"),
+    (r"tests/support/sweep\.py", r"harness\."),
     (r"tests/(conftest\.py|sanitizers/|support/)", r"(?!unit|fuzz)|unit\.test_"),
     (r"tests/(cluster|vm)/", r"(bed|cluster|node|vm)\."),
     (r"tests/cel-oracle/", r"oracle\."),

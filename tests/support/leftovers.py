@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job left behind: processes that carry its token, files in its TMPDIR, shared memory."""
+import contextlib
 import ctypes
+import fcntl
 import fnmatch
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -30,10 +33,34 @@ def make_shm_private():
                        for c in (private, tmpfs))
 
 
+def run_file():
+    """Held by every pytest of this user that runs."""
+    return Path(f"/tmp/drarun-tests-{os.getuid()}.lock")
+
+
+def note_run():
+    """Until this process ends, support/sweep.py leaves things alone."""
+    fd = os.open(run_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+
+
+@contextlib.contextmanager
+def alone():
+    """with alone() as alone: whether no pytest of this user runs; none starts meanwhile."""
+    fd = os.open(run_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(fd)
+
+
 def processes(token):
-    """{pid: command line} of the processes whose environment has the token; zombies have none."""
+    """{pid: command line} of the processes whose environment has the token, None: any token; zombies have none."""
     found = {}
-    needle = f"{TOKEN}={token}\0".encode()
+    needle = f"{TOKEN}=".encode() if token is None else f"{TOKEN}={token}\0".encode()
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit():
             continue
@@ -47,16 +74,20 @@ def processes(token):
     return found
 
 
+def end(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def kill(token):
     for _ in range(100):
         left = processes(token)
         if not left:
             return
         for pid in left:
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
+            end(pid)
         time.sleep(0.02)
 
 

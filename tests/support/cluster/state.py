@@ -73,7 +73,7 @@ def _remove(path, kill=False):
     except FileNotFoundError:
         cgroups = []
     for cgroup in cgroups:
-        _remove_cgroup(Path(cgroup), kill)
+        remove_cgroup(Path(cgroup), kill)
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -95,7 +95,7 @@ def _kill_all(top):
             pass
 
 
-def _remove_cgroup(top, kill):
+def remove_cgroup(top, kill):
     """A cgroup goes when the last process in it has gone, which takes the kernel a moment."""
     end = time.monotonic() + REMOVE_S
     while True:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of scripts/test that is killed leaves nothing that makes the next one fail."""
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import sweep
+from support.build import SLOWER, SOURCE
+
+pytestmark = [pytest.mark.plain("it is about scripts/test, which is the same in each build"),
+              pytest.mark.skipif(os.getuid() != 0, reason="needs root")]
+BEGIN_S, RUN_S = 300, 600
+# A /tmp, and processes, of its own: the lock, the folders and the ranks of these runs alone.
+APART = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+         "mount --make-rprivate / && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+# Kills all other processes of its namespace once one of this name runs.
+KILLED_ONCE = """
+import os, signal, subprocess, sys, time
+def names():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            yield int(pid), open(f"/proc/{pid}/comm").read().strip()
+        except OSError:
+            pass
+run = subprocess.Popen(sys.argv[4:], start_new_session=True)
+end = time.monotonic() + float(sys.argv[2])
+while not any(name.startswith(sys.argv[1]) for _, name in names()):
+    assert run.poll() is None and time.monotonic() < end, "it never came so far"
+    time.sleep(0.1)
+time.sleep(float(sys.argv[3]))
+ours = {1, os.getpid()}
+for _ in range(50):
+    for pid, _ in names():
+        if pid not in ours:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    time.sleep(0.02)
+run.wait()
+sys.exit(subprocess.run(sys.argv[4:]).returncode)
+"""
+
+
+@pytest.mark.parametrize("case,running", [
+    ("test_cluster_jobs.py::test_ranks_run_and_their_output_arrives[here]", "kubelet"),
+    ("test_vm.py::test_command_in_a_guest", "qemu-system"),
+], ids=["cluster", "guest"])
+def test_next_run_passes(case, running):
+    run = subprocess.run([*APART, sys.executable, "-c", KILLED_ONCE, running, str(BEGIN_S * SLOWER), "2", SOURCE / "scripts/test", "--only", case],
+                         capture_output=True, text=True, timeout=(BEGIN_S + RUN_S) * SLOWER, env=dict(os.environ, HOME=str(Path.home())))
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+    assert f"passed: {case}" in run.stdout and "left by a run that was killed, removed: folder /tmp/dt-" in run.stderr, run.stdout + run.stderr
+
+
+def test_what_is_swept(tmp_path):
+    """Processes, and folders by their names; nothing else."""
+    parent = tmp_path / "tmp"
+    for name in ("dt-abcdefgh", "dr-abc12_gh", "dt-report-abcdefgh", "drarun", "dt-abc", "other-abcdefgh"):
+        (parent / name / "inside").mkdir(parents=True)
+    (parent / "dt-zzzzzzzz").symlink_to(parent / "drarun")
+    left = subprocess.Popen(["sleep", "1000"])
+    done = sweep.sweep(parent, tmp_path / "nothing", {left.pid: "sleep 1000"})
+    assert left.wait(60) == -signal.SIGKILL
+    assert done == [f"process {left.pid}: sleep 1000"] + [
+        f"folder {parent / name}" for name in ("dr-abc12_gh", "dt-abcdefgh", "dt-report-abcdefgh")]
+    assert sorted(path.name for path in parent.iterdir()) == ["drarun", "dt-abc", "dt-zzzzzzzz", "other-abcdefgh"]
