@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
 
 import pytest
@@ -138,20 +137,18 @@ def test_restored(plugin, cluster):
 
 
 def test_somebody_who_insists(plugin, cluster):
-    """Restored at once twice, then with pauses of 1 s, 2 s, ...; in the end it is as wanted. A slice that is deleted
-    before the plugin has seen it does not count."""
+    """Restored at once at first, then with longer and longer pauses, which the plugin says; in the end it is as wanted. A
+    slice that is deleted before the plugin has seen it does not count."""
     plugin.start().published()
     name = plugin.slices(NIC)[0]["metadata"]["name"]
-    took, rounds = 0, 0
-    while took < 1.5 and rounds < 8:
+    rounds = 0
+    while "somebody keeps changing the slices of nic.drarun.dev" not in plugin.daemon.tail() and rounds < 8:
         rounds += 1
         uid = plugin.slices(NIC)[0]["metadata"]["uid"]
-        since = time.monotonic()
         cluster.api.delete(API, "ResourceSlice", name)
         plugin.wait("the slice does not come back",
                     lambda: any(each["metadata"]["uid"] != uid for each in plugin.slices(NIC)))
-        took = time.monotonic() - since
-    assert rounds >= 4 and took >= 1.5, (rounds, took)
+    assert rounds > 2, rounds
     assert "somebody keeps changing the slices of nic.drarun.dev" in plugin.daemon.tail()
     assert len(plugin.devices(NIC)) == 8
 
