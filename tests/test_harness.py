@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from support import leftovers, sanitizer
+from support import leftovers, run, sanitizer
 from support.build import BUILD, SOURCE
 from support.run import Runner
 
@@ -24,6 +24,12 @@ def python():
     runner.close()
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """What these tests leave does not go."""
+    monkeypatch.setattr(run, "PATIENCE", 0.2)
+
+
 FORK = "import os, time\nif os.fork() == 0:\n    os.close(0); os.close(1); os.close(2); time.sleep(60)\n"
 
 
@@ -34,17 +40,17 @@ def test_result(python):
         result.ok()
 
 
-def test_left_process_is_noticed_and_killed(python):
+def test_left_process_is_noticed_and_killed(python, impatient):
     with pytest.raises(pytest.fail.Exception, match="left behind:\n  process"):
         python(FORK)
 
 
-def test_left_file_is_noticed(python):
+def test_left_file_is_noticed(python, impatient):
     with pytest.raises(pytest.fail.Exception, match="left behind:\n  file .*/x"):
         python("import os; open(os.environ['TMPDIR'] + '/x', 'w')")
 
 
-def test_left_shared_memory_is_noticed(python):
+def test_left_shared_memory_is_noticed(python, impatient):
     if not leftovers._private_shm:
         pytest.skip("needs root for a /dev/shm of its own")
     with pytest.raises(pytest.fail.Exception, match="left behind:\n  file /dev/shm/x"):

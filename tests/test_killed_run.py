@@ -17,22 +17,22 @@ BEGIN_S, RUN_S = 300, 600
 # A /tmp, and processes, of its own: the lock, the folders and the ranks of these runs alone.
 APART = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
          "mount --make-rprivate / && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
-# Kills all other processes of its namespace once one of this name runs.
+# Kills all other processes of its namespace once one runs with this word in its command line.
 KILLED_ONCE = """
 import os, signal, subprocess, sys, time
 def names():
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            yield int(pid), open(f"/proc/{pid}/comm").read().strip()
+            yield int(pid), open(f"/proc/{pid}/cmdline").read()
         except OSError:
             pass
 run = subprocess.Popen(sys.argv[4:], start_new_session=True)
+ours = {1, os.getpid()}
 end = time.monotonic() + float(sys.argv[2])
-while not any(name.startswith(sys.argv[1]) for _, name in names()):
+while not any(sys.argv[1] in name for pid, name in names() if pid not in ours):
     assert run.poll() is None and time.monotonic() < end, "it never came so far"
     time.sleep(0.1)
 time.sleep(float(sys.argv[3]))
-ours = {1, os.getpid()}
 for _ in range(50):
     for pid, _ in names():
         if pid not in ours:
