@@ -191,6 +191,21 @@ def test_tmp_that_is_read_only(drarun):
         assert result.out == "fine\nfine\n" and result.err == ""
 
 
+def test_user_without_home(drarun, mpi_named):
+    """As in a container whose user has no entry: libpmix 4 in the rank crashed."""
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    as_user = ["setpriv", "--reuid", "123456", "--regid", "0", "--clear-groups", "env", "-u", "HOME"]
+    where = {"TMPDIR": "/tmp"}
+    assert drarun("-n", 1, "sh", "-c", "echo $HOME", under=as_user, env=where).ok().out == "/\n"
+    assert drarun("-n", 1, "-x", "HOME=/else", "sh", "-c", "echo $HOME", under=as_user, env=where).ok().out == "/else\n"
+    daemon = ["setpriv", "--reuid", "daemon", "--regid", "0", "--clear-groups", "env", "-u", "HOME"]
+    assert drarun("-n", 1, "sh", "-c", "echo $HOME", under=daemon, env=where).ok().out == "/usr/sbin\n"
+    program = mpi_named("openmpi4").compile("mpi_check.c")
+    result = drarun("-n", 2, program, "all", under=as_user, env=where, leaves=["*"]).ok()
+    assert "ok: 2 ranks" in result.out
+
+
 def test_report(drarun, tmp_path):
     file = tmp_path / "report.json"
     result = drarun("-n", 2, "--output", "json", "--report", file, "sh", "-c", "exit $((RANK * 7))")

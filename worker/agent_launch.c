@@ -221,6 +221,8 @@ static void base_environment(const struct agent *agent, uint32_t app, struct str
     add_app_environment(job->apps[root], env);
     if (root != app)
         add_app_environment(job->apps[app], env);
+    if (getenv("HOME")) /* the agent's program sets it where it is not */
+        rankenv_default(env, "HOME", "%s", getenv("HOME"));
 }
 
 static void rank_environment(const struct agent *agent, uint32_t rank, bool torchrun,

@@ -2,6 +2,7 @@
 /* drarun-worker: options only; the agent is agent.c. */
 #include <errno.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <signal.h>
 #include <time.h>
 #include <stdio.h>
@@ -369,6 +370,21 @@ static int serve_by_hand(struct settings *s, struct drarun_error *err)
     return stop && status == 70 && !s->entry ? 0 : status;
 }
 
+/* As container runtimes do: libpmix crashes, here and in ranks, where neither HOME nor /etc/passwd
+ * has the home of the user. */
+static int set_home(struct drarun_error *err)
+{
+    const struct passwd *user = NULL;
+    FILE *users = getenv("HOME") ? NULL : fopen("/etc/passwd", "re");
+    while (users && (user = fgetpwent(users)) && user->pw_uid != geteuid())
+        ;
+    int rc = setenv("HOME", user && user->pw_dir[0] ? user->pw_dir : "/", 0);
+    int code = errno;
+    if (users)
+        fclose(users);
+    return rc < 0 ? error_set(err, code, "HOME: %s", strerror(code)) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct settings s = {.control_fd = -1,
@@ -398,6 +414,8 @@ int main(int argc, char **argv)
         return vendor_env_serve(s.script);
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
         s.oom_exempt = oom_exempt(s.oom_score);
+    if (rc == 0)
+        rc = set_home(&err);
     if (rc == 0)
         rc = s.by_hand ? serve_by_hand(&s, &err) : run_agent(NULL, &s);
     if (rc < 0) {
