@@ -29,6 +29,7 @@
  * both together are the longest that a loss goes unnoticed, which is to be 15 s with the end. */
 #define PING_PODS_EVERY_MS 2000
 #define PING_PODS_LOST_MS 12000
+#define NOTICE_MS 1500   /* until people hear why an agent is not reached */
 #define REACH_MS 10000   /* until agents started by hand are reached */
 #define PREPARE_MS 30000 /* until an agent that was reached is prepared */
 #define FILES_MIN 24
@@ -278,6 +279,42 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+/* The errno with which an agent could not be reached so far; 0: none is out of reach. */
+static int reach_code(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        int code =
+            job->agents[i].phase == AGENT_CONNECTING ? remote_api()->code(job->remote, i) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+/* A wait gives its reason within two seconds. Our own agents listen on the loopback: when that is
+ * down, nothing changes by waiting. Of pods the launcher of the cluster gives the reason. */
+static void on_notice_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    (void)fd, (void)what;
+    int code = job->state == JOB_CONNECTING ? reach_code(job) : 0;
+    if (code == 0)
+        return;
+    if (!job->request->agents && code == ENETUNREACH) {
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENETUNREACH,
+                   "the agents of this machine are not reached at 127.0.0.1: the loopback "
+                   "interface is down; ip link set lo up");
+        job_fail(job, &err);
+        job_look(job);
+        return;
+    }
+    if (describe_awaited(job, &text) > 0 && text.data)
+        log_note("waiting: %s", text.data);
+    buf_done(&text);
+}
+
 static void fail_total(struct job *job)
 {
     struct drarun_error err = {0};
@@ -439,6 +476,7 @@ static int make_clocks(struct job *job, struct drarun_error *err)
 {
     struct event_base *base = job->base;
     job->start_clock = evtimer_new(base, on_start_clock, job);
+    job->notice_clock = evtimer_new(base, on_notice_clock, job);
     job->limit_clock = evtimer_new(base, on_limit_clock, job);
     job->grace_clock = evtimer_new(base, on_grace_clock, job);
     job->overdue_clock = evtimer_new(base, job_on_overdue, job);
@@ -446,14 +484,17 @@ static int make_clocks(struct job *job, struct drarun_error *err)
     job->hearsay_clock = evtimer_new(base, on_hearsay_clock, job);
     job->settle_clock = evtimer_new(base, on_settle_clock, job);
     job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
-    if (!job->start_clock || !job->limit_clock || !job->grace_clock || !job->overdue_clock ||
-        !job->stop_clock || !job->hearsay_clock || !job->settle_clock || !job->ping_clock)
+    if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
+        !job->overdue_clock || !job->stop_clock || !job->hearsay_clock || !job->settle_clock ||
+        !job->ping_clock)
         return error_set(err, ENOMEM, "out of memory");
     job->ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
         job_start_clock(job->limit_clock, job->request->timeout_ms);
     if (job->remote)
         job_start_clock(job->ping_clock, ping_every_ms(job));
+    if (job->remote && !job->request->pods)
+        job_start_clock(job->notice_clock, NOTICE_MS);
     return job_start_clock(job->start_clock, job_start_limit_ms(job));
 }
 
@@ -672,6 +713,7 @@ void job_free(struct job *job)
     launch_message_free(job->launch);
     shm_clean_free(job->shm);
     free_clock(job->start_clock);
+    free_clock(job->notice_clock);
     free_clock(job->limit_clock);
     free_clock(job->grace_clock);
     free_clock(job->overdue_clock);

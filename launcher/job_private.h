@@ -112,6 +112,7 @@ struct job {
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
 
     struct event *start_clock;   /* connecting and preparing */
+    struct event *notice_clock;  /* then people hear what is awaited */
     struct event *limit_clock;   /* --timeout */
     struct event *grace_clock;   /* after a signal */
     struct event *overdue_clock; /* after an end */

@@ -40,6 +40,8 @@ struct remote_api {
     void (*give_up)(struct remote *remote, uint32_t agent);
     /* Why it has not succeeded yet, "" when nothing is known. */
     const char *(*why)(const struct remote *remote, uint32_t agent);
+    /* The errno of the last attempt, 0 when it has not failed. */
+    int (*code)(const struct remote *remote, uint32_t agent);
 };
 
 /* NULL in drarun. */

@@ -26,6 +26,7 @@ struct dial {
     int fd;
     struct event *event; /* the socket connects, or the pause ends */
     int64_t pause_ms;
+    int code; /* errno of the last attempt */
     char why[128];
 };
 
@@ -124,9 +125,10 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
     attempt(arg);
 }
 
-static void try_again(struct dial *dial, const char *why)
+static void try_again(struct dial *dial, int code, const char *why)
 {
     struct timeval after = timeval_from_ms(dial->pause_ms);
+    dial->code = code;
     snprintf(dial->why, sizeof dial->why, "%s", why);
     dial->pause_ms = dial->pause_ms * 2 < AGAIN_MAX_MS ? dial->pause_ms * 2 : AGAIN_MAX_MS;
     dial_reset(dial);
@@ -157,19 +159,20 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
     if (getsockopt((int)fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
         code = errno;
     if (code != 0) {
-        try_again(dial, strerror(code));
+        try_again(dial, code, strerror(code));
         return;
     }
     struct bufferevent *bev = tls_open_take(remote->tls, remote->base, take_fd(&dial->fd), &err);
     struct channel *channel =
         bev ? channel_from_bufferevent_take(bev, ignore_message, ignore_closed, NULL) : NULL;
     if (!channel) {
-        try_again(dial, "out of memory");
+        try_again(dial, ENOMEM, "out of memory");
         return;
     }
     channel_set_explain(channel, tls_failure);
     dial_reset(dial);
     dial->why[0] = '\0';
+    dial->code = 0;
     remote->owner.connected(remote->owner.arg, dial->agent, channel);
 }
 
@@ -178,12 +181,12 @@ static void attempt(struct dial *dial)
     struct drarun_error err = {0};
     dial_reset(dial);
     if (dial_start(dial->address, &dial->fd, &err) < 0) {
-        try_again(dial, err.text);
+        try_again(dial, err.code, err.text);
         return;
     }
     dial->event = event_new(dial->remote->base, dial->fd, EV_WRITE, on_connected, dial);
     if (!dial->event || event_add(dial->event, NULL) < 0)
-        try_again(dial, "out of memory");
+        try_again(dial, ENOMEM, "out of memory");
 }
 
 static int remote_tls_dial(struct remote *remote, uint32_t agent, const char *address,
@@ -205,6 +208,11 @@ static const char *remote_tls_why(const struct remote *remote, uint32_t agent)
     return remote->dials[agent].why;
 }
 
+static int remote_tls_code(const struct remote *remote, uint32_t agent)
+{
+    return remote->dials[agent].code;
+}
+
 const struct remote_api *remote_api(void)
 {
     static const struct remote_api api = {
@@ -215,6 +223,7 @@ const struct remote_api *remote_api(void)
         .dial = remote_tls_dial,
         .give_up = remote_tls_give_up,
         .why = remote_tls_why,
+        .code = remote_tls_code,
     };
     return &api;
 }

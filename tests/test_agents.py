@@ -210,8 +210,18 @@ def test_unreachable_agent_is_named(drarun, agents):
                         2, "true", timeout=30)
     assert result.rc == 70
     assert "worker 1" in result.err and where in result.err
+    first, *_ = result.err.splitlines()
+    assert first.startswith("drarun: waiting: worker 1 (") and "is not reached: " in first and "refused" in first, result.err
     still_serve(drarun, some)
     stop(some)
+
+
+def test_loopback_is_down(drarun):
+    """Agents that drarun starts itself listen there; waiting changes nothing."""
+    if os.getuid() != 0:
+        pytest.skip("a network namespace needs root")
+    result = drarun("--workers", 2, "-n", 2, "true", under=["unshare", "--net"], timeout=20)
+    assert result.rc == 70 and "the loopback interface is down; ip link set lo up" in result.err, result
 
 
 def test_agents_that_cannot_reach_each_other(drarun, nodes, agents):
