@@ -14,9 +14,9 @@ from support.build import SLOWER, SOURCE
 pytestmark = [pytest.mark.plain("it is about scripts/test, which is the same in each build"),
               pytest.mark.skipif(os.getuid() != 0, reason="needs root")]
 BEGIN_S, RUN_S = 300, 600
-# A /tmp, and processes, of its own: the lock, the folders and the ranks of these runs alone.
+# A /tmp, and processes, of its own: the lock, the folders and the ranks of these runs alone. The shell reaps orphans.
 APART = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-         "mount --make-rprivate / && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+         "mount --make-rprivate / && mount -t tmpfs -o mode=1777 tmpfs /tmp && \"$@\"; exit $?", "sh"]
 # Kills all other processes of its namespace once one runs with this word in its command line.
 KILLED_ONCE = """
 import os, signal, subprocess, sys, time
