@@ -60,7 +60,7 @@ static int judge_log(const struct options *o, const struct nccl_report *report, 
         out->failed = true;
     return o->asked.demands.require_rdma &&
            (verdict == NCCL_REPORT_TCP || verdict == NCCL_REPORT_MIXED ||
-            verdict == NCCL_REPORT_UNKNOWN);
+            verdict == NCCL_REPORT_UNPROVEN || verdict == NCCL_REPORT_UNKNOWN);
 }
 
 static int judge(struct options *o, const char *file, struct buf *out, struct drarun_error *err)

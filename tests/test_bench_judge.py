@@ -27,7 +27,12 @@ def judge(drarun, tmp_path):
 
 @pytest.fixture
 def verdicts(judge):
-    return lambda text, *words: json.loads(judge(text, "-o", "json", *words).ok().out)
+    """Of runs that are complete; status 1 is that of one that is not."""
+    def run(text, *words, rc=0):
+        result = judge(text, "-o", "json", *words)
+        assert result.rc == rc, result
+        return json.loads(result.out)
+    return run
 
 
 def rows_of(verdict):
@@ -99,11 +104,11 @@ def test_as_it_is_kept(verdicts, dress):
 
 def test_several_runs(verdicts):
     first, second, third = Run(), Run(version="2.10", collective="broadcast", hosts=1), Run(collective="alltoall", ended=False)
-    found = verdicts("".join(run.text() for run in (first, second, third)) + Run().text())
+    found = verdicts("".join(run.text() for run in (first, second, third)) + Run().text(), rc=1)
     assert [verdict["ranks"] for verdict in found] == [16, 8, 16, 16]
     assert [verdict["result"]["results"][0]["root"].strip() for verdict in found] == ["-1", "0", "-1", "-1"]
-    assert [bool(verdict["notes"]) for verdict in found] == [False, False, True, False]
-    assert "the end of this run is missing" in found[2]["notes"][0]
+    assert [verdict["failed"] for verdict in found] == [False, False, True, False] and not any(verdict["notes"] for verdict in found)
+    assert "the run did not end, after 4 sizes: its end (Avg bus bandwidth) is missing" in found[2]["failures"][0]
 
 
 def test_times_of_single_calls(verdicts):
@@ -113,16 +118,17 @@ def test_times_of_single_calls(verdicts):
 
 
 def test_cut_off_anywhere(judge):
-    """What is there counts, and no figure that is not: each prefix of a text."""
+    """What is there is shown, and no figure that is not: each prefix of a text. Without its end the run has failed."""
     run = Run(rows=[Row(1024, time=123.45, algbw=777.77, busbw=888.88), Row(2048, time=234.56, algbw=555.55, busbw=666.66)])
     text = run.text()
     begin = text.index("        1024")
     for end in range(begin, len(text), 7):
         result = judge(text[:end], "-o", "json")
-        [verdict] = json.loads(result.ok().out)
+        [verdict] = json.loads(result.out)
         for _, out, inside in rows_of(verdict):
             assert out in (None, 888.88, 666.66) and inside in (None, 888.88, 666.66), text[begin:end]
-        assert verdict["notes"] or end > text.index("# Avg"), text[begin:end]
+        assert result.rc == 1 or end > text.index("# Avg"), text[begin:end]
+        assert result.rc == verdict["failed"] == bool(verdict["failures"]), text[begin:end]
 
 
 def test_built_without_mpi(verdicts):
@@ -167,7 +173,7 @@ def test_json_that_is_none(judge):
 
 @pytest.mark.plain("MPI libraries leak; every reader of lines has unit tests and a fuzzer on that build")
 def test_lines_of_a_run_that_was_killed(drarun, build, tmp_path):
-    """Every prefix of drarun-bench's lines is read; the last line, cut off, does not count."""
+    """Every prefix of drarun-bench's lines is read; the last line, cut off, does not count, and the run has failed."""
     lines = tmp_path / "run.jsonl"
     drarun("-n", "2", build / "bin" / "drarun-bench", "all_reduce", "-b", "1K", "-e", "4K", "-f", "2", "-n", "2", "-w", "0",
            "--json-lines", lines).ok()
@@ -175,10 +181,11 @@ def test_lines_of_a_run_that_was_killed(drarun, build, tmp_path):
     begin = text.index("\n") + 1
     for end in [begin, begin + 1, begin + 30, text.index("\n", begin), text.index("\n", begin) + 1, len(text) - 2, len(text)]:
         (tmp_path / "cut.jsonl").write_text(text[:end])
-        [verdict] = json.loads(drarun("bench", "judge", "-o", "json", tmp_path / "cut.jsonl").ok().out)
+        result = drarun("bench", "judge", "-o", "json", tmp_path / "cut.jsonl")
+        [verdict] = json.loads(result.out)
         assert len(verdict["result"]["results"]) == sum(line.startswith('{"kind":"row"') and line.endswith("}")
                                                         for line in text[:end].split("\n"))
-        assert bool(verdict["notes"]) == (end < len(text)) and verdict["data"] in ("right", "not checked")
+        assert result.rc == verdict["failed"] == bool(verdict["failures"]) == (end < len(text)) and verdict["data"] in ("right", "not checked")
 
 
 # ---- the verdict ----
@@ -268,7 +275,8 @@ def test_rdma(judge, verdicts):
     assert "8 of 8 RDMA connections go without GPUDirect, first node-0 rank 0" in host.out
     tcp = judge(run.text() + "\n".join(connections(network="Socket")), "--require-rdma")
     assert tcp.rc == 1 and "NOT USED: TCP" in tcp.out and "RDMA is not used" in tcp.out
-    named = judge(run.text() + "\n".join(connections(network="AWS Libfabric")))
+    provider = "\nnode-0:1000:1050 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 8 nics)\n"
+    named = judge(run.text() + provider + "\n".join(connections(network="AWS Libfabric")), "--require-rdma").ok()
     assert "8 connections over AWS Libfabric, 8 with GPUDirect" in named.out
     nothing = judge(run.text(), "--require-rdma")
     assert nothing.rc == 1 and "RDMA is not proven: run with NCCL_DEBUG=INFO" in nothing.out
@@ -646,7 +654,8 @@ def test_log_of_one_host_without_gpudirect(log):
 def test_log_with_several_records_in_a_line(log):
     """As pages paste them; with NCCL 2.4's rings, and what Ray left out."""
     text, document = log("joined")
-    assert connections_of(document) == {"rdma": 4, "gpudirect": 3, "p2p": 1} and document["linesLeftOut"] == 27
+    assert connections_of(document) == {"rdma": 3, "gpudirect": 3, "unproven": 1, "p2p": 1} and document["linesLeftOut"] == 27
+    assert "RDMA is not proven: 1 of 4 connections go over AWS Libfabric, of which no line names the provider\n" in text.out
     assert set(nics_of(document)) == {"VM-1", "ip-172-32-38-1", ""} and "RAY_DEDUP_LOGS=0" in text.out
 
 

@@ -60,7 +60,7 @@ int bench_machine_judge(const struct bench_machine *m, struct run *run,
     const struct known_machine *machine = known_find(&m->known, m->machine, &run->result);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < m->logs.count; i++)
-        rc = results_read_log(m->logs.items[i], &run->log, err);
+        rc = results_read_log(m->logs.items[i], run, err);
     if (rc < 0)
         return rc;
     if (m->collective)

@@ -49,18 +49,15 @@ int results_read_or_log(const char *path, struct runs *runs, struct nccl_report 
     return rc;
 }
 
-int results_read_log(const char *path, struct nccl_log *log, struct drarun_error *err)
+int results_read_log(const char *path, struct run *run, struct drarun_error *err)
 {
     struct buf text = BUF_INIT;
-    size_t before = log->lines;
+    size_t before = run->log.lines;
     int rc = read_text(path, &text, err);
-    for (char *at = text.data, *next; rc == 0 && at && *at; at = next) {
-        size_t length = strcspn(at, "\n");
-        next = at + length + (at[length] == '\n');
-        nccl_log_line(log, at, length);
-    }
+    if (rc == 0)
+        rc = runs_read_log(text.data ? text.data : "", text.len, name_of(path), run, err);
     buf_done(&text);
-    if (rc == 0 && log->lines == before)
+    if (rc == 0 && run->log.lines == before)
         rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                         "%s: expected lines with NCCL INFO, as NCCL_DEBUG=INFO writes them", path);
     return rc;

@@ -15,8 +15,8 @@ int results_read(const char *path, struct runs *runs, struct drarun_error *err);
 int results_read_or_log(const char *path, struct runs *runs, struct nccl_report *report,
                         struct drarun_error *err);
 
-/* Lines of NCCL_DEBUG_FILE, added to the log. */
-int results_read_log(const char *path, struct nccl_log *log, struct drarun_error *err);
+/* Lines of NCCL_DEBUG_FILE, added to the run's log. */
+int results_read_log(const char *path, struct run *run, struct drarun_error *err);
 
 /* The file's machines (NULL: none) before those that are built in. */
 int results_known(const char *path, struct known *known, struct drarun_error *err);

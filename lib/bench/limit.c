@@ -45,6 +45,12 @@ static void of_links(const struct known_machine *machine, const struct limit_giv
     }
 }
 
+/* NCCL's log names connections of the host, and none that reaches the other GPU. */
+static bool is_unused(const struct nccl_within *within)
+{
+    return within->p2p == 0 && nccl_within_detours(within);
+}
+
 /* Each byte of a bus bandwidth is one that a rank writes: none can do so faster than it copies. */
 static void of_memory(const struct result *r, const struct shape *s, struct limit *limit)
 {
@@ -169,5 +175,6 @@ void limit_of(const struct run *run, const struct known_machine *machine,
         of_links(machine, given, s.hosts > 1, &limit);
     else
         between_hosts(run, &s, machine, given, &limit);
+    limit.unused = s.hosts == 1 && limit.gbs > 0 && is_unused(&run->log.within);
     *ret_limit = limit;
 }

@@ -18,6 +18,7 @@ struct limit_given {
 
 struct limit {
     double gbs;    /* 0: not known */
+    bool unused;   /* of the link between GPUs, which NCCL's log says none of them uses */
     bool assumed;  /* from a machine that looks the same: the run says nothing of its NICs */
     char why[256]; /* "8 NICs of 400 Gb/s a host (--nics, --nic-gbit)"; or why it is not known */
 };

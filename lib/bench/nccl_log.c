@@ -35,36 +35,89 @@ static void name_rank(const char *line, const char *end, char *ret, size_t size)
     snprintf(ret, size, "%s rank %s", host, rank);
 }
 
-static void network_connection(struct nccl_log *log, const char *line, const char *to,
-                               const char *end)
+static struct nccl_log_net *net_of(struct nccl_log *log, const char *to, const char *end)
 {
-    if (after(to, (size_t)(end - to), "Socket") == to + strlen("Socket")) {
-        log->sockets++;
+    char name[sizeof log->nets->name];
+    copy(name, sizeof name, to, end, "/\r\t");
+    for (size_t i = 0; i < log->net_count; i++)
+        if (strcmp(log->nets[i].name, name) == 0)
+            return &log->nets[i];
+    bool is_last = log->net_count + 1 >= NCCL_LOG_NETS;
+    struct nccl_log_net *net = &log->nets[is_last ? NCCL_LOG_NETS - 1 : log->net_count];
+    if (!is_last)
+        memcpy(net->name, name, sizeof name);
+    log->net_count += log->net_count < NCCL_LOG_NETS;
+    return net;
+}
+
+static const char *host_of(const struct result *r, uint64_t rank)
+{
+    if (rank < r->rank_count && r->ranks[rank].rank == rank)
+        return r->ranks[rank].host;
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].rank == rank)
+            return r->ranks[i].host;
+    return "";
+}
+
+static bool rank_at(const char *at, const char *end, uint64_t *ret)
+{
+    char digits[10];
+    copy(digits, sizeof digits, at, end, "[ ");
+    char *behind;
+    *ret = strtoull(digits, &behind, 10);
+    return digits[0] >= '0' && digits[0] <= '9' && !*behind;
+}
+
+/* "Channel 00/0 : 0[0] -> 1[1] [send]" */
+static bool both_ranks(const char *line, const char *end, uint64_t ret[2])
+{
+    const char *from = after(line, (size_t)(end - line), " : ");
+    const char *to = after(line, (size_t)(end - line), " -> ");
+    return from && to && rank_at(from, end, &ret[0]) && rank_at(to, end, &ret[1]);
+}
+
+static bool is_within(const struct result *ranks, const uint64_t of[2])
+{
+    const char *host = ranks ? host_of(ranks, of[0]) : "";
+    return host[0] && strcmp(host, host_of(ranks, of[1])) == 0;
+}
+
+static void network_connection(struct nccl_log *log, const struct result *ranks, const char *line,
+                               const char *to, const char *end)
+{
+    uint64_t of[2] = {UINT32_MAX, UINT32_MAX}; /* not known */
+    if (both_ranks(line, end, of) && is_within(ranks, of)) {
+        log->within.net++;
         return;
     }
-    log->rdma++;
+    struct nccl_log_net *net = net_of(log, to, end);
+    for (size_t i = 0; i < 2; i++)
+        log->net_ranks = of[i] >= log->net_ranks ? of[i] + 1 : log->net_ranks;
+    net->count++;
     if (after(to, (size_t)(end - to), "GDRDMA"))
-        log->rdma_gpu++;
-    else if (!log->host_gpu_off[0])
-        name_rank(line, end, log->host_gpu_off, sizeof log->host_gpu_off);
+        net->gpu++;
+    else if (!net->host_gpu_off[0])
+        name_rank(line, end, net->host_gpu_off, sizeof net->host_gpu_off);
 }
 
 /* True when the line says how two ranks are connected. */
-static bool connection(struct nccl_log *log, const char *line, const char *end)
+static bool connection(struct nccl_log *log, const struct result *ranks, const char *line,
+                       const char *end)
 {
     size_t length = (size_t)(end - line);
     const char *to;
     if ((to = after(line, length, " via NET/"))) {
-        network_connection(log, line, to, end);
+        network_connection(log, ranks, line, to, end);
     } else if ((to = after(line, length, " via COLLNET/"))) {
         log->in_network++;
-        network_connection(log, line, to, end);
+        network_connection(log, ranks, line, to, end);
     } else if (after(line, length, " via P2P/MNNVL")) {
         log->nvlink_hosts++;
     } else if (after(line, length, " via P2P/")) {
-        log->p2p++;
+        log->within.p2p++;
     } else if (after(line, length, " via SHM")) {
-        log->shm++;
+        log->within.shm++;
     } else {
         return false;
     }
@@ -93,20 +146,60 @@ static void take_nics(struct nccl_log *log, const char *from, const char *end)
     }
 }
 
-bool nccl_log_line(struct nccl_log *log, const char *line, size_t length)
+bool nccl_log_line(struct nccl_log *log, const struct result *ranks, const char *line,
+                   size_t length)
 {
     const char *end = line + length;
     const char *at;
+    nccl_layers_line(&log->layers, line, length);
     if (!after(line, length, "NCCL INFO ") && !after(line, length, "NCCL WARN "))
         return false;
     log->lines++;
-    if (connection(log, line, end))
+    if (connection(log, ranks, line, end))
         return true;
+    nccl_within_reasons(&log->within, line, length);
     if ((at = after(line, length, "NET/IB : Using ")))
         take_nics(log, at, end);
-    else if ((at = after(line, length, "Using network ")))
-        copy(log->network, sizeof log->network, at, end, "\r\t");
     else if (after(line, length, "Connected NVLS"))
         log->nvls = true;
     return true;
+}
+
+/* ---- sums ---- */
+
+void nccl_log_sum(const struct nccl_log *log, struct nccl_log_sums *ret)
+{
+    struct nccl_log_sums s = {.host_gpu_off = ""};
+    for (size_t i = 0; i < log->net_count; i++) {
+        const struct nccl_log_net *net = &log->nets[i];
+        const char *name = net->name[0] ? net->name : "others";
+        enum nccl_net_kind kind = nccl_net_kind(net->name, &log->layers);
+        size_t used = strlen(s.rdma_names);
+        if (kind == NCCL_NET_RDMA) {
+            snprintf(s.rdma_names + used, sizeof s.rdma_names - used, "%s%s", used ? ", " : "",
+                     name);
+            s.host_gpu_off = s.host_gpu_off[0] ? s.host_gpu_off : net->host_gpu_off;
+            s.rdma += net->count;
+            s.rdma_gpu += net->gpu;
+        } else if (kind == NCCL_NET_TCP) {
+            if (s.tcp == 0)
+                nccl_net_words(name, &log->layers, s.tcp_words, sizeof s.tcp_words);
+            s.tcp += net->count;
+        } else {
+            if (s.unproven == 0)
+                nccl_net_words(name, &log->layers, s.unproven_words, sizeof s.unproven_words);
+            s.unproven += net->count;
+        }
+    }
+    *ret = s;
+}
+
+void nccl_log_settle(struct nccl_log *log, const struct result *ranks)
+{
+    if (log->net_count == 0 || log->net_ranks > ranks->rank_count || result_hosts(ranks) != 1)
+        return;
+    for (size_t i = 0; i < log->net_count; i++)
+        log->within.net += log->nets[i].count;
+    log->net_count = 0;
+    memset(log->nets, 0, sizeof log->nets);
 }

@@ -9,6 +9,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/bench/nccl_record.h"
+#include "lib/bench/plain_text.h"
 
 struct span {
     const char *at, *end;
@@ -195,17 +197,31 @@ static void read_ends(struct span s, struct nccl_report_link *link)
     link->direction = after(s, " [send]") ? 's' : after(s, " [receive]") ? 'r' : 0;
 }
 
+static uint8_t net_of(struct nccl_report *r, const char *network)
+{
+    for (size_t i = 0; i < r->net_count; i++)
+        if (strcmp(r->nets[i], network) == 0)
+            return (uint8_t)i;
+    if (r->net_count + 1 >= NCCL_REPORT_NETS) {
+        r->net_count = NCCL_REPORT_NETS;
+        snprintf(r->nets[NCCL_REPORT_NETS - 1], sizeof *r->nets, "others");
+        return NCCL_REPORT_NETS - 1;
+    }
+    snprintf(r->nets[r->net_count], sizeof *r->nets, "%s", network);
+    return (uint8_t)r->net_count++;
+}
+
 /* What follows " via NET/": "IB/2/GDRDMA", "AWS Libfabric/0", "Socket/0". */
 static void take_network(struct nccl_report *r, struct nccl_report_host *host, struct span record,
                          struct span to)
 {
     char network[NCCL_REPORT_TEXT];
-    struct nccl_report_link link = {0};
+    struct nccl_report_link link = {.host = (uint32_t)(host - r->hosts)};
     uint32_t index;
     copy(network, sizeof network, to, "/\r\t\033");
     const char *slash = memchr(to.at, '/', (size_t)(to.end - to.at)),
                *at = slash ? slash + 1 : to.end;
-    link.tcp = strcmp(network, "Socket") == 0;
+    link.net = net_of(r, network);
     link.gpu = after(to, "GDRDMA") != NULL;
     read_ends((struct span){record.at, to.at}, &link);
     add_link(r, &link);
@@ -229,10 +245,10 @@ static bool take_connection(struct nccl_report *r, struct nccl_report_host *host
     } else if (after(record, " via P2P/MNNVL")) {
         r->nvlink_hosts++;
     } else if (after(record, " via P2P/")) {
-        r->p2p++;
+        r->within.p2p++;
         host->p2p++;
     } else if (after(record, " via SHM")) {
-        r->shm++;
+        r->within.shm++;
         host->shm++;
     } else {
         return false;
@@ -336,44 +352,6 @@ static void take_warning(struct nccl_report *r, struct span text)
 
 /* ---- records ---- */
 
-static bool is_host(char c)
-{
-    return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
-}
-
-/* Moves *at back over digits and the colon before them. */
-static bool back_over_number(const char *begin, const char **at)
-{
-    const char *end = *at;
-    while (*at > begin && isdigit((unsigned char)(*at)[-1]))
-        (*at)--;
-    if (*at == end || *at == begin || (*at)[-1] != ':')
-        return false;
-    (*at)--;
-    return true;
-}
-
-/* "host:12:34 [0] NCCL INFO", "host:12:34 [0] net_ib.cc:818 NCCL WARN": the host, before whatever
- * else has a right to stand there. ret: where the record begins. */
-static bool read_head(struct span before, struct span *ret_host)
-{
-    const char *close = memrchr(before.at, ']', (size_t)(before.end - before.at)), *at = close;
-    while (at && at > before.at && isdigit((unsigned char)at[-1]))
-        at--;
-    if (!close || at == close || at <= before.at || at[-1] != '[')
-        return false;
-    at--;
-    while (at > before.at && at[-1] == ' ')
-        at--;
-    if (!back_over_number(before.at, &at) || !back_over_number(before.at, &at))
-        return false;
-    const char *end = at;
-    while (at > before.at && is_host(at[-1]) && end - at < 63)
-        at--;
-    *ret_host = (struct span){at, end};
-    return at < end;
-}
-
 /* The next mark of NCCL in the line; its length is 9. */
 static const char *next_mark(struct span s, bool *ret_warning)
 {
@@ -386,7 +364,7 @@ static void take_record(struct nccl_report *r, struct span head, struct span tex
 {
     struct span name = {"", ""};
     name.end = name.at;
-    if (!read_head(head, &name))
+    if (!nccl_record_host(head.at, head.end, &name.at, &name.end))
         name = (struct span){head.end, head.end};
     struct nccl_report_host *host = host_named(r, name);
     r->lines++;
@@ -396,6 +374,7 @@ static void take_record(struct nccl_report *r, struct span head, struct span tex
         take_warning(r, text);
     if (take_connection(r, host, text))
         return;
+    nccl_within_reasons(&r->within, text.at, (size_t)(text.end - text.at));
     take_plugin(r, text);
     take_nics(r, host, text);
     take_facts(r, host, text);
@@ -456,6 +435,46 @@ static size_t larger(const size_t of[3])
     return of[0] + (of[1] > of[2] ? of[1] : of[2]);
 }
 
+/* Both ends were said, and by one host that is named. */
+static bool is_within(const struct nccl_report *r, size_t begin, size_t end)
+{
+    bool sends = false, receives = false;
+    for (size_t i = begin; i < end; i++) {
+        const struct nccl_report_link *link = &r->links[i];
+        sends = sends || link->direction == 's';
+        receives = receives || link->direction == 'r';
+        if (link->host != r->links[begin].host)
+            return false;
+    }
+    return sends && receives && r->hosts[r->links[begin].host].name[0];
+}
+
+/* Links of the same channel and ranks. */
+static void sum_group(struct nccl_report *r, size_t begin, size_t end)
+{
+    size_t rdma[3] = {0}, bounced[3] = {0}, tcp[3] = {0}, unproven[3] = {0}, all[3] = {0};
+    for (size_t i = begin; i < end; i++) {
+        const struct nccl_report_link *link = &r->links[i];
+        unsigned way = link->direction == 's' ? 1 : link->direction == 'r' ? 2 : 0;
+        enum nccl_net_kind kind = nccl_net_kind(r->nets[link->net], &r->layers);
+        if (kind == NCCL_NET_UNPROVEN && r->unproven + larger(unproven) == 0)
+            r->unproven_net = link->net;
+        all[way]++;
+        tcp[way] += kind == NCCL_NET_TCP;
+        unproven[way] += kind == NCCL_NET_UNPROVEN;
+        rdma[way] += kind == NCCL_NET_RDMA;
+        bounced[way] += kind == NCCL_NET_RDMA && !link->gpu;
+    }
+    if (is_within(r, begin, end)) {
+        r->within.net += larger(all);
+        return;
+    }
+    r->tcp += larger(tcp);
+    r->unproven += larger(unproven);
+    r->rdma += larger(rdma);
+    r->rdma_gpu += larger(rdma) - larger(bounced);
+}
+
 /* Sender and receiver each say the same connection, in logs of both; communicators with ranks of
  * the same numbers say it again. */
 static void sum_links(struct nccl_report *r)
@@ -463,31 +482,33 @@ static void sum_links(struct nccl_report *r)
     if (r->link_count > 0)
         qsort(r->links, r->link_count, sizeof *r->links, by_ends);
     for (size_t i = 0, next; i < r->link_count; i = next) {
-        size_t rdma[3] = {0}, bounced[3] = {0}, tcp[3] = {0};
-        for (next = i; next < r->link_count && by_ends(&r->links[i], &r->links[next]) == 0;
-             next++) {
-            const struct nccl_report_link *link = &r->links[next];
-            unsigned way = link->direction == 's' ? 1 : link->direction == 'r' ? 2 : 0;
-            tcp[way] += link->tcp;
-            rdma[way] += !link->tcp;
-            bounced[way] += !link->tcp && !link->gpu;
-        }
-        r->tcp += larger(tcp);
-        r->rdma += larger(rdma);
-        r->rdma_gpu += larger(rdma) - larger(bounced);
+        for (next = i; next < r->link_count && by_ends(&r->links[i], &r->links[next]) == 0;)
+            next++;
+        sum_group(r, i, next);
+    }
+}
+
+/* Lines of a text that is plain (plain_text.h). */
+static void take_lines(struct nccl_report *r, struct span text)
+{
+    for (const char *at = text.at; at < text.end;) {
+        const char *newline = memchr(at, '\n', (size_t)(text.end - at));
+        struct span line = {at, newline ? newline : text.end};
+        nccl_layers_line(&r->layers, line.at, (size_t)(line.end - line.at));
+        take_line(r, line);
+        at = newline ? newline + 1 : text.end;
     }
 }
 
 int nccl_report_read(const char *text, size_t length, const char *name, struct nccl_report *ret,
                      struct drarun_error *err)
 {
-    const char *end = text + length;
+    struct plain_text plain;
     *ret = (struct nccl_report){0};
-    for (const char *at = text; at < end;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        take_line(ret, (struct span){at, newline ? newline : end});
-        at = newline ? newline + 1 : end;
-    }
+    ret->failed = !plain_text_of(text, length, &plain);
+    if (!ret->failed)
+        take_lines(ret, (struct span){plain.data, plain.data + plain.length});
+    plain_text_done(&plain);
     sum_links(ret);
     if (ret->failed || ret->versions.failed || ret->plugins.failed || ret->networks.failed)
         return error_set(err, ENOMEM, "%s: out of memory", name);

@@ -13,10 +13,13 @@
 #include "drarun/error.h"
 #include "lib/base/buf.h"
 #include "lib/base/strlist.h"
+#include "lib/bench/nccl_net.h"
+#include "lib/bench/nccl_within.h"
 
 #define NCCL_REPORT_NICS 64   /* of a host; what is more counts as the last */
 #define NCCL_REPORT_TEXT 32   /* of a network's or device's name, with its NUL */
 #define NCCL_REPORT_LISTED 16 /* versions, plugins: of each the first */
+#define NCCL_REPORT_NETS 16   /* networks of connections; what is more counts as the last */
 
 struct nccl_report_nic {            /* as a host's ranks use it */
     char network[NCCL_REPORT_TEXT]; /* "IB", "gIB", "AWS Libfabric", "Socket" */
@@ -33,11 +36,12 @@ struct nccl_report_host {
     size_t p2p, shm;
 };
 
-struct nccl_report_link { /* one line of a connection between hosts */
-    uint32_t from, to;
+struct nccl_report_link {    /* one line of a connection by a network */
+    uint32_t from, to, host; /* host: of the line */
     uint16_t channel;
     uint8_t direction; /* 0, 's', 'r' */
-    bool tcp, gpu;
+    uint8_t net;       /* of nets */
+    bool gpu;
 };
 
 struct nccl_report {
@@ -48,9 +52,13 @@ struct nccl_report {
     size_t table_size;
     struct nccl_report_link *links;
     size_t link_count, link_room;
+    char nets[NCCL_REPORT_NETS][NCCL_REPORT_TEXT]; /* of links */
+    size_t net_count;
+    struct nccl_layers layers;
     struct strlist versions, plugins, networks;
-    uint32_t ranks; /* of the largest communicator; 0: not said */
-    size_t p2p, shm, nvlink_hosts, in_network;
+    uint32_t ranks;            /* of the largest communicator; 0: not said */
+    struct nccl_within within; /* hosts; its net by nccl_report_read */
+    size_t nvlink_hosts, in_network;
     bool nvls;
     /* why it is as it is */
     bool ib_disabled, socket_chosen, no_verbs, plugin_failed;
@@ -59,9 +67,10 @@ struct nccl_report {
     size_t folded;                      /* lines that Ray left out */
     size_t warnings;
     char warning[160]; /* the first */
-    /* of links, by nccl_report_end; an end each of sender and receiver is one connection */
-    size_t rdma, rdma_gpu, tcp;
-    bool failed; /* out of memory */
+    /* of links between hosts; an end each of sender and receiver is one connection */
+    size_t rdma, rdma_gpu, tcp, unproven;
+    size_t unproven_net; /* of nets: the first of unproven */
+    bool failed;         /* out of memory */
 };
 
 void nccl_report_done(struct nccl_report *report);
@@ -76,9 +85,10 @@ enum nccl_report_verdict {
     NCCL_REPORT_ONE_HOST,
     NCCL_REPORT_NVLINK, /* between hosts, too */
     NCCL_REPORT_TCP,
-    NCCL_REPORT_MIXED, /* TCP and RDMA */
-    NCCL_REPORT_HOST,  /* RDMA, not all of it with GPUDirect */
-    NCCL_REPORT_GPU,   /* RDMA with GPUDirect */
+    NCCL_REPORT_MIXED,    /* TCP, and others */
+    NCCL_REPORT_UNPROVEN, /* a network that is not known to be RDMA */
+    NCCL_REPORT_HOST,     /* RDMA, not all of it with GPUDirect */
+    NCCL_REPORT_GPU,      /* RDMA with GPUDirect */
 };
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *report);
 

@@ -5,13 +5,17 @@
 
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *r)
 {
+    const struct nccl_within *within = &r->within;
     if (r->tcp > 0)
-        return r->rdma > 0 ? NCCL_REPORT_MIXED : NCCL_REPORT_TCP;
+        return r->rdma + r->unproven > 0 ? NCCL_REPORT_MIXED : NCCL_REPORT_TCP;
+    if (r->unproven > 0)
+        return NCCL_REPORT_UNPROVEN;
     if (r->rdma > 0)
         return r->rdma_gpu < r->rdma ? NCCL_REPORT_HOST : NCCL_REPORT_GPU;
     if (r->nvlink_hosts > 0)
         return NCCL_REPORT_NVLINK;
-    return r->host_count == 1 && r->p2p + r->shm > 0 ? NCCL_REPORT_ONE_HOST : NCCL_REPORT_UNKNOWN;
+    return r->host_count == 1 && within->p2p + within->shm + within->net > 0 ? NCCL_REPORT_ONE_HOST
+                                                                             : NCCL_REPORT_UNKNOWN;
 }
 
 /* ---- hints ---- */
@@ -34,6 +38,12 @@ static void hint_tcp(const struct nccl_report *r, struct strlist *hints)
                      "NCCL found no RDMA device on %s: claim NICs for the pod (devices.nics), "
                      "which brings /dev/infiniband",
                      r->no_device);
+    if (r->layers.libfabric.tcp)
+        strlist_addf(hints,
+                     "libfabric chose the provider %s: the pod needs RDMA devices "
+                     "(/dev/infiniband) and a libfabric with efa or verbs, and FI_PROVIDER must "
+                     "not forbid them",
+                     r->layers.libfabric.words);
     if (hints->count == before)
         strlist_add(hints, "no line says why TCP was chosen: NCCL_DEBUG_SUBSYS=INIT,NET,ENV does");
 }
@@ -51,9 +61,38 @@ static void hint_gpu(const struct nccl_report *r, struct strlist *hints)
                            "NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH does");
 }
 
+static void hint_unproven(const struct nccl_report *r, struct strlist *hints)
+{
+    const char *network = r->nets[r->unproven_net];
+    if (strcasestr(network, "libfabric"))
+        strlist_add(hints, "a line \"NET/OFI Selected provider is efa\" (or verbs, cxi) proves it: "
+                           "NCCL_DEBUG_SUBSYS=INIT,NET has that line");
+    else if (strncmp(network, "UCX", 3) == 0)
+        strlist_add(hints, "UCX_LOG_LEVEL=info names UCX's transports: rc_mlx5 and its like prove "
+                           "it");
+    else
+        strlist_addf(hints, "%s is not known to be RDMA: counters of the NICs can prove it",
+                     network);
+}
+
+/* Pairs without P2P may be the best that a machine without NVLink has: only where no pair has it,
+ * or a line says why, is there something to do. */
+static void hint_within(const struct nccl_within *within, struct strlist *hints)
+{
+    struct buf why = BUF_INIT;
+    if (!nccl_within_detours(within) || (within->p2p > 0 && !nccl_within_has_reason(within)))
+        return;
+    nccl_within_why(within, &why);
+    strlist_addf(hints, "GPUs of a host do not use P2P: %s", why.data ? why.data : "");
+    hints->failed = hints->failed || why.failed;
+    buf_done(&why);
+}
+
 void nccl_report_hints(const struct nccl_report *r, struct strlist *hints)
 {
     enum nccl_report_verdict verdict = nccl_report_verdict(r);
+    if (verdict == NCCL_REPORT_UNPROVEN)
+        hint_unproven(r, hints);
     if (verdict == NCCL_REPORT_TCP || verdict == NCCL_REPORT_MIXED)
         hint_tcp(r, hints);
     if (verdict == NCCL_REPORT_HOST || (verdict == NCCL_REPORT_MIXED && r->rdma_gpu < r->rdma))
@@ -61,6 +100,7 @@ void nccl_report_hints(const struct nccl_report *r, struct strlist *hints)
     if (verdict == NCCL_REPORT_UNKNOWN)
         strlist_add(hints, "no line says how ranks are connected: run with NCCL_DEBUG=INFO up to "
                            "the first collective, and without NCCL_DEBUG_SUBSYS");
+    hint_within(&r->within, hints);
     if (r->versions.count > 1)
         strlist_add(hints, "ranks have different versions of NCCL: use one image");
     if (r->folded > 0)
@@ -106,15 +146,19 @@ static void sums(const struct nccl_report *r, struct buf *out)
 {
     buf_printf(out, "  between   %zu connection%s by RDMA, %zu with GPUDirect; %zu by TCP", r->rdma,
                r->rdma == 1 ? "" : "s", r->rdma_gpu, r->tcp);
+    if (r->unproven > 0)
+        buf_printf(out, "; %zu not proven", r->unproven);
     if (r->nvlink_hosts > 0)
         buf_printf(out, "; %zu by NVLink", r->nvlink_hosts);
     if (r->in_network > 0)
         buf_printf(out, "; reduction in the network (SHARP): %zu ends", r->in_network);
-    buf_printf(out, "\n  within    %zu by P2P, %zu by shared memory%s\n", r->p2p, r->shm,
-               r->nvls ? "; reduced in the switch (NVLS)" : "");
+    buf_add_str(out, "\n  within    ");
+    nccl_within_text(&r->within, out);
+    buf_printf(out, "%s\n", r->nvls ? "; reduced in the switch (NVLS)" : "");
 }
 
-static void host_text(const struct nccl_report_host *host, struct buf *out)
+static void host_text(const struct nccl_report *r, const struct nccl_report_host *host,
+                      struct buf *out)
 {
     if (host->nic_count + host->p2p + host->shm == 0)
         return;
@@ -128,7 +172,7 @@ static void host_text(const struct nccl_report_host *host, struct buf *out)
             buf_printf(out, "/%d", nic->index);
         buf_printf(out, "%s%s: %zu end%s", device[0] ? " " : "", device, nic->ends,
                    nic->ends == 1 ? "" : "s");
-        if (strcmp(nic->network, "Socket") == 0)
+        if (nccl_net_kind(nic->network, &r->layers) == NCCL_NET_TCP)
             buf_add_str(out, ", TCP\n");
         else
             buf_printf(out, ", %zu with GPUDirect\n", nic->gpu);
@@ -137,6 +181,7 @@ static void host_text(const struct nccl_report_host *host, struct buf *out)
 
 static void verdict_line(const struct nccl_report *r, struct buf *out)
 {
+    char words[128];
     buf_add_str(out, "  verdict   ");
     switch (nccl_report_verdict(r)) {
     case NCCL_REPORT_GPU:
@@ -147,7 +192,12 @@ static void verdict_line(const struct nccl_report *r, struct buf *out)
                    r->rdma - r->rdma_gpu, r->rdma);
         break;
     case NCCL_REPORT_MIXED:
-        buf_printf(out, "TCP on %zu of %zu connections\n", r->tcp, r->tcp + r->rdma);
+        buf_printf(out, "TCP on %zu of %zu connections\n", r->tcp, r->tcp + r->rdma + r->unproven);
+        break;
+    case NCCL_REPORT_UNPROVEN:
+        nccl_net_words(r->nets[r->unproven_net], &r->layers, words, sizeof words);
+        buf_printf(out, "RDMA is not proven: %zu of %zu connections go over %s\n", r->unproven,
+                   r->unproven + r->rdma, words);
         break;
     case NCCL_REPORT_TCP:
         buf_printf(out, "TCP: none of %zu connections uses RDMA\n", r->tcp);
@@ -156,7 +206,8 @@ static void verdict_line(const struct nccl_report *r, struct buf *out)
         buf_add_str(out, "NVLink between hosts: no network is used\n");
         break;
     case NCCL_REPORT_ONE_HOST:
-        buf_add_str(out, "one host: no network is used\n");
+        buf_add_str(out, r->within.net > 0 ? "one host, whose GPUs are connected by the network\n"
+                                           : "one host: no network is used\n");
         break;
     case NCCL_REPORT_UNKNOWN:
         buf_add_str(out, "not known: no line says how hosts are connected\n");
@@ -171,7 +222,7 @@ void nccl_report_text(const struct nccl_report *r, struct buf *out)
     head(r, out);
     sums(r, out);
     for (size_t i = 0; i < r->host_count; i++)
-        host_text(&r->hosts[i], out);
+        host_text(r, &r->hosts[i], out);
     verdict_line(r, out);
     for (size_t i = 0; i < hints.count; i++)
         buf_printf(out, "  %s      %s\n", i ? "    " : "hint", hints.items[i]);
@@ -221,7 +272,7 @@ json_t *nccl_report_json(const struct nccl_report *r)
         [NCCL_REPORT_UNKNOWN] = "not known", [NCCL_REPORT_ONE_HOST] = "one host",
         [NCCL_REPORT_NVLINK] = "nvlink",     [NCCL_REPORT_TCP] = "tcp",
         [NCCL_REPORT_MIXED] = "mixed",       [NCCL_REPORT_HOST] = "rdma",
-        [NCCL_REPORT_GPU] = "gpudirect",
+        [NCCL_REPORT_GPU] = "gpudirect",     [NCCL_REPORT_UNPROVEN] = "not proven",
     };
     struct strlist hints = STRLIST_INIT;
     json_t *hosts = json_array();
@@ -229,18 +280,20 @@ json_t *nccl_report_json(const struct nccl_report *r)
     nccl_report_hints(r, &hints);
     for (size_t i = 0; rc == 0 && i < r->host_count; i++)
         rc = json_array_append_new(hosts, host_json(&r->hosts[i]));
-    json_t *o = rc < 0 ? NULL
-                       : json_pack("{s:s, s:o, s:o, s:o, s:o*, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
-                                   "s:I}, s:b, s:I, s:O, s:s, s:o}",
-                                   "kind", "nccl-log", "versions", texts(&r->versions), "networks",
-                                   texts(&r->networks), "plugins", texts(&r->plugins), "ranks",
-                                   r->ranks ? json_integer(r->ranks) : NULL, "connections", "rdma",
-                                   (json_int_t)r->rdma, "gpudirect", (json_int_t)r->rdma_gpu, "tcp",
-                                   (json_int_t)r->tcp, "p2p", (json_int_t)r->p2p, "shm",
-                                   (json_int_t)r->shm, "nvlinkHosts", (json_int_t)r->nvlink_hosts,
-                                   "inNetwork", (json_int_t)r->in_network, "nvls", r->nvls,
-                                   "linesLeftOut", (json_int_t)r->folded, "hosts", hosts, "verdict",
-                                   words[nccl_report_verdict(r)], "hints", texts(&hints));
+    json_t *o =
+        rc < 0 ? NULL
+               : json_pack("{s:s, s:o, s:o, s:o, s:o*, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
+                           "s:I, s:I, s:I}, s:b, s:I, s:O, s:s, s:o}",
+                           "kind", "nccl-log", "versions", texts(&r->versions), "networks",
+                           texts(&r->networks), "plugins", texts(&r->plugins), "ranks",
+                           r->ranks ? json_integer(r->ranks) : NULL, "connections", "rdma",
+                           (json_int_t)r->rdma, "gpudirect", (json_int_t)r->rdma_gpu, "tcp",
+                           (json_int_t)r->tcp, "unproven", (json_int_t)r->unproven, "p2p",
+                           (json_int_t)r->within.p2p, "shm", (json_int_t)r->within.shm, "net",
+                           (json_int_t)r->within.net, "nvlinkHosts", (json_int_t)r->nvlink_hosts,
+                           "inNetwork", (json_int_t)r->in_network, "nvls", r->nvls, "linesLeftOut",
+                           (json_int_t)r->folded, "hosts", hosts, "verdict",
+                           words[nccl_report_verdict(r)], "hints", texts(&hints));
     json_decref(hosts);
     strlist_done(&hints);
     return o;

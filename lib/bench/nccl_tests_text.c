@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/bench/failure_lines.h"
 
 #define CELLS 24 /* of a row: 21 with -I and -S */
 #define WORD 64
@@ -31,6 +32,7 @@ struct parse {
     struct run *run; /* NULL before the first line of any */
     struct columns columns;
     struct cells row; /* begun and not complete */
+    struct failure_lines failure;
     unsigned line, row_line;
     char collective[32]; /* named by a command line before the run */
     bool failed;         /* out of memory */
@@ -78,6 +80,7 @@ static struct run *current(struct parse *p)
     p->run = runs_add(p->runs);
     p->failed = !p->run;
     p->columns = (struct columns){0};
+    p->failure = (struct failure_lines){0};
     if (p->run && p->collective[0])
         result_name_collective(&p->run->result, p->collective);
     if (p->run)
@@ -87,12 +90,32 @@ static struct run *current(struct parse *p)
 
 static void finish_row(struct parse *p);
 
-/* A line that stands before the devices and the rows begins another run when those are there. */
+/* Of how a run ended all lines are known: what its launcher said, and NCCL. */
+static void end_run(struct parse *p)
+{
+    char launcher[RESULT_FAILURE], warning[RESULT_FAILURE];
+    if (!p->run)
+        return;
+    finish_row(p);
+    struct result *r = &p->run->result;
+    failure_lines_end(&p->failure, r, launcher, warning);
+    if (launcher[0])
+        note(p, "it ended badly after it had measured: %s", launcher);
+    if (!r->ended)
+        snprintf(p->run->missing, sizeof p->run->missing,
+                 "its end (Avg bus bandwidth) is missing%s%s",
+                 warning[0] ? "; NCCL's last warning: " : "", warning);
+    p->run = NULL;
+}
+
+/* A line that stands before the devices and the rows begins another run when those are there, and
+ * when a run with settings failed. */
 static struct run *beginning(struct parse *p)
 {
     finish_row(p);
-    if (p->run && (p->run->result.rank_count || p->run->result.row_count || p->run->result.ended))
-        p->run = NULL;
+    const struct result *r = p->run ? &p->run->result : NULL;
+    if (r && (r->rank_count || r->row_count || r->ended || (r->failure.kind[0] && r->config.known)))
+        end_run(p);
     return current(p);
 }
 
@@ -281,7 +304,7 @@ static bool row_line(struct parse *p, const char *line, const char *end)
         return continue_row(p, &c);
     finish_row(p);
     if (p->run && p->run->result.ended)
-        p->run = NULL; /* without any heading of its own */
+        end_run(p); /* without any heading of its own */
     if (!current(p))
         return true;
     p->row_line = p->line;
@@ -512,6 +535,8 @@ static bool end_line(struct parse *p, const char *line, const char *end)
         r->wrong_rows = value < (double)RESULT_MANY ? value : (double)RESULT_MANY;
     else
         r->average = value;
+    if (average)
+        r->below_least = find(average, end, " FAILED") != NULL;
     r->ended = r->ended || average;
     return true;
 }
@@ -566,9 +591,14 @@ static void one_line(struct parse *p, const char *line, const char *end)
                !faults_line(p, line, end) && !end_line(p, line, end) && !row_line(p, line, end)) {
         command_line(p, line, end);
     }
-    /* a line of NCCL's may stand behind half a row */
-    if (find(line, end, "NCCL ") && current(p))
-        nccl_log_line(&p->run->log, line, (size_t)(end - line));
+    /* a line of NCCL's, or a failure, may stand behind half a row */
+    size_t length = (size_t)(end - line);
+    if ((find(line, end, "NCCL ") || failure_line_is(line, length)) && !current(p))
+        return;
+    if (!p->run)
+        return;
+    nccl_log_line(&p->run->log, &p->run->result, line, length);
+    failure_lines_take(&p->failure, line, length, &p->run->result);
 }
 
 /* ---- what is odd ---- */
@@ -606,8 +636,6 @@ static void look_back(struct parse *p, struct run *run)
              "rank 0 stands %zu times: every process measured alone, nccl-tests was built without "
              "MPI=1",
              first);
-    if (!r->ended)
-        note(p, "the end of this run is missing: it was cut off, or the run did not end");
     if (r->row_count == 0 && r->average >= 0)
         note(p, "there are no rows: only the average over all sizes is known");
 }
@@ -624,13 +652,13 @@ int nccl_tests_text_read(const char *text, size_t length, const char *name, stru
         p.line++;
         one_line(&p, at, newline ? newline : end);
     }
-    finish_row(&p);
+    end_run(&p);
     if (p.failed)
         return error_set(err, ENOMEM, "%s: out of memory", name);
     bool any = false;
     for (size_t i = before; i < runs->count; i++) {
         const struct result *r = &runs->list[i]->result;
-        any = any || r->row_count || r->rank_count || r->average >= 0;
+        any = any || r->row_count || r->rank_count || r->average >= 0 || r->failure.kind[0];
         look_back(&p, runs->list[i]);
     }
     if (!any)

@@ -110,9 +110,9 @@ static void clean_probed(struct probed *p)
 
 void result_clean(struct result *r)
 {
-    char *const texts[] = {r->program,      r->library,       r->start,
-                           r->end,          r->faults.looked, r->faults.not_looked,
-                           r->failure.kind, r->failure.text};
+    char *const texts[] = {r->program,       r->library,           r->start,        r->end,
+                           r->faults.looked, r->faults.not_looked, r->failure.kind, r->failure.text,
+                           r->failure.host,  r->failure.cause};
     clean_probed(&r->probed);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         result_clean_text(texts[i]);
@@ -157,6 +157,14 @@ const struct result_row *result_latency(const struct result *r)
         if (r->rows[i].latency >= 0)
             return &r->rows[i];
     return NULL;
+}
+
+size_t result_measured(const struct result *r)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->row_count; i++)
+        count += r->rows[i].out_of_place.measured || r->rows[i].in_place.measured;
+    return count;
 }
 
 double result_wrong(const struct result *r)

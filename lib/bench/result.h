@@ -64,6 +64,7 @@ struct result_traffic {
     double rdma, net; /* by RDMA; by network interfaces */
 };
 
+#define RESULT_FAILURE 512u      /* bytes of a sentence on it */
 #define RESULT_FAULT 256u        /* bytes of one */
 #define RESULT_FAULTS_MAX 10000u /* of a text that somebody wrote */
 
@@ -75,12 +76,17 @@ struct result_faults {
     struct strlist rose;  /* "n1: mlx5_0 port 1 symbol_error +3" */
 };
 
-/* How the job ended that measured, where it did not end well: a rank that hangs, crashes, is lost.
- */
+/* How the run ended, where it did not end well: a rank that hangs, crashes, is lost; an error that
+ * the benchmark itself ended with. */
 struct result_failure {
-    char kind[24]; /* of its first cause (docs/design/006-ends.md); "": nothing is known of one */
-    char text[512];
-    int status;
+    /* Of the job's first cause (docs/design/006-ends.md), "launcher" from a launcher's words alone;
+     * of the benchmark's own words "test-nccl", "test-cuda", "test-timeout", "test"; "": nothing is
+     * known of one. */
+    char kind[24];
+    char text[RESULT_FAILURE];
+    char host[128];             /* where; "" */
+    char cause[RESULT_FAILURE]; /* NCCL's last warning before it, "HOST: TEXT"; "" */
+    int status;                 /* 0: not known */
 };
 
 struct result_config {
@@ -104,6 +110,7 @@ struct result {
     double wrong_rows; /* as its end says, rows (or elements) out of bounds; below 0 */
     double average;    /* as its end says; below 0 */
     bool ended;        /* its end was seen: else it was cut off */
+    bool below_least;  /* by its own check of the average (NCCL_TESTS_MIN_BW, --min-busbw) */
     struct result_traffic traffic;
     struct result_faults faults;
     struct probed probed;
@@ -132,6 +139,8 @@ void result_clean(struct result *r);
 double result_average(const struct result *r);
 /* The first row of a run of calls one by one, whose bandwidths say little; NULL: it is none. */
 const struct result_row *result_latency(const struct result *r);
+/* Rows of which a half was measured. */
+size_t result_measured(const struct result *r);
 /* Elements that were wrong; below 0: nothing was checked. */
 double result_wrong(const struct result *r);
 /* The half with the highest bus bandwidth, and its row; NULL. */

@@ -210,7 +210,7 @@ static void put_end(json_t **o, const struct result *r)
     if (r->average >= 0) {
         json_t *average = json_object();
         set(&average, "bandwidth", json_real(r->average));
-        set(&average, "okay", json_string("unchecked"));
+        set(&average, "okay", json_string(r->below_least ? "false" : "unchecked"));
         set(o, "average_bus_bandwidth", average);
         if (r->traffic.known)
             set(o, "traffic",
@@ -235,6 +235,8 @@ static void put_failure(json_t **o, const struct result_failure *failure)
     set(&failed, "kind", text(failure->kind));
     set(&failed, "text", text(failure->text));
     set(&failed, "status", json_integer(failure->status));
+    set_known(&failed, "host", failure->host);
+    set_known(&failed, "cause", failure->cause);
     set(o, "failed", failed);
 }
 

@@ -8,7 +8,8 @@
  *    "results": [{"size", "count", "type", "redop", "root", "latency_us", "out_of_place": {"time",
  *    "alg_bw", "bus_bw", "nwrong", "per_rank_times_us"}, "out_of_place_per_iter": {...},
  * "in_place", ...}], "out_of_bounds", "average_bus_bandwidth",
- *    "device_errors", "pairs": {...} (probed.h), "end_time", "failed": {"kind", "text", "status"}}
+ *    "device_errors", "pairs": {...} (probed.h), "end_time", "failed": {"kind", "text", "status",
+ *    "host", "cause"}}
  *
  * As JSON lines the same: {"kind": "begin", ...}, {"kind": "row", ...} for each of results, and
  * {"kind": "end", ...}, and {"kind": "failed", "failed": {...}} of a job that did not end well,

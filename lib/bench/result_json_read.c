@@ -397,6 +397,8 @@ static int failure(const struct reading *r, const json_t *object)
     struct result_failure *to = &r->to->failure;
     int rc = words(r, object, "kind", to->kind, sizeof to->kind);
     rc = rc < 0 ? rc : words(r, object, "text", to->text, sizeof to->text);
+    rc = rc < 0 ? rc : words(r, object, "host", to->host, sizeof to->host);
+    rc = rc < 0 ? rc : words(r, object, "cause", to->cause, sizeof to->cause);
     return rc < 0 ? rc : small(r, object, "status", &to->status);
 }
 
@@ -410,6 +412,10 @@ static int end(struct reading *r, const json_t *object)
         r->to->wrong_rows = (double)(wrong_rows < RESULT_MANY ? wrong_rows : RESULT_MANY);
     if (rc == 0 && !not_a_number(average, "bandwidth"))
         rc = number(r, average, "bandwidth", &r->to->average);
+    const json_t *okay = json_object_get(average, "okay"); /* "unchecked" is neither */
+    if (rc == 0 && okay)
+        r->to->below_least = json_is_false(okay) || (json_is_string(okay) &&
+                                                     strcmp(json_string_value(okay), "false") == 0);
     const json_t *traffic = json_object_get(object, "traffic");
     rc = rc < 0 ? rc : number(r, traffic, "rdma", &r->to->traffic.rdma);
     rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);

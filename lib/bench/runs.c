@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/bench/failure_lines.h"
 #include "lib/bench/marked.h"
 #include "lib/bench/nccl_tests_text.h"
+#include "lib/bench/plain_text.h"
 #include "lib/bench/result_json.h"
 #include "lib/doc/value.h"
 
@@ -45,6 +47,46 @@ static int no_memory(const char *name, struct drarun_error *err)
     return error_set(err, ENOMEM, "%s: out of memory", name);
 }
 
+/* ---- whether it is complete ---- */
+
+static void miss(struct run *run, const char *what)
+{
+    snprintf(run->missing, sizeof run->missing, "%s", what);
+}
+
+/* "after 2 sizes" */
+static void progress(const struct result *r, char *text, size_t size)
+{
+    size_t count = result_measured(r);
+    if (count == 0)
+        snprintf(text, size, "before it measured anything");
+    else
+        snprintf(text, size, "after %zu size%s", count, count == 1 ? "" : "s");
+}
+
+bool run_is_incomplete(const struct run *run, struct strlist *why)
+{
+    const struct result *r = &run->result;
+    const struct result_failure *f = &r->failure;
+    char reached[40];
+    progress(r, reached, sizeof reached);
+    bool of_test = strncmp(f->kind, "test", strlen("test")) == 0;
+    if (of_test && !r->ended)
+        strlist_addf(why, "the run failed%s%s %s: %s", f->host[0] ? " on " : "", f->host, reached,
+                     f->text);
+    else if (of_test)
+        strlist_addf(why, "the run failed%s%s: %s", f->host[0] ? " on " : "", f->host, f->text);
+    else if (f->kind[0])
+        strlist_addf(why, "the job failed: %s", f->text);
+    else if (!r->ended)
+        strlist_addf(why, "the run did not end, %s: %s", reached, run->missing);
+    if (f->kind[0] && f->cause[0])
+        strlist_addf(why, "before it NCCL warned on %s", f->cause);
+    return f->kind[0] || !r->ended;
+}
+
+/* ---- JSON ---- */
+
 /* One document, as -J writes it. */
 static int read_document(const json_t *value, const char *name, struct runs *runs,
                          struct drarun_error *err)
@@ -54,7 +96,7 @@ static int read_document(const json_t *value, const char *name, struct runs *run
         return no_memory(name, err);
     int rc = result_json_read(value, name, 0, &run->result, err);
     if (rc == 0 && !run->result.ended)
-        strlist_add(&run->notes, "its end_time is missing: the run did not end");
+        miss(run, "its end_time is missing");
     return rc;
 }
 
@@ -64,7 +106,7 @@ static int read_line(const char *line, size_t length, const char *name, unsigned
     json_error_t where;
     json_t *value = json_loadb(line, length, 0, &where);
     if (!value && last && *run) {
-        strlist_add(&(*run)->notes, "its last line is cut off: the run did not end");
+        miss(*run, "its last line is cut off");
         return 0;
     }
     if (!value)
@@ -99,8 +141,8 @@ static int read_lines(const char *text, size_t length, const char *name, struct 
                            runs, &run, err);
     }
     for (size_t i = 0; rc == 0 && i < runs->count; i++)
-        if (!runs->list[i]->result.ended && runs->list[i]->notes.count == 0)
-            strlist_add(&runs->list[i]->notes, "its end is missing: the run did not end");
+        if (!runs->list[i]->result.ended && !runs->list[i]->missing[0])
+            miss(runs->list[i], "its line of kind end is missing");
     return rc;
 }
 
@@ -109,19 +151,38 @@ static int read_json(const char *text, size_t length, const char *name, struct r
 {
     json_error_t where;
     json_t *value = json_loadb(text, length, 0, &where);
+    bool cut = !value && json_error_code(&where) == json_error_premature_end_of_input;
     if (!value || value_text(value, "kind")) { /* a line alone is a document too */
         const char *newline = memchr(text, '\n', length);
         json_t *first = json_loadb(text, newline ? (size_t)(newline - text) : length, 0, NULL);
         bool lines = value_text(first, "kind") != NULL;
         json_decref(first);
         json_decref(value);
-        return lines ? read_lines(text, length, name, runs, err)
-                     : error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%d:%d: %s", name, where.line,
-                                  where.column, where.text);
+        if (lines)
+            return read_lines(text, length, name, runs, err);
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%d:%d: %s%s", name, where.line,
+                          where.column, where.text,
+                          cut ? ": it is cut off: the run that wrote it did not end" : "");
     }
     int rc = read_document(value, name, runs, err);
     json_decref(value);
     return rc;
+}
+
+/* What only the text knows stays: a failure, and the end where the line with it was lost. */
+static void take_line_result(struct result *line, struct result *shown)
+{
+    if (!line->failure.kind[0])
+        line->failure = shown->failure;
+    if (!line->ended && shown->ended) {
+        line->ended = true;
+        line->average = shown->average;
+        line->wrong_rows = shown->wrong_rows;
+    }
+    line->below_least = line->below_least || shown->below_least;
+    result_done(shown);
+    *shown = *line;
+    result_init(line);
 }
 
 /* Its table and its marked lines are of the same runs: the lines know more, the table's text has
@@ -131,11 +192,8 @@ static bool take_lines(struct runs *lines, struct run **shown, size_t count)
     bool whole = lines->count == count;
     for (size_t i = 0; whole && i < count; i++)
         whole = lines->list[i]->result.row_count >= shown[i]->result.row_count;
-    for (size_t i = 0; whole && i < count; i++) {
-        result_done(&shown[i]->result);
-        shown[i]->result = lines->list[i]->result;
-        result_init(&lines->list[i]->result);
-    }
+    for (size_t i = 0; whole && i < count; i++)
+        take_line_result(&lines->list[i]->result, &shown[i]->result);
     return whole;
 }
 
@@ -192,8 +250,35 @@ static int read_any(const char *text, size_t length, const char *name, struct ru
 int runs_read(const char *text, size_t length, const char *name, struct runs *runs,
               struct drarun_error *err)
 {
-    int rc = read_any(text, length, name, runs, err);
-    for (size_t i = 0; i < runs->count; i++)
+    struct plain_text plain;
+    if (!plain_text_of(text, length, &plain))
+        return no_memory(name, err);
+    int rc = read_any(plain.data, plain.length, name, runs, err);
+    plain_text_done(&plain);
+    for (size_t i = 0; i < runs->count; i++) {
         result_clean(&runs->list[i]->result);
+        nccl_log_settle(&runs->list[i]->log, &runs->list[i]->result);
+    }
     return rc;
+}
+
+int runs_read_log(const char *text, size_t length, const char *name, struct run *run,
+                  struct drarun_error *err)
+{
+    struct plain_text plain;
+    struct failure_lines failure = {0};
+    if (!plain_text_of(text, length, &plain))
+        return no_memory(name, err);
+    const char *end = plain.data + plain.length;
+    for (const char *at = plain.data, *next; at < end; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t line = (size_t)((newline ? newline : end) - at);
+        next = newline ? newline + 1 : end;
+        nccl_log_line(&run->log, &run->result, at, line);
+        failure_lines_warn(&failure, at, line);
+    }
+    failure_lines_explain(&failure, &run->result);
+    nccl_log_settle(&run->log, &run->result);
+    plain_text_done(&plain);
+    return 0;
 }

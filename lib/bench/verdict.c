@@ -76,30 +76,79 @@ static void look_at_counters(struct verdict *v)
         v->rdma_counted = false;
 }
 
+static enum verdict_rdma rdma_of_log(const struct nccl_log *log, const struct nccl_log_sums *sums,
+                                     size_t hosts)
+{
+    if (sums->tcp > 0)
+        return VERDICT_RDMA_NONE;
+    if (sums->unproven > 0)
+        return VERDICT_RDMA_UNKNOWN;
+    if (log->nvlink_hosts > 0)
+        return VERDICT_RDMA_NVLINK;
+    if (sums->rdma == 0)
+        return hosts == 1 ? VERDICT_RDMA_ONE_HOST : VERDICT_RDMA_UNKNOWN;
+    return sums->rdma_gpu < sums->rdma ? VERDICT_RDMA_HOST : VERDICT_RDMA_GPU;
+}
+
+static void demand_rdma(struct verdict *v)
+{
+    if (v->rdma == VERDICT_RDMA_NONE)
+        say(&v->failures, "RDMA is not used");
+    else if (v->rdma == VERDICT_RDMA_UNKNOWN && v->sums.unproven > 0)
+        say(&v->failures, "RDMA is not proven: %zu connections go over %s", v->sums.unproven,
+            v->sums.unproven_words);
+    else if (v->rdma == VERDICT_RDMA_UNKNOWN)
+        say(&v->failures, "RDMA is not proven: run with NCCL_DEBUG=INFO");
+}
+
 static void look_at_rdma(struct verdict *v, const struct verdict_demands *demands)
 {
-    const struct nccl_log *log = &v->run->log;
+    const struct nccl_log_sums *sums = &v->sums;
     size_t hosts = result_hosts(&v->run->result);
-    v->rdma = log->sockets        ? VERDICT_RDMA_NONE
-              : log->nvlink_hosts ? VERDICT_RDMA_NVLINK
-              : log->rdma == 0    ? hosts == 1 ? VERDICT_RDMA_ONE_HOST : VERDICT_RDMA_UNKNOWN
-              : log->rdma_gpu < log->rdma ? VERDICT_RDMA_HOST
-                                          : VERDICT_RDMA_GPU;
+    v->rdma = rdma_of_log(&v->run->log, sums, hosts);
     look_at_counters(v);
-    if (v->rdma == VERDICT_RDMA_NONE && !v->rdma_counted)
+    if (v->rdma == VERDICT_RDMA_NONE && !v->rdma_counted && strcmp(sums->tcp_words, "Socket") == 0)
         say(&v->findings,
             "%zu connections go over TCP sockets, not RDMA: NCCL found no network of its plugin or "
             "no HCA (NCCL_IB_HCA, NCCL_NET, /dev/infiniband in the container)",
-            log->sockets);
+            sums->tcp);
+    else if (v->rdma == VERDICT_RDMA_NONE && !v->rdma_counted)
+        say(&v->findings,
+            "%zu connections go over %s, not RDMA: libfabric or UCX found no RDMA device, or was "
+            "told to use none (FI_PROVIDER, UCX_TLS, /dev/infiniband in the container)",
+            sums->tcp, sums->tcp_words);
     if (v->rdma == VERDICT_RDMA_HOST)
         say(&v->findings,
             "%zu of %zu RDMA connections go without GPUDirect, first %s: GPU and NIC far from each "
             "other, or no nvidia-peermem or DMA-BUF (NCCL_NET_GDR_LEVEL)",
-            log->rdma - log->rdma_gpu, log->rdma, log->host_gpu_off);
-    if (demands->require_rdma && hosts != 1 &&
-        (v->rdma == VERDICT_RDMA_UNKNOWN || v->rdma == VERDICT_RDMA_NONE))
-        say(&v->failures, "RDMA is %s",
-            v->rdma == VERDICT_RDMA_NONE ? "not used" : "not proven: run with NCCL_DEBUG=INFO");
+            sums->rdma - sums->rdma_gpu, sums->rdma, sums->host_gpu_off);
+    if (demands->require_rdma && hosts != 1)
+        demand_rdma(v);
+}
+
+/* ---- within hosts ---- */
+
+/* What connects GPUs that do not reach each other. */
+static const char *detour_words(const struct nccl_within *within)
+{
+    return within->shm == 0   ? "the network"
+           : within->net == 0 ? "shared memory"
+                              : "shared memory and the network";
+}
+
+/* Without NVLink that may be the best there is, and only a reason is worth a word. */
+static void look_within(struct verdict *v, const struct limit_given *given)
+{
+    const struct nccl_within *within = &v->within;
+    bool link = given->link_gbs > 0 || (v->machine && v->machine->nvlink_gbs > 0);
+    struct buf why = BUF_INIT;
+    if (!nccl_within_detours(within) || (!link && !nccl_within_has_reason(within)))
+        return;
+    nccl_within_why(within, &why);
+    size_t detours = within->shm + within->net;
+    say(&v->findings, "%zu of %zu connections between GPUs of a host go through %s, not P2P: %s",
+        detours, detours + within->p2p, detour_words(within), why.data ? why.data : "");
+    buf_done(&why);
 }
 
 /* ---- figures ---- */
@@ -202,6 +251,24 @@ static void look_at_warmup(struct verdict *v)
         most, size, of_most, most);
 }
 
+/* Demands apart: no figure is more than the part that was measured. */
+static void look_at_end(struct verdict *v)
+{
+    const struct result *r = &v->run->result;
+    run_is_incomplete(v->run, &v->failures);
+    if (r->below_least)
+        say(&v->failures,
+            "the benchmark's own check failed: the average, %.4g GB/s, is below what "
+            "it was told to reach (NCCL_TESTS_MIN_BW)",
+            r->average);
+}
+
+static void look_for_any_figure(struct verdict *v)
+{
+    if (!v->best && v->average < 0 && v->failures.count == 0)
+        say(&v->failures, "no row was measured");
+}
+
 /* A figure alone proves nothing, and this is the commonest reason for such a one. */
 static void look_at_alignment(struct verdict *v)
 {
@@ -225,17 +292,20 @@ void verdict_make(const struct run *run, const struct known_machine *machine,
                         .average = -1,
                         .percent = -1,
                         .seen_busbw = -1,
+                        .within = run->log.within,
                         .seen = known_seen_find(machine, &run->result)};
+    nccl_log_sum(&run->log, &v.sums);
     limit_of(run, machine, given, &v.limit);
     if (run->result.stand_in)
         say(&v.failures, "measured with a stand-in that moves nothing over real links: its figures "
                          "say nothing of a machine");
     else {
-        if (run->result.failure.kind[0])
-            say(&v.failures, "the job failed: %s", run->result.failure.text);
+        look_at_end(&v);
         look_at_data(&v);
         look_at_rdma(&v, demands);
+        look_within(&v, given);
         look_at_figures(&v);
+        look_for_any_figure(&v);
         look_at_demands(&v, demands);
         look_at_alignment(&v);
         look_at_warmup(&v);
@@ -303,8 +373,9 @@ static void figures(const struct verdict *v, struct buf *out)
     if (!v->best && v->average >= 0)
         buf_printf(out, "  average   %.2f GB/s over sizes that it does not show\n", v->average);
     if (v->limit.gbs > 0)
-        buf_printf(out, "  limit     %.1f GB/s: %s%s\n", v->limit.gbs, v->limit.why,
-                   v->limit.assumed ? "; this is assumed" : "");
+        buf_printf(out, "  limit     %.1f GB/s: %s%s%s\n", v->limit.gbs, v->limit.why,
+                   v->limit.assumed ? "; this is assumed" : "",
+                   v->limit.unused ? "; the GPUs do not use it" : "");
     else
         buf_printf(out, "  limit     not known: %s\n", v->limit.why);
 }
@@ -324,21 +395,34 @@ static void counted(const struct verdict *v, const char *word, struct buf *out)
                word, t->rdma / 1e6, t->net / 1e6);
 }
 
+static void within(const struct verdict *v, struct buf *out)
+{
+    if (v->within.p2p == 0 && !nccl_within_detours(&v->within))
+        return;
+    buf_add_str(out, "  gpus      connections within a host: ");
+    nccl_within_text(&v->within, out);
+    buf_add_str(out, " (NCCL's log)\n");
+}
+
 static void rdma(const struct verdict *v, struct buf *out)
 {
-    const struct nccl_log *log = &v->run->log;
+    const struct nccl_log_sums *sums = &v->sums;
     switch (v->rdma) {
     case VERDICT_RDMA_ONE_HOST:
         return;
     case VERDICT_RDMA_UNKNOWN:
-        buf_add_str(out, "  rdma      not proven: there are no lines of NCCL_DEBUG=INFO that say "
-                         "how hosts are connected\n");
+        if (sums->unproven > 0)
+            buf_printf(out, "  rdma      not proven: %zu connections over %s (NCCL's log)\n",
+                       sums->unproven, sums->unproven_words);
+        else
+            buf_add_str(out, "  rdma      not proven: there are no lines of NCCL_DEBUG=INFO that "
+                             "say how hosts are connected\n");
         return;
     case VERDICT_RDMA_GPU:
     case VERDICT_RDMA_HOST:
-        buf_printf(out,
-                   "  rdma      proven by NCCL's log: %zu connections%s%s, %zu with GPUDirect\n",
-                   log->rdma, log->network[0] ? " over " : "", log->network, log->rdma_gpu);
+        buf_printf(
+            out, "  rdma      proven by NCCL's log: %zu connections over %s, %zu with GPUDirect\n",
+            sums->rdma, sums->rdma_names, sums->rdma_gpu);
         return;
     case VERDICT_RDMA_NVLINK:
         buf_add_str(out, "  rdma      not needed: hosts are connected by NVLink (NCCL's log)\n");
@@ -346,8 +430,10 @@ static void rdma(const struct verdict *v, struct buf *out)
     case VERDICT_RDMA_NONE:
         if (v->rdma_counted)
             counted(v, "NOT USED", out);
-        else
+        else if (strcmp(sums->tcp_words, "Socket") == 0)
             buf_add_str(out, "  rdma      NOT USED: TCP (NCCL's log)\n");
+        else
+            buf_printf(out, "  rdma      NOT USED: TCP, %s (NCCL's log)\n", sums->tcp_words);
         return;
     case VERDICT_RDMA_COUNTED:
         counted(v, "proven", out);
@@ -420,6 +506,7 @@ void verdict_text(const struct verdict *v, struct buf *out)
     if (!v->run->result.stand_in) {
         figures(v, out);
         data(v, out);
+        within(v, out);
         rdma(v, out);
         device_errors(v, out);
         slow(v, out);
@@ -431,6 +518,11 @@ void verdict_text(const struct verdict *v, struct buf *out)
         for (size_t i = 0; i < v->failures.count; i++)
             buf_printf(out, "%s %s\n",
                        i ? "         " : "  verdict   FAILED:", v->failures.items[i]);
+    else if (v->percent >= 0 && v->limit.unused)
+        buf_printf(out,
+                   "  verdict   %.1f %% of the limit%s; the GPUs do not use that link: they are "
+                   "connected by %s\n",
+                   v->percent, below, detour_words(&v->within));
     else if (v->percent >= 0)
         buf_printf(out, "  verdict   %.1f %% of the limit%s\n", v->percent, below);
     else if (v->best && result_latency(&v->run->result))
@@ -452,6 +544,16 @@ static json_t *seen_json(const struct verdict *v)
                      (json_int_t)s->bytes, "source", s->source, "this",
                      standing ? json_real(v->seen_busbw) : NULL, "standing",
                      standing ? standing_words[standing] : NULL);
+}
+
+static json_t *connections_json(const struct nccl_log_sums *sums)
+{
+    const char *words = sums->unproven > 0 ? sums->unproven_words
+                        : sums->tcp > 0    ? sums->tcp_words
+                                           : sums->rdma_names;
+    return json_pack("{s:I, s:I, s:I, s:I, s:s}", "rdma", (json_int_t)sums->rdma, "gpudirect",
+                     (json_int_t)sums->rdma_gpu, "tcp", (json_int_t)sums->tcp, "unproven",
+                     (json_int_t)sums->unproven, "over", words);
 }
 
 json_t *verdict_json(const struct verdict *v)
@@ -481,15 +583,19 @@ json_t *verdict_json(const struct verdict *v)
         rc |= json_object_set_new(o, "average", json_real(v->average));
     rc |= json_object_set_new(o, "limit",
                               v->limit.gbs > 0
-                                  ? json_pack("{s:f, s:b, s:s}", "busbw", v->limit.gbs, "assumed",
-                                              v->limit.assumed, "why", v->limit.why)
+                                  ? json_pack("{s:f, s:b, s:s, s:o*}", "busbw", v->limit.gbs,
+                                              "assumed", v->limit.assumed, "why", v->limit.why,
+                                              "unused", v->limit.unused ? json_true() : NULL)
                                   : json_pack("{s:s}", "why", v->limit.why));
     if (v->percent >= 0)
         rc |= json_object_set_new(o, "percent", json_real(v->percent));
-    if (v->rdma == VERDICT_RDMA_GPU || v->rdma == VERDICT_RDMA_HOST)
-        rc |= json_object_set_new(o, "connections",
-                                  json_pack("{s:I, s:I}", "rdma", (json_int_t)v->run->log.rdma,
-                                            "gpudirect", (json_int_t)v->run->log.rdma_gpu));
+    if (v->sums.rdma + v->sums.tcp + v->sums.unproven > 0)
+        rc |= json_object_set_new(o, "connections", connections_json(&v->sums));
+    if (v->within.p2p > 0 || nccl_within_detours(&v->within))
+        rc |= json_object_set_new(o, "within",
+                                  json_pack("{s:I, s:I, s:I}", "p2p", (json_int_t)v->within.p2p,
+                                            "shm", (json_int_t)v->within.shm, "net",
+                                            (json_int_t)v->within.net));
     if (v->seen)
         rc |= json_object_set_new(o, "others", seen_json(v));
     rc |= json_object_set_new(o, "result", result_json(r));

@@ -22,9 +22,9 @@ struct verdict_demands {
 enum verdict_data { VERDICT_DATA_UNKNOWN, VERDICT_DATA_RIGHT, VERDICT_DATA_WRONG };
 enum verdict_rdma {
     VERDICT_RDMA_ONE_HOST, /* there is nothing to prove */
-    VERDICT_RDMA_UNKNOWN,
-    VERDICT_RDMA_GPU,  /* with GPUDirect on every connection */
-    VERDICT_RDMA_HOST, /* at least one goes through the memory of the host */
+    VERDICT_RDMA_UNKNOWN,  /* no line says it, or a network that is not known to be RDMA */
+    VERDICT_RDMA_GPU,      /* with GPUDirect on every connection */
+    VERDICT_RDMA_HOST,     /* at least one goes through the memory of the host */
     VERDICT_RDMA_NVLINK,
     VERDICT_RDMA_COUNTED, /* by the NICs' counters */
     VERDICT_RDMA_NONE,    /* TCP */
@@ -47,7 +47,9 @@ struct verdict {
     enum verdict_data data;
     double wrong; /* elements, or rows where only those were counted */
     enum verdict_rdma rdma;
-    bool rdma_counted; /* the counters say so, not NCCL's log */
+    struct nccl_log_sums sums; /* between hosts */
+    struct nccl_within within; /* hosts */
+    bool rdma_counted;         /* the counters say so, not NCCL's log */
     const struct known_machine *machine;
     const struct known_seen *seen;
     double seen_busbw;       /* ours at the same size; below 0 */

@@ -16,8 +16,9 @@ static void check_sums(const struct nccl_report *r)
             ends += r->hosts[i].nics[n].ends;
             gpu += r->hosts[i].nics[n].gpu;
         }
-    if (ends != r->link_count || gpu > ends || r->rdma + r->tcp > ends || r->rdma_gpu > r->rdma ||
-        (ends > 0) != (r->rdma + r->tcp > 0) || r->host_count > r->lines)
+    size_t sum = r->rdma + r->tcp + r->unproven + r->within.net;
+    if (ends != r->link_count || gpu > ends || sum > ends || r->rdma_gpu > r->rdma ||
+        (ends > 0) != (sum > 0) || r->host_count > r->lines)
         abort();
 }
 

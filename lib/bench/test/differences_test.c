@@ -132,7 +132,7 @@ static void test_slow_and_failed(void **state)
     slow->seconds = 3e-6;
     slow->usual = 2e-6;
     snprintf(slow->at.host, sizeof slow->at.host, "w-0");
-    b.failure = (struct result_failure){"failure", "rank 1 hangs", 124};
+    b.failure = (struct result_failure){.kind = "failure", .text = "rank 1 hangs", .status = 124};
     check(&a, &b,
           (const char *const[]){"slow in the second alone: nic rail 1 of w-0 (its NIC, rank 1): "
                                 "+50.0 %",

@@ -115,7 +115,8 @@ static void test_lines_beside_their_table(void **state)
     assert_string_equal(run->result.ranks[0].node, "node-1");
     assert_float_equal(run->result.rows[0].out_of_place.seconds, 10.25e-6, 1e-12);
     assert_int_equal(run->result.rows[0].out_of_place.rank_count, 1);
-    assert_int_equal(run->log.rdma, 1); /* of the text */
+    assert_int_equal(run->log.net_count, 1); /* of the text */
+    assert_int_equal(run->log.nets[0].count, 1);
     runs_done(&runs);
 }
 
@@ -129,6 +130,17 @@ static void test_a_lost_line_leaves_the_table(void **state)
     assert_int_equal(run->notes.count, 1);
     assert_string_equal(run->notes.items[0],
                         "lines of its results are missing: only its table is known");
+    runs_done(&runs);
+}
+
+static void test_failure_is_of_the_text(void **state)
+{
+    struct runs runs = {0};
+    (void)state;
+    const struct run *run = read_one(BEGIN ROW TABLE "w-0: Test NCCL failure x.cu:1 'x'\n", &runs);
+    assert_string_equal(run->result.failure.host, "w-0");
+    assert_true(run->result.ended); /* the line with its end was lost */
+    assert_float_equal(run->result.average, 0.15, 1e-9);
     runs_done(&runs);
 }
 
@@ -150,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_written_and_split),
         cmocka_unit_test(test_lines_beside_their_table),
         cmocka_unit_test(test_a_lost_line_leaves_the_table),
+        cmocka_unit_test(test_failure_is_of_the_text),
         cmocka_unit_test(test_lines_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void test_json(void **state)
     struct buf text = BUF_INIT, then = BUF_INIT;
     (void)state;
     fill(&r);
-    r.failure = (struct result_failure){"failure", "rank 2 hangs", 124};
+    r.failure = (struct result_failure){.kind = "failure", .text = "rank 2 hangs", .status = 124};
     json_t *json = result_json(&r);
     assert_non_null(json);
     json_t *slow = json_object_get(json_object_get(json, "pairs"), "slow");
