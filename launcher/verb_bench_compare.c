@@ -72,7 +72,7 @@ static int compare_files(const struct options *o, char *const files[2], struct b
                          struct drarun_error *err)
 {
     struct runs runs[2] = {{0}, {0}};
-    bool json = o->output && strcmp(o->output, "json") == 0, slower = false;
+    bool json = o->output && strcmp(o->output, "json") == 0, slower = false, failed = false;
     json_t *list = json ? json_array() : NULL;
     int rc = results_read(files[0], &runs[0], err);
     rc = rc < 0 ? rc : results_read(files[1], &runs[1], err);
@@ -86,6 +86,7 @@ static int compare_files(const struct options *o, char *const files[2], struct b
             break;
         for (size_t k = 0; k < c.count; k++)
             slower = slower || compared_slower(&c.list[k], o->percent);
+        failed = failed || c.failures.count > 0;
         if (json && json_array_append_new(list, compare_json(&c, o->percent)) < 0)
             out->failed = true;
         else if (!json)
@@ -98,7 +99,7 @@ static int compare_files(const struct options *o, char *const files[2], struct b
         json_decref(list);
     runs_done(&runs[0]);
     runs_done(&runs[1]);
-    return rc < 0 ? rc : o->demanded && slower;
+    return rc < 0 ? rc : failed || (o->demanded && slower);
 }
 
 static int run(int argc, char *const argv[])

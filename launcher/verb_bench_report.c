@@ -95,9 +95,11 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
 {
     enum plot_theme theme = theme_of(o);
     const struct result *r = &v->run->result;
-    if (r->stand_in || v->data == VERDICT_DATA_WRONG)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s",
-                          v->failures.count ? v->failures.items[0] : "no figure counts");
+    if (v->failures.count) /* there is no place for it there */
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "--format %s: %s; a page (--format html) "
+                          "shows what was measured",
+                          o->format, v->failures.items[0]);
     if (strcmp(o->format, "csv") == 0)
         return add_csv(r, out, err);
     bool drawn = strcmp(o->format, "svg") == 0         ? plot_bandwidth(v, theme, out)

@@ -72,26 +72,39 @@ static void judge_devices(const struct result_faults *faults, double busbw,
                            : "errors of devices: the benchmark's output does not tell of them");
 }
 
-/* The best row's bus bandwidth of the last run that was printed. */
+/* Why the figures of a run do not count; false: they do. */
+static bool is_refused(const struct run *run, struct accept_answer *ret)
+{
+    const struct result *r = &run->result;
+    CLEANUP(strlist_done) struct strlist why = STRLIST_INIT;
+    char reason[ACCEPT_REASON];
+    if (r->stand_in)
+        give(ret, ACCEPT_FAILED, "the figures are of a stand-in library and measure nothing");
+    else if (result_wrong(r) > 0 || r->wrong_rows > 0)
+        give(ret, ACCEPT_FAILED, "its data was wrong");
+    else if (run_is_incomplete(run, &why)) {
+        snprintf(reason, sizeof reason, "%s", why.count ? why.items[0] : "it is not complete");
+        give(ret, ACCEPT_FAILED, reason);
+    } else
+        return false;
+    return true;
+}
+
+/* The best row's bus bandwidth of the last run that was printed; of each the data must be right,
+ * and its end there. */
 static void judge_figures(const char *out, size_t length, struct accept_answer *ret)
 {
     struct drarun_error err = {0};
     CLEANUP(runs_done) struct runs runs = {0};
     int rc = runs_read(out, length, "output", &runs, &err);
     const struct result_row *row;
+    for (size_t i = 0; rc == 0 && i < runs.count; i++)
+        if (is_refused(runs.list[i], ret))
+            return;
     const struct result *result = runs.count ? &runs.list[runs.count - 1]->result : NULL;
     const struct result_half *best = result ? result_peak(result, &row) : NULL;
     if (rc < 0 || !best) {
         give(ret, ACCEPT_FAILED, "the benchmark printed no figure that drarun bench judge reads");
-        return;
-    }
-    double wrong = result_wrong(result);
-    if (wrong > 0 || result->wrong_rows > 0) {
-        give(ret, ACCEPT_FAILED, "its data was wrong");
-        return;
-    }
-    if (result->stand_in) {
-        give(ret, ACCEPT_FAILED, "the figures are of a stand-in library and measure nothing");
         return;
     }
     judge_devices(&result->faults, best->busbw, ret);

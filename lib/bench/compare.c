@@ -134,6 +134,25 @@ static int pair_rows(const struct result *a, const struct result *b, struct comp
     return rc;
 }
 
+static void add_failures(const struct run *run, const char *name, struct strlist *failures)
+{
+    struct strlist why = STRLIST_INIT;
+    run_is_incomplete(run, &why);
+    for (size_t i = 0; i < why.count; i++)
+        strlist_addf(failures, "%s: %s", name, why.items[i]);
+    failures->failed = failures->failed || why.failed;
+    strlist_done(&why);
+}
+
+static int nothing_in_common(const struct compare *c, const char *first_name,
+                             const char *second_name, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "%s and %s have no size, type, operation and root in common%s%s", first_name,
+                      second_name, c->failures.count ? "; " : "",
+                      c->failures.count ? c->failures.items[0] : "");
+}
+
 int compare_runs(const struct run *first, const char *first_name, const struct run *second,
                  const char *second_name, struct compare *ret, struct drarun_error *err)
 {
@@ -152,11 +171,11 @@ int compare_runs(const struct run *first, const char *first_name, const struct r
     if (a->collective[0] && b->collective[0] && strcmp(a->collective, b->collective) != 0)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s is of %s and %s of %s", first_name,
                           a->collective, second_name, b->collective);
-    int rc = pair_rows(a, b, &c);
+    add_failures(first, first_name, &c.failures);
+    add_failures(second, second_name, &c.failures);
+    int rc = c.failures.failed ? -ENOMEM : pair_rows(a, b, &c);
     if (rc == 0 && c.count == 0)
-        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                        "%s and %s have no size, type, operation and root in common", first_name,
-                        second_name);
+        rc = nothing_in_common(&c, first_name, second_name, err);
     else if (rc < 0)
         rc = error_set(err, -rc, "out of memory");
     if (rc < 0) {
@@ -172,6 +191,7 @@ void compare_done(struct compare *c)
 {
     free(c->list);
     strlist_done(&c->differences);
+    strlist_done(&c->failures);
 }
 
 bool compared_slower(const struct compared *c, double percent)
@@ -229,12 +249,14 @@ void compare_text(const struct compare *c, double percent, struct buf *out)
                    c->count - sure, c->count);
     buf_printf(out, "%zu of %zu measurements are more than %g %% slower\n",
                count_slower(c, percent), c->count, percent);
+    for (size_t i = 0; i < c->failures.count; i++)
+        buf_printf(out, "%s %s\n", i ? "       " : "FAILED:", c->failures.items[i]);
 }
 
 json_t *compare_json(const struct compare *c, double percent)
 {
-    json_t *rows = json_array(), *notes = json_array();
-    bool failed = !rows || !notes;
+    json_t *rows = json_array(), *notes = json_array(), *failures = json_array();
+    bool failed = !rows || !notes || !failures;
     for (size_t i = 0; !failed && i < c->count; i++) {
         const struct compared *one = &c->list[i];
         json_t *row =
@@ -249,9 +271,13 @@ json_t *compare_json(const struct compare *c, double percent)
     }
     for (size_t i = 0; !failed && i < c->differences.count; i++)
         failed = json_array_append_new(notes, json_string(c->differences.items[i])) < 0;
-    json_t *all = json_pack("{s:o, s:o, s:I, s:I, s:I}", "measurements", rows, "differences", notes,
-                            "slower", (json_int_t)count_slower(c, percent), "only_first",
-                            (json_int_t)c->only_first, "only_second", (json_int_t)c->only_second);
+    for (size_t i = 0; !failed && i < c->failures.count; i++)
+        failed = json_array_append_new(failures, json_string(c->failures.items[i])) < 0;
+    json_t *all =
+        json_pack("{s:o, s:o, s:I, s:I, s:I, s:b, s:o}", "measurements", rows, "differences", notes,
+                  "slower", (json_int_t)count_slower(c, percent), "only_first",
+                  (json_int_t)c->only_first, "only_second", (json_int_t)c->only_second, "failed",
+                  c->failures.count > 0, "failures", failures);
     if (!failed)
         return all;
     json_decref(all);

@@ -21,10 +21,11 @@ struct compare {
     size_t count;
     size_t only_first, only_second; /* halves of rows that the other has not */
     struct strlist differences;     /* sentences (differences.h) */
+    struct strlist failures; /* "second.txt: the run did not end, ...": the change is of a part */
 };
 
 /* -EINVAL when they have nothing to compare: other collectives, no size in common, data that was
- * wrong. Names are for messages. */
+ * wrong. A run that failed or did not end is compared as far as it came. Names are for messages. */
 int compare_runs(const struct run *first, const char *first_name, const struct run *second,
                  const char *second_name, struct compare *ret, struct drarun_error *err);
 void compare_done(struct compare *c);

@@ -58,6 +58,26 @@ static void test_wrong_data_fails(void **state)
     assert_non_null(strstr(answer.reason, "no figure"));
 }
 
+/* A test that ends with 0 all the same, as behind a pipe. */
+static void test_run_without_an_end_fails(void **state)
+{
+    static const char died[] = TABLE("0"), *end = "# Out of bounds";
+    char text[2 * sizeof died];
+    (void)state;
+    snprintf(text, sizeof text, "%.*s", (int)(strstr(died, end) - died), died);
+    struct accept_answer answer = judge(0, text, "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_non_null(strstr(answer.reason, "the run did not end, after 2 sizes"));
+    snprintf(text, sizeof text, "%sb: Test NCCL failure x.cu:1 'internal error / '\n", died);
+    answer = judge(0, text, "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_non_null(strstr(answer.reason, "the run failed on b: Test NCCL failure x.cu:1"));
+    snprintf(text, sizeof text, "%.*s%s", (int)(strstr(died, end) - died), died, died);
+    assert_int_equal(judge(0, text, "").outcome, ACCEPT_FAILED); /* the last one is complete */
+    snprintf(text, sizeof text, "%s%s", died, died);
+    assert_int_equal(judge(0, text, "").outcome, ACCEPT_MEASURED);
+}
+
 static void test_errors_of_devices(void **state)
 {
     (void)state;
@@ -346,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_row_counts),
         cmocka_unit_test(test_wrong_data_fails),
+        cmocka_unit_test(test_run_without_an_end_fails),
         cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
