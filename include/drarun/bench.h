@@ -23,8 +23,8 @@ DRARUN_DEFINE_INIT(drarun_bench_options)
 
 /* A JSON array with a verdict for each run in the text, as `drarun bench judge --output json` has
  * them: best and average bus bandwidth in GB/s, the limit, whether data was right, `failed` and
- * why. A run that is cut off counts up to there. Kind DRARUN_ERR_SPEC: the text holds no run;
- * DRARUN_ERR_USAGE: options that mean nothing. */
+ * why. A run that is cut off has failed, and holds what was measured. Kind DRARUN_ERR_SPEC: the
+ * text holds no run; DRARUN_ERR_USAGE: options that mean nothing. */
 DRARUN_API int drarun_bench_verdicts(const char *text, size_t length,
                                      const struct drarun_bench_options *options, char **ret_json,
                                      struct drarun_error *err);
