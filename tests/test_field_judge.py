@@ -162,6 +162,15 @@ def test_lines_without_an_end(judge):
         assert result.rc == 1 and f"FAILED: the run did not end, after 1 size: {says}" in result.out, result
 
 
+def test_rows_without_a_figure(judge):
+    """An average alone, as documents quote it, is one; rows of which none was measured are not."""
+    text = Run(rows=LARGE).text()
+    assert "average   90.00 GB/s over sizes that it does not show" in judge("\n".join(
+        line for line in text.splitlines() if not line.startswith(" "))).ok().out
+    result = judge(text.replace("  90.00", "    nan"))
+    assert result.rc == 1 and "FAILED: no row was measured\n" in result.out, result
+
+
 def test_check_of_its_own(judge):
     """nccl-tests with NCCL_TESTS_MIN_BW ends with 1, and says so behind its average."""
     text = Run(rows=LARGE).text()
