@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from support import kfp, python_package
-from support.build import SLOWER
+from support.build import SLOWER, SOURCE
 from support.nccl_tests import Row, Run
 
 pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
@@ -148,6 +148,23 @@ def test_a_job_that_another_step_wrote(python, tmp_path):
     run = python(tmp_path / "two.py", tmp_path / "out")
     assert run.returncode == 0, run.stderr
     assert "SpecError: job:4:12: spec.command: expected " in run.stdout, run.stdout + run.stderr
+
+
+def test_job_whose_benchmark_died(python, tmp_path):
+    """Figures of a part are no metrics, and the summary says why."""
+    run = python("-c", """
+import json, sys, types
+from drarun import _kfp_steps, bench_verdicts
+for text in (open(sys.argv[1]).read(), open(sys.argv[2]).read()):
+    outcome = types.SimpleNamespace(status={}, exit_status=0, name="j", cause="", output=text)
+    verdicts = bench_verdicts(text)
+    print(json.dumps([_kfp_steps._figures(outcome, verdicts), _kfp_steps._summary(outcome, verdicts)]))
+""", SOURCE / "docs/bench/nccl-tests.txt", SOURCE / "tests/regress/16-judge-crashed-run/mid.txt")
+    assert run.returncode == 0, run.stderr
+    (good, whole), (died, part) = map(json.loads, run.stdout.splitlines())
+    assert good["percent_of_limit"] > 60 and "% of the limit; data right" in whole and "FAILED" not in whole
+    assert not {"busbw", "busbw_best", "percent_of_limit"} & set(died) and died["exit_status"] == 0
+    assert "**all_reduce** FAILED: the run failed on a2 after 2 sizes: Test NCCL failure" in part and "% of the limit" not in part
 
 
 def test_results_are_judged(python, tmp_path):

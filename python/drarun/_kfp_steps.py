@@ -103,7 +103,7 @@ def _figures(outcome: step.Outcome, verdicts: list[dict[str, Any]]) -> dict[str,
     figures = {"exit_status": outcome.exit_status, "ranks": status.get("ranks"), "restarts": status.get("restarts"),
                "workers": (status.get("workers") or {}).get("count")}
     figures |= {f"seconds_{phase}": ms / 1000 for phase, ms in (status.get("timings") or {}).items()}
-    if verdicts:
+    if verdicts and not verdicts[-1]["failed"]:  # else they are of a part
         last = verdicts[-1]
         figures |= {"busbw": last.get("average"), "busbw_best": (last.get("best") or {}).get("busbw"),
                     "busbw_limit": last["limit"].get("busbw"), "percent_of_limit": last.get("percent")}
@@ -140,6 +140,9 @@ def _summary(outcome: step.Outcome, verdicts: list[dict[str, Any]]) -> str:
     parts = [f"# {_title(outcome)}", ""]
     parts += [_cell(outcome.cause), ""] if outcome.cause else []
     for each in verdicts:
+        if each["failed"]:
+            parts += [f"**{each['collective']}** FAILED: {_cell('; '.join(each['failures']))}", ""]
+            continue
         limit = f", {each['percent']:.3g} % of the limit" if "percent" in each else ""
         parts += [f"**{each['collective']}** over {each['ranks']} ranks on {each['hosts']} hosts: "
                   f"{each.get('average', 0):.4g} GB/s bus bandwidth on average{limit}; data {each['data']}", ""]
