@@ -33,6 +33,7 @@ def selection():
     ("tests/support/vm.py", "vm.test_vm vm.test_plug_guest", "cli.test_render"),
     ("tests/support/nodes.py", "harness.test_harness", "cli.test_validate"),  # by a fixture
     ("tests/programs/pmix_client.c", "worker.test_pmix", "cli.test_render"),
+    ("tests/regress/17-judge-libfabric-over-tcp/log.txt", "cli.test_field_judge", "cli.test_render"),
     ("docs/man/drarun.1", "cli.test_man", "unit.gang_test"),
     ("README.md", "", "cli.test_man"),
 ])

@@ -323,6 +323,8 @@ class Selection:
         if name.startswith("tests/data/") and len(path.relative_to(SOURCE).parts) > 3:
             folder = path.relative_to(SOURCE).parts[2]
             return self.of_test_files(self.python.mentioning(folder)) | self.of_test_files(self.python.mentioning(path.name))
+        if name.startswith("tests/regress/"):
+            return self.of_test_files(self.python.mentioning(path.relative_to(SOURCE).parts[2]))
         if name.startswith(("tests/programs/", "tests/standin/")):
             return self.of_test_files(self.python.mentioning(path.name) | self.python.mentioning(path.stem))
         return None
