@@ -409,3 +409,15 @@ def test_json_as_it_is_kept(verdict, dress):
     document = {"args": ["all_reduce_perf"], "results": [{"size": 8, "out_of_place": {"time": 5.0, "alg_bw": 1.5, "bus_bw": 1.5}, "in_place": None}],
                 "end_time": "x"}
     assert verdict(dress(json.dumps(document, indent=1) + "\n"))["best"]["busbw"] == 1.5
+
+
+@pytest.mark.parametrize("dress", DRESSES.values(), ids=DRESSES.keys())
+def test_file_of_nccl_as_it_is_kept(drarun, tmp_path, dress):
+    """The second file of a verdict, and both of a comparison."""
+    log, table = tmp_path / "nccl.log", tmp_path / "out.txt"
+    for file, text in ((log, "\n".join(connections()) + "\n"), (table, Run(rows=LARGE).text())):
+        dressed = dress(text)
+        file.write_bytes(dressed if isinstance(dressed, bytes) else dressed.encode())
+    said = drarun("bench", "judge", "--nccl-log", log, "--require-rdma", table).ok().out
+    assert "proven by NCCL's log: 8 connections over IB, 8 with GPUDirect" in said
+    assert "0 of 2 measurements are more than 5 % slower\n" in drarun("bench", "compare", table, table).ok().out

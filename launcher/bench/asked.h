@@ -46,7 +46,7 @@ int bench_asked_min_percent(void *target, const char *shown, const char *value,
     {                                                                                              \
         .name = "require-rdma", .group = BENCH_ASKED_GROUP, .kind = OPTION_FLAG,                   \
         .offset = offsetof(struct bench_asked, demands.require_rdma),                              \
-        .help = "it is proven that hosts are not connected by TCP"                                 \
+        .help = "it is proven that hosts are connected by RDMA, or by NVLink"                      \
     }
 
 #endif

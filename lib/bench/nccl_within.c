@@ -67,7 +67,7 @@ void nccl_within_why(const struct nccl_within *within, struct buf *out)
     else
         buf_add_str(out, "no line says why: NCCL_P2P_DISABLE or NCCL_P2P_LEVEL is set, ACS or the "
                          "IOMMU is in the way, or a container does not see the other GPU; "
-                         "NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,P2P tells");
+                         "NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH,P2P names the reason");
     if (within->net > 0 && within->shm_disabled)
         buf_add_str(out, "; NCCL_SHM_DISABLE is 1, too, which leaves the network alone");
 }
