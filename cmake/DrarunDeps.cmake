@@ -9,15 +9,19 @@
 #   drarun::nghttp2       likewise; absent in a cross build
 #   drarun::curl          libcurl, shared; absent in a cross build
 #   drarun::wslay         WebSocket frames, shared; absent in a cross build
-#   drarun::pmix_server   libpmix 5.0.7 from scripts/fetch-pmix; always its archive, since the .so
-#                         wants a newer glibc than Debian 12's
+#   drarun::pmix_server   libpmix with cmake/patches/pmix, which scripts/fetch-pmix has built; always its
+#                         archive. DRARUN_PMIX_VERSION is its version
 #   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
 #
 # A fully static program adds -static itself.
 include_guard(GLOBAL)
 
 option(DRARUN_STATIC "Link the libraries of the agent and the hook statically" ON)
-set(DRARUN_PMIX_DIR "" CACHE PATH "libpmix 5.0.7 (include/, lib/libpmix.a); empty: scripts/fetch-pmix provides it")
+set(DRARUN_PMIX_DIR "" CACHE PATH "libpmix 5 (include/, lib/libpmix.a); empty: the one that scripts/fetch-pmix has built")
+# Such an agent lets the library accept connections, and the library believes the user that a client names:
+# every user of the machine, and every container in the pod's network, can hang, join and abort a job.
+# The agent says so when it serves PMIx.
+option(DRARUN_PMIX_UNPATCHED "Link a libpmix without cmake/patches/pmix: jobs are exposed to other users of the machine" OFF)
 
 # drarun_find(library|path <var> <file> [arguments of find_*]): fails with the cure
 function(drarun_find kind variable name)
@@ -123,10 +127,10 @@ function(drarun_pmix_server)
       set(arch amd64)
     endif()
     execute_process(
-      COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/fetch-pmix ${arch}
+      COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/fetch-pmix --cached ${arch}
       OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE status)
     if(NOT status EQUAL 0)
-      message(FATAL_ERROR "libpmix is missing and could not be fetched (or set DRARUN_PMIX_DIR):\n${err}")
+      message(FATAL_ERROR "libpmix is missing; run scripts/fetch-pmix ${arch}, which builds it, or set DRARUN_PMIX_DIR:\n${err}")
     endif()
     string(REGEX REPLACE "\n.*" "" pmix "${out}")
   endif()
@@ -135,6 +139,23 @@ function(drarun_pmix_server)
       message(FATAL_ERROR "no ${pmix}/${file}")
     endif()
   endforeach()
+  file(STRINGS ${pmix}/include/pmix_server.h patched REGEX PMIx_server_add_connection)
+  if(DRARUN_PMIX_UNPATCHED AND patched)
+    message(FATAL_ERROR "${pmix} has the patches of cmake/patches/pmix; set DRARUN_PMIX_UNPATCHED=OFF")
+  elseif(DRARUN_PMIX_UNPATCHED)
+    message(WARNING "libpmix in ${pmix} is without cmake/patches/pmix: every user of a machine can hang, join and abort the jobs that this agent runs there")
+  elseif(NOT patched)
+    message(FATAL_ERROR "libpmix in ${pmix} is without cmake/patches/pmix (PMIx_server_add_connection is not in pmix_server.h): with it, "
+      "every user of a machine can hang, join and abort a job. Apply the patches, leave DRARUN_PMIX_DIR empty, or accept that: -DDRARUN_PMIX_UNPATCHED=ON")
+  endif()
+  set(version "")
+  foreach(part IN ITEMS MAJOR MINOR RELEASE)
+    file(STRINGS ${pmix}/include/pmix_version.h line REGEX "define PMIX_VERSION_${part} ")
+    string(REGEX MATCH "[0-9]+" number "${line}")
+    list(APPEND version "${number}")
+  endforeach()
+  list(JOIN version . version)
+  set(DRARUN_PMIX_VERSION ${version} PARENT_SCOPE)
   add_library(drarun::pmix_server STATIC IMPORTED GLOBAL)
   set_target_properties(drarun::pmix_server PROPERTIES
     IMPORTED_LOCATION ${pmix}/lib/libpmix.a

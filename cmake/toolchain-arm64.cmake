@@ -7,12 +7,12 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
 
 # The sysroot's name holds a digest of its contents, so fetch-pmix is asked for it. CMake reads this
-# file again for each try_compile, and a cached answer takes 10 ms.
+# file again for each try_compile; the answer takes 10 ms.
 execute_process(
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/../scripts/fetch-pmix arm64
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/../scripts/fetch-pmix --cached arm64
   OUTPUT_VARIABLE drarun_fetched ERROR_VARIABLE drarun_error RESULT_VARIABLE drarun_status)
 if(NOT drarun_status EQUAL 0)
-  message(FATAL_ERROR "the arm64 libraries are missing and could not be fetched:\n${drarun_error}")
+  message(FATAL_ERROR "the arm64 libraries are missing; run scripts/fetch-pmix arm64:\n${drarun_error}")
 endif()
 if(drarun_fetched MATCHES "^[^\n]*\n([^\n]+)\n")
   set(CMAKE_FIND_ROOT_PATH ${CMAKE_MATCH_1})

@@ -27,7 +27,7 @@ class Client:
         return ["env", f"LD_LIBRARY_PATH={path}", program]
 
 
-CLIENTS = [Client("pmix_client", "4."), Client("pmix_client_inside", "5.0.7"),
+CLIENTS = [Client("pmix_client", "4."), Client("pmix_client_inside", "5.0.5"),
            Client("pmix_client", "5.0.11", library="openmpi5")]
 
 

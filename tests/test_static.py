@@ -93,6 +93,9 @@ def built_arm64(source):
     if not shutil.which(EMULATOR) or not shutil.which("aarch64-linux-gnu-gcc"):
         pytest.skip("no cross compiler or no emulator; run scripts/setup --test")
     folder = source / "build-arm64"
+    missing = subprocess.run([source / "scripts" / "fetch-pmix", "--cached", "arm64"], capture_output=True, text=True)
+    if missing.returncode != 0:
+        pytest.skip(missing.stderr.strip())
     for command in (["cmake", "--preset", "arm64"],
                     ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach"]):
         run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=240 * SLOWER)
