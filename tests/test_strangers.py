@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -37,15 +38,16 @@ def client():
 
 
 class Victim:
-    """A job whose ranks meet in a barrier once they may; with started, rank 0 is there before, so that the library runs."""
+    """A job whose ranks meet in a barrier once they may; with started, rank 0 is there before, so that the library runs.
+    case: what they do instead."""
 
-    def __init__(self, drarun, client, folder, started):
+    def __init__(self, drarun, client, folder, started, case="barrier"):
         self.folder = folder
         wait = f"until [ -e {folder}/go ]; do sleep 0.05; done"
         if started:
             wait = f"[ $PMIX_RANK = 0 ] || {wait}"
         self.job = drarun.start("-n", RANKS, "sh", "-c", f"env | grep ^PMIX_ >{folder}/made.$PMIX_RANK; "
-                                f"mv {folder}/made.$PMIX_RANK {folder}/env.$PMIX_RANK; {wait}; exec {client} barrier")
+                                f"mv {folder}/made.$PMIX_RANK {folder}/env.$PMIX_RANK; {wait}; exec {client} {case}")
         until(lambda: all((folder / f"env.{rank}").exists() for rank in range(RANKS)), "the ranks do not begin")
         self.env = dict(line.split("=", 1) for line in (folder / "env.1").read_text().splitlines())
         self.port = int(self.env["PMIX_SERVER_URI41"].rsplit(":", 1)[1])
@@ -118,11 +120,60 @@ def test_client_of_another_user(victim, client, claimed):
 
 
 @both
-def test_silent_connection_of_the_same_user(victim):
-    """A handshake has a deadline."""
-    with socket.create_connection(("127.0.0.1", victim.port)):
+@pytest.mark.parametrize("count", [1, 100])
+def test_silent_connections_of_the_same_user(victim, count):
+    """They cost nothing: the library sees none that has not begun its handshake."""
+    silent = [socket.create_connection(("127.0.0.1", victim.port)) for _ in range(count)]
+    result, seconds = victim.finish()
+    assert result.rc == 0 and seconds < 5 * SLOWER, repr(result)
+    for each in silent:
+        each.close()
+
+
+@both
+@pytest.mark.parametrize("said", [b"\0\0\0\1\0", bytes(64)], ids=["half", "garbage"])
+def test_bad_handshake_of_the_same_user(victim, said):
+    """A handshake has a deadline, and one that is refused leaves nothing behind."""
+    with socket.create_connection(("127.0.0.1", victim.port)) as stranger:
+        stranger.sendall(said)
         result, seconds = victim.finish()
     assert result.rc == 0 and seconds < 20 * SLOWER, repr(result)
+
+
+def handshake(namespace, rank, uid, size=8, bfrops="v41", version="4.2.6"):
+    """What a client of libpmix sends: a header, then its security module, credential, kind, name and modules."""
+    credential = struct.pack("=II", uid, uid)
+    body = (b"native\0" + struct.pack("!I", size) + credential + b"\0" + namespace.encode() + b"\0" + struct.pack("!I", rank) +
+            version.encode() + b"\0" + bfrops.encode() + b"\0" + b"\1" + b"hash\0")
+    return struct.pack("=iIQ", -1, 0, len(body)) + body
+
+
+@both
+@pytest.mark.parametrize("wrong", [{"uid": NOBODY}, {"bfrops": "none"}, {"size": 1 << 31}, {"version": "5", "uid": NOBODY}, {"namespace": "other"}],
+                         ids=lambda wrong: next(iter(wrong)))
+def test_refused_client_of_the_same_user(victim, wrong):
+    """It names a rank of the job and is refused; the rank itself connects after it."""
+    said = {"namespace": victim.env["PMIX_NAMESPACE"], "rank": 1, "uid": 0, **wrong}
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", victim.port)) as stranger:
+            stranger.sendall(handshake(**said))
+            stranger.settimeout(10 * SLOWER)
+            assert stranger.recv(64) == b""
+    result, _ = victim.finish()
+    assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["before the library", "started"])
+def test_client_that_leaves_in_its_handshake(drarun, client, tmp_path, started):
+    """As a rank that is killed while it connects: its answer reaches nobody. (A barrier would miss it where it was just let in.)"""
+    victim = Victim(drarun, client, tmp_path, started, case="job")
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", victim.port)) as stranger:
+            stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            time.sleep(0.05)
+            stranger.sendall(handshake(victim.env["PMIX_NAMESPACE"], 1, 0))
+    result, _ = victim.finish()
+    assert result.rc == 0 and f" on {RANKS} ranks" in result.out, repr(result)
 
 
 # ---- the namespace ----

@@ -598,6 +598,8 @@ void agent_start(struct agent *agent)
     const struct rank_group *group = agent->job.groups[0];
     struct drarun_error err = {0};
     int rc = agent_bind_group(agent, group, &err);
+    if (rc == 0 && agent->pmix)
+        rc = pmix_host_prepare(agent->pmix, &err);
     if (rc == 0)
         rc = agent_start_group(agent, group, &err);
     if (rc < 0) {

@@ -12,19 +12,56 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/dial.h"
-#include "worker/pmix/socket_hook.h"
 #include "worker/pmix/host_private.h"
+#include "worker/pmix/listener.h"
 
-static void on_first_client(evutil_socket_t fd, short what, void *arg)
+#ifdef DRARUN_PMIX_UNPATCHED
+/* The library accepts whoever connects, on a port that is free now. */
+static int open_port(struct pmix_host *host, struct drarun_error *err)
+{
+    cleanup_close int fd = -1;
+    log_error("PMIx: this agent's libpmix is unpatched (DRARUN_PMIX_UNPATCHED): every user of this "
+              "machine can hang, join and abort the job");
+    return listen_on("127.0.0.1:0", &fd, &host->port, err);
+}
+
+static void add_port(const struct pmix_host *host, void *list)
+{
+    int port = host->port;
+    PMIx_Info_list_add(list, PMIX_TCP_IF_INCLUDE, "lo", PMIX_STRING);
+    PMIx_Info_list_add(list, PMIX_TCP_IPV4_PORT, &port, PMIX_INT);
+}
+#else
+/* fd: of our user, with a handshake on its way. */
+static void on_client(int accepted, void *arg)
 {
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
-    (void)what;
-    if (!socket_hook_admit(fd))
-        return;
-    if (pmix_host_start(host, &err) < 0)
+    cleanup_close int fd = accepted;
+    if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
+        return;
+    }
+    pmix_status_t status = PMIx_server_add_connection(fd);
+    if (status == PMIX_SUCCESS)
+        take_fd(&fd);
+    else
+        log_error("PMIx: a connection was closed: %s", PMIx_Error_string(status));
 }
+
+static int open_port(struct pmix_host *host, struct drarun_error *err)
+{
+    host->listener = pmix_listener_new(host->base, on_client, host, &host->port, err);
+    return host->listener ? 0 : -err->code;
+}
+
+static void add_port(const struct pmix_host *host, void *list)
+{
+    char address[64];
+    snprintf(address, sizeof address, "tcp4://127.0.0.1:%u", host->port);
+    PMIx_Info_list_add(list, PMIX_SERVER_HOST_ADDRESS, address, PMIX_STRING);
+}
+#endif
 
 static void handle(struct upcall *upcall, void *arg);
 
@@ -44,9 +81,8 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
                                .coll = coll,
                                .topology = topology,
                                .owner = *owner,
-                               .session_dir = session_dir,
-                               .listener = -1};
-    if (listen_on("127.0.0.1:0", &host->listener, &host->port, err) < 0) {
+                               .session_dir = session_dir};
+    if (open_port(host, err) < 0) {
         error_prefix(err, "PMIx server");
         pmix_host_free(host);
         return NULL;
@@ -54,10 +90,7 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
     host->cpus = calloc(job->local_count + 1, sizeof *host->cpus);
     host->cpus_count = host->cpus ? job->local_count : 0;
     host->queue = upcall_queue_new(base, handle, host);
-    host->first_client =
-        event_new(base, host->listener, EV_READ | EV_PERSIST, on_first_client, host);
-    if (!host->cpus || !host->queue || !host->first_client ||
-        event_add(host->first_client, NULL) < 0) {
+    if (!host->cpus || !host->queue) {
         error_set(err, ENOMEM, "PMIx server: out of memory");
         pmix_host_free(host);
         return NULL;
@@ -69,8 +102,7 @@ void pmix_host_free(struct pmix_host *host)
 {
     if (!host)
         return;
-    if (host->first_client)
-        event_free(host->first_client);
+    pmix_listener_free(host->listener);
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
     pmix_drop_failed(host);
@@ -87,7 +119,6 @@ void pmix_host_free(struct pmix_host *host)
         host->sequences = next;
     }
     data_store_free(host->store);
-    close_fd(&host->listener);
     free(host->cpus);
     free(host);
 }
@@ -169,7 +200,6 @@ void pmix_host_set_environment(struct pmix_host *host)
     host->environment_set = true;
     quiet_library();
     setenv("PMIX_MCA_gds", "hash", 1); /* shmem2 cannot attach in a static program */
-    setenv("PMIX_MCA_ptl_base_if_include", "lo", 1);
     setenv("PMIX_MCA_mca_base_param_files", "none", 1); /* nothing of the image's configuration */
     setenv("PMIX_MCA_mca_base_component_path", host->session_dir, 1); /* nor of its plugins */
     /* hwloc would load plugins of the image's, and X11 with them, even into a static program */
@@ -191,6 +221,7 @@ static int start_library(struct pmix_host *host, struct drarun_error *err)
     PMIx_Info_list_add(list, PMIX_SERVER_NSPACE, nspace, PMIX_STRING);
     PMIx_Info_list_add(list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIx_Info_list_add(list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
+    add_port(host, list);
     pmix_topology_t topology = {.source = (char *)"hwloc",
                                 .topology = topology_keep(host->topology)};
     pmix_info_t lent = PMIX_INFO_STATIC_INIT;
@@ -205,17 +236,9 @@ static int start_library(struct pmix_host *host, struct drarun_error *err)
     PMIx_Info_list_release(list);
     if (status != PMIX_SUCCESS)
         return pmix_error(err, status, "PMIx server");
-    socket_hook_arm(host->listener);
     status = PMIx_server_init(upcall_module(), info.array, info.size);
-    bool adopted = socket_hook_disarm();
     PMIX_DATA_ARRAY_DESTRUCT(&info);
-    if (status != PMIX_SUCCESS)
-        return pmix_error(err, status, "PMIx server");
-    if (!adopted)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EADDRNOTAVAIL,
-                          "PMIx server: the library did not take our socket on 127.0.0.1: is the "
-                          "loopback interface up?");
-    return 0;
+    return status == PMIX_SUCCESS ? 0 : pmix_error(err, status, "PMIx server");
 }
 
 int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
@@ -223,18 +246,25 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
     if (host->started)
         return 0;
     host->started = true;
-    event_del(host->first_client);
     pmix_host_set_environment(host);
     int rc = start_library(host, err);
     for (uint32_t i = 0; rc == 0 && i < host->job->group_count; i++)
         rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
         upcall_watch_losses();
-    socket_hook_open_gate();
-    close_fd(&host->listener); /* the library has its own reference */
     log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,
                 server_name(host));
     return rc;
+}
+
+int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err)
+{
+#ifdef DRARUN_PMIX_UNPATCHED
+    return pmix_host_start(host, err);
+#else
+    (void)host, (void)err;
+    return 0;
+#endif
 }
 
 int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PMIx server of an agent. It is announced to the ranks by a listening socket of ours, and the
- * library itself starts when the first rank connects: a job that uses no PMIx does not pay for it
+/* The PMIx server of an agent. The agent listens and accepts itself, and the library starts when
+ * the first rank connects: a job that uses no PMIx does not pay for it
  * (docs/design/007-pmix-server.md). Loop thread only. */
 #ifndef DRARUN_WORKER_PMIX_HOST_H
 #define DRARUN_WORKER_PMIX_HOST_H
@@ -66,11 +66,13 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
 /* Sets in this process' environment what the library reads there. After the ranks have theirs, and
  * before a thread exists that may read it; pmix_host_start does it when nobody has. */
 void pmix_host_set_environment(struct pmix_host *host);
+/* Before the first rank starts: an unpatched library must listen by then. */
+int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err);
 /* Starts the library before a rank asks, as when all ranks are known to use it. */
 int pmix_host_start(struct pmix_host *host, struct drarun_error *err);
 bool pmix_host_started(const struct pmix_host *host);
 
-/* "5.0.7": of the library inside. */
+/* "5.0.5": of the library inside. */
 const char *pmix_host_version(void);
 
 #endif

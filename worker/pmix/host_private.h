@@ -49,9 +49,8 @@ struct pmix_host {
     struct coll *coll;
     struct pmix_host_owner owner;
     const char *session_dir;
-    int listener;
+    struct pmix_listener *listener; /* NULL: the library listens itself */
     uint16_t port;
-    struct event *first_client;
     struct upcall_queue *queue;
     bool started;
     bool environment_set;
