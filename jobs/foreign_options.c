@@ -58,9 +58,9 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_SRUN, "m distribution", 1, FOREIGN_SO, MAPPING, "block block:block"},
     {FOREIGN_OPENMPI4, "byslot", 0, FOREIGN_SO, MAPPING, NULL},
     {FOREIGN_OPENMPI4, "bynode bycore", 0, FOREIGN_REFUSED, MAPPING, NULL},
-    {FOREIGN_OPENMPI4, "npersocket ppr max-vm-size", 1, FOREIGN_REFUSED, MAPPING, NULL},
+    {FOREIGN_MPIRUN, "npersocket ppr max-vm-size", 1, FOREIGN_REFUSED, MAPPING, NULL},
     {FOREIGN_MPI, "rankfile rf", 1, FOREIGN_REFUSED, MAPPING, NULL},
-    {FOREIGN_HYDRA, "order-nodes grr rr-list", 1, FOREIGN_REFUSED, MAPPING, NULL},
+    {FOREIGN_HYDRA, "order-nodes grr rr-list rankmap", 1, FOREIGN_REFUSED, MAPPING, NULL},
     {FOREIGN_SRUN,
      "ntasks-per-core ntasks-per-socket B extra-node-info sockets-per-node "
      "cores-per-socket threads-per-core S core-spec",
@@ -86,7 +86,7 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPIRUN, "report-bindings", 0, FOREIGN_SAME, "--report-bindings", NULL},
 
     /* variables */
-    {FOREIGN_MPIRUN, "set-env", 1, FOREIGN_SAME, "--env", NULL},
+    {FOREIGN_MPIRUN, "x set-env", 1, FOREIGN_SAME, "--env", NULL},
     {FOREIGN_HYDRA, "env", 2, FOREIGN_VARIABLE, "", NULL},
     {FOREIGN_HYDRA, "genv", 2, FOREIGN_ALL_VARIABLE, "", NULL},
     {FOREIGN_MPIRUN, "mca", 2, FOREIGN_VARIABLE, "OMPI_MCA_", NULL},
@@ -94,7 +94,7 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_OPENMPI5, "omca gomca", 2, FOREIGN_ALL_VARIABLE, "OMPI_MCA_", NULL},
     {FOREIGN_OPENMPI5, "pmixmca gpmixmca", 2, FOREIGN_ALL_VARIABLE, "PMIX_MCA_", NULL},
     {FOREIGN_OPENMPI5, "prtemca", 2, FOREIGN_ALL_VARIABLE, "PRTE_MCA_", NULL},
-    {FOREIGN_MPIRUN, "tune am mca-base-env-list", 1, FOREIGN_REFUSED,
+    {FOREIGN_MPIRUN, "tune am amca mca-base-env-list", 1, FOREIGN_REFUSED,
      "--mca NAME VALUE for each, or the variables OMPI_MCA_NAME", NULL},
     {FOREIGN_INTEL, "tune", 1, FOREIGN_REFUSED, "-x I_MPI_TUNING_BIN=FILE", NULL},
     {FOREIGN_HYDRA, "genvall envall", 0, FOREIGN_INHERIT, "all", NULL},
@@ -102,7 +102,8 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_HYDRA, "genvlist", 1, FOREIGN_INHERIT, "list", NULL},
     {FOREIGN_HYDRA, "envnone", 0, FOREIGN_REFUSED, "-genvnone, for all programs", NULL},
     {FOREIGN_HYDRA, "envlist", 1, FOREIGN_REFUSED, "-genvlist A,B, for all programs", NULL},
-    {FOREIGN_INTEL, "genvexcl envexcl", 1, FOREIGN_REFUSED, "env -u NAME drarun ...", NULL},
+    {FOREIGN_INTEL, "genvexcl envexcl genvuse envuse", 1, FOREIGN_REFUSED, "env -u NAME drarun ...",
+     NULL},
     {FOREIGN_OPENMPI5, "unset-env", 1, FOREIGN_REFUSED, "env -u NAME drarun ...", NULL},
     {FOREIGN_OPENMPI5, "append-env prepend-env", 2, FOREIGN_REFUSED, "-x NAME=\"MORE:$NAME\"",
      NULL},
@@ -121,19 +122,19 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPIRUN, "noprefix no-app-prefix", 0, FOREIGN_SO, "nothing of mpirun is used", NULL},
 
     /* several programs */
-    {FOREIGN_OPENMPI4, "app", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_MPIRUN, "app", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
     {FOREIGN_HYDRA, "configfile", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
     {FOREIGN_SRUN, "multi-prog", 0, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
     {FOREIGN_SRUN, "het-group pack-group", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
 
     /* output and input */
     {FOREIGN_HYDRA, "l prepend-rank", 0, FOREIGN_SAME, "--label", NULL},
-    {FOREIGN_SRUN, "label", 0, FOREIGN_SAME, "--label", NULL},
+    {FOREIGN_SRUN, "l label", 0, FOREIGN_SAME, "--label", NULL},
     {FOREIGN_OPENMPI4, "tag-output", 0, FOREIGN_SAME, "--label", NULL},
     {FOREIGN_HYDRA, "prepend-pattern", 1, FOREIGN_REFUSED, "--label puts the rank there", NULL},
     {FOREIGN_OPENMPI4, "timestamp-output", 0, FOREIGN_REFUSED, "drarun ... | ts (moreutils)", NULL},
     {FOREIGN_INTEL, "prepend-timestamp", 0, FOREIGN_REFUSED, "drarun ... | ts (moreutils)", NULL},
-    {FOREIGN_OPENMPI4, "output-filename xml-file", 1, FOREIGN_REFUSED, FILES, NULL},
+    {FOREIGN_MPIRUN, "output-filename output-directory xml-file", 1, FOREIGN_REFUSED, FILES, NULL},
     {FOREIGN_HYDRA, "outfile-pattern errfile-pattern outfile errfile", 1, FOREIGN_REFUSED, FILES,
      NULL},
     {FOREIGN_SRUN, "o e error open-mode", 1, FOREIGN_REFUSED, FILES, NULL},
@@ -144,6 +145,8 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_OPENMPI4, "xml", 0, FOREIGN_REFUSED, "--frames is for programs that read us", NULL},
     {FOREIGN_OPENMPI4, "xterm", 1, FOREIGN_REFUSED, "drarun -n 2 xterm -e PROGRAM", NULL},
     {FOREIGN_INTEL, "ordered-output", 0, FOREIGN_SO, "lines stay whole", NULL},
+    {FOREIGN_OPENMPI5, "stream-buffering", 1, FOREIGN_REFUSED,
+     "output is passed on at once; stdbuf -oL PROGRAM changes the program's own buffers", NULL},
     {FOREIGN_SRUN, "u unbuffered", 0, FOREIGN_SO, "output is passed on at once", NULL},
     {FOREIGN_MPIRUN, "stdin", 1, FOREIGN_SAME, "--stdin", NULL},
     {FOREIGN_SRUN, "i input", 1, FOREIGN_REFUSED, "--stdin RANK, all or none, and <FILE", NULL},
@@ -151,12 +154,13 @@ const struct foreign_option foreign_options[] = {
      NULL},
     {FOREIGN_SRUN, "pty", 0, FOREIGN_REFUSED, "ranks get no terminal; drarun exec -it is for pods",
      NULL},
-    {FOREIGN_MPIRUN, "verbose", 0, FOREIGN_SAME, "--verbose", NULL},
-    {FOREIGN_HYDRA | FOREIGN_SRUN, "verbose", 0, FOREIGN_SAME, "--verbose", NULL},
+    {FOREIGN_MPI | FOREIGN_SRUN, "v verbose", 0, FOREIGN_SAME, "--verbose", NULL},
     {FOREIGN_MPIRUN, "quiet q", 0, FOREIGN_SAME, "--quiet", NULL},
     {FOREIGN_SRUN, "Q quiet", 0, FOREIGN_SAME, "--quiet", NULL},
     {FOREIGN_SRUN, "q", 1, FOREIGN_CLASH, "-q is --quiet, as mpirun's; drarun has no queue", NULL},
-    {FOREIGN_HYDRA, "version", 0, FOREIGN_SAME, "--version", NULL},
+    {FOREIGN_MPI | FOREIGN_SRUN, "V version", 0, FOREIGN_SAME, "--version", NULL},
+    {FOREIGN_MPI | FOREIGN_SRUN, "h help", 0, FOREIGN_SAME, "--help", NULL},
+    {FOREIGN_SRUN, "usage", 0, FOREIGN_REFUSED, "--help", NULL},
     {FOREIGN_HYDRA, "info", 0, FOREIGN_REFUSED, "--version", NULL},
     {FOREIGN_MPIRUN,
      "display-map display-allocation display-topo display-devel-map "
@@ -164,7 +168,7 @@ const struct foreign_option foreign_options[] = {
      0, FOREIGN_REFUSED, "--report-bindings says each rank's machine and CPUs", NULL},
     {FOREIGN_OPENMPI5, "display", 1, FOREIGN_REFUSED,
      "--report-bindings says each rank's machine and CPUs", NULL},
-    {FOREIGN_INTEL, "print-rank-map prot", 0, FOREIGN_REFUSED,
+    {FOREIGN_HYDRA, "print-rank-map prot", 0, FOREIGN_REFUSED,
      "--report-bindings says each rank's machine and CPUs", NULL},
     {FOREIGN_HYDRA, "print-all-exitcodes silent-abort", 0, FOREIGN_REFUSED, REPORT, NULL},
     {FOREIGN_MPIRUN, "report-events report-pid report-uri", 1, FOREIGN_REFUSED, REPORT, NULL},
@@ -200,7 +204,7 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_SRUN, "mpi", 1, FOREIGN_SO,
      "ranks get PMIx and PMI-1, with --launch env neither; there is no PMI-2",
      "pmix pmix_v1 pmix_v2 pmix_v3 pmix_v4 pmix_v5"},
-    {FOREIGN_OPENMPI5, "personality", 1, FOREIGN_SO, "every library is served alike", "ompi"},
+    {FOREIGN_MPIRUN, "personality", 1, FOREIGN_SO, "every library is served alike", "ompi"},
     {FOREIGN_MPIRUN, "allow-run-as-root", 0, FOREIGN_SO, "always allowed", NULL},
     {FOREIGN_MPIRUN,
      "debug-daemons debug-daemons-file d debug-devel leave-session-attached novm "
@@ -208,19 +212,36 @@ const struct foreign_option foreign_options[] = {
      0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_MPIRUN, "launch-agent hnp ompi-server dvm-uri cf cartofile", 1, FOREIGN_REFUSED,
      NO_DAEMONS, NULL},
+    {FOREIGN_OPENMPI5,
+     "forward-signals keepalive exec-agent default-exec-agent singleton tmpdir pid "
+     "num-connect-retries wait-to-connect test-suicide",
+     1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_OPENMPI5,
+     "daemonize hetero-nodes no-ready-msg set-sid system-server do-not-connect "
+     "do-not-aggregate-help",
+     0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HYDRA,
      "launcher launcher-exec bootstrap bootstrap-exec bootstrap-exec-args rmk iface "
-     "demux nameserver localhost usize branch-count tmpdir",
+     "demux nameserver localhost usize branch-count tmpdir bindlib css ckpoint-interval "
+     "ckpoint-prefix ckpoint-num ckpointlib tree-width",
      1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HYDRA,
      "enable-x disable-x disable-hostname-propagation enable-hostname-propagation "
-     "pmi-port profile prefork pmi-connect pmi-aggregate pmi-noaggregate",
+     "pmi-port profile prefork pmi-connect pmi-aggregate pmi-noaggregate hybrid-hosts noconf "
+     "cleanup",
      0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_SRUN, "bcast compress send-libs", 0, FOREIGN_REFUSED, NO_FILES, NULL},
+    {FOREIGN_SRUN, "bcast-exclude", 1, FOREIGN_REFUSED, NO_FILES, NULL},
     {FOREIGN_SRUN,
-     "treewidth network resv-ports propagate prolog epilog task-prolog task-epilog "
-     "container",
+     "treewidth network prolog epilog task-prolog task-epilog container container-id gid uid "
+     "launcher-opts environment container-image container-mounts container-name container-workdir "
+     "container-save container-env",
      1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_SRUN,
+     "resv-ports propagate x11 launch-cmd external interactive no-container-mount-home "
+     "container-mount-home container-remap-root no-container-remap-root container-writable "
+     "container-readonly no-container-entrypoint container-entrypoint",
+     0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_MPIRUN, "s preload-binary", 0, FOREIGN_REFUSED, NO_FILES, NULL},
     {FOREIGN_MPIRUN, "preload-files", 1, FOREIGN_REFUSED, NO_FILES, NULL},
     {FOREIGN_MPIRUN, "index-argv-by-rank do-not-launch", 0, FOREIGN_REFUSED,
@@ -232,24 +253,34 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPI, "debugger gdb-args", 1, FOREIGN_REFUSED, DEBUGGER, NULL},
     {FOREIGN_INTEL, "gtool gtoolfile", 1, FOREIGN_REFUSED,
      "start the tool as the program: drarun -n 4 vtune ... PROGRAM", NULL},
-    {FOREIGN_INTEL, "aps mps trace check-mpi", 0, FOREIGN_REFUSED,
-     "start the tool as the program: drarun -n 4 vtune ... PROGRAM", NULL},
+    {FOREIGN_INTEL,
+     "aps mps t trace check-mpi check_mpi trace-imbalance trace-pt2pt trace-collectives", 0,
+     FOREIGN_REFUSED, "start the tool as the program: drarun -n 4 vtune ... PROGRAM", NULL},
 
     /* devices, and what a queue gives */
-    {FOREIGN_HYDRA, "gpus-per-proc", 1, FOREIGN_REFUSED, NO_DEVICES, NULL},
+    {FOREIGN_INTEL,
+     "rdma RDMA dapl DAPL ib IB tmi TMI mx MX psm PSM psm2 PSM2 ofi OFI mxm MXM ofa OFA shm sock "
+     "ssm",
+     0, FOREIGN_REFUSED, "-x I_MPI_FABRICS=shm:ofi, and the job's devices decide the rest", NULL},
+    {FOREIGN_INTEL, "ilp64", 0, FOREIGN_REFUSED,
+     "-x LD_PRELOAD=libmpi_ilp64.so where the program was not linked with it", NULL},
+    {FOREIGN_MPICH | FOREIGN_OPENMPI5, "memory-alloc-kinds", 1, FOREIGN_REFUSED,
+     "the info key mpi_memory_alloc_kinds of MPI_Session_init asks for them", NULL},
+    {FOREIGN_HYDRA, "gpus-per-proc gpu-subdevs-per-proc ranks-per-proc", 1, FOREIGN_REFUSED,
+     NO_DEVICES, NULL},
     {FOREIGN_SRUN,
      "G gpus gpus-per-node gpus-per-task gpus-per-socket gres gpu-bind gpu-freq "
      "cpus-per-gpu mem-per-gpu ntasks-per-gpu tres-per-task tres-bind gres-flags",
      1, FOREIGN_REFUSED, NO_DEVICES, NULL},
     {FOREIGN_SRUN,
      "A account p partition qos J job-name time-min b begin M clusters C "
-     "constraint d dependency deadline L licenses mem mem-per-cpu mincpus nice priority "
+     "constraint d dependency deadline L licenses mem mem-per-cpu mincpus priority "
      "reservation switches tmp wckey comment jobid power bb bbf mail-type mail-user cpu-freq "
-     "acctg-freq extra",
+     "acctg-freq extra cluster-constraint prefer delay-boot mcs-label profile segment",
      1, FOREIGN_REFUSED, NO_QUEUE, NULL},
     {FOREIGN_SRUN,
      "hold I immediate s contiguous reboot spread-job use-min-nodes test-only Z "
-     "no-allocate E preserve-env",
+     "no-allocate E preserve-env nice oom-kill-step stepmgr",
      0, FOREIGN_REFUSED, NO_QUEUE, NULL},
 };
 
