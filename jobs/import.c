@@ -398,31 +398,30 @@ static json_t *copy_template(const struct import *im)
     return copy;
 }
 
-static void take_program(struct import *im, char *const program[], json_t *template)
+static int take_program(struct import *im, char *const program[], json_t *template,
+                        struct drarun_error *err)
 {
     json_t *container = import_first_container(template);
-    json_int_t ranks = json_integer_value(json_object_get(im->job, "workers"));
-    json_t *each = json_object_get(im->job, "ranksPerWorker");
-    ranks *= each ? json_integer_value(each) : 1;
     if (program && program[0]) {
         json_t *command = json_array();
         for (size_t i = 0; program[i]; i++)
             json_array_append_new(command, json_string(program[i]));
         json_object_set_new(container, "command", command);
         json_object_del(container, "args");
-        return;
+        return 0;
     }
-    if (im->has_launcher) {
-        if (import_mpirun(&im->launcher, (uint64_t)ranks, template, im->job))
-            return;
-        reader_fail(&im->launcher,
-                    "no mpirun with a program was found here: put the ranks' program "
-                    "in place of " IMPORT_PROGRAM);
-        json_object_set_new(container, "command", json_pack("[s]", IMPORT_PROGRAM));
-        json_object_del(container, "args");
-        return;
+    if (!im->has_launcher) {
+        import_command(&im->pod, template);
+        return 0;
     }
-    import_command(&im->pod, template);
+    int rc = import_mpirun(im, template, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    reader_fail(&im->launcher, "no mpirun with a program was found here: put the ranks' program "
+                               "in place of " IMPORT_PROGRAM);
+    json_object_set_new(container, "command", json_pack("[s]", IMPORT_PROGRAM));
+    json_object_del(container, "args");
+    return 0;
 }
 
 static void explain_others(struct import *im)
@@ -570,8 +569,12 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     import_claims(im->objects, &im->pod, template, im->job);
     add_processes(im, template);
     take_affinity(im, template);
+    rc = take_program(im, program, template, err);
+    if (rc < 0) {
+        json_decref(template);
+        return rc;
+    }
     explain_spread(im, template);
-    take_program(im, program, template);
     import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
     explain_others(im);
     json_object_set_new(im->job, "template", template);

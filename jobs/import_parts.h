@@ -113,11 +113,10 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
 /* The first container's program: from the manifest, or PROGRAM where that only sleeps. */
 void import_command(const struct reader_node *pod, json_t *template);
 
-/* What an MPIJob's launcher runs: words of the program behind mpirun, and its -x variables into the
- * first container of template, or nccl.env of spec. launcher: the node of the launcher's pod spec.
- * False: not found. */
-bool import_mpirun(const struct reader_node *launcher, uint64_t ranks, json_t *template,
-                   json_t *spec);
+/* What an MPIJob's launcher runs: the program behind mpirun becomes the command of the template's
+ * first container; options and script before it decide ranks, variables and directory. 1: done; 0:
+ * no mpirun with a program was found; -EINVAL where what it starts is no job of ours. */
+int import_mpirun(struct import *im, json_t *template, struct drarun_error *err);
 
 /* The words of a POSIX shell's simple command up to its end (newline, ;, |, &), with quotes undone;
  * text moves behind it. False when a quote is open. */

@@ -236,13 +236,13 @@ def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
     assert "mpirun's JAX_PROCESS_ID=1 is left out: each rank gets its own" in notes
 
 
-@pytest.mark.parametrize("value,workers", [("true", 4), ("false", 3)])
-def test_a_launcher_that_is_a_worker(imported, value, workers):
+def test_a_launcher_that_is_a_worker(drarun, imported):
     """Its pod has slots: without it the job would have fewer ranks than were asked for."""
-    spec, notes = imported(MPIJOB.replace("COMMAND", '["mpirun", "-np", "8", "app"]').replace(
-        "slotsPerWorker", f"runLauncherAsWorker: {value}\n  slotsPerWorker"))
-    assert spec["workers"] == workers and ("one more worker: 4 now" in notes) == (workers == 4)
-    assert ("mpirun -np 8" in notes) == (workers == 3)  # all ranks run: 8, as it says, or 6
+    text = MPIJOB.replace("COMMAND", '["mpirun", "-np", "8", "app"]')
+    spec, notes = imported(text.replace("slotsPerWorker", "runLauncherAsWorker: true\n  slotsPerWorker"))
+    assert spec["workers"] == 4 and spec["ranksPerWorker"] == 2 and "one more worker: 4 now" in notes
+    run = drarun("import", "-", input=text.replace("slotsPerWorker", "runLauncherAsWorker: false\n  slotsPerWorker"))
+    assert run.rc == 65 and run.out == "" and "8 ranks are more than 3 workers with 2 slots hold" in run.err
 
 
 @pytest.mark.parametrize("text,part", [
@@ -482,7 +482,7 @@ def changed(template, **change):
     (jobset(replicated("w", TRAIN, 4), replicated("l", MPIRUN)), 4, ["app"], {"restarts": 3}),
     (lws(), 4, ["torchrun", "train.py"], {}),
     (lws(leaderTemplate=TRAIN), 4, ["torchrun", "train.py"], {}),
-    (lws(leaderTemplate=MPIRUN), 3, ["app"], {}),
+    (lws(leaderTemplate=changed(MPIRUN, command=["mpirun", "-np", "3", "app"])), 3, ["app"], {}),
     (torch(Master=(1, TRAIN), Worker=(3, TRAIN)), 4, ["torchrun", "train.py"],
      {"restarts": 2, "ranksPerWorker": 1, "launch": "env"}),
     (torch(Worker=(3, TRAIN)), 3, ["torchrun", "train.py"], {"restarts": 2, "ranksPerWorker": 1, "launch": "env"}),
@@ -502,6 +502,7 @@ def test_sets(imported, text, workers, command, more):
     (jobset({"name": "x"}), "template.spec.template is missing"),
     (of_kind("JobSet", {"x": 1}), "spec.replicatedJobs is missing"),
     (lws().replace("replicas: 1", "replicas: 2"), "<stdin>:5: spec.replicas: each group is a job of its own"),
+    (lws(leaderTemplate=MPIRUN), "4 ranks cannot be divided among 3 workers"),
     (lws(leaderTemplate=changed(TRAIN, image="j")), "spec.containers[0].image of the leaderTemplate is not that of the workerTemplate"),
     (of_kind("LeaderWorkerSet", {"x": 1}), "spec.leaderWorkerTemplate.workerTemplate is missing"),
     (torch(Master=(1, TRAIN), Worker=(3, changed(TRAIN, args=["x"]))), "spec.containers[0].args of Worker is not that of Master"),

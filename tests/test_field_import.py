@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun import on manifests that people reported (tests/regress), and on others of the same kinds: what it
+prints is the job that the manifest starts, or it says why not."""
+import json
+
+import pytest
+import yaml
+
+from support.build import SOURCE
+
+REGRESS = SOURCE / "tests/regress"
+
+
+@pytest.fixture
+def imported(drarun, tmp_path):
+    """imported(text or file, *program): (the job, notes), the job having been validated."""
+    def run(what, *program):
+        file = what
+        if isinstance(what, str):
+            file = tmp_path / "in.yaml"
+            file.write_text(what)
+        result = drarun("import", file, *(["--", *program] if program else [])).ok()
+        out = tmp_path / "out.yaml"
+        out.write_text(result.out)
+        drarun("validate", out).ok()
+        drarun("render", out).ok()
+        return next(yaml.safe_load_all(result.out)), result.err
+    return run
+
+
+@pytest.fixture
+def refused(drarun):
+    """refused(text): why there is no job, having printed none."""
+    def run(what):
+        result = drarun("import", "-", input=what) if isinstance(what, str) else drarun("import", what)
+        assert result.rc == 65 and result.out == "", repr(result)
+        return result.err.splitlines()[-1]
+    return run
+
+
+def case(number, name="job.yaml"):
+    return next(REGRESS.glob(f"{number:02}-*")) / name
+
+
+def first(job):
+    return job["spec"]["template"]["spec"]["containers"][0]
+
+
+def env(job):
+    return {v["name"]: v.get("value", v.get("valueFrom")) for v in first(job).get("env", [])}
+
+
+def mpijob(command, slots=4, workers=2, launcher=None, pod=None, more="", **spec):
+    """An MPIJob whose launcher runs the command, a list, or the script, a text."""
+    words = ["/bin/bash", "-c", command] if isinstance(command, str) else command
+    return yaml.safe_dump({
+        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "m"},
+        "spec": {"slotsPerWorker": slots, **spec, "mpiReplicaSpecs": {
+            "Launcher": {"template": {"spec": {"containers": [
+                {"name": "l", "image": "i", "command": words, **(launcher or {})}], **(pod or {})}}},
+            "Worker": {"replicas": workers, "template": {"spec": {"containers": [{"name": "w", "image": "i"}]}}}}},
+    }, sort_keys=False) + more
+
+
+# ---- how many words an option has ----
+
+def test_option_of_hydra(imported):
+    job, notes = imported(case(1))
+    assert first(job)["command"] == ["./run.sh"] and env(job) == {"MODE": "fast"}
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (3, 4)
+    assert "mpiexec -launcher-exec /etc/mpi/agent.sh" in notes
+
+
+@pytest.mark.parametrize("words", [
+    ["mpirun", "--display", "map", "--output", "tag", "--runtime-options", "x", "app"],  # Open MPI 5
+    ["mpirun", "--prtemca", "plm_ssh_agent", "x", "--pmixmca", "a", "b", "--stream-buffering", "1", "app"],
+    ["mpirun", "--report-uri", "-", "--launch-agent", "orted", "--personality", "ompi", "app"],  # 4
+    ["prterun", "--forward-signals", "USR1", "--with-ft", "ulfm", "app"],
+    ["mpiexec.hydra", "-bootstrap", "ssh", "-bootstrap-exec", "/x", "-iface", "eth0", "-rmk", "user", "-usize", "8", "app"],
+    ["mpiexec", "-errfile-pattern", "e", "-outfile-pattern", "o", "-nameserver", "h:1", "-demux", "poll", "app"],
+    ["mpirun", "-check_mpi", "-gtool", "vtune:0", "-print-rank-map", "-branch-count", "2", "-s", "all", "app"],  # Intel
+    ["srun", "--mpi=pmix", "--cpu-bind=none", "-c", "4", "--gres", "gpu:4", "--nice", "-l", "app"],
+    ["srun", "-p", "debug", "--bcast-exclude", "/x", "--propagate", "-K1", "app"],
+])
+def test_values_of_options(imported, words):
+    job, _ = imported(mpijob(words, mpiImplementation="Intel" if "-check_mpi" in words else "OpenMPI"))
+    assert first(job)["command"] == ["app"]
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (2, 4)
+
+
+@pytest.mark.parametrize("words,option", [
+    (["mpirun", "-np", "8", "--no-such-thing", "x", "app"], "--no-such-thing"),
+    (["mpiexec.hydra", "-x", "A=b", "app"], "-x"),
+    (["srun", "--map-by", "node", "app"], "--map-by"),
+    (["prterun", "-genvall", "app"], "-genvall"),
+])
+def test_an_unknown_option_is_refused(refused, words, option):
+    reason = refused(mpijob(words))
+    assert f"<stdin>:15: {words[0]} has no option {option} that is known here" in reason and "-- PROGRAM" in reason
+
+
+@pytest.mark.parametrize("command", [
+    ["mpirun", "-np", "1", "a", ":", "-np", "3", "b"],
+    "mpirun -np 1 ./a --x : -np 3 ./b",
+    ["mpiexec.hydra", "-n", "1", "a", ":", "-n", "3", "b"],
+])
+def test_several_programs_are_refused(refused, command):
+    assert "starts several programs" in refused(mpijob(command))
+
+
+@pytest.mark.parametrize("words", [
+    ["mpirun", "--app", "file"], ["mpiexec.hydra", "-configfile", "f", "x"], ["srun", "--multi-prog", "f"]])
+def test_programs_in_a_file_are_refused(refused, words):
+    assert "starts several programs" in refused(mpijob(words))
+
+
+# ---- a shell's words ----
+
+def test_script_that_computes(refused):
+    reason = refused(case(2))
+    assert "mpirun -np: the value ${N} is known to the launcher's shell alone" in reason
+
+
+def test_output_of_the_launcher(imported):
+    text = case(2).read_text().replace("${N} --allow", "4 --allow").replace("--world ${N}", "--world 4")
+    job, notes = imported(text)
+    assert first(job)["command"] == ["python3", "train.py", "--lr", "0.1", "--world", "4"]
+    assert first(job)["workingDir"] == "/opt/app" and env(job) == {"LR": "0.1", "DATA_DIR": "/data"}
+    assert 'mpirun\'s redirection "2>&1" is left out' in notes and '"tee /data/log.txt" is left out' in notes
+
+
+@pytest.mark.parametrize("script,command", [
+    ("mpirun app > log.txt 2>&1", ["app"]),
+    ("mpirun app &> log < /dev/null", ["app"]),
+    ("N=8\nARGS='-b 8'\nmpirun -np $N app $ARGS \"$ARGS\"", ["app", "-b", "8", "-b 8"]),
+    ("mpirun app '$HOME' \\$X", ["app", "$HOME", "$X"]),
+    ("mpirun app --lr $LR --name=${LR}x", ["app", "--lr", "0.1", "--name=0.1x"]),
+    ("mpirun bash -c 'echo $OMPI_COMM_WORLD_RANK > out.$(hostname)'",
+     ["bash", "-c", "echo $OMPI_COMM_WORLD_RANK > out.$(hostname)"]),
+    ("exec mpirun app", ["app"]),
+    ("time timeout -k 5 3600 mpirun app", ["app"]),
+    ("echo mpirun -np 3 nothing; mpirun app", ["app"]),
+    ("until getent hosts m-worker-0; do sleep 1; done; mpirun app", ["app"]),
+    ("mpirun app & wait", ["app"]),
+    ("mpirun -np 8 app $HOME/x", ["/bin/bash", "-c", "exec app $HOME/x"]),
+    ("mpirun app *.py", ["/bin/bash", "-c", "exec app *.py"]),
+    ("mpirun app $LR$HOME 'a b'", ["/bin/bash", "-c", "LR=0.1\nexec app $LR$HOME 'a b'"]),
+    ("A=$HOME/a\nmpirun app $A", ["/bin/bash", "-c", "A=$HOME/a\nexec app $A"]),
+    ("L=(a 'b c')\nmpirun app \"${L[@]}\"", ["/bin/bash", "-c", "L=(a 'b c')\nexec app \"${L[@]}\""]),
+])
+def test_words_of_a_script(imported, script, command):
+    job, _ = imported(mpijob(script, launcher={"env": [{"name": "LR", "value": "0.1"}]}))
+    assert first(job)["command"] == command and "args" not in first(job)
+
+
+@pytest.mark.parametrize("script,reason", [
+    ("mpirun app $(date +%s)", "gets $(date +%s), which the launcher's shell computes"),
+    ("mpirun app `hostname`", "gets `hostname`, which"),
+    ("mpirun app $((1 + 2))", "gets $((1 + 2)), which"),
+    ("D=$(date)\nmpirun app --at=$D", "gets $D, which"),
+    ("D=$(date)\nE=$D-x\nmpirun app \"${E:-y}\"", "gets ${E:-y}, which"),
+    ("mpirun app \"$@\"", "gets $@, which"),
+    ("mpirun $OPTIONS app", "mpirun's words come from $OPTIONS"),
+    ("mpirun -x A=$(date) app", "-x A=$(date): the value $(date) is known to the launcher's shell alone"),
+    ("if [ -e x ]; then mpirun app; fi", "in a condition, a loop or a function"),
+    ("for n in 1 2 4; do mpirun -np $n app; done", "in a condition, a loop or a function"),
+    ("run() { mpirun app; }; run", "in a condition, a loop or a function"),
+    ("(cd /x; mpirun app)", "in a condition, a loop or a function"),
+    ("[ -e x ] && mpirun app", "on a condition"),
+    ("test -e x || mpirun app", "on a condition"),
+    ("mpirun app < input.txt", "gives mpirun an input"),
+    ("echo 3 | mpirun app", "gives mpirun an input"),
+    ("mpirun app <<EOF\n1\nEOF\n", "gives mpirun an input"),
+])
+def test_what_only_a_shell_knows(refused, script, reason):
+    assert reason in refused(mpijob(script))
+
+
+def test_words_without_a_shell_are_not_expanded(imported):
+    """exec gives $LR as it is; the kubelet expands $(LR)."""
+    job, _ = imported(mpijob(["mpirun", "-np", "$(COUNT)", "app", "$LR", "$(LR)", "2>&1", "$(OTHER)"],
+                             launcher={"env": [{"name": "LR", "value": "0.1"}, {"name": "COUNT", "value": "8"}]}))
+    assert first(job)["command"] == ["app", "$LR", "0.1", "2>&1", "$(OTHER)"]
+
+
+def test_a_program_of_the_callers_own(imported):
+    """What is refused can be given."""
+    job, _ = imported(case(2), "python3", "train.py")
+    assert first(job)["command"] == ["python3", "train.py"]
+
+
+def test_arguments_of_a_script(imported):
+    job, _ = imported(mpijob(["sh", "-c", "mpirun -np $1 $2 $0", "zero", "8", "app"]))
+    assert first(job)["command"] == ["app", "zero"]
+
+
+# ---- what the launcher hands on ----
+
+def test_directory_of_the_launcher(imported):
+    job, _ = imported(case(3))
+    assert first(job)["workingDir"] == "/code"
+    assert first(job)["command"] == ["python", "cnn.py", "--model", "resnet101"]
+
+
+@pytest.mark.parametrize("script,directory,command", [
+    ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
+    ("mpirun -wdir /w app", "/w", ["app"]),
+    ("mpirun --wd sub app", "/base/sub", ["app"]),
+    ("mpirun app", "/base", ["app"]),
+    ("D=/d; cd $D && mpirun app", "/d", ["app"]),
+    ("ulimit -l unlimited; mpirun app 'x y'", "/base", ["/bin/bash", "-c", "ulimit -l unlimited\nexec app 'x y'"]),
+    ("source /opt/env.sh && cd /a && mpirun app", "/base", ["/bin/bash", "-c", "source /opt/env.sh\ncd /a\nexec app"]),
+    ("cd $HOME/x && mpirun app", "/base", ["/bin/bash", "-c", "cd $HOME/x\nexec app"]),
+    ("mpirun -x LD_LIBRARY_PATH=/l:$LD_LIBRARY_PATH app", "/base",
+     ["/bin/bash", "-c", "export LD_LIBRARY_PATH=/l:$LD_LIBRARY_PATH\nexec app"]),
+    ("export PATH=/p:$PATH\nmpirun -x PATH app", "/base",
+     ["/bin/bash", "-c", "PATH=/p:$PATH\nexport PATH\nexec app"]),
+    ("source /usr/local/gib/scripts/set_nccl_env.sh; mpirun app", "/base", ["app"]),
+])
+def test_what_ranks_inherit(imported, script, directory, command):
+    job, notes = imported(mpijob(script, launcher={"workingDir": "/base"}))
+    assert first(job)["workingDir"] == directory and first(job)["command"] == command
+    assert ("the program stays in a shell" in notes) == (command[0] != "app")
+
+
+@pytest.mark.parametrize("implementation,launch,given", [
+    ("OpenMPI", "mpirun", {}),
+    ("OpenMPI", "mpirun -x A -x B=2", {"A": "1", "B": "2"}),
+    ("MPICH", "mpiexec", {"A": "1", "C": "3"}),
+    ("Intel", "mpirun", {"A": "1", "C": "3"}),
+    ("OpenMPI", "mpiexec.hydra", {"A": "1", "C": "3"}),
+    ("MPICH", "mpiexec -genvlist C", {"C": "3"}),
+    ("MPICH", "mpiexec -genvnone", {}),
+    ("OpenMPI", "srun", {"A": "1", "C": "3"}),
+    ("OpenMPI", "srun --export=NONE", {}),
+    ("OpenMPI", "srun --export=ALL,D=4", {"A": "1", "C": "3", "D": "4"}),
+])
+def test_exported_variables(imported, implementation, launch, given):
+    """Hydra and srun hand on all of them, Open MPI what -x names."""
+    job, notes = imported(mpijob(f"export A=1\nPLAIN=x\n{launch} app", mpiImplementation=implementation,
+                                 launcher={"env": [{"name": "C", "value": "3"}]}))
+    assert env(job) == given
+    assert ("are left out: " in notes) == ("C" not in given or "A" not in given)
+
+
+# ---- ranks, not slots ----
+
+def test_fewer_ranks_than_slots(imported):
+    job, notes = imported(case(4))
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (1, 2)
+    assert "mpirun starts 2 ranks, all on 1 of 2 workers" in notes
+
+
+@pytest.mark.parametrize("words,workers,each", [
+    (["-np", "8"], 2, 4),
+    ([], 2, 4),
+    (["-np", "4"], 1, 4),
+    (["-npernode", "2"], 2, 2),
+    (["-np", "4", "-npernode", "2"], 2, 2),
+    (["-N", "1"], 2, 1),
+    (["-pernode"], 2, 1),
+    (["--map-by", "ppr:3:node"], 2, 3),
+    (["--map-by", "ppr:2:node:PE=4"], 2, 2),
+    (["--ppr", "2:node"], 2, 2),
+    (["-np", "4", "--map-by", "node"], 2, 2),
+    (["-np", "2", "--bynode"], 2, 1),
+    (["-np", "16", "--oversubscribe"], 2, 8),
+    (["-np", "16", "--map-by", "slot:OVERSUBSCRIBE"], 2, 8),
+])
+def test_ranks_of_open_mpi(imported, words, workers, each):
+    job, _ = imported(mpijob(["mpirun", *words, "app"]))
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (workers, each)
+
+
+@pytest.mark.parametrize("words,workers,each", [
+    (["mpiexec", "-n", "4", "-ppn", "2"], 2, 2),
+    (["mpiexec", "-n", "2", "-perhost", "1"], 2, 1),
+    (["mpiexec", "-n", "16"], 2, 8),
+    (["mpirun", "-n", "2", "-rr"], 2, 1),
+    (["srun", "-N2", "-n4"], 2, 2),
+    (["srun", "-N", "1", "--ntasks-per-node=3"], 1, 3),
+])
+def test_ranks_of_others(imported, words, workers, each):
+    job, _ = imported(mpijob([*words, "app"], mpiImplementation="Intel"))
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (workers, each)
+
+
+@pytest.mark.parametrize("words,reason", [
+    (["-np", "5"], "5 ranks fill 1 workers with 4 each and leave 1"),
+    (["-np", "3", "--map-by", "node"], "3 ranks cannot be divided among 2 workers"),
+    (["-np", "16"], "16 ranks are more than 2 workers with 4 slots hold"),
+    (["-np", "x"], "-np x: expected a number of at least 1"),
+    (["--map-by", "ppr:2:socket"], "ppr:2:socket: how many ranks a node gets depends on its hardware"),
+    (["--map-by", "dist:mlx5_0"], "such a placement is not known here"),
+    (["--rankfile", "f"], "places ranks in a way"),
+    (["-npersocket", "2"], "places ranks in a way"),
+    (["-H", "m-worker-0"], "1 of 2 workers are named"),
+])
+def test_a_spread_that_no_job_has(refused, words, reason):
+    assert reason in refused(mpijob(["mpirun", *words, "app"]))
+
+
+def test_slots_that_nothing_says(imported):
+    """A JobSet has no slotsPerWorker: the ranks are those of mpirun."""
+    def replicated(name, count, container):
+        return {"name": name, "template": {"spec": {"parallelism": count, "completions": count, "template": {
+            "spec": {"containers": [{"name": name, "image": "i", **container}]}}}}}
+    text = yaml.safe_dump({"kind": "JobSet", "metadata": {"name": "s"}, "spec": {"replicatedJobs": [
+        replicated("l", 1, {"command": ["mpirun", "-np", "16", "app"]}), replicated("w", 2, {"command": ["sshd"]})]}})
+    assert imported(text)[0]["spec"]["ranksPerWorker"] == 8
+    assert imported(text.replace("'16'", "'2'"))[0]["spec"].get("ranksPerWorker", 1) == 1
+
+
+# ---- the other half of an MPIJob ----
+
+def test_variables_of_the_launcher(imported):
+    job, notes = imported(case(5))
+    assert job["spec"]["nccl"]["env"] == {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring"}
+    assert env(job) == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib", "OMPI_MCA_pml": "^cm"}
+    assert first(job)["command"][0] == "/opt/all_reduce_perf"
+    assert "the launcher's init container wait is left out" in notes
+    assert '"mpirun -np 16 -npernode 8 /opt/all_gather_perf' in notes and "a job runs one program" in notes
+
+
+SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
+CONFIG = "\n---\n" + yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"A": "1", "NCCL_ALGO": "Tree"}})
+
+
+def test_values_from_elsewhere(imported):
+    launcher = {"env": [{"name": "KEY", "valueFrom": SECRET},
+                        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                        {"name": "OMPI_MCA_btl", "value": "tcp,self"}, {"name": "OMPI_MCA_plm_rsh_agent", "value": "x"}],
+                "envFrom": [{"configMapRef": {"name": "c"}, "prefix": "P_"}, {"configMapRef": {"name": "c"}}]}
+    job, notes = imported(mpijob("mpirun -x KEY -x POD -x P_A -x NCCL_ALGO -x NONE app", launcher=launcher, more=CONFIG))
+    assert env(job) == {"KEY": SECRET, "P_A": "1", "OMPI_MCA_btl": "tcp,self"}
+    assert job["spec"]["nccl"]["env"] == {"NCCL_ALGO": "Tree"}
+    assert "the launcher's POD is left out: it describes the launcher's pod" in notes
+    assert "-x NONE: nothing in the manifest sets it" in notes
+    assert "the launcher's OMPI_MCA_plm_rsh_agent is left out" in notes
+    assert "the launcher's variables P_NCCL_ALGO, A are left out: mpirun does not hand them on" in notes
+
+
+def test_values_that_are_not_at_hand(imported):
+    sources = [{"secretRef": {"name": "s"}}]
+    job, notes = imported(mpijob("mpirun -x TOKEN app", launcher={"envFrom": sources}))
+    assert first(job)["envFrom"] == sources and "the launcher's envFrom is the workers' too" in notes
+    job, notes = imported(mpijob("mpirun app", launcher={"envFrom": sources}))
+    assert "envFrom" not in first(job) and "the launcher's envFrom is left out" in notes
+
+
+def test_the_launchers_value_wins(imported):
+    text = mpijob(["mpirun", "-x", "A", "app"], launcher={"env": [{"name": "A", "value": "l"}]})
+    assert env(imported(text.replace("name: w\n", "name: w\n            env: [{name: A, value: w}]\n"))[0]) == {"A": "l"}
+
+
+@pytest.mark.parametrize("mount,words,pod", [
+    ({"mountPath": "/s"}, ["bash", "/s/run.sh", "8"], {}),
+    ({"mountPath": "/s/"}, ["/s/run.sh", "8"], {}),
+    ({"mountPath": "/s/run.sh", "subPath": "run.sh"}, ["/s/run.sh", "8"], {}),
+    ({"mountPath": "/s"}, ["/s/other.sh", "8"], {"items": [{"key": "run.sh", "path": "other.sh"}]}),
+])
+def test_script_of_a_config_map(imported, mount, words, pod):
+    config = "\n---\n" + yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "c"},
+                                         "data": {"run.sh": "#!/bin/bash\ncd /a\nmpirun -np $1 app -x\n"}})
+    launcher = {"volumeMounts": [{"name": "v", **mount}]}
+    volumes = {"volumes": [{"name": "v", "configMap": {"name": "c", **pod}}]}
+    job, _ = imported(mpijob(words, launcher=launcher, pod=volumes, more=config))
+    assert first(job)["command"] == ["app", "-x"] and first(job)["workingDir"] == "/a"
+    job, notes = imported(mpijob(words, launcher=launcher, pod=volumes))
+    assert first(job)["command"] == ["PROGRAM"]
+    assert f"the script {[w for w in words if '/s/' in w][0]} is in the ConfigMap c, which is not among" in notes
+
+
+def test_the_rest_of_the_launchers_pod(imported):
+    job, notes = imported(mpijob(
+        ["mpirun", "app"], launcher={"image": "other", "resources": {"limits": {"cpu": 1}}, "volumeMounts": [{"name": "d", "mountPath": "/d"}]},
+        pod={"initContainers": [{"name": "init", "image": "i"}], "nodeSelector": {"a": "b"},
+             "volumes": [{"name": "d", "emptyDir": {}}], "serviceAccountName": "me"}))
+    assert list(job["spec"]["template"]["spec"]) == ["containers"]
+    for part in ["init container init", "nodeSelector", "volumes", "serviceAccountName", "resources", "volumeMounts", "image"]:
+        assert f"the launcher's {part} is left out" in notes, part
