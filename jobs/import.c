@@ -48,6 +48,17 @@ struct doc_place import_place(const struct reader_node *node)
     return doc_item_place(doc, node->parent->value, node->index);
 }
 
+/* What kubectl create would call the object, without the random end. */
+static void name_object(const struct reader_node *object, char *ret_name, size_t size)
+{
+    json_t *metadata = json_object_get(object->value, "metadata");
+    const char *begin = json_string_value(json_object_get(metadata, "generateName"));
+    snprintf(ret_name, size, "%s", *import_name(object) || !begin ? import_name(object) : begin);
+    size_t n = strlen(ret_name);
+    while (!*import_name(object) && n > 0 && strchr("-.", ret_name[n - 1]))
+        ret_name[--n] = '\0';
+}
+
 /* An error at an object: its file and line, and what it is. */
 static int refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
                   ...)
@@ -162,7 +173,8 @@ static int join_pod(struct import *im, const struct reader_node *pod, struct dra
     int rc = import_compare_pods(im->workload, pod, first, other, &im->own, err);
     if (rc < 0)
         return rc;
-    import_common_name(im->name, import_name(pod));
+    name_object(pod, other, sizeof other);
+    import_common_name(im->name, other);
     return json_object_set_new(im->job, "workers",
                                json_integer(workers ? json_integer_value(workers) + 1 : 2));
 }
@@ -189,7 +201,7 @@ static int find_workload(struct import *im, struct drarun_error *err)
                           import_text(im->workload, "kind"), import_name(im->workload));
         if (is_workload) {
             im->workload = object;
-            snprintf(im->name, sizeof im->name, "%s", import_name(object));
+            name_object(object, im->name, sizeof im->name);
         }
         if (!why_not(kind))
             continue;
@@ -238,6 +250,67 @@ void import_policy(struct import *im, const struct reader_node *policy)
         json_object_set(im->job, "suspend", node.value);
 }
 
+void import_rest(const struct reader_node *object, const char *known, const char *why)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(object->value, key, value)
+    {
+        if (words_index(known, key, strlen(key)) < 0 && !json_is_null(value))
+            reader_fail_key(object, key, "left out: %s", why);
+    }
+}
+
+void import_rest_of_policy(const struct reader_node *policy)
+{
+    static const char *const unused[][2] = {
+        {"cleanPodPolicy", "pods end with the job"},
+        {"schedulingPolicy", "all workers start or none; name a queue for Kueue"},
+        {"managedBy", "another controller's"},
+    };
+    import_leave_out(policy, unused, ARRAY_LEN(unused));
+    import_rest(policy,
+                "backoffLimit ttlSecondsAfterFinished activeDeadlineSeconds suspend cleanPodPolicy "
+                "schedulingPolicy managedBy",
+                "a job has no such policy");
+}
+
+void import_rest_of_job(const struct reader_node *spec)
+{
+    static const char *const unused[][2] = {
+        {"podFailurePolicy", "the first failing rank ends the attempt"},
+        {"successPolicy", "a job succeeds when all ranks do"},
+        {"backoffLimitPerIndex", "the job restarts as a whole"},
+        {"maxFailedIndexes", "the job restarts as a whole"},
+        {"podReplacementPolicy", "pods are replaced when all have ended"},
+        {"managedBy", "another controller's"},
+    };
+    import_leave_out(spec, unused, ARRAY_LEN(unused));
+    import_rest(spec,
+                "parallelism completions completionMode backoffLimit activeDeadlineSeconds "
+                "ttlSecondsAfterFinished suspend template selector manualSelector "
+                "podFailurePolicy successPolicy backoffLimitPerIndex maxFailedIndexes "
+                "podReplacementPolicy managedBy",
+                "a job has no such setting");
+}
+
+/* What an API server adds is no loss. */
+#define ADDED                                                                                      \
+    "name generateName namespace creationTimestamp uid resourceVersion generation managedFields "  \
+    "selfLink ownerReferences deletionTimestamp deletionGracePeriodSeconds "
+
+void import_rest_of_template(const struct reader_node *template)
+{
+    struct reader_node metadata, spec, policy;
+    import_rest(template, "metadata spec apiVersion kind status", "no part of a pod template");
+    if (import_object(template, "metadata", &metadata))
+        import_rest(&metadata, ADDED "labels annotations", "workers have labels and annotations");
+    if (import_object(template, "spec", &spec) && reader_get(&spec, "restartPolicy", &policy) &&
+        json_is_string(policy.value) && strcmp(json_string_value(policy.value), "OnFailure") == 0)
+        reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
+                             "often the job starts again");
+}
+
 void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -265,29 +338,35 @@ static bool open_mpijob(struct import *im)
         {"mpiImplementation", "ranks start over PMIx, or PMI-1, whatever the MPI"},
         {"launcherCreationPolicy", "nothing starts before all workers are ready"},
     };
-    static const char *const policies[][2] = {
-        {"cleanPodPolicy", "pods end with the job"},
-        {"schedulingPolicy", "all workers start or none; name a queue for Kueue"},
-        {"managedBy", "another controller's"},
-    };
     struct reader_node policy;
     import_number(im, &im->spec, "slotsPerWorker", "ranksPerWorker");
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
     if (import_object(&im->spec, "runPolicy", &policy)) {
         import_policy(im, &policy);
-        import_leave_out(&policy, policies, ARRAY_LEN(policies));
+        import_rest_of_policy(&policy);
     }
+    import_rest(&im->spec,
+                "slotsPerWorker runLauncherAsWorker mpiReplicaSpecs runPolicy sshAuthMountPath "
+                "mpiImplementation launcherCreationPolicy",
+                "not of kubeflow.org/v2beta1, and a job has no such setting");
     if (!import_object(&im->spec, "mpiReplicaSpecs", &im->a) ||
         !import_object(&im->a, "Worker", &im->b)) {
         reader_fail(&im->spec, "no mpiReplicaSpecs.Worker");
         return false;
     }
     import_number(im, &im->b, "replicas", "workers");
+    import_rest(&im->a, "Worker Launcher", "a job has one kind of workers");
+    import_rest(&im->b, "replicas template restartPolicy", "workers have no such setting");
     take_launcher_as_worker(im);
+    if (import_object(&im->a, "Launcher", &im->launcher_a))
+        import_rest(&im->launcher_a, "replicas template restartPolicy",
+                    "there is no launcher's pod");
     if (import_object(&im->a, "Launcher", &im->launcher_a) &&
         import_object(&im->launcher_a, "template", &im->c) &&
-        import_object(&im->c, "spec", &im->launcher))
+        import_object(&im->c, "spec", &im->launcher)) {
         im->has_launcher = true;
+        import_rest(&im->c, "metadata spec", "there is no launcher's pod");
+    }
     return import_object(&im->b, "template", &im->template);
 }
 
@@ -296,22 +375,23 @@ static bool open_stateful_set(struct import *im)
     static const char *const unused[][2] = {
         {"serviceName", "workers need no names in DNS"},
         {"podManagementPolicy", "all workers start together"},
-        {"volumeClaimTemplates",
-         "workers are made anew with each attempt; name a claim in volumes"},
         {"updateStrategy", "a job is not updated"},
+        {"minReadySeconds", "ranks start when all workers are ready"},
+        {"ordinals", "workers count from 0"},
+        {"persistentVolumeClaimRetentionPolicy", "a worker's volumes end with its pod"},
     };
     import_number(im, &im->spec, "replicas", "workers");
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_rest(&im->spec,
+                "replicas template selector revisionHistoryLimit volumeClaimTemplates serviceName "
+                "podManagementPolicy updateStrategy minReadySeconds ordinals "
+                "persistentVolumeClaimRetentionPolicy",
+                "a job has no such setting");
     return import_object(&im->spec, "template", &im->template);
 }
 
 static bool open_job(struct import *im)
 {
-    static const char *const unused[][2] = {
-        {"podFailurePolicy", "the first failing rank ends the attempt"},
-        {"successPolicy", "a job succeeds when all ranks do"},
-        {"backoffLimitPerIndex", "the job restarts as a whole"},
-    };
     struct reader_node node;
     import_number(im, &im->spec, "parallelism", "workers");
     import_number(im, &im->spec, "completions", "workers");
@@ -321,7 +401,11 @@ static bool open_job(struct import *im)
          reader_get(&im->spec, "parallelism", &node)))
         reader_fail(&node, "pods of a Job that is not Indexed are alike; here they are workers of "
                            "one job");
-    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    if (reader_get(&im->spec, "parallelism", &node) && json_is_integer(node.value) &&
+        json_integer_value(node.value) < json_integer_value(json_object_get(im->job, "workers")))
+        reader_fail(&node, "left out: workers of a job run all at once, and completions is their "
+                           "number");
+    import_rest_of_job(&im->spec);
     import_policy(im, &im->spec);
     return import_object(&im->spec, "template", &im->template);
 }
@@ -360,8 +444,11 @@ static int open_workload(struct import *im, struct drarun_error *err)
             return rc;
         found = i < ARRAY_LEN(sources) || open_simple(im, kind);
     }
-    if (found && import_object(&im->template, "spec", &im->pod))
+    if (found && import_object(&im->template, "spec", &im->pod)) {
+        import_rest_of_template(&im->template);
+        import_rest(im->workload, "apiVersion kind metadata spec status", "no part of it is known");
         return 0;
+    }
     return refuse(im->workload, err, "has no pod template");
 }
 
@@ -380,6 +467,37 @@ static void add_processes(const struct import *im, json_t *template)
         env, json_pack("{s:s, s:O}", "name", "PET_NPROC_PER_NODE", "value", im->processes));
 }
 
+/* Volumes that a StatefulSet or LeaderWorkerSet makes for each pod: as ephemeral ones, which each
+ * worker gets too, without them its mounts would name nothing. */
+static void take_volumes(const struct import *im, json_t *pod)
+{
+    const struct reader_node *holder =
+        strcmp(import_text(im->workload, "kind"), "LeaderWorkerSet") == 0 ? &im->a : &im->spec;
+    struct reader_node list;
+    if (is_pod(im->workload) || !json_is_object(holder->value) ||
+        !reader_get(holder, "volumeClaimTemplates", &list))
+        return;
+    json_t *volumes = json_object_get(pod, "volumes");
+    if (!volumes) {
+        volumes = json_array();
+        json_object_set_new(pod, "volumes", volumes);
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node item = reader_item(&list, i);
+        json_t *spec = json_is_object(item.value) ? json_object_get(item.value, "spec") : NULL;
+        if (!spec || !*import_name(&item)) {
+            reader_fail(&item, "left out: no name, or no spec");
+            continue;
+        }
+        json_array_append_new(volumes, json_pack("{s:s, s:{s:{s:O}}}", "name", import_name(&item),
+                                                 "ephemeral", "volumeClaimTemplate", "spec", spec));
+        reader_fail(&item,
+                    "the volume %s is an ephemeral one of each worker now: it ends with the pod, "
+                    "and a restarted job begins with an empty one",
+                    import_name(&item));
+    }
+}
+
 static json_t *copy_template(const struct import *im)
 {
     json_t *copy = json_object();
@@ -395,6 +513,7 @@ static json_t *copy_template(const struct import *im)
     if (pod && json_object_get(pod, "restartPolicy"))
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
+    take_volumes(im, pod);
     return copy;
 }
 
@@ -424,8 +543,33 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     return 0;
 }
 
-static void explain_others(struct import *im)
+/* Whether a part of the template, which stands at `key`, names an object of another kind so. */
+static bool is_named(json_t *value, const char *key, const char *name)
 {
+    static const char direct[] = "claimName secretName serviceAccountName serviceAccount";
+    static const char holders[] =
+        "configMap configMapRef configMapKeyRef secretRef secretKeyRef imagePullSecrets";
+    const char *inner = NULL;
+    json_t *item = NULL;
+    bool found = false;
+    size_t i;
+    json_array_foreach(value, i, item)
+    {
+        found |= is_named(item, key, name);
+    }
+    json_object_foreach(value, inner, item)
+    {
+        bool may = words_index(direct, inner, strlen(inner)) >= 0 ||
+                   (strcmp(inner, "name") == 0 && words_index(holders, key, strlen(key)) >= 0);
+        found |= may && json_is_string(item) && strcmp(json_string_value(item), name) == 0;
+        found |= is_named(item, inner, name);
+    }
+    return found;
+}
+
+static void explain_others(struct import *im, json_t *template)
+{
+    static const char used[] = "ConfigMap Secret PersistentVolumeClaim ServiceAccount";
     for (size_t i = 0; i < im->objects->count; i++) {
         const struct reader_node *object = &im->objects->nodes[i];
         const char *kind = import_text(object, "kind");
@@ -437,6 +581,12 @@ static void explain_others(struct import *im)
         else if (strcmp(kind, "Kustomization") == 0)
             reader_fail(object, "the Kustomization is left out: kubectl kustomize DIRECTORY | "
                                 "drarun import - imports what it makes");
+        else if (words_index(used, kind, strlen(kind)) >= 0 &&
+                 is_named(template, "", import_name(object)))
+            reader_fail(object,
+                        "the %s %s is left out, and the job's pods name it: make it by kubectl "
+                        "apply",
+                        kind, import_name(object));
         else if (object != im->workload && !(is_pod(object) && is_pod(im->workload)) &&
                  words_index("DeviceClass ResourceClaim ResourceClaimTemplate", kind,
                              strlen(kind)) < 0)
@@ -493,6 +643,32 @@ static void explain_spread(const struct import *im, json_t *template)
                     spec.workers, spec.nics.all ? "NICs" : "whole nodes");
 }
 
+/* Labels and annotations of the workload are the job's; a Pod's are those of its template. */
+static void take_metadata(const struct import *im, json_t *metadata)
+{
+    static const char *const keys[] = {"labels", "annotations"};
+    struct reader_node from, list;
+    if (is_pod(im->workload) || !import_object(im->workload, "metadata", &from))
+        return;
+    import_rest(&from, ADDED "labels annotations", "a job has labels and annotations");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *key = NULL;
+        json_t *value = NULL;
+        if (!import_object(&from, keys[i], &list))
+            continue;
+        json_object_foreach(list.value, key, value)
+        {
+            if (strcmp(key, QUEUE_LABEL) == 0 ||
+                strncmp(key, "kubectl.kubernetes.io/", strlen("kubectl.kubernetes.io/")) == 0)
+                continue;
+            if (json_is_string(value) && strncmp(key, "drarun.dev/", strlen("drarun.dev/")) != 0)
+                json_object_set(import_child(metadata, keys[i]), key, value);
+            else
+                reader_fail_key(&list, key, "left out: no text, or a key that drarun sets itself");
+        }
+    }
+}
+
 static json_t *document(const struct import *im)
 {
     json_t *from = json_object_get(im->workload->value, "metadata"), *metadata = json_object();
@@ -500,6 +676,7 @@ static json_t *document(const struct import *im)
     json_object_set_new(metadata, "name", json_string(im->name));
     if (json_object_get(from, "namespace"))
         json_object_set(metadata, "namespace", json_object_get(from, "namespace"));
+    take_metadata(im, metadata);
     if (queue)
         json_object_set(im->job, "queue", queue);
     return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
@@ -565,6 +742,10 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
         json_decref(template);
         return refuse(im->workload, err, "has no container");
     }
+    if (!im->name[0]) {
+        json_decref(template);
+        return refuse(im->workload, err, "has no name: add metadata.name");
+    }
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
     add_processes(im, template);
@@ -576,7 +757,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     }
     explain_spread(im, template);
     import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
-    explain_others(im);
+    explain_others(im, template);
     json_object_set_new(im->job, "template", template);
     *ret_job = document(im);
     return *ret_job ? 0 : error_set(err, ENOMEM, "out of memory");

@@ -80,8 +80,10 @@ static void take_selector(const struct reader_node *item, json_t *device)
 {
     struct reader_node cel, expression;
     if (!json_is_object(item->value) || !reader_get(item, "cel", &cel) ||
-        !json_is_object(cel.value) || !reader_get(&cel, "expression", &expression))
+        !json_is_object(cel.value) || !reader_get(&cel, "expression", &expression)) {
+        reader_fail(item, "this selector is left out: it has no cel.expression");
         return;
+    }
     const char *text = json_string_value(expression.value);
     if (!text || !*text)
         return;
@@ -109,27 +111,67 @@ static void take_selector(const struct reader_node *item, json_t *device)
                                      : json_stringn(text, length));
 }
 
-/* A further request of the same kind counts with the first where nothing else differs. */
-static bool add_count(const struct reader_node *request, json_t *device, const char *class,
-                      json_int_t count, bool all)
+/* The selectors of a request as devices have them: a text, a list, or NULL where it has none. */
+static json_t *read_selectors(const struct reader_node *request)
 {
-    json_t *have = json_object_get(device, "count");
-    if (!have)
-        return true;
-    const char *other = json_string_value(json_object_get(device, "class"));
-    if (all || !json_is_integer(have) || !other || strcmp(other, class) != 0) {
-        reader_fail(request, "a second request for devices of this kind is left out: the first is "
-                             "of another class, or takes all");
-        return false;
+    struct reader_node selectors;
+    json_t *holder = json_object();
+    if (reader_get(request, "selectors", &selectors))
+        for (size_t i = 0; i < json_array_size(selectors.value); i++) {
+            struct reader_node item = reader_item(&selectors, i);
+            take_selector(&item, holder);
+        }
+    json_t *list = json_incref(json_object_get(holder, "selector"));
+    json_decref(holder);
+    if (json_array_size(list) != 1)
+        return list;
+    json_t *only = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return only;
+}
+
+/* What a request may say and devices of a job do not. */
+static void explain_request(const struct reader_node *request)
+{
+    static const char known[] =
+        "name deviceClassName selectors allocationMode count exactly firstAvailable";
+    static const char *const reasons[][2] = {
+        {"capacity", "a job asks for no share of a device; the driver's default is taken"},
+        {"tolerations", "a job tolerates no taint of a device, and gets none that has one"},
+    };
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(request->value, key, value)
+    {
+        const char *why = "devices of a job have no such setting";
+        if (words_index(known, key, strlen(key)) >= 0 || json_is_null(value) ||
+            (strcmp(key, "adminAccess") == 0 && !json_is_true(value)))
+            continue;
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+            if (strcmp(key, reasons[i][0]) == 0)
+                why = reasons[i][1];
+        reader_fail_key(request, key, "left out: %s", why);
     }
-    json_object_set_new(device, "count", json_integer(json_integer_value(have) + count));
-    return false;
+}
+
+/* Why a further request cannot count with the first one of its kind; NULL: it does. */
+static const char *other_request(const json_t *device, const char *class, bool all,
+                                 const json_t *selectors)
+{
+    const char *other = json_string_value(json_object_get(device, "class"));
+    json_t *first = json_object_get(device, "selector");
+    if (!other || strcmp(other, class) != 0)
+        return "the first is of another class";
+    if (all || !json_is_integer(json_object_get(device, "count")))
+        return "one of both takes all devices";
+    bool same = first && selectors ? json_equal(first, selectors) : first == selectors;
+    return same ? NULL : "the first has other selectors";
 }
 
 static void take_device(struct claim *c, const struct reader_node *request, const char *key,
                         const char *class)
 {
-    struct reader_node selectors, count;
+    struct reader_node count;
     json_t *devices = import_child(c->spec, "devices"), *device = import_child(devices, key);
     bool all = strcmp(import_text(request, "allocationMode"), "All") == 0;
     json_int_t number = reader_get(request, "count", &count) ? json_integer_value(count.value) : 1;
@@ -137,18 +179,23 @@ static void take_device(struct claim *c, const struct reader_node *request, cons
         reader_fail(request, "left out: the container has these GPUs from a device plugin already");
         return;
     }
-    if (!add_count(request, device, class, number, all))
-        return;
-    json_object_set_new(device, "count", all ? json_string("all") : json_integer(number));
-    json_object_set_new(device, "class", json_string(class));
-    if (reader_get(request, "selectors", &selectors))
-        for (size_t i = 0; i < json_array_size(selectors.value); i++) {
-            struct reader_node item = reader_item(&selectors, i);
-            take_selector(&item, device);
-        }
-    json_t *list = json_object_get(device, "selector");
-    if (json_array_size(list) == 1)
-        json_object_set(device, "selector", json_array_get(list, 0));
+    json_t *selectors = read_selectors(request), *have = json_object_get(device, "count");
+    const char *why = have ? other_request(device, class, all, selectors) : NULL;
+    explain_request(request);
+    if (why) {
+        reader_fail(request,
+                    "a second request for devices of this kind is left out: %s, and a worker has "
+                    "one kind of GPUs and one of NICs",
+                    why);
+    } else if (have) {
+        json_object_set_new(device, "count", json_integer(json_integer_value(have) + number));
+    } else {
+        json_object_set_new(device, "count", all ? json_string("all") : json_integer(number));
+        json_object_set_new(device, "class", json_string(class));
+        if (selectors)
+            json_object_set(device, "selector", selectors);
+    }
+    json_decref(selectors);
 }
 
 /* v1 and v1beta2 nest a request under exactly; v1beta1 does not. */
@@ -165,9 +212,15 @@ static void take_request(struct claim *c, const struct reader_node *item)
         reader_fail(&nested, "of firstAvailable only the first choice is carried over");
         request = first;
     }
-    const char *class = import_text(&request, "deviceClassName");
-    if (!json_is_object(request.value) || !*class) {
+    const char *class =
+        json_is_object(request.value) ? import_text(&request, "deviceClassName") : "";
+    if (!*class) {
         reader_fail(&request, "left out: no deviceClassName");
+        return;
+    }
+    if (json_is_true(json_object_get(request.value, "adminAccess"))) {
+        reader_fail(&request, "left out: adminAccess looks at devices of others, and a job's ranks "
+                              "use their own");
         return;
     }
     switch (kind_of(c->objects, class)) {
@@ -190,8 +243,10 @@ static void take_config(struct claim *c, const struct reader_node *item)
     struct reader_node opaque, parameters;
     if (!json_is_object(item->value) || !reader_get(item, "opaque", &opaque) ||
         !json_is_object(opaque.value) || !reader_get(&opaque, "parameters", &parameters) ||
-        !json_is_object(parameters.value))
+        !json_is_object(parameters.value)) {
+        reader_fail(item, "this configuration is left out: it has no opaque.parameters");
         return;
+    }
     const char *driver = import_text(&opaque, "driver");
     if (strncmp(driver, "compute-domain", strlen("compute-domain")) == 0)
         return; /* made with the domain */
@@ -227,7 +282,14 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
         both ? devices
              : json_object_get(devices, json_object_get(devices, "gpus") ? "gpus" : "nics");
     if (!*attribute || !device || (both && !is_over_all(c, item))) {
-        reader_fail(item, "this constraint is left out");
+        const char *distinct =
+            json_is_object(item->value) ? import_text(item, "distinctAttribute") : "";
+        if (*distinct)
+            reader_fail(item, "this constraint is left out: devices of a job may agree in %s",
+                        distinct);
+        else
+            reader_fail(item, "this constraint is left out%s",
+                        *attribute ? ": it is not over all GPUs, all NICs or both" : "");
         return;
     }
     json_array_append_new(json_object_get(device, "match")
@@ -303,8 +365,15 @@ static bool find_devices(struct claim *c)
     c->inner = c->outer;
     if (*template && (!reader_get(&c->outer, "spec", &c->inner) || !json_is_object(c->inner.value)))
         return false;
-    if (reader_get(&c->inner, "devices", &c->devices) && json_is_object(c->devices.value))
+    import_rest(&c->outer, "devices spec metadata", "a claim of a job has no such setting");
+    if (*template && json_object_get(c->outer.value, "metadata"))
+        reader_fail_key(&c->outer, "metadata",
+                        "left out: claims of a job have the labels and annotations of the job");
+    if (reader_get(&c->inner, "devices", &c->devices) && json_is_object(c->devices.value)) {
+        import_rest(&c->devices, "requests config constraints",
+                    "a claim of a job has no such setting");
         return true;
+    }
     reader_fail(&c->inner, "left out: no devices; resourceClassName and parameters are of "
                            "v1alpha2, which no release of Kubernetes after 1.30 knows");
     return false;

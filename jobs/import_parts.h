@@ -50,6 +50,13 @@ void import_number(struct import *im, const struct reader_node *from, const char
 void import_policy(struct import *im, const struct reader_node *policy);
 void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count);
 
+/* A remark on each key that is none of the words: left out, because of why. */
+void import_rest(const struct reader_node *object, const char *known, const char *why);
+/* Those of a Job's spec, a runPolicy, a pod template's metadata that nothing else reads. */
+void import_rest_of_job(const struct reader_node *spec);
+void import_rest_of_policy(const struct reader_node *policy);
+void import_rest_of_template(const struct reader_node *template);
+
 /* The workers' template and number of such a workload (spec is found); errors name file and line.
  */
 int import_open_jobset(struct import *im, struct drarun_error *err);

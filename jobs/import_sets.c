@@ -59,6 +59,9 @@ static int open_replicated(const struct reader_node *item, struct import_job *jo
         !import_object(&job->outer, "spec", &job->spec) ||
         !import_object(&job->spec, "template", &job->template))
         return missing(item, err, "template.spec.template");
+    import_rest(&job->item, "name replicas template", "a job has no such setting");
+    import_rest(&job->outer, "metadata spec", "no part of it is known");
+    import_rest_of_job(&job->spec);
     json_int_t pods = number_of(&job->spec, "parallelism", 1);
     pods = number_of(&job->spec, "completions", pods);
     *ret_pods = number_of(&job->item, "replicas", 1) * pods;
@@ -96,11 +99,17 @@ static void take_set_policy(struct import *im)
     struct reader_node policy;
     json_object_del(im->job, "restarts");
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_rest(
+        &im->spec,
+        "replicatedJobs failurePolicy ttlSecondsAfterFinished suspend network successPolicy "
+        "startupPolicy coordinator managedBy",
+        "a job has no such setting");
     import_policy(im, &im->spec);
     if (!import_object(&im->spec, "failurePolicy", &policy))
         return;
     import_number(im, &policy, "maxRestarts", "restarts");
     import_leave_out(&policy, rules, ARRAY_LEN(rules));
+    import_rest(&policy, "maxRestarts rules", "the job restarts as a whole");
 }
 
 int import_open_jobset(struct import *im, struct drarun_error *err)
@@ -143,7 +152,7 @@ int import_open_lws(struct import *im, struct drarun_error *err)
     static const char *const inner[][2] = {
         {"restartPolicy", "the job restarts as a whole"},
         {"subGroupPolicy", "a job has no groups"},
-        {"volumeClaimTemplates", "name a claim in volumes"},
+        {"persistentVolumeClaimRetentionPolicy", "a worker's volumes end with its pod"},
     };
     struct reader_node replicas, leader;
     if (reader_get(&im->spec, "replicas", &replicas) && json_integer_value(replicas.value) != 1)
@@ -156,6 +165,13 @@ int import_open_lws(struct import *im, struct drarun_error *err)
     json_int_t size = number_of(&im->a, "size", 1);
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
     import_leave_out(&im->a, inner, ARRAY_LEN(inner));
+    import_rest(&im->spec,
+                "replicas leaderWorkerTemplate rolloutStrategy startupPolicy networkConfig",
+                "a job has no such setting");
+    import_rest(&im->a,
+                "size leaderTemplate workerTemplate restartPolicy subGroupPolicy "
+                "volumeClaimTemplates persistentVolumeClaimRetentionPolicy",
+                "a job has no such setting");
     set_workers(im, size);
     if (!import_object(&im->a, "leaderTemplate", &leader))
         return 0;
@@ -193,18 +209,28 @@ int import_open_pytorch(struct import *im, struct drarun_error *err)
         {"elasticPolicy", "the number of workers is fixed"},
     };
     struct reader_node policy, worker, template;
-    if (import_object(&im->spec, "runPolicy", &policy))
+    if (import_object(&im->spec, "runPolicy", &policy)) {
         import_policy(im, &policy);
+        import_rest_of_policy(&policy);
+    }
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_rest(&im->spec, "nprocPerNode pytorchReplicaSpecs runPolicy elasticPolicy",
+                "a job has no such setting");
     take_processes(im);
     if (!import_object(&im->spec, "pytorchReplicaSpecs", &im->a))
         return missing(&im->spec, err, "spec.pytorchReplicaSpecs");
+    import_rest(&im->a, "Master Worker", "a job has one kind of workers");
     bool has_master = import_object(&im->a, "Master", &im->b);
     bool has_worker = import_object(&im->a, "Worker", &im->c);
     worker = im->c;
     const struct reader_node *first = has_master ? &im->b : &im->c;
     if ((!has_master && !has_worker) || !import_object(first, "template", &im->template))
         return missing(&im->a, err, "Master.template, or Worker.template");
+    static const char kept[] = "replicas template restartPolicy";
+    if (has_master)
+        import_rest(&im->b, kept, "workers have no such setting");
+    if (has_worker)
+        import_rest(&worker, kept, "workers have no such setting");
     json_int_t workers = has_worker ? number_of(&worker, "replicas", 1) : 0;
     set_workers(im, workers + (has_master ? number_of(&im->b, "replicas", 1) : 0));
     if (!has_master || !has_worker)

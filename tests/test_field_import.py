@@ -379,3 +379,172 @@ def test_the_rest_of_the_launchers_pod(imported):
     assert list(job["spec"]["template"]["spec"]) == ["containers"]
     for part in ["init container init", "nodeSelector", "volumes", "serviceAccountName", "resources", "volumeMounts", "image"]:
         assert f"the launcher's {part} is left out" in notes, part
+
+
+# ---- nothing vanishes ----
+
+def test_shares_of_devices(imported):
+    job, notes = imported(case(6, "shares.yaml"))
+    gpus = job["spec"]["devices"]["gpus"]
+    assert gpus["count"] == 1 and gpus["selector"].endswith('model == "A"')
+    assert "requests[0].exactly.capacity: left out: a job asks for no share" in notes
+    assert "requests[1].exactly: a second request for devices of this kind is left out: the first has other selectors" in notes
+
+
+def test_tolerations_of_a_request(imported):
+    job, notes = imported(case(6, "tolerations.yaml"))
+    assert job["spec"]["devices"] == {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}
+    for part in ["requests[0].exactly.capacity: left out", "requests[0].exactly.tolerations: left out: a job tolerates no taint",
+                 "requests[1].exactly: left out: adminAccess", "agree in gpu.nvidia.com/uuid"]:
+        assert part in notes, part
+
+
+def claim(requests, **devices):
+    return [{"kind": "ResourceClaimTemplate", "metadata": {"name": "t"},
+             "spec": {"spec": {"devices": {"requests": requests, **devices}}}},
+            {"kind": "Pod", "metadata": {"name": "p"}, "spec": {
+                "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "t"}],
+                "containers": [{"name": "w", "image": "i", "command": ["c"], "resources": {"claims": [{"name": "c"}]}}]}}]
+
+
+def gpus(**more):
+    return {"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", **more}}
+
+
+A = {"selectors": [{"cel": {"expression": "1 == 1"}}]}
+
+
+@pytest.mark.parametrize("requests,devices,count,note", [
+    ([gpus(), gpus(count=2)], {}, 3, None),
+    ([gpus(**A), gpus(count=2, **A)], {}, 3, None),
+    ([gpus(**A), gpus()], {}, 1, "the first has other selectors"),
+    ([gpus(), gpus(**A)], {}, 1, "the first has other selectors"),
+    ([gpus(), {"name": "o", "exactly": {"deviceClassName": "gpu.other"}}], {}, 1, "the first is of another class"),
+    ([gpus(allocationMode="All"), gpus()], {}, "all", "one of both takes all devices"),
+    ([gpus(adminAccess=False)], {}, 1, None),
+    ([gpus(later="x")], {}, 1, "requests[0].exactly.later: left out"),
+    ([gpus(selectors=[{"other": 1}])], {}, 1, "this selector is left out: it has no cel.expression"),
+    ([gpus()], {"config": [{"other": 1}]}, 1, "this configuration is left out"),
+    ([gpus()], {"later": 1}, 1, "devices.later: left out"),
+])
+def test_requests(imported, requests, devices, count, note):
+    job, notes = imported(yaml.safe_dump_all(claim(requests, **devices)))
+    assert job["spec"]["devices"]["gpus"]["count"] == count
+    assert note in notes if note else notes == ""
+
+
+def workload(kind, spec, **metadata):
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "w", "image": "i", "command": ["c"]}]}}
+    whole = json.loads(json.dumps(spec).replace('"POD"', json.dumps(pod)))
+    return yaml.safe_dump({"apiVersion": "v1", "kind": kind, "metadata": {"name": "work", **metadata}, "spec": whole})
+
+
+KINDS = {
+    "Job": {"template": "POD"},
+    "StatefulSet": {"replicas": 2, "template": "POD"},
+    "MPIJob": {"mpiReplicaSpecs": {"Worker": {"template": "POD"}, "Launcher": {
+        "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": ["mpirun", "c"]}]}}}}},
+    "JobSet": {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": "POD"}}}]},
+    "LeaderWorkerSet": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": "POD"}},
+    "PyTorchJob": {"pytorchReplicaSpecs": {"Worker": {"template": "POD"}}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_of_a_workload(imported, kind):
+    """A key that no release had when this was written, at each place of the way to the pod."""
+    assert imported(workload(kind, KINDS[kind]))[1] == ""
+    spots = []
+
+    def walk(node, path):
+        if isinstance(node, dict) and "containers" not in node:
+            spots.append(path)
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else []:
+            if key not in ("metadata", "containers"):
+                walk(value, [*path, key])
+    walk(KINDS[kind], [])
+    assert len(spots) >= 1
+    for path in spots:
+        spec = json.loads(json.dumps(KINDS[kind]))
+        node = spec
+        for key in path:
+            node = node[key]
+        node["brandNew"] = 1
+        _, notes = imported(workload(kind, spec))
+        assert "brandNew: left out" in notes, path
+
+
+@pytest.mark.parametrize("kind,key,value", [
+    ("Job", "maxFailedIndexes", 2), ("Job", "podReplacementPolicy", "Failed"), ("Job", "podFailurePolicy", {"rules": []}),
+    ("StatefulSet", "minReadySeconds", 3), ("StatefulSet", "ordinals", {"start": 1}),
+    ("MPIJob", "cleanPodPolicy", "Running"), ("PyTorchJob", "runPolicy", {"cleanPodPolicy": "All"}),
+    ("JobSet", "coordinator", {"replicatedJob": "w"}), ("LeaderWorkerSet", "networkConfig", {"subdomainPolicy": "Shared"}),
+])
+def test_known_keys_of_a_workload(imported, kind, key, value):
+    _, notes = imported(workload(kind, {**KINDS[kind], key: value}))
+    last = list(value)[0] if key == "runPolicy" else key
+    assert f"{last}: left out: " in notes
+
+
+def test_labels_of_a_workload(imported):
+    job, notes = imported(workload("Job", KINDS["Job"], finalizers=["x/y"], uid="1", labels={
+        "team": "a", "kueue.x-k8s.io/queue-name": "q", "drarun.dev/job": "z"}, annotations={
+            "note": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"}))
+    assert job["metadata"] == {"name": "work", "labels": {"team": "a"}, "annotations": {"note": "b"}}
+    assert job["spec"]["queue"] == "q"
+    assert "metadata.finalizers: left out" in notes and '"drarun.dev/job"]: left out' in notes and "uid" not in notes
+
+
+def test_completions_that_take_turns(imported):
+    job, notes = imported(workload("Job", {**KINDS["Job"], "completions": 6, "parallelism": 2, "completionMode": "Indexed"}))
+    assert job["spec"]["workers"] == 6 and "spec.parallelism: left out: workers of a job run all at once" in notes
+
+
+def test_restarts_in_place(imported):
+    spec = json.loads(json.dumps(KINDS["Job"]))
+    text = workload("Job", spec).replace("      containers:", "      restartPolicy: OnFailure\n      containers:")
+    job, notes = imported(text)
+    assert "restartPolicy: left out" in notes and "restartPolicy" not in job["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "LeaderWorkerSet"])
+def test_volumes_of_each_pod(imported, kind):
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+                                                      "resources": {"requests": {"storage": "1Gi"}}}}]
+    spec = json.loads(json.dumps(KINDS[kind]))
+    (spec if kind == "StatefulSet" else spec["leaderWorkerTemplate"])["volumeClaimTemplates"] = claims
+    job, notes = imported(workload(kind, spec))
+    assert job["spec"]["template"]["spec"]["volumes"] == [
+        {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claims[0]["spec"]}}}]
+    assert "the volume data is an ephemeral one of each worker now" in notes
+
+
+def test_objects_that_the_pods_name(imported):
+    text = workload("Job", KINDS["Job"]).replace("      containers:", "      serviceAccountName: me\n      containers:")
+    _, notes = imported(f"{text}---\nkind: ServiceAccount\nmetadata: {{name: me}}\n---\nkind: ConfigMap\nmetadata: {{name: c}}\n")
+    assert "the ServiceAccount me is left out, and the job's pods name it" in notes
+    assert "the ConfigMap c is left out\n" in notes
+
+
+# ---- names ----
+
+def test_generated_name(imported):
+    job, _ = imported(case(9))
+    assert job["metadata"]["name"] == "mig-run" and job["spec"]["workers"] == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated_names(imported, kind):
+    text = workload(kind, KINDS[kind]).replace("  name: work\n", "  generateName: sample-job-\n")
+    assert imported(text)[0]["metadata"]["name"] == "sample-job"
+
+
+def test_generated_names_of_pods(imported):
+    pod = {"kind": "Pod", "metadata": {"generateName": "nccl-test-"}, "spec": {"containers": [{"name": "w", "image": "i", "command": ["c"]}]}}
+    job, _ = imported(yaml.safe_dump_all([pod, pod]))
+    assert job["metadata"]["name"] == "nccl-test" and job["spec"]["workers"] == 2
+
+
+def test_a_job_without_a_name(refused):
+    assert "<stdin>:1: the Job  has no name: add metadata.name" in refused(
+        workload("Job", KINDS["Job"]).replace("  name: work\n", "  namespace: other\n"))
