@@ -299,16 +299,30 @@ void import_rest_of_job(const struct reader_node *spec)
     "name generateName namespace creationTimestamp uid resourceVersion generation managedFields "  \
     "selfLink ownerReferences deletionTimestamp deletionGracePeriodSeconds "
 
+static void explain_restarts(const struct reader_node *holder)
+{
+    struct reader_node policy;
+    const char *text = import_text(holder, "restartPolicy");
+    if (reader_get(holder, "restartPolicy", &policy) &&
+        words_index("OnFailure ExitCode", text, strlen(text)) >= 0)
+        reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
+                             "often the job starts again");
+}
+
+void import_rest_of_replicas(const struct reader_node *replicas)
+{
+    import_rest(replicas, "replicas template restartPolicy", "workers have no such setting");
+    explain_restarts(replicas);
+}
+
 void import_rest_of_template(const struct reader_node *template)
 {
-    struct reader_node metadata, spec, policy;
+    struct reader_node metadata, spec;
     import_rest(template, "metadata spec apiVersion kind status", "no part of a pod template");
     if (import_object(template, "metadata", &metadata))
         import_rest(&metadata, ADDED "labels annotations", "workers have labels and annotations");
-    if (import_object(template, "spec", &spec) && reader_get(&spec, "restartPolicy", &policy) &&
-        json_is_string(policy.value) && strcmp(json_string_value(policy.value), "OnFailure") == 0)
-        reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
-                             "often the job starts again");
+    if (import_object(template, "spec", &spec))
+        explain_restarts(&spec);
 }
 
 void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
@@ -356,7 +370,7 @@ static bool open_mpijob(struct import *im)
     }
     import_number(im, &im->b, "replicas", "workers");
     import_rest(&im->a, "Worker Launcher", "a job has one kind of workers");
-    import_rest(&im->b, "replicas template restartPolicy", "workers have no such setting");
+    import_rest_of_replicas(&im->b);
     take_launcher_as_worker(im);
     if (import_object(&im->a, "Launcher", &im->launcher_a))
         import_rest(&im->launcher_a, "replicas template restartPolicy",
@@ -527,6 +541,10 @@ static int take_program(struct import *im, char *const program[], json_t *templa
             json_array_append_new(command, json_string(program[i]));
         json_object_set_new(container, "command", command);
         json_object_del(container, "args");
+        if (im->has_launcher)
+            reader_fail(&im->launcher,
+                        "the launcher's command is not read, since the program is given: what it "
+                        "says of ranks, variables and the directory is left out");
         return 0;
     }
     if (!im->has_launcher) {

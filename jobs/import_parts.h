@@ -56,6 +56,7 @@ void import_rest(const struct reader_node *object, const char *known, const char
 void import_rest_of_job(const struct reader_node *spec);
 void import_rest_of_policy(const struct reader_node *policy);
 void import_rest_of_template(const struct reader_node *template);
+void import_rest_of_replicas(const struct reader_node *replicas); /* of a training operator */
 
 /* The workers' template and number of such a workload (spec is found); errors name file and line.
  */
@@ -124,10 +125,6 @@ void import_command(const struct reader_node *pod, json_t *template);
  * first container; options and script before it decide ranks, variables and directory. 1: done; 0:
  * no mpirun with a program was found; -EINVAL where what it starts is no job of ours. */
 int import_mpirun(struct import *im, json_t *template, struct drarun_error *err);
-
-/* The words of a POSIX shell's simple command up to its end (newline, ;, |, &), with quotes undone;
- * text moves behind it. False when a quote is open. */
-bool shell_words(const char **text, struct strlist *words);
 
 /* The object at key, made where there is none; borrowed. */
 json_t *import_child(json_t *object, const char *key);

@@ -5,6 +5,8 @@
 
 #include "jobs/import.h"
 #include "jobs/import_parts.h"
+#include "jobs/shell_script.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
@@ -207,33 +209,35 @@ static const char *last_text(const struct reader_node *container, const char *ke
 }
 
 /* Why a line of a script that ends in sleep has no place in a job. */
-static const char *line_reason(const struct strlist *words)
+static const char *line_reason(const char *first)
 {
-    const char *all = words->items[0];
-    if (strcmp(all, "sleep") == 0 || strcmp(all, "tail") == 0)
+    if (strcmp(first, "sleep") == 0 || strcmp(first, "tail") == 0)
         return "the pod waits for someone to log in";
-    if (strstr(all, "sshd") || strstr(all, "container_entry.sh"))
+    if (strstr(first, "sshd") || strstr(first, "container_entry.sh"))
         return "starts sshd, which nothing needs";
-    if (strcmp(all, "echo") == 0)
+    if (strcmp(first, "echo") == 0)
         return "a setting of Open MPI's own launcher";
-    if (strcmp(all, "source") == 0 || strcmp(all, ".") == 0)
+    if (strcmp(first, "source") == 0 || strcmp(first, ".") == 0)
         return "variables that are derived; the script itself is run where the image has it";
     return "not the ranks' program";
 }
 
 static void explain_script(const struct reader_node *node, const char *script)
 {
-    while (*script) {
-        struct strlist words = STRLIST_INIT;
-        bool good = shell_words(&script, &words);
-        if (good && words.count > 0)
-            reader_fail(node, "\"%.40s%s%.60s\" is left out: %s", words.items[0],
-                        words.count > 1 ? " " : "", words.count > 1 ? words.items[1] : "",
-                        line_reason(&words));
-        strlist_done(&words);
-        if (!good)
-            return;
+    struct shell_script parsed;
+    shell_parse(script, &parsed);
+    for (size_t i = 0; i < parsed.count; i++) {
+        const struct strlist *words = &parsed.commands[i].words;
+        struct buf first = BUF_INIT, second = BUF_INIT;
+        shell_unquote(words->count > 0 ? words->items[0] : "", &first);
+        shell_unquote(words->count > 1 ? words->items[1] : "", &second);
+        if (words->count > 0 && first.data && second.data)
+            reader_fail(node, "\"%.40s%s%.60s\" is left out: %s", first.data,
+                        words->count > 1 ? " " : "", second.data, line_reason(first.data));
+        buf_done(&first);
+        buf_done(&second);
     }
+    shell_script_done(&parsed);
 }
 
 /* Does it end by waiting for ever? */

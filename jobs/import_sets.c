@@ -226,11 +226,10 @@ int import_open_pytorch(struct import *im, struct drarun_error *err)
     const struct reader_node *first = has_master ? &im->b : &im->c;
     if ((!has_master && !has_worker) || !import_object(first, "template", &im->template))
         return missing(&im->a, err, "Master.template, or Worker.template");
-    static const char kept[] = "replicas template restartPolicy";
     if (has_master)
-        import_rest(&im->b, kept, "workers have no such setting");
+        import_rest_of_replicas(&im->b);
     if (has_worker)
-        import_rest(&worker, kept, "workers have no such setting");
+        import_rest_of_replicas(&worker);
     json_int_t workers = has_worker ? number_of(&worker, "replicas", 1) : 0;
     set_workers(im, workers + (has_master ? number_of(&im->b, "replicas", 1) : 0));
     if (!has_master || !has_worker)

@@ -185,8 +185,9 @@ def test_words_without_a_shell_are_not_expanded(imported):
 
 def test_a_program_of_the_callers_own(imported):
     """What is refused can be given."""
-    job, _ = imported(case(2), "python3", "train.py")
+    job, notes = imported(case(2), "python3", "train.py")
     assert first(job)["command"] == ["python3", "train.py"]
+    assert "the launcher's command is not read, since the program is given" in notes
 
 
 def test_arguments_of_a_script(imported):
@@ -505,6 +506,14 @@ def test_restarts_in_place(imported):
     text = workload("Job", spec).replace("      containers:", "      restartPolicy: OnFailure\n      containers:")
     job, notes = imported(text)
     assert "restartPolicy: left out" in notes and "restartPolicy" not in job["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("kind,where", [("MPIJob", "mpiReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")])
+@pytest.mark.parametrize("policy,told", [("Never", False), ("OnFailure", True), ("ExitCode", True)])
+def test_restarts_of_an_operator(imported, kind, where, policy, told):
+    spec = json.loads(json.dumps(KINDS[kind]))
+    spec[where]["Worker"]["restartPolicy"] = policy
+    assert ("Worker.restartPolicy: left out: a rank that fails" in imported(workload(kind, spec))[1]) == told
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "LeaderWorkerSet"])

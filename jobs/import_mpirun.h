@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line of mpirun as it is read: its words, and what becomes of them. Private to
+ * jobs/import_mpirun*. */
+#ifndef DRARUN_JOBS_IMPORT_MPIRUN_H
+#define DRARUN_JOBS_IMPORT_MPIRUN_H
+
+#include "jobs/import_launcher.h"
+#include "jobs/import_ranks.h"
+
+#define MPIRUN_INSTEAD                                                                             \
+    "give the ranks' program behind the file (drarun import FILE -- PROGRAM), or run the "         \
+    "launcher's command as it is with launch: mpirun"
+
+/* A word of the line: its text where that is known. */
+struct field {
+    char *text; /* NULL: not LITERAL */
+    const char *raw;
+    char *culprit;
+    enum shell_worth worth;
+};
+
+struct mpirun {
+    struct import *im;
+    const struct reader_node *node; /* of the remarks */
+    const char *name;               /* as it was typed: "mpirun" */
+    unsigned int from, prefer;      /* which launchers it may be, and is */
+    bool inherits, inherits_said;   /* Hydra and srun: the launcher's variables */
+    struct launcher_env env;
+    struct import_ranks ranks;
+    bool ranks_said;
+    struct strlist shell; /* "/bin/bash", "-lc"; empty: no shell */
+    struct strlist lines; /* of a script before the program, where one is needed */
+    bool needs_shell;
+    struct buf directory;
+    struct field *fields;
+    size_t count;
+    json_t *container;
+    struct drarun_error *err;
+};
+
+/* -EINVAL with file and line of the launcher's command before the text. */
+int mpirun_refuse(const struct mpirun *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *mpirun_base_name(const char *path);
+/* Which launchers (enum foreign_launcher) the program may be; 0: it is none. */
+unsigned int mpirun_known(const char *path);
+void mpirun_find_launcher(struct mpirun *m, const char *path);
+
+/* A script's simple commands, or words without a shell. 1: a program was found; 0: none. */
+int mpirun_take_script(struct mpirun *m, const char *text);
+int mpirun_take_words(struct mpirun *m, const struct strlist *words);
+/* Past words that start the next one as it is ("timeout 60"), with their assignments where m is not
+ * NULL. */
+size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
+
+/* The words behind the launcher's name, as a script has them. 1: a program was found; 0: none. */
+int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first);
+void mpirun_change_directory(struct mpirun *m, const char *path);
+
+/* Variables of the launcher that reach the ranks: one; those of a name or "PREFIX*"; what the
+ * launcher hands on without being told, and a remark on the others. */
+void mpirun_take_variable(const struct mpirun *m, const char *name, const char *value);
+void mpirun_take_mca(const struct mpirun *m, const char *key, const char *value);
+void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v);
+void mpirun_hand_on_name(struct mpirun *m, const char *name);
+void mpirun_hand_on_rest(struct mpirun *m);
+
+#endif

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpirun's options and the program behind them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/foreign_options.h"
+#include "jobs/import_mpirun.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/nearest.h"
+
+enum option_role { /* what becomes of an option; 0: nothing, which a remark says */
+                   ROLE_RANKS = 1,
+                   ROLE_EACH,     /* ranks of each node */
+                   ROLE_EACH_ONE, /* one */
+                   ROLE_NODES,
+                   ROLE_MAP_BY,
+                   ROLE_PPR,
+                   ROLE_BY_NODE,
+                   ROLE_EXCEED,
+                   ROLE_HOSTS,
+                   ROLE_BIND,
+                   ROLE_X,
+                   ROLE_VARIABLE,
+                   ROLE_MCA,
+                   ROLE_DIRECTORY,
+                   ROLE_INHERIT_ALL,
+                   ROLE_INHERIT_LIST,
+                   ROLE_INHERIT_NONE,
+                   ROLE_PATH,
+                   ROLE_PREFIX,
+                   ROLE_REFUSED,
+};
+
+static const struct {
+    unsigned int from;
+    const char *words;
+    enum option_role role;
+    const char *text; /* ROLE_REFUSED: why */
+} roles[] = {
+    {FOREIGN_MPI | FOREIGN_SRUN, "n np ntasks", ROLE_RANKS, NULL},
+    {FOREIGN_MPIRUN, "c", ROLE_RANKS, NULL},
+    {FOREIGN_MPI, "ppn npernode perhost grr", ROLE_EACH, NULL},
+    {FOREIGN_MPIRUN, "N", ROLE_EACH, NULL},
+    {FOREIGN_SRUN, "ntasks-per-node tasks-per-node", ROLE_EACH, NULL},
+    {FOREIGN_MPI, "pernode rr", ROLE_EACH_ONE, NULL},
+    {FOREIGN_SRUN, "N nodes", ROLE_NODES, NULL},
+    {FOREIGN_MPI, "map-by", ROLE_MAP_BY, NULL},
+    {FOREIGN_SRUN, "m distribution", ROLE_MAP_BY, NULL},
+    {FOREIGN_MPIRUN, "ppr", ROLE_PPR, NULL},
+    {FOREIGN_MPIRUN, "bynode", ROLE_BY_NODE, NULL},
+    {FOREIGN_MPIRUN | FOREIGN_SRUN, "oversubscribe overcommit O", ROLE_EXCEED, NULL},
+    {FOREIGN_MPI, "H host hosts hostlist machine machines machinelist", ROLE_HOSTS, NULL},
+    {FOREIGN_SRUN, "w nodelist", ROLE_HOSTS, NULL},
+    {FOREIGN_MPI, "bind-to", ROLE_BIND, NULL},
+    {FOREIGN_MPIRUN, "x set-env", ROLE_X, NULL},
+    {FOREIGN_HYDRA, "env genv", ROLE_VARIABLE, NULL},
+    {FOREIGN_MPIRUN, "mca gmca omca gomca prtemca", ROLE_MCA, NULL},
+    {FOREIGN_MPI | FOREIGN_SRUN, "wdir wd gwdir D chdir", ROLE_DIRECTORY, NULL},
+    {FOREIGN_HYDRA, "genvall envall", ROLE_INHERIT_ALL, NULL},
+    {FOREIGN_HYDRA, "genvlist envlist", ROLE_INHERIT_LIST, NULL},
+    {FOREIGN_HYDRA, "genvnone envnone", ROLE_INHERIT_NONE, NULL},
+    {FOREIGN_SRUN, "export", ROLE_INHERIT_LIST, NULL},
+    {FOREIGN_MPI, "path gpath", ROLE_PATH, NULL},
+    {FOREIGN_MPIRUN, "prefix", ROLE_PREFIX, NULL},
+    {FOREIGN_MPI, "rankfile rf rankmap rr-list npersocket max-vm-size cpus-per-proc cpus-per-rank",
+     ROLE_REFUSED, "places ranks in a way that a job of equal workers does not have"},
+    {FOREIGN_SRUN, "ntasks-per-socket ntasks-per-core ntasks-per-gpu", ROLE_REFUSED,
+     "places ranks in a way that a job of equal workers does not have"},
+    {FOREIGN_MPI | FOREIGN_SRUN, "app configfile multi-prog het-group pack-group", ROLE_REFUSED,
+     "starts several programs, and a job runs one"},
+};
+
+const char *mpirun_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_in(const char *words, const char *text)
+{
+    return words_index(words, text, strlen(text)) >= 0;
+}
+
+static const char *option_name(const char *option)
+{
+    return option + strspn(option, "-");
+}
+
+int mpirun_refuse(const struct mpirun *m, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return error_kind(m->err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(m->node->reader->doc),
+                      import_place(m->node).line, text);
+}
+
+/* ---- words ---- */
+
+static int add_field(struct mpirun *m, const char *text, const char *raw, const char *culprit,
+                     enum shell_worth worth)
+{
+    struct field *more = realloc(m->fields, (m->count + 1) * sizeof *more);
+    if (!more)
+        return error_set(m->err, ENOMEM, "out of memory");
+    m->fields = more;
+    m->fields[m->count++] =
+        (struct field){text ? strdup(text) : NULL, raw, culprit ? strdup(culprit) : NULL, worth};
+    return 0;
+}
+
+static int expand_word(struct mpirun *m, const char *raw)
+{
+    struct strlist fields = STRLIST_INIT;
+    struct buf culprit = BUF_INIT;
+    enum shell_worth worth = shell_expand(raw, launcher_env_look_up, &m->env, &fields, &culprit);
+    int rc = 0;
+    if (worth != SHELL_LITERAL)
+        rc = add_field(m, NULL, raw, culprit.data, worth);
+    for (size_t i = 0; rc == 0 && i < fields.count; i++)
+        rc = add_field(m, fields.items[i], raw, NULL, worth);
+    strlist_done(&fields);
+    buf_done(&culprit);
+    return rc;
+}
+
+static int need_text(const struct mpirun *m, const char *option, const struct field *value,
+                     const char **ret_text)
+{
+    if (!value->text)
+        return mpirun_refuse(
+            m, "%s %s: the value %s is known to the launcher's shell alone; " MPIRUN_INSTEAD,
+            m->name, option, value->culprit);
+    *ret_text = value->text;
+    return 0;
+}
+
+static int need_number(const struct mpirun *m, const char *option, const struct field *value,
+                       uint64_t *ret_number)
+{
+    const char *text = NULL;
+    char *end = NULL;
+    int rc = need_text(m, option, value, &text);
+    if (rc < 0)
+        return rc;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (!(*text >= '0' && *text <= '9') || *end || number == 0 || number > UINT32_MAX)
+        return mpirun_refuse(m, "%s %s %s: expected a number of at least 1", m->name, option, text);
+    *ret_number = number;
+    return 0;
+}
+
+/* ---- options ---- */
+
+/* "ppr:2:node:pe=4", "node:PE=2", "slot". */
+static int take_mapping(struct mpirun *m, const char *option, const char *text)
+{
+    static const char usual[] = "slot core hwthread numa socket package l1cache l2cache l3cache "
+                                "block block:block user rr machine";
+    char word[64];
+    unsigned long long each = 0;
+    const char *rest = text;
+    if (strncmp(text, "ppr:", strlen("ppr:")) == 0)
+        rest = text + strlen("ppr:");
+    if (rest != text || strcmp(option_name(option), "ppr") == 0) {
+        char *end = NULL;
+        each = strtoull(rest, &end, 10);
+        if (each == 0 || each > UINT32_MAX || *end != ':')
+            return mpirun_refuse(m, "%s %s %s: expected ppr:N:node", m->name, option, text);
+        rest = end + 1;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, ":,"), rest);
+    m->ranks.may_exceed |=
+        strcasestr(rest, "oversubscribe") && !strcasestr(rest, "nooversubscribe");
+    if (each > 0 && strcmp(word, "node") != 0)
+        return mpirun_refuse(
+            m,
+            "%s %s %s: how many ranks a node gets depends on its hardware; say it by "
+            "-np and ppr:N:node",
+            m->name, option, text);
+    m->ranks_said = true;
+    if (each > 0)
+        m->ranks.each = each;
+    else if (strcmp(word, "node") == 0 || strncmp(word, "cyclic", strlen("cyclic")) == 0)
+        m->ranks.by_node = true;
+    else if (*word && !is_in(usual, word))
+        return mpirun_refuse(m, "%s %s %s: such a placement is not known here; " MPIRUN_INSTEAD,
+                             m->name, option, text);
+    reader_fail(m->node, "%s %s %s: %s", m->name, option, text,
+                m->ranks.by_node ? "ranks fill a worker before the next one, which changes their "
+                                   "order, not their number on each"
+                                 : "the CPUs of ranks are theirs by drarun run --bind");
+    return 0;
+}
+
+/* Hosts that are named are all workers, or too few. */
+static int take_hosts(struct mpirun *m, const char *option, const struct field *value)
+{
+    uint64_t hosts = value->text && *value->text ? 1 : 0;
+    bool is_list = hosts > 0 && !strchr(value->text, '/') && !strchr(value->text, '[');
+    for (const char *p = is_list ? value->text : ""; *p; p++)
+        hosts += *p == ',';
+    if (is_list && hosts < m->ranks.workers)
+        return mpirun_refuse(
+            m,
+            "%s %s %s: %" PRIu64 " of %" PRIu64
+            " workers are named, and a job's workers all run ranks; set their number to "
+            "it",
+            m->name, option, value->text, hosts, m->ranks.workers);
+    reader_fail(m->node, "%s %s %s: no hostfile; drarun knows its workers", m->name, option,
+                value->text ? value->text : value->raw);
+    return 0;
+}
+
+/* NAME=VALUE, or NAME of the launcher. */
+static int take_x(struct mpirun *m, const char *option, const struct field *value)
+{
+    const char *raw = value->raw;
+    if (!value->text) {
+        const char *equals = strchr(raw, '=');
+        if (value->worth == SHELL_COMPUTED || !equals || strspn(raw, "\"") > 0)
+            return mpirun_refuse(
+                m, "%s %s %s: the value %s is known to the launcher's shell alone; " MPIRUN_INSTEAD,
+                m->name, option, raw, value->culprit);
+        m->needs_shell = true; /* as LD_LIBRARY_PATH=/lib:$LD_LIBRARY_PATH */
+        strlist_addf(&m->lines, "export %s", raw);
+        return 0;
+    }
+    const char *equals = strchr(value->text, '=');
+    cleanup_free char *name =
+        strndup(value->text, equals ? (size_t)(equals - value->text) : strlen(value->text));
+    if (!name)
+        return error_set(m->err, ENOMEM, "out of memory");
+    struct launcher_variable *v = launcher_env_find(&m->env, name);
+    if (v && equals)
+        v->is_used = true;
+    if (equals)
+        mpirun_take_variable(m, name, equals + 1);
+    else
+        mpirun_hand_on_name(m, name);
+    return 0;
+}
+
+static void join_directory(struct buf *directory, const char *path)
+{
+    if (*path == '/')
+        buf_reset(directory);
+    else if (directory->len > 0)
+        buf_add_str(directory, "/");
+    buf_add_str(directory, path);
+}
+
+static bool is_known_directory(const struct mpirun *m, const char *path)
+{
+    return *path == '/' || m->directory.len > 0;
+}
+
+void mpirun_change_directory(struct mpirun *m, const char *path)
+{
+    if (is_known_directory(m, path) && !m->needs_shell) {
+        join_directory(&m->directory, path);
+        return;
+    }
+    struct buf line = BUF_INIT;
+    buf_add_str(&line, "cd ");
+    shell_quote(path, &line);
+    strlist_add(&m->lines, line.data ? line.data : "");
+    buf_done(&line);
+    m->needs_shell = true;
+}
+
+static void set_inherited(struct mpirun *m, const char *text)
+{
+    m->inherits = false;
+    m->inherits_said = true;
+    for (const char *p = text; *p; p += strspn(p, ",")) {
+        size_t n = strcspn(p, ",");
+        cleanup_free char *name = strndup(p, n);
+        const char *equals = name ? strchr(name, '=') : NULL;
+        if (!name || strcmp(name, "NONE") == 0) {
+            /* none of them */
+        } else if (strcmp(name, "ALL") == 0) {
+            m->inherits = true;
+        } else if (equals) {
+            name[equals - name] = '\0';
+            mpirun_take_variable(m, name, equals + 1);
+        } else {
+            mpirun_hand_on_name(m, name);
+        }
+        p += n;
+    }
+}
+
+static int role_of(unsigned int from, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        if ((roles[i].from & from) && is_in(roles[i].words, name))
+            return (int)i;
+    return -1;
+}
+
+static int use_option(struct mpirun *m, const char *option, unsigned int from, const char *name,
+                      const struct field values[2])
+{
+    const char *text = NULL, *second = NULL;
+    int at = role_of(from, name), rc = 0;
+    switch (at < 0 ? 0 : (int)roles[at].role) {
+    case ROLE_RANKS:
+        m->ranks_said = true;
+        return need_number(m, option, &values[0], &m->ranks.ranks);
+    case ROLE_EACH:
+        m->ranks_said = true;
+        return need_number(m, option, &values[0], &m->ranks.each);
+    case ROLE_EACH_ONE:
+        m->ranks_said = true;
+        m->ranks.each = 1;
+        return 0;
+    case ROLE_NODES:
+        m->ranks_said = true;
+        return need_number(m, option, &values[0], &m->ranks.nodes);
+    case ROLE_MAP_BY:
+    case ROLE_PPR:
+        rc = need_text(m, option, &values[0], &text);
+        return rc < 0 ? rc : take_mapping(m, option, text);
+    case ROLE_BY_NODE:
+        return take_mapping(m, option, "node");
+    case ROLE_EXCEED:
+        m->ranks.may_exceed = true;
+        return 0;
+    case ROLE_HOSTS:
+        return take_hosts(m, option, &values[0]);
+    case ROLE_BIND:
+        reader_fail(m->node,
+                    "%s %s %s: ranks are bound near their GPUs; drarun run --bind changes it",
+                    m->name, option, values[0].raw);
+        return 0;
+    case ROLE_X:
+        return take_x(m, option, &values[0]);
+    case ROLE_VARIABLE:
+    case ROLE_MCA:
+        rc = need_text(m, option, &values[0], &text);
+        if (rc == 0)
+            rc = need_text(m, option, &values[1], &second);
+        if (rc == 0 && roles[at].role == ROLE_MCA)
+            mpirun_take_mca(m, text, second);
+        else if (rc == 0)
+            mpirun_take_variable(m, text, second);
+        return rc;
+    case ROLE_DIRECTORY:
+        rc = need_text(m, option, &values[0], &text);
+        if (rc == 0)
+            mpirun_change_directory(m, text);
+        return rc;
+    case ROLE_INHERIT_ALL:
+    case ROLE_INHERIT_NONE:
+        m->inherits = roles[at].role == ROLE_INHERIT_ALL;
+        m->inherits_said = true;
+        return 0;
+    case ROLE_INHERIT_LIST:
+        rc = need_text(m, option, &values[0], &text);
+        if (rc == 0)
+            set_inherited(m, text);
+        return rc;
+    case ROLE_PATH:
+        rc = need_text(m, option, &values[0], &text);
+        if (rc < 0)
+            return rc;
+        m->needs_shell = true;
+        strlist_addf(&m->lines, "export PATH=%s:$PATH", text);
+        return 0;
+    case ROLE_PREFIX:
+        reader_fail(m->node,
+                    "%s %s %s: not carried over, nothing of mpirun is used; a program that finds "
+                    "its MPI library by it alone needs LD_LIBRARY_PATH",
+                    m->name, option, values[0].raw);
+        return 0;
+    case ROLE_REFUSED:
+        return mpirun_refuse(m, "%s %s %s; " MPIRUN_INSTEAD, m->name, option, roles[at].text);
+    default:
+        reader_fail(m->node, "%s %s%s%s: not carried over, not needed", m->name, option,
+                    values[0].raw ? " " : "", values[0].raw ? values[0].raw : "");
+        return 0;
+    }
+}
+
+/* The entry for a word as it was typed; ret_name without dashes and value. What the launcher is
+ * said to be decides first, then what another one knows. */
+static const struct foreign_option *find_option(struct mpirun *m, const char *word, char *ret_name,
+                                                size_t size, const char **ret_value)
+{
+    const char *name = option_name(word), *equals = strchr(name, '=');
+    const struct foreign_option *found = NULL;
+    snprintf(ret_name, size, "%.*s", equals ? (int)(equals - name) : (int)strlen(name), name);
+    *ret_value = equals ? equals + 1 : NULL;
+    for (int glued = 0; glued < 2; glued++) {
+        found = foreign_option_named(m->prefer, ret_name);
+        if (!found && (found = foreign_option_named(m->from, ret_name)))
+            m->prefer = found->from & m->from; /* it is that launcher */
+        if (found || word[1] == '-' || name[0] == '\0' || name[1] < '0' || name[1] > '9')
+            break;
+        snprintf(ret_name, size, "%c", name[0]); /* -n4 */
+        *ret_value = name + 1;
+    }
+    return found;
+}
+
+/* Options from fields[0] on; ret_used: how many fields they are. */
+static int take_options(struct mpirun *m, size_t *ret_used)
+{
+    size_t i = 0;
+    while (i < m->count) {
+        const struct field *f = &m->fields[i];
+        char name[64];
+        const char *glued = NULL;
+        struct field values[2] = {{0}};
+        if (!f->text && (f->raw[0] == '$' || f->raw[0] == '`' || strncmp(f->raw, "\"$", 2) == 0) &&
+            !strchr(f->raw, '/'))
+            return mpirun_refuse(m,
+                                 "%s's words come from %s, which is known to the launcher's shell "
+                                 "alone; " MPIRUN_INSTEAD,
+                                 m->name, f->culprit);
+        if (!f->text || f->text[0] != '-' || !f->text[1])
+            break;
+        i++;
+        if (strcmp(f->text, "--") == 0)
+            break;
+        const struct foreign_option *option = find_option(m, f->text, name, sizeof name, &glued);
+        if (!option)
+            return mpirun_refuse(
+                m,
+                "%s has no option %s that is known here, so it is not known where the "
+                "program begins; take it out, or " MPIRUN_INSTEAD,
+                m->name, f->text);
+        size_t given = 0;
+        struct field first = {(char *)glued, glued, NULL, SHELL_LITERAL};
+        if (glued)
+            values[given++] = first;
+        for (; given < option->values_after && i < m->count; given++)
+            values[given] = m->fields[i++];
+        if (given < option->values_after)
+            break; /* and no program follows */
+        int rc = use_option(m, f->text, option->from & m->from, name, values);
+        if (rc < 0)
+            return rc;
+    }
+    *ret_used = i;
+    return 0;
+}
+
+/* ---- the program ---- */
+
+/* Values of the manifest that a word needs where a shell on the worker expands it. */
+static void give_values(struct mpirun *m, const char *raw)
+{
+    for (size_t i = 0; i < m->env.count; i++) {
+        struct launcher_variable *v = &m->env.list[i];
+        const char *at = raw;
+        size_t n = strlen(v->name);
+        bool has = false;
+        while (!has && (at = strchr(at, '$'))) {
+            at += at[1] == '{' || at[1] == '(' ? 2 : 1;
+            has = strncmp(at, v->name, n) == 0 && (at[n] == '\0' || !strchr("_", at[n])) &&
+                  !(at[n] >= '0' && at[n] <= '9') && !((at[n] | 32) >= 'a' && (at[n] | 32) <= 'z');
+        }
+        if (!has || v->is_own)
+            continue;
+        if (v->entry) {
+            mpirun_hand_on(m, v);
+        } else if (v->value) {
+            struct buf line = BUF_INIT;
+            buf_printf(&line, "%s=", v->name);
+            shell_quote(v->value, &line);
+            strlist_add(&m->lines, line.data ? line.data : "");
+            buf_done(&line);
+        }
+    }
+}
+
+static void add_word(const struct field *f, struct buf *line)
+{
+    buf_add_str(line, line->len ? " " : "exec ");
+    if (f->text)
+        shell_quote(f->text, line);
+    else
+        buf_add_str(line, f->raw);
+}
+
+static json_t *shell_command(struct mpirun *m, size_t first)
+{
+    struct buf script = BUF_INIT, line = BUF_INIT;
+    json_t *command = json_array();
+    for (size_t i = first; i < m->count; i++)
+        add_word(&m->fields[i], &line);
+    for (size_t i = 0; i < m->lines.count; i++)
+        buf_printf(&script, "%s\n", m->lines.items[i]);
+    buf_add_str(&script, line.data ? line.data : "");
+    for (size_t i = 0; i < m->shell.count; i++)
+        json_array_append_new(command, json_string(m->shell.items[i]));
+    if (m->shell.count == 0) {
+        json_array_append_new(command, json_string("sh"));
+        json_array_append_new(command, json_string("-c"));
+    }
+    json_array_append_new(command, json_string(script.data ? script.data : ""));
+    reader_fail(m->node, "the program stays in a shell, which each rank runs%s",
+                m->lines.count ? ", behind the lines of the script that change what it inherits"
+                               : ": its words have variables or patterns");
+    buf_done(&script);
+    buf_done(&line);
+    return command;
+}
+
+static int take_program(struct mpirun *m, size_t first)
+{
+    json_t *command = NULL;
+    for (size_t i = first; i < m->count; i++) {
+        const struct field *f = &m->fields[i];
+        if (f->text && strcmp(f->text, ":") == 0)
+            return mpirun_refuse(
+                m,
+                "%s starts several programs, with \":\" between them, and a job runs one "
+                "on all of its ranks; " MPIRUN_INSTEAD,
+                m->name);
+        if (f->worth == SHELL_COMPUTED)
+            return mpirun_refuse(
+                m,
+                "%s's program gets %s, which the launcher's shell computes, and ranks "
+                "would get other words; " MPIRUN_INSTEAD,
+                m->name, f->culprit);
+        m->needs_shell |= !f->text;
+        give_values(m, f->text ? f->text : f->raw);
+    }
+    if (m->needs_shell)
+        command = shell_command(m, first);
+    else
+        for (command = json_array(); first < m->count; first++)
+            json_array_append_new(command, json_string(m->fields[first].text));
+    json_object_set_new(m->container, "command", command);
+    json_object_del(m->container, "args");
+    return 0;
+}
+
+/* ---- ranks ---- */
+
+static json_int_t default_each(const struct import *im)
+{
+    json_t *gpus = json_object_get(json_object_get(im->job, "devices"), "gpus");
+    json_t *count = json_object_get(gpus, "count");
+    return json_is_integer(count) ? json_integer_value(count) : 1;
+}
+
+static int take_ranks(struct mpirun *m)
+{
+    uint64_t workers = 0, each = 0;
+    json_t *job = m->im->job;
+    if (!m->ranks_said)
+        return 0;
+    m->ranks.may_exceed |= (m->prefer & FOREIGN_MPIRUN) == 0;
+    m->ranks.by_node |= m->from == FOREIGN_SRUN; /* block: as many on each node */
+    struct drarun_error reason = {0};
+    if (import_spread(&m->ranks, &workers, &each, &reason) < 0)
+        return mpirun_refuse(m, "%s: %s; " MPIRUN_INSTEAD, m->name, reason.text);
+    if (workers != m->ranks.workers) {
+        json_object_set_new(job, "workers", json_integer((json_int_t)workers));
+        reader_fail(m->node,
+                    "%s starts %" PRIu64 " ranks, all on %" PRIu64 " of %" PRIu64
+                    " workers, the only ones that are left",
+                    m->name, workers * each, workers, m->ranks.workers);
+    }
+    json_t *now = json_object_get(job, "ranksPerWorker");
+    json_int_t before = now ? json_integer_value(now) : default_each(m->im);
+    if (each > 0 && (json_int_t)each != before) {
+        json_object_set_new(job, "ranksPerWorker", json_integer((json_int_t)each));
+        reader_fail(m->node, "%s starts %" PRIu64 " ranks, so ranksPerWorker is %" PRIu64, m->name,
+                    workers * each, each);
+    }
+    return 0;
+}
+
+/* ---- the line ---- */
+
+unsigned int mpirun_known(const char *path)
+{
+    const char *name = mpirun_base_name(path);
+    if (is_in("mpirun mpiexec", name))
+        return FOREIGN_MPI;
+    if (is_in("orterun prterun mpirun.openmpi mpiexec.openmpi", name))
+        return FOREIGN_MPIRUN;
+    if (is_in("mpiexec.hydra mpirun.mpich mpiexec.mpich mpirun.hydra", name))
+        return FOREIGN_HYDRA;
+    return strcmp(name, "srun") == 0 ? FOREIGN_SRUN : 0;
+}
+
+void mpirun_find_launcher(struct mpirun *m, const char *path)
+{
+    const char *of_job = import_text(&m->im->spec, "mpiImplementation");
+    unsigned int said = strcmp(of_job, "Intel") == 0   ? FOREIGN_INTEL
+                        : strcmp(of_job, "MPICH") == 0 ? FOREIGN_MPICH
+                                                       : FOREIGN_MPIRUN;
+    m->from = mpirun_known(path);
+    m->prefer = m->from & said ? m->from & said : m->from;
+}
+
+/* Words behind the launcher's name. 1: a program was found. */
+int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first)
+{
+    size_t used = 0;
+    int rc = 0;
+    m->inherits = (m->prefer & FOREIGN_MPIRUN) == 0;
+    for (size_t i = first; rc == 0 && i < words->count; i++)
+        rc = expand_word(m, words->items[i]);
+    if (rc == 0)
+        rc = take_options(m, &used);
+    if (rc < 0 || used >= m->count)
+        return rc;
+    if ((m->prefer & FOREIGN_MPIRUN) == 0 && !m->inherits_said && m->from == FOREIGN_MPI)
+        m->inherits = true; /* an option told that it is Hydra */
+    rc = take_ranks(m);
+    if (rc == 0) {
+        mpirun_hand_on_rest(m);
+        rc = take_program(m, used);
+    }
+    if (rc == 0 && m->directory.len > 0)
+        json_object_set_new(m->container, "workingDir", json_string(m->directory.data));
+    return rc < 0 ? rc : 1;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The script in which mpirun stands: what it changes for the ranks before, and what is left out. */
+#include <string.h>
+
+#include "jobs/import_mpirun.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
+
+/* Programs that start their arguments as they are: how many words of their own they have, and
+ * which of their options have a value. */
+static const struct wrapper {
+    const char *names;
+    size_t words;
+    const char *valued;
+} wrappers[] = {
+    {"exec time nohup command tini dumb-init setsid catchsegv", 0, ""},
+    {"nice stdbuf", 0, "-n -i -o -e"},
+    {"timeout", 1, "-k -s"},
+    {"gosu su-exec", 1, ""},
+};
+
+static bool is_in(const char *words, const char *text)
+{
+    return words_index(words, text, strlen(text)) >= 0;
+}
+
+static bool is_assignment(const char *word)
+{
+    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return n > 0 && !(word[0] >= '0' && word[0] <= '9') && word[n] == '=';
+}
+
+/* NAME=VALUE of the script. */
+static void assign(struct mpirun *m, const char *word, bool is_exported)
+{
+    const char *equals = strchr(word, '=');
+    cleanup_free char *name = strndup(word, (size_t)(equals - word));
+    struct strlist fields = STRLIST_INIT;
+    struct buf quoted = BUF_INIT;
+    enum shell_worth worth = SHELL_KEPT;
+    /* a value is not split: the same as in double quotes, but for a list of bash */
+    if (equals[1] != '(') {
+        worth = shell_expand(equals + 1, launcher_env_look_up, &m->env, &fields, NULL);
+        for (size_t i = 0; i < fields.count; i++)
+            buf_printf(&quoted, "%s%s", i ? " " : "", fields.items[i]);
+    }
+    buf_add(&quoted, "", 0);
+    struct launcher_variable *v =
+        name ? launcher_env_set(&m->env, name, worth == SHELL_LITERAL ? quoted.data : NULL, worth)
+             : NULL;
+    if (v) {
+        v->is_exported |= is_exported;
+        v->is_own = true;
+        v->is_used = false;
+    }
+    if (worth != SHELL_COMPUTED)
+        strlist_add(&m->lines, word);
+    buf_done(&quoted);
+    strlist_done(&fields);
+}
+
+static void export_names(struct mpirun *m, const struct shell_command *command, size_t first)
+{
+    for (size_t i = first; i < command->words.count; i++) {
+        const char *word = command->words.items[i];
+        if (is_assignment(word)) {
+            assign(m, word, true);
+            continue;
+        }
+        struct launcher_variable *v = launcher_env_find(&m->env, word);
+        if (v)
+            v->is_exported = true;
+    }
+}
+
+static void show_command(const struct shell_command *command, struct buf *out)
+{
+    buf_add(out, "", 0);
+    for (size_t i = 0; i < command->words.count; i++)
+        buf_printf(out, "%s%s", i ? " " : "", command->words.items[i]);
+}
+
+static void leave_out(struct mpirun *m, const struct shell_command *command, const char *why)
+{
+    struct buf text = BUF_INIT;
+    show_command(command, &text);
+    bool is_long = text.len > 60;
+    if (text.len > 0)
+        reader_fail(m->node, "the launcher's \"%.60s%s\" is left out: %s", text.data,
+                    is_long ? " ..." : "", why);
+    buf_done(&text);
+}
+
+/* A line that every rank's shell runs first. */
+static void keep_line(struct mpirun *m, const struct shell_command *command)
+{
+    struct buf text = BUF_INIT;
+    show_command(command, &text);
+    strlist_add(&m->lines, text.data ? text.data : "");
+    m->needs_shell = true;
+    buf_done(&text);
+}
+
+/* What mpirun, and so the ranks, would inherit from a command before it. */
+static void before_line(struct mpirun *m, const struct shell_command *command)
+{
+    static const char inherited[] = "ulimit source . umask module ml conda spack eval pushd shopt";
+    const char *first = command->words.count ? command->words.items[0] : "";
+    bool all_assign = command->words.count > 0;
+    for (size_t i = 0; i < command->words.count; i++)
+        all_assign &= is_assignment(command->words.items[i]);
+    if (command->depth > 0) {
+        leave_out(m, command, "there is no launcher pod's script");
+    } else if (all_assign) {
+        for (size_t i = 0; i < command->words.count; i++) {
+            struct launcher_variable *v = NULL;
+            cleanup_free char *name =
+                strndup(command->words.items[i], strcspn(command->words.items[i], "="));
+            v = name ? launcher_env_find(&m->env, name) : NULL;
+            assign(m, command->words.items[i], v && v->is_exported);
+        }
+    } else if (is_in("export declare typeset readonly", first)) {
+        export_names(m, command, 1);
+    } else if (strcmp(first, "cd") == 0 && command->words.count == 2) {
+        struct strlist fields = STRLIST_INIT;
+        enum shell_worth worth =
+            shell_expand(command->words.items[1], launcher_env_look_up, &m->env, &fields, NULL);
+        if (worth == SHELL_LITERAL && fields.count == 1 && fields.items[0][0] != '-')
+            mpirun_change_directory(m, fields.items[0]);
+        else
+            keep_line(m, command);
+        strlist_done(&fields);
+    } else if (is_in("source .", first) && command->words.count > 1 &&
+               strstr(command->words.items[1], "set_nccl_env")) {
+        leave_out(m, command, "drarun runs that script itself where the image has it");
+    } else if (is_in(inherited, first)) {
+        keep_line(m, command);
+    } else if (strcmp(first, "set") != 0) {
+        leave_out(m, command, "there is no launcher pod's script");
+    }
+}
+
+/* Past words that start the next one as it is; NULL: none of that kind. */
+size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words)
+{
+    size_t i = 0;
+    for (bool more = true; more && i < words->count;) {
+        const char *name = mpirun_base_name(words->items[i]);
+        more = false;
+        if (is_assignment(words->items[i]) || strcmp(name, "env") == 0) {
+            if (m && is_assignment(words->items[i]))
+                assign(m, words->items[i], true);
+            i++;
+            more = true;
+            continue;
+        }
+        for (size_t k = 0; k < ARRAY_LEN(wrappers); k++)
+            if (is_in(wrappers[k].names, name)) {
+                for (i++; i < words->count && words->items[i][0] == '-'; i++)
+                    i += is_in(wrappers[k].valued, words->items[i]);
+                i += wrappers[k].words;
+                more = true;
+                break;
+            }
+    }
+    return i;
+}
+
+static bool is_run(const struct shell_command *command)
+{
+    size_t i = mpirun_past_wrappers(NULL, &command->words);
+    return i < command->words.count && mpirun_known(command->words.items[i]) != 0;
+}
+
+static bool is_null(const struct shell_command *command)
+{
+    for (size_t i = 0; i < command->inputs.count; i++)
+        if (!strstr(command->inputs.items[i], "/dev/null"))
+            return false;
+    return true;
+}
+
+/* Whether the run of a script happens, once, and with nothing on its input. */
+static int check_run(const struct mpirun *m, const struct shell_script *script, size_t at)
+{
+    const struct shell_command *command = &script->commands[at];
+    const struct shell_command *before = at > 0 ? command - 1 : NULL;
+    if (command->depth > 0)
+        return mpirun_refuse(
+            m, "the launcher's script runs mpirun in a condition, a loop or a function: a "
+               "job runs its program once; " MPIRUN_INSTEAD);
+    if (command->join == SHELL_JOIN_OR ||
+        (command->join == SHELL_JOIN_AND && before && before->words.count > 0 &&
+         is_in("test [ [[", before->words.items[0])))
+        return mpirun_refuse(
+            m, "the launcher's script runs mpirun on a condition, which a job does not "
+               "have; " MPIRUN_INSTEAD);
+    if (command->join == SHELL_JOIN_PIPE || !is_null(command))
+        return mpirun_refuse(
+            m, "the launcher's script gives mpirun an input, and a job has none: let the "
+               "program open the file, or " MPIRUN_INSTEAD);
+    for (size_t i = 0; i < command->outputs.count; i++)
+        reader_fail(m->node,
+                    "mpirun's redirection \"%s\" is left out: what ranks print is the "
+                    "job's log",
+                    command->outputs.items[i]);
+    return 0;
+}
+
+static int take_commands(struct mpirun *m, const struct shell_script *script)
+{
+    size_t at = 0;
+    while (at < script->count && !is_run(&script->commands[at]))
+        at++;
+    if (at == script->count) {
+        for (size_t i = 0; i < script->count; i++)
+            leave_out(m, &script->commands[i], "there is no launcher pod's script");
+        return 0;
+    }
+    const struct shell_command *run = &script->commands[at];
+    mpirun_find_launcher(m, run->words.items[mpirun_past_wrappers(NULL, &run->words)]);
+    m->name = mpirun_base_name(run->words.items[mpirun_past_wrappers(NULL, &run->words)]);
+    int rc = check_run(m, script, at);
+    for (size_t i = 0; rc == 0 && i < at; i++)
+        before_line(m, &script->commands[i]);
+    if (rc == 0)
+        rc = mpirun_take_line(m, &run->words, mpirun_past_wrappers(m, &run->words) + 1);
+    for (size_t i = at + 1; rc > 0 && i < script->count; i++)
+        leave_out(
+            m, &script->commands[i],
+            is_run(&script->commands[i]) ? "a job runs one program; import this one as another job"
+            : script->commands[i].join == SHELL_JOIN_PIPE ? "what ranks print is the job's log"
+                                                          : "there is no launcher pod's script");
+    return rc;
+}
+
+int mpirun_take_script(struct mpirun *m, const char *text)
+{
+    struct shell_script script;
+    int rc = shell_parse(text, &script) ? take_commands(m, &script) : 0;
+    shell_script_done(&script);
+    return rc;
+}
+
+/* A command without a shell: its words are quoted, so that none of them is expanded. */
+int mpirun_take_words(struct mpirun *m, const struct strlist *words)
+{
+    struct strlist quoted = STRLIST_INIT;
+    size_t at = 0;
+    int rc = 0;
+    while (at < words->count && mpirun_known(words->items[at]) == 0)
+        at++;
+    for (size_t i = 0; at < words->count && i < words->count; i++) {
+        struct buf word = BUF_INIT;
+        shell_quote(words->items[i], &word);
+        strlist_add(&quoted, word.data ? word.data : "");
+        buf_done(&word);
+    }
+    if (at < words->count && mpirun_past_wrappers(NULL, words) < at)
+        reader_fail(m->node, "\"%s\" before %s is left out: there is no launcher's pod",
+                    words->items[0], words->items[at]);
+    if (at < words->count) {
+        mpirun_find_launcher(m, words->items[at]);
+        m->name = mpirun_base_name(words->items[at]);
+        for (size_t i = 0; i < at; i++)
+            if (is_assignment(words->items[i]))
+                assign(m, words->items[i], true);
+        rc = mpirun_take_line(m, &quoted, at + 1);
+    }
+    strlist_done(&quoted);
+    return rc;
+}
