@@ -199,20 +199,61 @@ static int take_mapping(struct mpirun *m, const char *option, const char *text)
     return 0;
 }
 
-/* Hosts that are named are all workers, or too few. */
+struct host {
+    char name[256];
+    uint64_t slots;
+};
+
+/* "a:4,b:4", "a,a,b,b": each host once with its slots, 1 unless it says more. Returns how many
+ * hosts there are, or -EINVAL where slots differ; 0: no list. */
+static int64_t count_hosts(const char *list, uint64_t *ret_slots)
+{
+    cleanup_free struct host *hosts = calloc(IMPORT_OBJECTS_MAX, sizeof *hosts);
+    size_t count = 0;
+    while (hosts && *list && count < IMPORT_OBJECTS_MAX) {
+        size_t n = strcspn(list, ","), length = strcspn(list, ":,"), i = 0;
+        struct host host = {.slots = 1};
+        snprintf(host.name, sizeof host.name, "%.*s", (int)length, list);
+        if (length < n)
+            host.slots = strtoull(list + length + 1, NULL, 10);
+        while (i < count && strcmp(hosts[i].name, host.name) != 0)
+            i++;
+        if (i < count)
+            hosts[i].slots += host.slots;
+        else
+            hosts[count++] = host;
+        list += n + (list[n] == ',');
+    }
+    for (size_t i = 0; i < count; i++)
+        if (hosts[i].slots != hosts[0].slots)
+            return -EINVAL;
+    *ret_slots = count > 0 ? hosts[0].slots : 0;
+    return (int64_t)count;
+}
+
+/* Hosts that are named are all workers, or too few; their slots take the place of the hostfile's.
+ */
 static int take_hosts(struct mpirun *m, const char *option, const struct field *value)
 {
-    uint64_t hosts = value->text && *value->text ? 1 : 0;
-    bool is_list = hosts > 0 && !strchr(value->text, '/') && !strchr(value->text, '[');
-    for (const char *p = is_list ? value->text : ""; *p; p++)
-        hosts += *p == ',';
-    if (is_list && hosts < m->ranks.workers)
+    uint64_t slots = 0;
+    bool is_list = value->text && !strchr(value->text, '/') && !strchr(value->text, '[');
+    int64_t hosts = is_list ? count_hosts(value->text, &slots) : 0;
+    if (hosts < 0)
         return mpirun_refuse(
             m,
-            "%s %s %s: %" PRIu64 " of %" PRIu64
-            " workers are named, and a job's workers all run ranks; set their number to "
-            "it",
-            m->name, option, value->text, hosts, m->ranks.workers);
+            "%s %s %s: hosts have different numbers of slots, and the workers of a "
+            "job have the same; " MPIRUN_INSTEAD,
+            m->name, option, value->text);
+    if (hosts > 0 && (uint64_t)hosts < m->ranks.workers)
+        return mpirun_refuse(m,
+                             "%s %s %s: %" PRId64 " of %" PRIu64
+                             " workers are named, and a job's workers all run ranks; set their "
+                             "number to it",
+                             m->name, option, value->text, hosts, m->ranks.workers);
+    if (slots > 0 && m->from != FOREIGN_SRUN) {
+        m->ranks.slots = slots;
+        m->ranks_said = true;
+    }
     reader_fail(m->node, "%s %s %s: no hostfile; drarun knows its workers", m->name, option,
                 value->text ? value->text : value->raw);
     return 0;

@@ -17,6 +17,7 @@ static const struct wrapper {
     {"nice stdbuf", 0, "-n -i -o -e"},
     {"timeout", 1, "-k -s"},
     {"gosu su-exec", 1, ""},
+    {"sudo", 0, "-u -g"},
 };
 
 static bool is_in(const char *words, const char *text)
@@ -262,9 +263,17 @@ int mpirun_take_words(struct mpirun *m, const struct strlist *words)
     if (at < words->count) {
         mpirun_find_launcher(m, words->items[at]);
         m->name = mpirun_base_name(words->items[at]);
-        for (size_t i = 0; i < at; i++)
-            if (is_assignment(words->items[i]))
-                assign(m, words->items[i], true);
+        for (size_t i = 0; i < at; i++) {
+            const char *equals = strchr(words->items[i], '=');
+            struct buf word = BUF_INIT;
+            if (!is_assignment(words->items[i]))
+                continue;
+            buf_printf(&word, "%.*s=", (int)(equals - words->items[i]), words->items[i]);
+            shell_quote(equals + 1, &word);
+            if (word.data)
+                assign(m, word.data, true);
+            buf_done(&word);
+        }
         rc = mpirun_take_line(m, &quoted, at + 1);
     }
     strlist_done(&quoted);

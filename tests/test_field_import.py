@@ -203,6 +203,11 @@ def test_directory_of_the_launcher(imported):
     assert first(job)["command"] == ["python", "cnn.py", "--model", "resnet101"]
 
 
+def test_what_stands_before_mpirun(imported):
+    job, _ = imported(mpijob(["/usr/bin/tini", "--", "env", "A=b $c", "timeout", "60", "mpirun", "-x", "A", "app"]))
+    assert env(job) == {"A": "b $c"} and first(job)["command"] == ["app"]
+
+
 @pytest.mark.parametrize("script,directory,command", [
     ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
     ("mpirun -wdir /w app", "/w", ["app"]),
@@ -266,6 +271,9 @@ def test_fewer_ranks_than_slots(imported):
     (["-np", "4", "--map-by", "node"], 2, 2),
     (["-np", "2", "--bynode"], 2, 1),
     (["-np", "16", "--oversubscribe"], 2, 8),
+    (["-H", "m-worker-0,m-worker-1"], 2, 1),
+    (["--host", "m-worker-0:2,m-worker-1:2"], 2, 2),
+    (["-host", "a,b,a,b", "-np", "2"], 1, 2),
     (["-np", "16", "--map-by", "slot:OVERSUBSCRIBE"], 2, 8),
 ])
 def test_ranks_of_open_mpi(imported, words, workers, each):
@@ -296,6 +304,8 @@ def test_ranks_of_others(imported, words, workers, each):
     (["--rankfile", "f"], "places ranks in a way"),
     (["-npersocket", "2"], "places ranks in a way"),
     (["-H", "m-worker-0"], "1 of 2 workers are named"),
+    (["-H", "m-worker-0,m-worker-0"], "1 of 2 workers are named"),
+    (["-H", "a:1,b:3"], "hosts have different numbers of slots"),
 ])
 def test_a_spread_that_no_job_has(refused, words, reason):
     assert reason in refused(mpijob(["mpirun", *words, "app"]))
