@@ -531,6 +531,23 @@ static json_t *copy_template(const struct import *im)
     return copy;
 }
 
+/* A pod that runs mpirun itself runs it once, not as each of its ranks. */
+static void take_own_mpirun(struct import *im, const json_t *template)
+{
+    json_t *workers = json_object_get(im->job, "workers");
+    if (!import_runs_mpirun(template))
+        return;
+    bool is_one = !workers || json_integer_value(workers) == 1;
+    if (is_one)
+        json_object_set_new(im->job, "launch", json_string("mpirun"));
+    reader_fail(&im->pod, is_one
+                              ? "the pod runs mpirun itself: launch is mpirun, which runs the "
+                                "command once; without mpirun drarun starts the ranks"
+                              : "each pod runs mpirun itself, and each rank would: put the ranks' "
+                                "program in its place, or set launch: mpirun, which runs the "
+                                "command once, on worker 0");
+}
+
 static int take_program(struct import *im, char *const program[], json_t *template,
                         struct drarun_error *err)
 {
@@ -549,6 +566,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     }
     if (!im->has_launcher) {
         import_command(&im->pod, template);
+        take_own_mpirun(im, template);
         return 0;
     }
     int rc = import_mpirun(im, template, err);

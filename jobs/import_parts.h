@@ -58,6 +58,8 @@ void import_rest_of_policy(const struct reader_node *policy);
 void import_rest_of_template(const struct reader_node *template);
 void import_rest_of_replicas(const struct reader_node *replicas); /* of a training operator */
 
+bool import_runs_mpirun(const json_t *template); /* its first container */
+
 /* The workers' template and number of such a workload (spec is found); errors name file and line.
  */
 int import_open_jobset(struct import *im, struct drarun_error *err);

@@ -32,10 +32,9 @@ static void set_workers(struct import *im, json_int_t workers)
 }
 
 /* Does the pod of a template start ranks elsewhere? */
-static bool runs_mpirun(const struct reader_node *template)
+bool import_runs_mpirun(const json_t *template)
 {
-    json_t *spec = json_object_get(template->value, "spec");
-    json_t *container = json_array_get(json_object_get(spec, "containers"), 0);
+    json_t *container = import_first_container((json_t *)template);
     cleanup_free char *command = json_dumps(json_object_get(container, "command"), JSON_ENCODE_ANY);
     cleanup_free char *args = json_dumps(json_object_get(container, "args"), JSON_ENCODE_ANY);
     return (command && (strstr(command, "mpirun") || strstr(command, "mpiexec"))) ||
@@ -73,7 +72,7 @@ static int open_two(struct import *im, const json_int_t pods[2], struct drarun_e
 {
     struct import_job *jobs = im->jobs;
     for (size_t i = 0; i < 2; i++)
-        if (pods[i] == 1 && runs_mpirun(&jobs[i].template)) {
+        if (pods[i] == 1 && import_runs_mpirun(jobs[i].template.value)) {
             take_launcher(im, &jobs[i].template);
             im->template = jobs[1 - i].template;
             set_workers(im, pods[1 - i]);
@@ -175,7 +174,7 @@ int import_open_lws(struct import *im, struct drarun_error *err)
     set_workers(im, size);
     if (!import_object(&im->a, "leaderTemplate", &leader))
         return 0;
-    if (runs_mpirun(&leader) && size > 1) {
+    if (import_runs_mpirun(leader.value) && size > 1) {
         take_launcher(im, &leader);
         set_workers(im, size - 1);
         reader_fail(&leader, "the leader runs mpirun: it is no worker, which leaves %d of size",

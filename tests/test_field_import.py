@@ -249,6 +249,16 @@ def test_exported_variables(imported, implementation, launch, given):
     assert ("are left out: " in notes) == ("C" not in given or "A" not in given)
 
 
+@pytest.mark.parametrize("kind,spec,launch", [("Job", {}, "mpirun"), ("StatefulSet", {"replicas": 1}, "mpirun"),
+                                              ("StatefulSet", {"replicas": 2}, None)])
+def test_pods_that_run_mpirun(imported, kind, spec, launch):
+    """Such a pod runs it once; as the program of eight ranks it would run eight times."""
+    text = workload(kind, {**KINDS[kind], **spec}).replace("- c\n", "- mpirun\n")
+    job, notes = imported(text)
+    assert first(job)["command"] == ["mpirun"] and job["spec"].get("launch") == launch
+    assert ("the pod runs mpirun itself: launch is mpirun" if launch else "each pod runs mpirun itself") in notes
+
+
 # ---- ranks, not slots ----
 
 def test_fewer_ranks_than_slots(imported):
