@@ -599,7 +599,7 @@ static int take_ranks(struct mpirun *m)
 {
     uint64_t workers = 0, each = 0;
     json_t *job = m->im->job;
-    if (!m->ranks_said)
+    if (!m->ranks_said && m->ranks.slots == 0)
         return 0;
     m->ranks.may_exceed |= (m->prefer & FOREIGN_MPIRUN) == 0;
     m->ranks.by_node |= m->from == FOREIGN_SRUN; /* block: as many on each node */

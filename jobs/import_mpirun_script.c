@@ -102,17 +102,70 @@ static void keep_line(struct mpirun *m, const struct shell_command *command)
     buf_done(&text);
 }
 
+static const char inherited[] = "cd ulimit source . umask module ml conda spack eval pushd shopt";
+
+static const char exporters[] = "export declare typeset readonly";
+
+static bool are_assignments(const struct shell_command *command)
+{
+    for (size_t i = 0; i < command->words.count; i++)
+        if (!is_assignment(command->words.items[i]))
+            return false;
+    return command->words.count > 0;
+}
+
+static bool is_test(const struct shell_command *command)
+{
+    return command->words.count > 0 && is_in("test [ [[", command->words.items[0]);
+}
+
+/* Variables that a command sets, or may set, to what only the script's run can tell. */
+static void forget_names(struct mpirun *m, const struct shell_command *command)
+{
+    const char *first = command->words.count ? command->words.items[0] : "";
+    bool is_export = is_in(exporters, first);
+    bool is_set = is_export || are_assignments(command);
+    for (size_t i = 0; i < command->words.count; i++) {
+        const char *word = command->words.items[i];
+        cleanup_free char *name = strndup(word, strcspn(word, "="));
+        bool is_read = strcmp(first, "read") == 0 && i > 0 && word[0] != '-';
+        bool is_loop = is_in("for select", first) && i == 1;
+        if (!name || !((is_set && is_assignment(word)) || is_read || is_loop))
+            continue;
+        struct launcher_variable *v = launcher_env_set(&m->env, name, NULL, SHELL_COMPUTED);
+        if (v)
+            v->is_own = true;
+    }
+}
+
+/* A command that runs only at times. */
+static int take_conditional(struct mpirun *m, const struct shell_command *command)
+{
+    const char *first = command->words.count ? command->words.items[0] : "";
+    const struct shell_command *before = command - 1;
+    struct buf line = BUF_INIT;
+    if (command->depth == 0 && command->join == SHELL_JOIN_AND && is_in(inherited, first)) {
+        show_command(before, &line);
+        buf_add_str(&line, " && ");
+        show_command(command, &line);
+        strlist_add(&m->lines, line.data ? line.data : "");
+        m->needs_shell = true;
+        buf_done(&line);
+        return 0;
+    }
+    if (strcmp(first, "cd") == 0)
+        return mpirun_refuse(m, "the launcher's script changes its directory on a condition, and "
+                                "ranks start there; " MPIRUN_INSTEAD);
+    forget_names(m, command);
+    leave_out(m, command, "there is no launcher pod's script");
+    return 0;
+}
+
 /* What mpirun, and so the ranks, would inherit from a command before it. */
 static void before_line(struct mpirun *m, const struct shell_command *command)
 {
-    static const char inherited[] = "ulimit source . umask module ml conda spack eval pushd shopt";
     const char *first = command->words.count ? command->words.items[0] : "";
-    bool all_assign = command->words.count > 0;
-    for (size_t i = 0; i < command->words.count; i++)
-        all_assign &= is_assignment(command->words.items[i]);
-    if (command->depth > 0) {
-        leave_out(m, command, "there is no launcher pod's script");
-    } else if (all_assign) {
+    if (are_assignments(command)) {
         for (size_t i = 0; i < command->words.count; i++) {
             struct launcher_variable *v = NULL;
             cleanup_free char *name =
@@ -120,7 +173,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
             v = name ? launcher_env_find(&m->env, name) : NULL;
             assign(m, command->words.items[i], v && v->is_exported);
         }
-    } else if (is_in("export declare typeset readonly", first)) {
+    } else if (is_in(exporters, first)) {
         export_names(m, command, 1);
     } else if (strcmp(first, "cd") == 0 && command->words.count == 2) {
         struct strlist fields = STRLIST_INIT;
@@ -137,8 +190,18 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
     } else if (is_in(inherited, first)) {
         keep_line(m, command);
     } else if (strcmp(first, "set") != 0) {
+        forget_names(m, command);
         leave_out(m, command, "there is no launcher pod's script");
     }
+}
+
+static int take_command(struct mpirun *m, const struct shell_command *command)
+{
+    bool after_test = command->join == SHELL_JOIN_AND && is_test(command - 1);
+    if (command->depth > 0 || command->join == SHELL_JOIN_OR || after_test)
+        return take_conditional(m, command);
+    before_line(m, command);
+    return 0;
 }
 
 /* Past words that start the next one as it is; NULL: none of that kind. */
@@ -191,8 +254,7 @@ static int check_run(const struct mpirun *m, const struct shell_script *script, 
             m, "the launcher's script runs mpirun in a condition, a loop or a function: a "
                "job runs its program once; " MPIRUN_INSTEAD);
     if (command->join == SHELL_JOIN_OR ||
-        (command->join == SHELL_JOIN_AND && before && before->words.count > 0 &&
-         is_in("test [ [[", before->words.items[0])))
+        (command->join == SHELL_JOIN_AND && before && is_test(before)))
         return mpirun_refuse(
             m, "the launcher's script runs mpirun on a condition, which a job does not "
                "have; " MPIRUN_INSTEAD);
@@ -223,7 +285,7 @@ static int take_commands(struct mpirun *m, const struct shell_script *script)
     m->name = mpirun_base_name(run->words.items[mpirun_past_wrappers(NULL, &run->words)]);
     int rc = check_run(m, script, at);
     for (size_t i = 0; rc == 0 && i < at; i++)
-        before_line(m, &script->commands[i]);
+        rc = take_command(m, &script->commands[i]);
     if (rc == 0)
         rc = mpirun_take_line(m, &run->words, mpirun_past_wrappers(m, &run->words) + 1);
     for (size_t i = at + 1; rc > 0 && i < script->count; i++)

@@ -138,6 +138,7 @@ def test_output_of_the_launcher(imported):
     ("mpirun bash -c 'echo $OMPI_COMM_WORLD_RANK > out.$(hostname)'",
      ["bash", "-c", "echo $OMPI_COMM_WORLD_RANK > out.$(hostname)"]),
     ("exec mpirun app", ["app"]),
+    ("A=x; echo A=$A; A=y true; mpirun app $A", ["app", "x"]),
     ("time timeout -k 5 3600 mpirun app", ["app"]),
     ("echo mpirun -np 3 nothing; mpirun app", ["app"]),
     ("until getent hosts m-worker-0; do sleep 1; done; mpirun app", ["app"]),
@@ -167,6 +168,12 @@ def test_words_of_a_script(imported, script, command):
     ("run() { mpirun app; }; run", "in a condition, a loop or a function"),
     ("(cd /x; mpirun app)", "in a condition, a loop or a function"),
     ("[ -e x ] && mpirun app", "on a condition"),
+    ("cd /a || cd /b; mpirun app", "changes its directory on a condition"),
+    ("if [ -e /a ]; then cd /a; fi; mpirun app", "changes its directory on a condition"),
+    ("A=1; if [ -e /a ]; then A=2; fi; mpirun app $A", "gets $A, which"),
+    ("[ -e x ] && A=1; mpirun app $A", "gets $A, which"),
+    ("read A < file; mpirun app $A", "gets $A, which"),
+    ("for i in 1 2; do echo $i; done; mpirun app $i", "gets $i, which"),
     ("test -e x || mpirun app", "on a condition"),
     ("mpirun app < input.txt", "gives mpirun an input"),
     ("echo 3 | mpirun app", "gives mpirun an input"),
@@ -222,6 +229,10 @@ def test_what_stands_before_mpirun(imported):
     ("export PATH=/p:$PATH\nmpirun -x PATH app", "/base",
      ["/bin/bash", "-c", "PATH=/p:$PATH\nexport PATH\nexec app"]),
     ("source /usr/local/gib/scripts/set_nccl_env.sh; mpirun app", "/base", ["app"]),
+    ("[ -f e.sh ] && . e.sh\nmpirun app", "/base", ["/bin/bash", "-c", "[ -f e.sh ] && . e.sh\nexec app"]),
+    ("[ -d /x ] && cd /x\nmpirun app", "/base", ["/bin/bash", "-c", "[ -d /x ] && cd /x\nexec app"]),
+    ("cd /x || exit 1; mpirun app", "/x", ["app"]),
+    ("if [ -e x ]; then A=1; fi; mpirun app $B", "/base", ["/bin/bash", "-c", "exec app $B"]),
 ])
 def test_what_ranks_inherit(imported, script, directory, command):
     job, notes = imported(mpijob(script, launcher={"workingDir": "/base"}))
@@ -319,6 +330,14 @@ def test_ranks_of_others(imported, words, workers, each):
 ])
 def test_a_spread_that_no_job_has(refused, words, reason):
     assert reason in refused(mpijob(["mpirun", *words, "app"]))
+
+
+def test_slots_of_a_job_with_gpus(imported):
+    """slotsPerWorker is 1 unless it says more, whatever the worker holds."""
+    text = mpijob(["mpirun", "app"]).replace("  slotsPerWorker: 4\n", "").replace(
+        "name: w\n", "name: w\n            resources: {limits: {nvidia.com/gpu: 8}}\n")
+    job, notes = imported(text)
+    assert job["spec"]["ranksPerWorker"] == 1 and "so ranksPerWorker is 1" in notes
 
 
 def test_slots_that_nothing_says(imported):
