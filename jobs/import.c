@@ -579,6 +579,27 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     return 0;
 }
 
+/* Its claim template is made by the domain's controller, and named by the job. */
+static void take_domain(struct import *im, const struct reader_node *object)
+{
+    struct reader_node spec, channel;
+    json_t *domain = json_object();
+    json_object_set_new(im->job, "computeDomain", domain);
+    if (!import_object(object, "spec", &spec))
+        return;
+    import_rest(&spec, "numNodes channel", "the domain of a job has no such setting");
+    if (json_is_integer(json_object_get(spec.value, "numNodes")))
+        json_object_set(domain, "numNodes", json_object_get(spec.value, "numNodes"));
+    if (!import_object(&spec, "channel", &channel))
+        return;
+    import_rest(&channel, "resourceClaimTemplate allocationMode",
+                "the domain of a job has no such setting");
+    if (*import_text(&channel, "allocationMode"))
+        json_object_set_new(
+            domain, "channel",
+            json_pack("{s:s}", "allocationMode", import_text(&channel, "allocationMode")));
+}
+
 /* Whether a part of the template, which stands at `key`, names an object of another kind so. */
 static bool is_named(json_t *value, const char *key, const char *name)
 {
@@ -613,7 +634,7 @@ static void explain_others(struct import *im, json_t *template)
             reader_fail(object, "the Service %s is left out: workers are found by their pods",
                         import_name(object));
         else if (strcmp(kind, "ComputeDomain") == 0)
-            json_object_set_new(im->job, "computeDomain", json_object());
+            take_domain(im, object);
         else if (strcmp(kind, "Kustomization") == 0)
             reader_fail(object, "the Kustomization is left out: kubectl kustomize DIRECTORY | "
                                 "drarun import - imports what it makes");

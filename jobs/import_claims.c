@@ -379,6 +379,26 @@ static bool find_devices(struct claim *c)
     return false;
 }
 
+/* A container that sees one request of a claim sees all of them here. */
+static void explain_listed(const struct reader_node *pod)
+{
+    struct reader_node containers, resources, claims;
+    if (!reader_get(pod, "containers", &containers))
+        return;
+    for (size_t i = 0; i < json_array_size(containers.value); i++) {
+        struct reader_node container = reader_item(&containers, i);
+        if (!json_is_object(container.value) ||
+            !import_object(&container, "resources", &resources) ||
+            !reader_get(&resources, "claims", &claims))
+            continue;
+        for (size_t k = 0; k < json_array_size(claims.value); k++) {
+            struct reader_node item = reader_item(&claims, k);
+            if (json_is_object(item.value))
+                import_rest(&item, "name", "the container gets all devices of the claim");
+        }
+    }
+}
+
 static void remove_claims(json_t *template)
 {
     json_t *pod = json_object_get(template, "spec"), *container = NULL;
@@ -411,5 +431,6 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
         each(&c, "config", take_config);
         each(&c, "constraints", take_constraint);
     }
+    explain_listed(pod);
     remove_claims(template);
 }

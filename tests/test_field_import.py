@@ -473,6 +473,20 @@ def test_requests(imported, requests, devices, count, note):
     assert note in notes if note else notes == ""
 
 
+def test_a_request_of_a_claim(imported):
+    documents = claim([gpus()])
+    documents[1]["spec"]["containers"][0]["resources"]["claims"][0]["request"] = "g"
+    assert "resources.claims[0].request: left out" in imported(yaml.safe_dump_all(documents))[1]
+
+
+def test_a_compute_domain(imported):
+    domain = {"kind": "ComputeDomain", "metadata": {"name": "d"}, "spec": {
+        "numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "x"}, "allocationMode": "All", "later": 1}}}
+    job, notes = imported(yaml.safe_dump_all([*claim([gpus()]), domain]))
+    assert job["spec"]["computeDomain"] == {"numNodes": 2, "channel": {"allocationMode": "All"}}
+    assert "spec.channel.later: left out" in notes
+
+
 def workload(kind, spec, **metadata):
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "w", "image": "i", "command": ["c"]}]}}
     whole = json.loads(json.dumps(spec).replace('"POD"', json.dumps(pod)))
