@@ -117,7 +117,7 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_SRUN, "D chdir", 1, FOREIGN_SAME, "--wd", NULL},
     {FOREIGN_MPIRUN, "set-cwd-to-session-dir", 0, FOREIGN_REFUSED, "--wd DIR", NULL},
     {FOREIGN_MPI, "path gpath", 1, FOREIGN_REFUSED, "-x PATH=DIR:$PATH", NULL},
-    {FOREIGN_MPIRUN, "prefix app-pmix-prefix", 1, FOREIGN_REFUSED,
+    {FOREIGN_MPIRUN, "prefix app-pmix-prefix pmix-prefix", 1, FOREIGN_REFUSED,
      "nothing of mpirun is used; -x LD_LIBRARY_PATH=DIR where a rank needs another library", NULL},
     {FOREIGN_MPIRUN, "noprefix no-app-prefix", 0, FOREIGN_SO, "nothing of mpirun is used", NULL},
 
@@ -208,18 +208,14 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPIRUN, "allow-run-as-root", 0, FOREIGN_SO, "always allowed", NULL},
     {FOREIGN_MPIRUN,
      "debug-daemons debug-daemons-file d debug-devel leave-session-attached novm "
-     "do-not-resolve use-regexp fwd-mpirun-port enable-instant-on-support dvm",
+     "do-not-resolve use-regexp fwd-mpirun-port enable-instant-on-support",
      0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_MPIRUN, "launch-agent hnp ompi-server dvm-uri cf cartofile", 1, FOREIGN_REFUSED,
      NO_DAEMONS, NULL},
-    {FOREIGN_OPENMPI5,
-     "forward-signals keepalive exec-agent default-exec-agent singleton tmpdir pid "
-     "num-connect-retries wait-to-connect test-suicide",
-     1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
-    {FOREIGN_OPENMPI5,
-     "daemonize hetero-nodes no-ready-msg set-sid system-server do-not-connect "
-     "do-not-aggregate-help",
-     0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_OPENMPI5, "dvm forward-signals keepalive singleton tmpdir test-suicide", 1,
+     FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_OPENMPI5, "hetero-nodes set-sid system-server", 0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_OPENMPI4, "dvm", 0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HYDRA,
      "launcher launcher-exec bootstrap bootstrap-exec bootstrap-exec-args rmk iface "
      "demux nameserver localhost usize branch-count tmpdir bindlib css ckpoint-interval "

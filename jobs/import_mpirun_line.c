@@ -451,6 +451,19 @@ static const struct foreign_option *find_option(struct mpirun *m, const char *wo
     return found;
 }
 
+/* Two releases of the launcher may give an option different numbers of words. */
+static bool is_ambiguous(const struct mpirun *m, const struct foreign_option *found,
+                         const char *name)
+{
+    for (size_t i = 0; i < foreign_option_count; i++) {
+        const struct foreign_option *other = &foreign_options[i];
+        if ((other->from & m->prefer) && other->values_after != found->values_after &&
+            is_in(other->words, name))
+            return true;
+    }
+    return false;
+}
+
 /* Options from fields[0] on; ret_used: how many fields they are. */
 static int take_options(struct mpirun *m, size_t *ret_used)
 {
@@ -478,6 +491,12 @@ static int take_options(struct mpirun *m, size_t *ret_used)
                 "%s has no option %s that is known here, so it is not known where the "
                 "program begins; take it out, or " MPIRUN_INSTEAD,
                 m->name, f->text);
+        if (is_ambiguous(m, option, name))
+            return mpirun_refuse(m,
+                                 "%s %s has a value in one release of the launcher and none in "
+                                 "another, so it is not known where the program begins; take it "
+                                 "out, or " MPIRUN_INSTEAD,
+                                 m->name, f->text);
         size_t given = 0;
         struct field first = {(char *)glued, glued, NULL, SHELL_LITERAL};
         if (glued)

@@ -99,6 +99,11 @@ def test_an_unknown_option_is_refused(refused, words, option):
     assert f"<stdin>:15: {words[0]} has no option {option} that is known here" in reason and "-- PROGRAM" in reason
 
 
+def test_an_option_of_two_kinds_is_refused(refused):
+    """Open MPI 4's --dvm has no value, that of 5 has one."""
+    assert "mpirun --dvm has a value in one release of the launcher" in refused(mpijob(["mpirun", "--dvm", "x", "app"]))
+
+
 @pytest.mark.parametrize("command", [
     ["mpirun", "-np", "1", "a", ":", "-np", "3", "b"],
     "mpirun -np 1 ./a --x : -np 3 ./b",

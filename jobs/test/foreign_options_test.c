@@ -40,7 +40,8 @@ static const struct {
      "spawn-timeout 1 personality 1 pset 1 preload-binary 0 show-progress 0 stop-in-init 0 "
      "omca 2 gomca 2 tune 1 stream-buffering 1 ompi-server 1 fwd-mpirun-port 0 amca 1 npersocket 1 "
      "ppr 1 max-vm-size 1 app 1 memory-alloc-kinds 1 gpu-support 1 forward-signals 1 with-ft 1 "
-     "exec-agent 1 hetero-nodes 0 allow-run-as-root 0 map-by 1 bind-to 1 rank-by 1 timeout 1"},
+     "dvm 1 hetero-nodes 0 pmix-prefix 1 keepalive 1 allow-run-as-root 0 map-by 1 bind-to 1 "
+     "rank-by 1 timeout 1"},
     {FOREIGN_MPICH,
      "genv 2 genvlist 1 genvnone 0 genvall 0 env 2 envlist 1 envnone 0 envall 0 f 1 hosts 1 wdir 1 "
      "configfile 1 n 1 np 1 launcher 1 launcher-exec 1 enable-x 0 disable-x 0 rmk 1 topolib 1 "
