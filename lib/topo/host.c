@@ -296,6 +296,27 @@ const struct topo_netdev *host_netdev_of(const struct topo_host *host, const str
     return NULL;
 }
 
+static bool has_gid_of(const struct topo_rdma *rdma, const char *netdev)
+{
+    for (size_t p = 0; p < rdma->port_count; p++)
+        for (size_t g = 0; g < rdma->ports[p].gid_count; g++)
+            if (strcmp(rdma->ports[p].gids[g].netdev, netdev) == 0)
+                return true;
+    return false;
+}
+
+/* The interfaces of a device are those on its function, and a bond of its ports has its GIDs. */
+const char *host_uplink_of(const struct topo_host *host, const struct topo_rdma *rdma)
+{
+    for (size_t i = 0; i < host->netdev_count; i++) {
+        const struct topo_netdev *net = &host->netdevs[i];
+        bool own = (rdma->pci != TOPO_NONE && net->pci == rdma->pci) || has_gid_of(rdma, net->name);
+        if (net->uplink[0] && own)
+            return net->uplink;
+    }
+    return NULL;
+}
+
 int32_t host_numa_of(const struct topo_host *host, size_t pci)
 {
     int32_t numa = pci == TOPO_NONE ? -1 : host->pci[pci].place.numa;

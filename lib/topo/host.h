@@ -80,6 +80,9 @@ struct topo_netdev {
     uint32_t mtu;        /* 0: not known */
     uint32_t speed_mbps; /* 0: not known, or down */
     enum topo_tri up;
+    /* The interface of the default route that this one is, or is a part of: a port of its bond, the
+     * virtual function below a synthetic NIC, what a VLAN is on; "": none. Read with host_read. */
+    char uplink[TOPO_NAME_MAX];
 };
 
 struct topo_limits {
@@ -150,6 +153,8 @@ size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
 /* The netdev on the same function as an RDMA device, first by name; NULL: none, or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
+/* The uplink that the interface of an RDMA device is, or is a part of; NULL: none is known. */
+const char *host_uplink_of(const struct topo_host *host, const struct topo_rdma *rdma);
 /* The NUMA node of a function; where that is not known, the only one of the machine; -1: unknown.
  */
 int32_t host_numa_of(const struct topo_host *host, size_t pci);

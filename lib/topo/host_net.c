@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/topo/default_route.h"
 #include "lib/topo/host_private.h"
 
 #define CLASS "sys/class/net"
@@ -46,6 +48,99 @@ static int read_netdev(struct facts_reader *r, const char *name)
     return rc;
 }
 
+/* ---- the uplink ---- */
+
+#define USUAL_UPLINK "eth0" /* where no route can be read */
+
+/* "LOWER UPPER" of interfaces that are stacked: of a bond, a bridge, a VLAN, a synthetic NIC. */
+struct stack {
+    struct strlist lower, upper;
+};
+
+static void add_layer(struct stack *stack, const char *lower, const char *upper)
+{
+    strlist_add(&stack->lower, lower);
+    strlist_add(&stack->upper, upper);
+}
+
+/* Linux links both ways, upper_NAME and lower_NAME; master is the one that owns the interface. */
+static int read_layers(struct facts_reader *r, const char *name, struct stack *stack)
+{
+    char path[160], target[256];
+    struct strlist entries = STRLIST_INIT;
+    snprintf(path, sizeof path, CLASS "/%s", name);
+    int rc = facts_list(r, path, &entries);
+    for (size_t i = 0; rc == 0 && i < entries.count; i++) {
+        const char *entry = entries.items[i];
+        if (strncmp(entry, "upper_", 6) == 0)
+            add_layer(stack, name, entry + 6);
+        else if (strncmp(entry, "lower_", 6) == 0)
+            add_layer(stack, entry + 6, name);
+    }
+    cleanup_close int dir = rc == 0 && strlist_has(&entries, "master")
+                                ? root_open(r->root, path, O_PATH | O_DIRECTORY, NULL)
+                                : -1;
+    ssize_t len = dir >= 0 ? readlinkat(dir, "master", target, sizeof target - 1) : -1;
+    if (len > 0) {
+        target[len] = '\0';
+        const char *slash = strrchr(target, '/');
+        add_layer(stack, name, slash ? slash + 1 : target);
+    }
+    strlist_done(&entries);
+    return rc;
+}
+
+static struct topo_netdev *find_netdev(struct topo_host *host, const char *name)
+{
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (strcmp(host->netdevs[i].name, name) == 0)
+            return &host->netdevs[i];
+    return NULL;
+}
+
+/* What lies below an uplink belongs to it, as far down as it goes. */
+static void mark_parts(struct topo_host *host, const struct stack *stack)
+{
+    bool more = true;
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < stack->lower.count; i++) {
+            struct topo_netdev *lower = find_netdev(host, stack->lower.items[i]);
+            const struct topo_netdev *upper = find_netdev(host, stack->upper.items[i]);
+            if (!lower || !upper || lower->uplink[0] || !upper->uplink[0])
+                continue;
+            snprintf(lower->uplink, sizeof lower->uplink, "%s", upper->uplink);
+            more = true;
+        }
+    }
+}
+
+static int read_uplinks(struct facts_reader *r)
+{
+    struct strlist names = STRLIST_INIT;
+    struct stack stack = {STRLIST_INIT, STRLIST_INIT};
+    int rc = default_routes_read(r->root, false, &names, r->err);
+    if (rc == 0 && names.count == 0)
+        rc = default_routes_read(r->root, true, &names, r->err);
+    if (rc == 0 && names.count == 0)
+        strlist_add(&names, USUAL_UPLINK);
+    for (size_t i = 0; rc == 0 && i < names.count; i++) {
+        struct topo_netdev *net = find_netdev(r->host, names.items[i]);
+        if (net)
+            snprintf(net->uplink, sizeof net->uplink, "%s", net->name);
+    }
+    for (size_t i = 0; rc == 0 && r->host->rdma_count > 0 && i < r->host->netdev_count; i++)
+        rc = read_layers(r, r->host->netdevs[i].name, &stack);
+    if (rc == 0 && (stack.lower.failed || stack.upper.failed || names.failed))
+        rc = facts_nomem(r);
+    if (rc == 0)
+        mark_parts(r->host, &stack);
+    strlist_done(&stack.lower);
+    strlist_done(&stack.upper);
+    strlist_done(&names);
+    return rc;
+}
+
 int read_netdevs(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
@@ -54,5 +149,5 @@ int read_netdevs(struct facts_reader *r)
         if (facts_name_ok(r, CLASS, names.items[i]))
             rc = read_netdev(r, names.items[i]);
     strlist_done(&names);
-    return rc;
+    return rc == 0 && !r->devices_alone ? read_uplinks(r) : rc;
 }

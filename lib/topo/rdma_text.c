@@ -75,6 +75,14 @@ enum topo_gid_type gid_type_parse(const char *text, enum topo_link link)
     return link == TOPO_LINK_ETHERNET ? TOPO_GID_ROCE1 : TOPO_GID_IB;
 }
 
+enum topo_gid_type gid_type_find(const char *name)
+{
+    for (enum topo_gid_type type = TOPO_GID_IB; name && type <= TOPO_GID_ROCE2; type++)
+        if (strcmp(topo_gid_type_name(type), name) == 0)
+            return type;
+    return TOPO_GID_UNKNOWN;
+}
+
 enum topo_tri rdma_state_parse(const char *text, char *ret_state, size_t size)
 {
     const char *p = text + strspn(text, "0123456789");

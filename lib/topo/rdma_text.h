@@ -20,6 +20,9 @@ void gid_format(const uint8_t bytes[16], char text[48]);
 /* "IB/RoCE v1" is what the kernel writes for both: which one, the port's link says. */
 enum topo_gid_type gid_type_parse(const char *text, enum topo_link link);
 
+/* The inverse of topo_gid_type_name; UNKNOWN for NULL and for anything else. */
+enum topo_gid_type gid_type_find(const char *name);
+
 /* "4: ACTIVE": the word after the number goes to ret_state (size bytes, cut). */
 enum topo_tri rdma_state_parse(const char *text, char *ret_state, size_t size);
 enum topo_link rdma_link_parse(const char *text);

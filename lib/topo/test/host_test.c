@@ -302,12 +302,66 @@ static void reads_this_machine(void **state)
     host_done(&host);
 }
 
+static const char *uplink_of(const struct topo_host *host, const char *name)
+{
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (strcmp(host->netdevs[i].name, name) == 0)
+            return host->netdevs[i].uplink;
+    fail_msg("no interface %s", name);
+    return NULL;
+}
+
+static void make_netdev(const struct tree *tree, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "sys/class/net/%s/mtu", name);
+    tree_file(tree, path, "1500\n");
+}
+
+/* The default route is on a VLAN of a bond; a bridge, a bond of data NICs and what Linux links the
+ * other way round beside it. */
+static void tells_what_the_uplink_is_made_of(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"eno1", "eno2", "bond0", "bond0.7", "bond1", "br0"};
+    struct tree tree = tree_new();
+    make_nic(&tree);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        make_netdev(&tree, names[i]);
+    tree_file(&tree, "proc/net/route",
+              "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+              "bond0.7\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n");
+    tree_link(&tree, "sys/class/net/bond0/upper_bond0.7", "../bond0.7");
+    tree_link(&tree, "sys/class/net/eno1/master", "../bond0");
+    tree_link(&tree, "sys/class/net/bond0/lower_eno2", "../eno2");
+    tree_link(&tree, NIC "/net/gpu0rdma0/master", "../../../../../class/net/bond1");
+    tree_link(&tree, "sys/class/net/br0/lower_no-such", "../no-such");
+    struct topo_host host = read_host(&tree);
+    assert_string_equal(uplink_of(&host, "bond0.7"), "bond0.7");
+    assert_string_equal(uplink_of(&host, "bond0"), "bond0.7");
+    assert_string_equal(uplink_of(&host, "eno1"), "bond0.7");
+    assert_string_equal(uplink_of(&host, "eno2"), "bond0.7");
+    assert_string_equal(uplink_of(&host, "bond1"), "");
+    assert_string_equal(uplink_of(&host, "gpu0rdma0"), "");
+    assert_null(host_uplink_of(&host, &host.rdmas[0]));
+    host_done(&host);
+    tree_link(&tree, "sys/class/net/bond1/master", "../bond0");
+    host = read_host(&tree);
+    assert_string_equal(host_uplink_of(&host, &host.rdmas[0]), "bond0.7");
+    host_done(&host);
+    tree_drop(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_pod),           cmocka_unit_test(survives_hostile_trees),
-        cmocka_unit_test(bounds_its_warnings),   cmocka_unit_test(an_empty_tree_is_an_empty_host),
-        cmocka_unit_test(never_leaves_the_tree), cmocka_unit_test(reads_this_machine),
+        cmocka_unit_test(reads_a_pod),
+        cmocka_unit_test(tells_what_the_uplink_is_made_of),
+        cmocka_unit_test(survives_hostile_trees),
+        cmocka_unit_test(bounds_its_warnings),
+        cmocka_unit_test(an_empty_tree_is_an_empty_host),
+        cmocka_unit_test(never_leaves_the_tree),
+        cmocka_unit_test(reads_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
