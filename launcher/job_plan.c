@@ -114,6 +114,21 @@ int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct dra
     return paths->failed || scripts->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* With the node, which is what has to be looked at. */
+static int refused(const struct job_plan_input *in, const struct warning *refusal,
+                   struct drarun_error *err)
+{
+    const char *code = warning_name(refusal->code);
+    if (refusal->worker < 0 || (uint32_t)refusal->worker >= in->spec->workers)
+        return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: %s", code,
+                          refusal->detail);
+    const struct plan_worker_input *worker = &in->workers[refusal->worker];
+    return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: worker %d (%s%s%s): %s",
+                      code, refusal->worker, worker->pod ? worker->pod : "no pod",
+                      worker->node ? " on " : "", worker->node ? worker->node : "",
+                      refusal->detail);
+}
+
 int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
 {
     struct planning p = {0};
@@ -121,8 +136,7 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     if (rc == 0)
         rc = build(in, &p, err);
     if (rc == 0 && p.plan.refusal.code)
-        rc = error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: %s",
-                        warning_name(p.plan.refusal.code), p.plan.refusal.detail);
+        rc = refused(in, &p.plan.refusal, err);
     if (rc == 0) {
         if (in->warn)
             rc = say_warnings(&p.plan, err);
