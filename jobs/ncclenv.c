@@ -363,13 +363,24 @@ static bool all_named(const struct plan_worker *worker)
     return worker->nic_count > 0;
 }
 
+/* A device whose ports are not known is used by its first. */
+static void add_ports(const struct plan_nic *nic, const char *separator, struct buf *out)
+{
+    const struct topo_port *ports[DATA_NIC_PORTS_MAX];
+    size_t count = plan_nic_ports(nic, ports);
+    if (count == 0)
+        buf_printf(out, "%s%s:1", separator, nic->ibdev);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(out, "%s%s:%u", i ? "," : separator, nic->ibdev, ports[i]->number);
+}
+
 static const char *device_list(struct planning *p, const struct plan_worker *worker,
                                const char *prefix)
 {
     struct buf out = BUF_INIT;
     buf_add_str(&out, prefix);
     for (size_t n = 0; n < worker->nic_count; n++)
-        buf_printf(&out, "%s%s:%u", n ? "," : "", worker->nics[n].ibdev, worker->nics[n].port);
+        add_ports(&worker->nics[n], n ? "," : "", &out);
     const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
     p->plan->pool.failed |= out.failed;
     buf_done(&out);

@@ -306,6 +306,8 @@ static void warn_extra(struct planning *p, uint32_t w)
         for (size_t n = 0; n < worker->nic_count; n++)
             claimed |= worker->nics[n].ibdev &&
                        strcmp(worker->nics[n].ibdev, worker->probe.visible.items[v]) == 0;
+        for (size_t n = 0; n < worker->left_count; n++) /* NIC_LEFT_OUT names it */
+            claimed |= strcmp(worker->left[n].ibdev, worker->probe.visible.items[v]) == 0;
         if (!claimed)
             buf_printf(&names, "%s%s", names.len ? "," : "", worker->probe.visible.items[v]);
     }

@@ -99,6 +99,7 @@ static void worker_done(struct plan_worker *worker)
     free(worker->env.list);
     free(worker->gpus);
     free(worker->nics);
+    free(worker->left);
     free(worker->node_devices);
     free(worker->model);
     free(worker->result);

@@ -19,6 +19,7 @@
 #include "jobs/spec.h"
 #include "jobs/warnings.h"
 #include "lib/base/buf.h"
+#include "lib/topo/data_nics.h"
 
 #define PLAN_WORKERS_MAX 100000u
 
@@ -77,12 +78,23 @@ struct plan_nic {
     const char *label; /* IB device, else interface, else the DRA name */
     const char *ibdev; /* NULL: not known */
     const char *link_layer;
-    uint32_t port;
-    int32_t gid; /* -1 unknown */
+    const struct topo_port *ports; /* the probe's; NULL: not known */
+    size_t port_count;
+    uint32_t data_ports; /* bit i: ports[i] carries data */
+    int32_t gid;         /* of a probe that tells the index alone; -1 unknown */
     int32_t rail;
     int32_t named_rail; /* the number in its host interface's name; -1 */
     double gbs;
     bool speed_known;
+};
+
+/* An RDMA NIC that carries no data, though the worker has it. */
+struct plan_left_nic {
+    struct device device;
+    const char *ibdev;
+    enum nic_use use;
+    bool claimed;
+    const char *reason; /* "mlx5_4 (part of the uplink eth0)" */
 };
 
 struct plan_gpu {
@@ -101,6 +113,8 @@ struct plan_worker {
     uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */
     struct plan_nic *nics; /* that carry data, in PCI order */
     size_t nic_count;
+    struct plan_left_nic *left; /* NICs that carry none */
+    size_t left_count;
     struct device *node_devices; /* all of the node's slices */
     size_t node_device_count;
     const char *tcp_interfaces; /* of claimed NICs without RDMA that have addresses; NULL */
@@ -143,6 +157,9 @@ void plan_done(struct plan *plan);
 json_t *plan_to_json(const struct plan *plan, bool explain);
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
+
+/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, hence its first. */
+size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports);
 
 /* "8 GPUs, 8 NICs: 8 PIX, 400 GB/s of 400": one line for a worker. */
 void plan_worker_summary(const struct plan_worker *worker, struct buf *out);

@@ -238,7 +238,8 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         return rc;
     sort_gpus(worker);
     sort_nics(worker);
-    return check_mig(p, w);
+    rc = plan_choose_nics(p, w, err);
+    return rc < 0 ? rc : check_mig(p, w);
 }
 
 /* ---- profile ---- */
@@ -256,31 +257,6 @@ static bool has_attribute(const char *key, bool (*match)(const char *value, cons
     return false;
 }
 
-static const struct probe_ibdev *probed(const struct plan_worker *worker,
-                                        const struct device *device)
-{
-    for (size_t i = 0; i < worker->probe.ibdev_count; i++) {
-        const struct probe_ibdev *ib = &worker->probe.ibdevs[i];
-        if (device->pci != PCI_NONE && ib->pci == device->pci)
-            return ib;
-    }
-    for (size_t i = 0; device->ibdev && i < worker->probe.ibdev_count; i++) {
-        const struct probe_ibdev *ib = &worker->probe.ibdevs[i];
-        if (ib->pci == PCI_NONE && strcmp(ib->name, device->ibdev) == 0)
-            return ib;
-    }
-    return NULL;
-}
-
-/* Without a probe: InfiniBand is what says so, or an RDMA device that has no interface. */
-static const char *link_layer(const struct plan_worker *worker, const struct device *device)
-{
-    const struct probe_ibdev *ib = probed(worker, device);
-    if (ib && ib->link_layer)
-        return ib->link_layer;
-    return device->encap_ib || !device->ifname ? "InfiniBand" : "Ethernet";
-}
-
 static const struct plan_nic *first_rdma(const struct plan_worker *worker)
 {
     for (size_t n = 0; n < worker->nic_count; n++)
@@ -292,17 +268,17 @@ static const struct plan_nic *first_rdma(const struct plan_worker *worker)
 static const struct profile *detect(struct planning *p, const struct plan_worker *worker,
                                     char *ret_fact, size_t size)
 {
-    const struct plan_nic *nic = first_rdma(worker);
-    const struct probe_ibdev *ib = nic ? probed(worker, &nic->device) : NULL;
+    const struct plan_nic *first = first_rdma(worker);
+    struct plan_nic nic = first ? *first : (struct plan_nic){0};
+    if (first)
+        plan_describe_nic(worker, 0, &nic);
     const json_t *labels = worker->node ? json_object_get(p->in->node_labels, worker->node) : NULL;
     struct profile_facts facts = {
         .labels = labels,
         .has_attribute = has_attribute,
         .node = worker,
-        .link_layer = nic ? link_layer(worker, &nic->device) : NULL,
-        .ibdev = ib    ? ib->name
-                 : nic ? nic->device.ibdev
-                       : NULL,
+        .link_layer = nic.link_layer,
+        .ibdev = nic.ibdev,
         .arch = value_text(labels, "kubernetes.io/arch"),
         .product = value_text(json_array_get(worker->probe.gpus, 0), "product"),
         .files = worker->probe.files,
@@ -405,16 +381,8 @@ static int32_t position(const struct plan_worker *worker, const struct plan_nic 
 
 static void settle_nic(struct planning *p, struct plan_worker *worker, struct plan_nic *nic)
 {
-    const struct probe_ibdev *ib = probed(worker, &nic->device);
-    const char *interface = nic->device.pod_name ? nic->device.pod_name : nic->device.ifname;
-    nic->ibdev = ib ? ib->name : nic->device.ibdev;
-    nic->port = ib && ib->port ? ib->port : 1;
-    nic->gid = ib ? ib->gid : -1;
-    nic->link_layer = link_layer(worker, &nic->device);
-    nic->speed_known = ib && ib->mbps > 0;
-    double nominal = profile_size(worker->profile, plan_instance_type(p, worker)).nic_gbs;
-    nic->gbs = nic->speed_known ? ib->mbps / 8000.0 : nominal > 0 ? nominal : 50.0;
-    nic->label = nic->ibdev ? nic->ibdev : interface ? interface : nic->device.name;
+    plan_describe_nic(worker, profile_size(worker->profile, plan_instance_type(p, worker)).nic_gbs,
+                      nic);
     nic->named_rail = number_in(nic->device.ifname);
     nic->rail = nic->named_rail >= 0 ? nic->named_rail : position(worker, nic);
 }
@@ -517,6 +485,22 @@ static void warn_unknown(struct planning *p, uint32_t w)
     buf_done(&nics);
 }
 
+static int refuse_no_nic(struct planning *p, uint32_t w)
+{
+    const struct plan_worker *worker = &p->plan->workers[w];
+    struct buf names = BUF_INIT;
+    int rc;
+    plan_left_nics(worker, &names);
+    if (names.len)
+        rc = plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
+                         "network: rdma, but no RDMA NIC can carry data: %s", names.data);
+    else
+        rc = plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
+                         "network: rdma, but no RDMA NIC was given");
+    buf_done(&names);
+    return rc;
+}
+
 int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -524,8 +508,7 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
     drop_unfit_nics(p, w);
     if (worker->nic_count == 0) {
         if (p->in->network != SPEC_NETWORK_ANY)
-            return plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
-                               "network: rdma, but no RDMA NIC was given");
+            return refuse_no_nic(p, w);
         warnings_add(&p->plan->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
                      "falling back to NCCL_NET=Socket on %s",
                      worker->tcp_interfaces ? worker->tcp_interfaces : "the pod interface");

@@ -28,6 +28,16 @@ int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t siz
 int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
                     struct drarun_error *err);
 
+/* plan_nics.c: keeps the NICs that carry data, and leaves out and names the others. */
+int plan_choose_nics(struct planning *p, uint32_t w, struct drarun_error *err);
+/* The reasons of those that were left out, in a line. */
+void plan_left_nics(const struct plan_worker *worker, struct buf *out);
+/* What the pod shows of a device; NULL. */
+const struct probe_ibdev *plan_probed_nic(const struct plan_worker *worker,
+                                          const struct device *device);
+/* Names, ports, speed; nominal_gbs where the speed is not known (0: nothing better). */
+void plan_describe_nic(const struct plan_worker *worker, double nominal_gbs, struct plan_nic *nic);
+
 /* plan_seen.c: an allocated device of which nothing but its name is known; then, for a worker whose
  * claims have been read, what its pod shows in place of those and of what no claim gives. */
 int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_result *r,

@@ -106,6 +106,11 @@ static void check_device(const struct look *look, const json_t *verbs)
 {
     size_t i;
     json_t *port;
+    bool down = true; /* a card of several ports may have a cable in one of them */
+    json_array_foreach(json_object_get(verbs, "ports"), i, port)
+    {
+        down &= is_false(port, "active");
+    }
     if (is_false(verbs, "opens"))
         refuse(look, PREFLIGHT_VERBS_CLOSED,
                "the driver must allow the container to read and write that node (deviceNodes of "
@@ -114,7 +119,8 @@ static void check_device(const struct look *look, const json_t *verbs)
                value_text_or(verbs, "device", ""), value_text_or(verbs, "why", ""));
     json_array_foreach(json_object_get(verbs, "ports"), i, port)
     {
-        check_port(look, value_text_or(verbs, "device", ""), port);
+        if (down || !is_false(port, "active"))
+            check_port(look, value_text_or(verbs, "device", ""), port);
     }
 }
 
@@ -133,6 +139,17 @@ static void check_planned_nic(const struct look *look, const struct plan_nic *ni
                "its claimed NIC %s has no interface %s in the pod", nic->label, device->pod_name);
 }
 
+/* A claimed NIC was meant to carry data: its link is down on this node alone. */
+static void check_left_nics(const struct look *look)
+{
+    for (size_t i = 0; look->rdma && i < look->planned->left_count; i++) {
+        const struct plan_left_nic *left = &look->planned->left[i];
+        const json_t *found = find_named(look->verbs, "device", left->ibdev);
+        if (left->use == NIC_USE_DOWN && left->claimed && found)
+            check_device(look, found);
+    }
+}
+
 static void check_nics(const struct look *look)
 {
     size_t i, count = json_array_size(look->verbs);
@@ -140,6 +157,7 @@ static void check_nics(const struct look *look)
     if (look->planned) {
         for (i = 0; i < look->planned->nic_count; i++)
             check_planned_nic(look, &look->planned->nics[i]);
+        check_left_nics(look);
         if (look->rdma && look->planned->unread_nics > look->planned->nic_count)
             refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs",
                    look->planned->nic_count, look->planned->unread_nics);

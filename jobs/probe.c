@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/probe.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +11,16 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
+#include "lib/topo/data_nics.h"
+#include "lib/topo/rdma_text.h"
 
 void probe_done(struct probe *probe)
 {
+    for (size_t i = 0; i < probe->ibdev_count; i++) {
+        for (size_t p = 0; p < probe->ibdevs[i].port_count; p++)
+            free(probe->ibdevs[i].ports[p].gids);
+        free(probe->ibdevs[i].ports);
+    }
     free(probe->ibdevs);
     free(probe->pairs);
     strlist_done(&probe->visible);
@@ -60,6 +69,114 @@ static int32_t small_at(const json_t *object, const char *key, int32_t fallback)
                                                                         : fallback;
 }
 
+/* ---- RDMA devices ---- */
+
+static bool read_address(const char *text, uint8_t ret_bytes[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    memcpy(ret_bytes, mapped, sizeof mapped);
+    return text && (inet_pton(AF_INET, text, ret_bytes + sizeof mapped) == 1 ||
+                    inet_pton(AF_INET6, text, ret_bytes) == 1);
+}
+
+static int read_gids(const json_t *entry, struct topo_port *port, struct drarun_error *err)
+{
+    const json_t *list = NULL;
+    size_t i;
+    json_t *gid;
+    int rc = member(entry, "gids", JSON_ARRAY, "an array of GIDs", &list, err);
+    if (rc < 0 || json_array_size(list) == 0)
+        return rc;
+    port->gids = calloc(json_array_size(list), sizeof *port->gids);
+    if (!port->gids)
+        return error_set(err, ENOMEM, "probe: out of memory");
+    json_array_foreach((json_t *)list, i, gid)
+    {
+        struct topo_gid *to = &port->gids[port->gid_count];
+        const char *type = value_text(gid, "type"), *netdev = value_text(gid, "netdev");
+        int32_t index = small_at(gid, "index", -1);
+        if (index < 0 || !read_address(value_text(gid, "address"), to->bytes))
+            return wrong(err, "ibdevs.ports.gids", "an index and an IP address for each GID");
+        to->index = (uint32_t)index;
+        to->type = gid_type_find(type);
+        snprintf(to->netdev, sizeof to->netdev, "%s", netdev ? netdev : "");
+        port->gid_count++;
+    }
+    return 0;
+}
+
+static int read_port(const json_t *entry, struct topo_port *port, struct drarun_error *err)
+{
+    const char *state = value_text(entry, "state"), *link = value_text(entry, "linkLayer");
+    int32_t number = small_at(entry, "number", 0);
+    if (number < 1 || number > 255)
+        return wrong(err, "ibdevs.ports", "a number from 1 to 255 for each port");
+    port->number = (uint32_t)number;
+    snprintf(port->state, sizeof port->state, "%s", state ? state : "");
+    port->active = !state || !state[0]            ? TOPO_UNKNOWN
+                   : strcmp(state, "ACTIVE") == 0 ? TOPO_YES
+                                                  : TOPO_NO;
+    port->link = rdma_link_parse(link ? link : "");
+    port->rate_mbps = (uint32_t)small_at(entry, "rateMbps", 0);
+    return read_gids(entry, port, err);
+}
+
+static int read_ports(const json_t *list, struct probe_ibdev *ib, struct drarun_error *err)
+{
+    size_t i;
+    json_t *entry;
+    if (json_array_size(list) == 0)
+        return 0;
+    ib->ports = calloc(json_array_size(list), sizeof *ib->ports);
+    if (!ib->ports)
+        return error_set(err, ENOMEM, "probe: out of memory");
+    json_array_foreach((json_t *)list, i, entry)
+    {
+        if (i == DATA_NIC_PORTS_MAX)
+            break;
+        ib->port_count++;
+        int rc = read_port(entry, &ib->ports[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* The older shape: what is known is of one port. */
+static int read_one_port(const json_t *entry, struct probe_ibdev *ib, struct drarun_error *err)
+{
+    ib->gid = small_at(entry, "gidIndex", -1);
+    ib->link_layer = value_text(entry, "linkLayer");
+    ib->ports = calloc(1, sizeof *ib->ports);
+    if (!ib->ports)
+        return error_set(err, ENOMEM, "probe: out of memory");
+    ib->port_count = 1;
+    int32_t number = small_at(entry, "port", 1);
+    ib->ports[0].number = number > 0 ? (uint32_t)number : 1;
+    ib->ports[0].link = rdma_link_parse(ib->link_layer ? ib->link_layer : "");
+    ib->ports[0].rate_mbps = (uint32_t)small_at(entry, "speedMbps", 0);
+    return 0;
+}
+
+static int read_ibdev(const char *name, const json_t *entry, struct probe_ibdev *ib,
+                      struct drarun_error *err)
+{
+    const json_t *ports = NULL;
+    *ib = (struct probe_ibdev){
+        .name = name,
+        .pci = pci_at(entry, "pci"),
+        .gid = -1,
+        .numa = small_at(entry, "numa", -1),
+        .root = value_text(entry, "root"),
+        .netdev = value_text(entry, "netdev"),
+        .uplink = value_text(entry, "uplink"),
+    };
+    int rc = member(entry, "ports", JSON_ARRAY, "an array of ports", &ports, err);
+    if (rc < 0)
+        return rc;
+    return ports ? read_ports(ports, ib, err) : read_one_port(entry, ib, err);
+}
+
 static int read_ibdevs(const json_t *document, struct probe *p, struct drarun_error *err)
 {
     const json_t *ibdevs = NULL;
@@ -75,17 +192,9 @@ static int read_ibdevs(const json_t *document, struct probe *p, struct drarun_er
     {
         if (!json_is_object(entry))
             return wrong(err, "ibdevs", "an object for each device");
-        p->ibdevs[p->ibdev_count++] = (struct probe_ibdev){
-            .name = name,
-            .pci = pci_at(entry, "pci"),
-            .port = (uint32_t)small_at(entry, "port", 1),
-            .link_layer = value_text(entry, "linkLayer"),
-            .mbps = (uint32_t)small_at(entry, "speedMbps", 0),
-            .gid = small_at(entry, "gidIndex", -1),
-            .numa = small_at(entry, "numa", -1),
-            .root = value_text(entry, "root"),
-            .netdev = value_text(entry, "netdev"),
-        };
+        rc = read_ibdev(name, entry, &p->ibdevs[p->ibdev_count++], err);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
+#include "lib/topo/host.h"
 
 #define PROBE_NUMAS 64u
 
@@ -18,13 +19,15 @@ enum probe_flag { PROBE_UNKNOWN = 0, PROBE_NO, PROBE_YES };
 
 struct probe_ibdev {
     const char *name;
-    uint64_t pci;           /* PCI_NONE */
-    uint32_t port;          /* 1 where none is said */
-    int32_t numa;           /* -1 unknown */
-    const char *root;       /* pci0000:8c; NULL */
-    const char *netdev;     /* NULL */
+    uint64_t pci;       /* PCI_NONE */
+    int32_t numa;       /* -1 unknown */
+    const char *root;   /* pci0000:8c; NULL */
+    const char *netdev; /* NULL */
+    const char *uplink; /* the interface of the default route that it is part of; NULL */
+    struct topo_port *ports;
+    size_t port_count;
+    /* of a probe without ports, in which one port stands for the device */
     const char *link_layer; /* InfiniBand, Ethernet, EFA; NULL */
-    uint32_t mbps;          /* 0 unknown */
     int32_t gid;            /* index of the RoCE v2 entry of the pod's address; -1 unknown */
 };
 

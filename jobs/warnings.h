@@ -27,6 +27,7 @@
     X(GDR_UNAVAILABLE)                                                                             \
     X(C2C_GDR_OFF)                                                                                 \
     X(NIC_NOT_RDMA)                                                                                \
+    X(NIC_LEFT_OUT)                                                                                \
     X(NUMA_UNKNOWN)                                                                                \
     X(IBDEV_UNKNOWN)                                                                               \
     X(EXTRA_IB_DEVICES_VISIBLE)                                                                    \

@@ -2,7 +2,7 @@
 /* Everything that is known, for programs; what is not known is null. */
 #include "launcher/topo_view.h"
 #include "lib/doc/value.h"
-#include "lib/topo/rdma_text.h"
+#include "lib/inspect/port_json.h"
 
 static void set(json_t *object, const char *key, json_t *value)
 {
@@ -80,43 +80,22 @@ static json_t *gpu_json(const struct topo_view *view, size_t index)
     return object;
 }
 
-static json_t *gid_json(const struct topo_gid *gid)
-{
-    char text[48];
-    json_t *object = json_object();
-    gid_format(gid->bytes, text);
-    set(object, "index", json_integer(gid->index));
-    set(object, "address", json_string(text));
-    set(object, "type", gid->type ? json_string(topo_gid_type_name(gid->type)) : json_null());
-    set(object, "netdev", value_of_text(gid->netdev));
-    return object;
-}
-
-static json_t *port_json(const struct topo_port *port)
-{
-    json_t *object = json_object(), *gids = json_array();
-    for (size_t i = 0; i < port->gid_count; i++)
-        json_array_append_new(gids, gid_json(&port->gids[i]));
-    set(object, "number", json_integer(port->number));
-    set(object, "state", value_of_text(port->state));
-    set(object, "linkLayer", port->link ? json_string(topo_link_name(port->link)) : json_null());
-    set(object, "rateMbps", number_or_null(port->rate_mbps, port->rate_mbps > 0));
-    set(object, "gids", gids);
-    return object;
-}
-
 static json_t *nic_json(const struct topo_view *view, const struct view_nic *nic)
 {
     const struct topo_rdma *rdma = nic->rdma;
     json_t *object = json_object(), *ports = json_array();
+    char reason[256];
+    data_nic_reason(&nic->data, reason, sizeof reason);
     for (size_t i = 0; rdma && i < rdma->port_count; i++)
-        json_array_append_new(ports, port_json(&rdma->ports[i]));
+        json_array_append_new(ports, port_json(&rdma->ports[i], SIZE_MAX));
     set(object, "name", json_string(nic->name));
     set(object, "pciBusID", address_of(view->host, nic->pci));
     set(object, "rdma", json_boolean(rdma != NULL));
     set(object, "netdev", value_of_text(nic->net ? nic->net->name : NULL));
     set(object, "rateMbps", number_or_null(nic->mbps, nic->mbps > 0));
     set(object, "usable", tri(nic->usable));
+    set(object, "data", json_boolean(nic->data.use == NIC_USE_DATA));
+    set(object, "leftOut", value_of_text(nic->data.use == NIC_USE_DATA ? NULL : reason));
     set(object, "uverbs", value_of_text(rdma ? rdma->uverbs : NULL));
     set(object, "nodeGuid", value_of_text(rdma ? rdma->node_guid : NULL));
     set(object, "firmware", value_of_text(rdma ? rdma->firmware : NULL));

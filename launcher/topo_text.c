@@ -137,6 +137,27 @@ static void add_pci(const struct topo_view *view, size_t index, struct buf *out)
     buf_printf(out, "  %-14s", text);
 }
 
+static void add_ports_down(const struct view_nic *nic, struct buf *out)
+{
+    size_t count = nic->rdma ? nic->rdma->port_count : 0;
+    for (size_t p = 0; p < count; p++) {
+        const struct topo_port *port = &nic->rdma->ports[p];
+        if (port->active == TOPO_NO && count == 1)
+            buf_printf(out, "  port %s", port->state);
+        else if (port->active == TOPO_NO)
+            buf_printf(out, "  port %u %s", port->number, port->state);
+    }
+}
+
+/* Without the name, which the line has. */
+static void add_reason(const struct view_nic *nic, struct buf *out)
+{
+    char reason[256];
+    data_nic_reason(&nic->data, reason, sizeof reason);
+    const char *open = strchr(reason, '(');
+    buf_printf(out, "  not for data %s", open ? open : "");
+}
+
 static void add_nic_legend(const struct topo_view *view, struct buf *out)
 {
     buf_add_str(out, "\nNIC Legend:\n");
@@ -149,9 +170,12 @@ static void add_nic_legend(const struct topo_view *view, struct buf *out)
         buf_printf(out, "  %s %s", rate, view_link_words(nic));
         if (nic->rdma && nic->net)
             buf_printf(out, "  %s", nic->net->name);
-        if (nic->rdma && nic->rdma->port_count > 0 && nic->rdma->ports[0].active == TOPO_NO)
-            buf_printf(out, "  port %s", nic->rdma->ports[0].state);
-        buf_add_str(out, nic->usable == TOPO_NO ? "  not given to this pod\n" : "\n");
+        add_ports_down(nic, out);
+        if (nic->usable == TOPO_NO)
+            buf_add_str(out, "  not given to this pod");
+        else if (nic->data.use != NIC_USE_DATA && nic->data.use != NIC_USE_DOWN)
+            add_reason(nic, out);
+        buf_add_str(out, "\n");
     }
 }
 
@@ -169,7 +193,7 @@ static void add_nearest(const struct topo_view *view, size_t gpu, struct buf *ou
     enum topo_path best = TOPO_PATH_COUNT;
     for (size_t n = 0; n < view->nic_count; n++) {
         enum topo_path path = view_path(view, gpu, n);
-        if (path != TOPO_PATH_UNKNOWN && path < best && view->nics[n].usable != TOPO_NO)
+        if (path != TOPO_PATH_UNKNOWN && path < best && view->nics[n].data.use == NIC_USE_DATA)
             best = path;
     }
     if (best == TOPO_PATH_COUNT) {
@@ -178,7 +202,7 @@ static void add_nearest(const struct topo_view *view, size_t gpu, struct buf *ou
     }
     const char *comma = "  nearest ";
     for (size_t n = 0; n < view->nic_count; n++)
-        if (view_path(view, gpu, n) == best && view->nics[n].usable != TOPO_NO) {
+        if (view_path(view, gpu, n) == best && view->nics[n].data.use == NIC_USE_DATA) {
             buf_printf(out, "%sNIC%zu", comma, n);
             comma = ", ";
         }

@@ -18,14 +18,49 @@ static void add_rdma(struct topo_view *view, const struct topo_rdma *rdma)
         if (rdma->ports[i].active != TOPO_NO)
             mbps += rdma->ports[i].rate_mbps;
     view->nics[view->nic_count++] = (struct view_nic){
-        rdma->name, rdma->pci, rdma, host_netdev_of(view->host, rdma), mbps, rdma->usable};
+        .name = rdma->name,
+        .pci = rdma->pci,
+        .rdma = rdma,
+        .net = host_netdev_of(view->host, rdma),
+        .mbps = mbps,
+        .usable = rdma->usable,
+        .data = {.name = rdma->name,
+                 .ports = rdma->ports,
+                 .port_count = rdma->port_count,
+                 .usable = rdma->usable,
+                 .uplink = host_uplink_of(view->host, rdma)},
+    };
 }
 
 static void add_netdev(struct topo_view *view, const struct topo_netdev *net)
 {
-    if (net->pci != TOPO_NONE)
-        view->nics[view->nic_count++] =
-            (struct view_nic){net->name, net->pci, NULL, net, net->speed_mbps, TOPO_YES};
+    if (net->pci == TOPO_NONE)
+        return;
+    view->nics[view->nic_count++] = (struct view_nic){
+        .name = net->name,
+        .pci = net->pci,
+        .net = net,
+        .mbps = net->speed_mbps,
+        .usable = TOPO_YES,
+        .data = {.name = net->name, .uplink = net->uplink[0] ? net->uplink : NULL},
+        .net_port = {.number = 1, .rate_mbps = net->speed_mbps},
+    };
+}
+
+/* In the order of addresses, which sorting has made. */
+static void choose_nics(struct topo_view *view, struct data_nic *all)
+{
+    for (size_t i = 0; i < view->nic_count; i++) {
+        struct view_nic *nic = &view->nics[i];
+        if (!nic->rdma) {
+            nic->data.ports = &nic->net_port;
+            nic->data.port_count = 1;
+        }
+        all[i] = nic->data;
+    }
+    data_nics_choose(all, view->nic_count);
+    for (size_t i = 0; i < view->nic_count; i++)
+        view->nics[i].data = all[i];
 }
 
 static int by_address(const void *a, const void *b)
@@ -67,20 +102,10 @@ static void link_up(struct pairing *p, size_t gpu, size_t nic, enum topo_path pa
 
 static bool joins(const struct topo_view *view, size_t gpu, size_t nic)
 {
-    return view->host->gpus[gpu].usable != TOPO_NO && view->nics[nic].usable != TOPO_NO;
+    return view->host->gpus[gpu].usable != TOPO_NO && view->nics[nic].data.use == NIC_USE_DATA;
 }
 
-static uint32_t fastest(const struct topo_view *view)
-{
-    uint32_t mbps = 0;
-    for (size_t i = 0; i < view->nic_count; i++)
-        if (view->nics[i].usable != TOPO_NO && view->nics[i].mbps > mbps)
-            mbps = view->nics[i].mbps;
-    return mbps;
-}
-
-/* Those that may be paired: usable GPUs, and NICs of the fastest kind. Slower NICs, as of storage,
- * belong to nobody. */
+/* Those that may be paired: usable GPUs, and NICs that carry data. */
 struct candidates {
     size_t gpus[PAIRING_MAX], nics[PAIRING_MAX];
     uint32_t gpu_count, nic_count;
@@ -88,13 +113,12 @@ struct candidates {
 
 static void find_candidates(const struct topo_view *view, struct candidates *c)
 {
-    uint32_t mbps = fastest(view);
     c->gpu_count = c->nic_count = 0;
     for (size_t g = 0; g < view->host->gpu_count && c->gpu_count < PAIRING_MAX; g++)
         if (view->host->gpus[g].usable != TOPO_NO)
             c->gpus[c->gpu_count++] = g;
     for (size_t n = 0; n < view->nic_count && c->nic_count < PAIRING_MAX; n++)
-        if (view->nics[n].usable != TOPO_NO && view->nics[n].mbps == mbps)
+        if (view->nics[n].data.use == NIC_USE_DATA)
             c->nics[c->nic_count++] = n;
 }
 
@@ -177,7 +201,7 @@ static void join_gpu(struct pairing *p, size_t nic)
         if (joins(view, g, nic) && p->loads[g] > 0 && view_path(view, g, nic) == p->best[g] &&
             p->best[g] != TOPO_PATH_SYS && (best == TOPO_NONE || p->loads[g] < p->loads[best]))
             best = g;
-    if (best != TOPO_NONE && view->nics[nic].mbps == fastest(view))
+    if (best != TOPO_NONE)
         link_up(p, best, nic, p->best[best]);
 }
 
@@ -213,13 +237,15 @@ int topo_view_make(const struct topo_host *host, struct topo_view *ret_view,
     struct topo_view view = {.host = host};
     cleanup_free size_t *loads = calloc(all, sizeof *loads);
     cleanup_free enum topo_path *best = calloc(all, sizeof *best);
+    cleanup_free struct data_nic *chosen = calloc(nics, sizeof *chosen);
     view.nics = calloc(nics, sizeof *view.nics);
     view.links = calloc(all, sizeof *view.links);
-    if (!loads || !best || !view.nics || !view.links) {
+    if (!loads || !best || !chosen || !view.nics || !view.links) {
         topo_view_done(&view);
         return error_set(err, ENOMEM, "out of memory");
     }
     add_nics(&view);
+    choose_nics(&view, chosen);
     pair(&(struct pairing){&view, loads, best});
     *ret_view = view;
     return 0;
@@ -265,13 +291,22 @@ void view_rate(uint32_t mbps, char text[16])
         snprintf(text, 16, "%gG", mbps / 1000.0);
 }
 
+const struct topo_port *view_port(const struct view_nic *nic)
+{
+    const struct topo_port *port = data_nic_port(&nic->data);
+    if (!nic->rdma)
+        return NULL;
+    return port || nic->rdma->port_count == 0 ? port : &nic->rdma->ports[0];
+}
+
 const char *view_link_words(const struct view_nic *nic)
 {
     if (!nic->rdma)
         return "no RDMA";
-    if (nic->rdma->port_count == 0)
+    const struct topo_port *port = view_port(nic);
+    if (!port)
         return "no port seen";
-    switch (nic->rdma->ports[0].link) {
+    switch (port->link) {
     case TOPO_LINK_ETHERNET:
         return "RoCE";
     case TOPO_LINK_IB:

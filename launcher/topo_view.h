@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include "lib/base/buf.h"
+#include "lib/topo/data_nics.h"
 #include "lib/topo/host.h"
 
 /* RDMA devices; where there are GPUs and no RDMA device at all, network interfaces of PCI functions
@@ -18,6 +19,8 @@ struct view_nic {
     const struct topo_netdev *net; /* NULL: none seen */
     uint32_t mbps;                 /* of all active ports; 0: not known */
     enum topo_tri usable;
+    struct data_nic data;      /* whether, and by which ports, it carries a job's data */
+    struct topo_port net_port; /* stands for the ports of a network interface */
 };
 
 struct view_link {
@@ -43,6 +46,8 @@ enum topo_path view_path(const struct topo_view *view, size_t gpu, size_t nic);
 bool view_claimed_known(const struct topo_view *view);
 const char *view_gpu_name(const struct topo_gpu *gpu);   /* product, or vendor */
 const char *view_link_words(const struct view_nic *nic); /* "RoCE", "InfiniBand", ... */
+/* The first port that carries data, else the first; NULL: an interface, or no port was seen. */
+const struct topo_port *view_port(const struct view_nic *nic);
 /* Mb/s as people write it: "400G", "2.5G"; "?" for 0. */
 void view_rate(uint32_t mbps, char text[16]);
 

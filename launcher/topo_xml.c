@@ -38,7 +38,8 @@ static void indent(struct xml *xml, size_t depth)
  * function digits become 0 (ncclIbGetPciPath). */
 static struct pci_addr nccl_address(const struct view_nic *nic, struct pci_addr addr)
 {
-    bool ib = nic->rdma && nic->rdma->port_count > 0 && nic->rdma->ports[0].link != TOPO_LINK_OTHER;
+    const struct topo_port *port = view_port(nic);
+    bool ib = port && port->link != TOPO_LINK_OTHER;
     if (ib)
         addr.device = addr.function = 0;
     return addr;
@@ -150,12 +151,13 @@ static void close_pci(struct xml *xml, size_t depth)
 static void add_net(struct xml *xml, size_t depth, size_t nic_index)
 {
     const struct view_nic *nic = &xml->view->nics[nic_index];
+    const struct topo_port *port = view_port(nic);
     indent(xml, depth);
     buf_printf(xml->out, "<net name=\"%s\" dev=\"%zu\"", nic->name, nic_index);
     if (nic->mbps > 0)
         buf_printf(xml->out, " speed=\"%u\"", nic->mbps);
-    if (nic->rdma && nic->rdma->port_count > 0)
-        buf_printf(xml->out, " port=\"%u\"", nic->rdma->ports[0].number);
+    if (port)
+        buf_printf(xml->out, " port=\"%u\"", port->number);
     buf_add_str(xml->out, "/>\n");
 }
 

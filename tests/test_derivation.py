@@ -597,7 +597,7 @@ def test_env_with_a_sites_profile(files, env, tmp_path):
 
 @pytest.mark.parametrize("fixture,profile,path,line", [
     ("a4-highgpu-8g", "gke-a4", "PIX", "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400"),
-    ("dgx-h100", "generic-ib", "PXB", "8 GPUs, 12 NICs: 8 PXB; 400 GB/s of 400"),
+    ("dgx-h100", "generic-ib", "PXB", "8 GPUs, 8 NICs: 8 PXB; 400 GB/s of 400"),  # and 4 of 200 Gb/s for storage
     ("oke-gb200-v3-4", "generic-roce", "P2C", "4 GPUs, 8 NICs: 4 P2C; 200 GB/s of 200"),
 ])
 def test_env_of_a_captured_tree(env, tmp_path, fixture, profile, path, line):

@@ -356,6 +356,85 @@ def test_only_claimed_devices_are_used(derive):
     assert [w["detail"] for w in plan["warnings"] if w["code"] == "EXTRA_IB_DEVICES_VISIBLE"] == ["mlx5_7,mlx5_8"]
 
 
+# ---- N: which NICs carry data ----
+
+def port(number=1, state="ACTIVE", link="InfiniBand", mbps=400000, gids=()):
+    return {"number": number, "state": state, "linkLayer": link, "rateMbps": mbps, "gids": list(gids)}
+
+
+def shown(i, *ports, **more):
+    """A claimed NIC as a probe shows it, port by port."""
+    return nic(i, ib=dict({"name": f"mlx5_{i}", "ports": list(ports)}, **more))
+
+
+def unclaimed(world):
+    """The same devices in a pod whose claims nobody has: what it shows is all that is known."""
+    for entry in world.workers:
+        entry["probe"]["gpus"] = [{"pci": g["pci"], "root": g["root"], "numa": g["numa"], "uuid": g["uuid"],
+                                   "product": g["productName"]} for g in world.gpus]
+        for n in world.nics:
+            entry["probe"]["ibdevs"][n["ib"]["name"]].update(root=n["root"], numa=n["numa"])
+    world.claimed = False
+    return world
+
+
+def left_out(plan):
+    return [w["detail"] for w in plan["warnings"] if w["code"] == "NIC_LEFT_OUT"]
+
+
+@rule("N1", "W:NIC_LEFT_OUT")
+def test_ports_that_are_not_active(derive):
+    made = [shown(0, port(1, "DOWN"), port(2)), shown(1, port(1, "INIT")), shown(2, port(1), port(2))]
+    plan = derive(World([gpu(0)], made))
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:2,mlx5_2:1,mlx5_2:2"
+    assert left_out(plan) == ["mlx5_1 (port 1 is INIT)"]
+    plan = derive(World([gpu(0)], [shown(0, port(1, "DOWN"))]))
+    assert plan["refuse"]["code"] == "NO_RDMA_NIC" and "mlx5_0 (port 1 is DOWN)" in plan["refuse"]["detail"]
+
+
+@rule("N1")
+def test_a_state_that_is_not_known(derive):
+    made = [shown(0, port(1, None)), shown(1)]
+    assert derive(World([gpu(0)], made))["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+
+
+@rule("N2")
+def test_the_uplink_carries_no_data(derive):
+    made = [shown(0, port(link="Ethernet"), uplink="eth0"), shown(1, port(link="Ethernet"))]
+    plan = derive(World([gpu(0)], made))
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_1:1"
+    assert left_out(plan) == ["mlx5_0 (part of the uplink eth0)"]
+    assert left_out(derive(World([gpu(0)], made[:1]))) == []  # there is no other
+
+
+@rule("N3")
+@pytest.mark.parametrize("links,kept", [
+    ("EIII", "123"), ("IIIE", "012"), ("EEI", "01"), ("IE", "0"), ("EI", "1")])
+def test_the_link_layer_of_most(derive, links, kept):
+    names = {"I": "InfiniBand", "E": "Ethernet"}
+    plan = derive(World([gpu(0)], [shown(i, port(link=names[link])) for i, link in enumerate(links)]))
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=" + ",".join(f"mlx5_{i}:1" for i in kept)
+    assert plan["profile"] == ("generic-ib" if links[int(kept[0])] == "I" else "generic-roce")
+
+
+@rule("N3")
+def test_the_link_layer_of_slices(derive):
+    """Nothing was probed: the attributes tell as much."""
+    made = [nic(i, ib=None, rdmaDevice=f"mlx5_{i}", encapsulation="infiniband") for i in range(3)]
+    made.append(nic(3, ib=None, rdmaDevice="mlx5_3", ifName="ens3"))
+    plan = derive(World([gpu(0)], made))
+    assert left_out(plan) == ["mlx5_3 (Ethernet, most others are InfiniBand)"]
+
+
+@rule("N4")
+def test_slower_nics_carry_data_where_they_are_claimed(derive):
+    made = [shown(i, port(mbps=mbps)) for i, mbps in enumerate((400000, 400000, 100000))]
+    assert derive(World([gpu(0)], made))["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1,mlx5_2:1"
+    plan = derive(unclaimed(World([gpu(0)], made)))
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+    assert left_out(plan) == ["mlx5_2 (100 Gb/s, others have 400)"]
+
+
 # ---- D: the steps ----
 
 @rule("D1", "W:NIC_NOT_RDMA")

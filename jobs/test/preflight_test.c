@@ -318,6 +318,53 @@ static void claimed_nics(void **state)
     tear_down(&s);
 }
 
+/* A card of two ports has a cable in one of them. */
+static void one_port_of_two(void **state)
+{
+    (void)state;
+    static const char ports[] = "[{\"number\": 1, \"state\": \"DOWN\", \"active\": false, "
+                                "\"gids\": 0}, {\"number\": 2, \"state\": \"ACTIVE\", "
+                                "\"active\": true, \"gids\": 1}]";
+    struct setting s;
+    set_up(&s);
+    put(s.documents[1], "verbs.0.ports", ports);
+    no_findings(&s);
+    put(s.documents[1], "verbs.0.ports.1.gids", "0");
+    struct preflight result = check(&s, NULL);
+    assert_int_equal(result.count, 1);
+    assert_string_equal(result.list[0].text, "its NIC mlx5_0, port 2, has no GID");
+    preflight_done(&result);
+    tear_down(&s);
+}
+
+/* The plan leaves out what is down; that it was claimed is not forgotten. */
+static void claimed_nics_that_are_down(void **state)
+{
+    (void)state;
+    struct setting s;
+    struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
+    struct plan_nic nics[1] = {{.label = "mlx5_0", .ibdev = "mlx5_0"}};
+    struct plan_left_nic left[1] = {{.ibdev = "mlx5_1", .use = NIC_USE_DOWN, .claimed = true}};
+    struct plan_worker workers[WORKERS] = {
+        {.nics = nics, .nic_count = 1, .profile = &profile},
+        {.nics = nics, .nic_count = 1, .left = left, .left_count = 1, .profile = &profile},
+        {.nics = nics, .nic_count = 1, .profile = &profile}};
+    struct plan plan = {.workers = workers, .worker_count = WORKERS};
+    set_up(&s);
+    put(s.documents[1], "verbs.1.ports.0.active", "false");
+    put(s.documents[1], "verbs.1.ports.0.state", "\"DOWN\"");
+    struct preflight result = check(&s, &plan);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].code, PREFLIGHT_LINK_DOWN);
+    assert_string_equal(result.list[0].text, "the link of its NIC mlx5_1, port 1, is DOWN");
+    preflight_done(&result);
+    left[0].claimed = false;
+    result = check(&s, &plan);
+    assert_int_equal(result.count, 0);
+    preflight_done(&result);
+    tear_down(&s);
+}
+
 static void alignment(void **state)
 {
     (void)state;
@@ -370,6 +417,8 @@ int main(void)
         cmocka_unit_test(the_same_of_many_is_one),
         cmocka_unit_test(says_nothing),
         cmocka_unit_test(claimed_nics),
+        cmocka_unit_test(one_port_of_two),
+        cmocka_unit_test(claimed_nics_that_are_down),
         cmocka_unit_test(alignment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

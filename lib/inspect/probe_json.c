@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/inspect/port_json.h"
 #include "lib/topo/default_route.h"
 #include "lib/topo/root.h"
 
@@ -36,32 +37,20 @@ static void set_place(json_t *object, const struct topo_host *host, size_t pci)
 
 /* ---- NICs ---- */
 
-/* The RoCE v2 entry of an IPv4 address: ::ffff:a.b.c.d. */
-static bool is_ipv4(const struct topo_gid *gid)
-{
-    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return gid->type == TOPO_GID_ROCE2 && memcmp(gid->bytes, prefix, sizeof prefix) == 0;
-}
+/* Of other namespaces' GIDs a few tell that there are some; a node of many pods has hundreds. */
+#define OTHERS_MAX 8u
 
 static json_t *ibdev_json(const struct topo_host *host, const struct topo_rdma *rdma)
 {
     const struct topo_netdev *netdev = host_netdev_of(host, rdma);
-    json_t *object = json_object();
+    json_t *object = json_object(), *ports = json_array();
     set_place(object, host, rdma->pci);
     if (netdev)
         set_text(object, "netdev", netdev->name);
-    if (rdma->port_count == 0)
-        return object;
-    const struct topo_port *port = &rdma->ports[0];
-    json_object_set_new(object, "port", json_integer(port->number));
-    if (port->link == TOPO_LINK_IB || port->link == TOPO_LINK_ETHERNET)
-        set_text(object, "linkLayer", topo_link_name(port->link));
-    json_object_set_new(object, "speedMbps", json_integer(port->rate_mbps));
-    for (size_t i = 0; i < port->gid_count; i++)
-        if (is_ipv4(&port->gids[i])) {
-            json_object_set_new(object, "gidIndex", json_integer(port->gids[i].index));
-            break;
-        }
+    set_text(object, "uplink", host_uplink_of(host, rdma));
+    for (size_t i = 0; i < rdma->port_count; i++)
+        json_array_append_new(ports, port_json(&rdma->ports[i], OTHERS_MAX));
+    json_object_set_new(object, "ports", ports);
     return object;
 }
 

@@ -43,7 +43,7 @@ class World:
     """One machine type; each worker has a node of it, holds what is claimed, and shows a probe."""
 
     def __init__(self, gpus, nics, labels=(), workers=1, version="2.28.9", channel=False, **launcher):
-        self.gpus, self.nics, self.channel = gpus, nics, channel
+        self.gpus, self.nics, self.channel, self.claimed = gpus, nics, channel, True
         self.labels = dict(labels)
         self.launcher = dict({"network": "rdma", "ranksPerPod": "gpu", "ncclVersion": version,
                               "masterAddr": "w-0", "podInterface": "eth0"}, **launcher)
@@ -93,7 +93,9 @@ class World:
             file = folder / f"{worker['node']}.json"
             file.write_text(json.dumps(self.fixture(worker)))
             vector["nodes"][worker["node"]] = {"fixture": file.name}
-            entry = {"pod": f"w-{w}", "node": worker["node"], "claims": self.claims(w, worker)}
+            entry = {"pod": f"w-{w}", "node": worker["node"]}
+            if self.claimed:
+                entry["claims"] = self.claims(w, worker)
             if worker["probe"] is not None:
                 entry["probe"] = worker["probe"]
             vector["input"]["workers"].append(copy.deepcopy(entry))

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/inspect/port_json.h"
+
+#include "lib/topo/rdma_text.h"
+
+static void set(json_t *object, const char *key, json_t *value_take)
+{
+    json_object_set_new(object, key, value_take);
+}
+
+static json_t *text_or_null(const char *text, bool known)
+{
+    return known ? json_string(text) : json_null();
+}
+
+static json_t *gid_json(const struct topo_gid *gid)
+{
+    char text[48];
+    json_t *object = json_object();
+    gid_format(gid->bytes, text);
+    set(object, "index", json_integer(gid->index));
+    set(object, "address", json_string(text));
+    set(object, "type", text_or_null(topo_gid_type_name(gid->type), gid->type));
+    set(object, "netdev", text_or_null(gid->netdev, gid->netdev[0]));
+    return object;
+}
+
+json_t *port_json(const struct topo_port *port, size_t others_max)
+{
+    json_t *object = json_object(), *gids = json_array();
+    size_t others = 0;
+    for (size_t i = 0; i < port->gid_count; i++)
+        if (port->gids[i].type != TOPO_GID_UNKNOWN || others++ < others_max)
+            json_array_append_new(gids, gid_json(&port->gids[i]));
+    set(object, "number", json_integer(port->number));
+    set(object, "state", text_or_null(port->state, port->state[0]));
+    set(object, "linkLayer", text_or_null(topo_link_name(port->link), port->link));
+    set(object, "rateMbps", port->rate_mbps ? json_integer(port->rate_mbps) : json_null());
+    set(object, "gids", gids);
+    return object;
+}

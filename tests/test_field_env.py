@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which NICs, ports and addresses the derivation takes, and what counts as a GPU or a NIC: public reports, rebuilt
+small below tests/regress, and further machines of the same kinds."""
+import itertools
+import json
+
+import pytest
+
+from support.regress import REGRESS, load, make_tree
+
+IPV4 = "0000:0000:0000:0000:0000:ffff:%04x:%04x"
+LOCAL = "fe80:0000:0000:0000:0200:00ff:fe00:%04x"
+ULA = "fd93:0016:0000:%04x:0000:0000:0000:0007"
+RATES = {25: "25 Gb/sec (1X EDR)", 100: "100 Gb/sec (4X EDR)", 200: "200 Gb/sec (4X HDR)", 400: "400 Gb/sec (4X NDR)"}
+
+
+def both(text, netdev):
+    """An address as the kernel lists it: RoCE v1, then v2."""
+    return [[text, "IB/RoCE v1", netdev], [text, "RoCE v2", netdev]]
+
+
+def gids(i, *kinds):
+    """The GID table of NIC i: what each kind of address, and of another namespace's, adds to it."""
+    table = []
+    for kind in kinds:
+        table += {"local": both(LOCAL % i, f"net{i}"), "v4": both(IPV4 % (0x0a00 + i, 2), f"net{i}"),
+                  "v6": both(ULA % i, f"net{i}"), "169.254": both(IPV4 % (0xa9fe, 2 + i), f"net{i}"),
+                  "foreign": [[IPV4 % (0x0a63, i), None, None]] * 2,
+                  "foreign6": [["fd94:" + (ULA % i)[5:], None, None]] * 2, "hole": [[None, None, None]] * 2}[kind]
+    return table
+
+
+def nic(i, ports=None, link="Ethernet", rate=400, kinds=("local", "v4"), **more):
+    """A NIC on the switch of GPU i; ports: [(state, link)], numbered from 1."""
+    root = f"0000:{0x10 * (i % 8 + 1):02x}:01.0"
+    bus = 0x10 * (i % 8 + 1)
+    path = f"pci0000:{bus:02x}/{root}/0000:{bus + 1:02x}:00.0/0000:{bus + 2:02x}:{1 + i // 8:02x}.0/0000:{bus + 4 + i // 8:02x}:00.0"
+    table = gids(i, *kinds) if link == "Ethernet" else [[LOCAL % i, "IB/RoCE v1", f"net{i}"]]
+    listed = [{"n": n, "state": state, "link": layer or link, "gids": table if state.endswith("ACTIVE") else []}
+              for n, (state, layer) in enumerate(ports or [("4: ACTIVE", None)], 1)]
+    return dict({"path": path, "numa": int(i % 8 > 1), "ib": f"mlx5_{i}", "netdev": f"net{i}", "link": link,
+                 "rate": RATES[rate], "ports": listed}, **more)
+
+
+def machine(nics, gpus=2, netdevs=({"name": "eth0"},), **more):
+    paths = [f"pci0000:{b:02x}/0000:{b:02x}:01.0/0000:{b + 1:02x}:00.0/0000:{b + 2:02x}:00.0/0000:{b + 3:02x}:00.0"
+             for b in (0x10 * (i + 1) for i in range(gpus))]
+    return dict({"gpus": [{"path": path, "numa": int(i > 1)} for i, path in enumerate(paths)], "nics": nics,
+                 "netdevs": list(netdevs)}, **more)
+
+
+class Result:
+    def __init__(self, run):
+        self.run, self.rc, self.err = run, run.rc, run.err
+        plan = json.loads(run.out) if run.rc == 0 else {}
+        self.variables = dict(plan["env"], **plan["workers"][0]["env"]) if plan else {}
+
+    def get(self, name):
+        return self.variables.get(name)
+
+    def warnings(self, code):
+        return [line.split(f"{code}: ", 1)[1] for line in self.err.splitlines() if f": {code}: " in line]
+
+
+@pytest.fixture
+def env(drarun, tmp_path):
+    roots = itertools.count()
+
+    def run(described, *options, **more):
+        if isinstance(described, str):
+            described = load(described)
+        root = tmp_path / f"root{next(roots)}"
+        make_tree(described, root)
+        return Result(drarun("env", "--root", root, "--format", "json", *options, **more))
+    return run
+
+
+@pytest.fixture
+def topo(drarun, tmp_path):
+    roots = itertools.count()
+
+    def run(described, *options):
+        if isinstance(described, str):
+            described = load(described)
+        root = tmp_path / f"topo{next(roots)}"
+        make_tree(described, root)
+        return drarun("topo", "--root", root, *options).ok()
+    return run
+
+
+def data_nics(topo, described):
+    """The devices that topo says carry data."""
+    return [n["name"] for n in json.loads(topo(described, "--format", "json").out)["nics"] if n["data"]]
+
+
+# ---- ports ----
+
+def test_a_port_that_is_down_is_no_nic(env, topo):
+    case = "11-env-port-down-and-no-address"
+    result = env(case, "--mpi", "rdma")
+    want = ["rocep1s0f0", "roceP2p1s0f0", "roceP2p1s0f1"]
+    assert result.get("NCCL_IB_HCA") == "=" + ",".join(f"{name}:1" for name in want)
+    assert result.get("UCX_NET_DEVICES") == ",".join(f"{name}:1" for name in want)
+    assert "1 GPUs, 3 NICs" in result.err
+    assert "rocep1s0f1 (port 1 is DOWN)" in result.warnings("NIC_LEFT_OUT")[0]
+    assert data_nics(topo, case) == want
+
+
+def test_the_active_port_of_a_card(env, topo):
+    case = "12-env-second-port-active"
+    result = env(case, "--mpi", "rdma")
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:2,mlx5_1:2"
+    assert result.get("UCX_NET_DEVICES") == "mlx5_0:2,mlx5_1:2"
+    assert result.warnings("NIC_LEFT_OUT") == []
+    text = topo(case).out
+    assert "port 1 DOWN" in text and "port DOWN" not in text
+
+
+def test_both_ports_of_a_card(env):
+    two = [("4: ACTIVE", None)] * 2
+    result = env(machine([nic(i, ports=two, link="InfiniBand", rate=200) for i in range(2)]))
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_0:2,mlx5_1:1,mlx5_1:2"
+    assert "100 GB/s of 100" in result.err  # twice 25 GB/s a card
+
+
+@pytest.mark.parametrize("state", ["1: DOWN", "2: INIT", "3: ARMED"])
+def test_every_port_is_down(env, state):
+    down = machine([nic(i, ports=[(state, None)], link="InfiniBand") for i in range(2)])
+    result = env(down)
+    assert result.rc == 65 and "NO_RDMA_NIC" in result.err
+    assert f"mlx5_0 (port 1 is {state[3:]})" in result.err and f"mlx5_1 (port 1 is {state[3:]})" in result.err
+
+
+def test_every_port_is_down_and_tcp_will_do(env):
+    result = env(machine([nic(i, ports=[("1: DOWN", None)]) for i in range(2)]), "--network", "any")
+    assert result.get("NCCL_NET") == "Socket" and result.get("NCCL_IB_HCA") is None
+
+
+def test_a_port_of_each_fabric_on_one_card(env):
+    """A card with one port on InfiniBand and one on Ethernet."""
+    ports = [("4: ACTIVE", "Ethernet"), ("4: ACTIVE", "InfiniBand")]
+    result = env(machine([nic(i, ports=ports, link="InfiniBand") for i in range(2)]))
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:2,mlx5_1:2"
+    assert "generic-ib" in result.err
+
+
+def test_the_graph_has_the_active_port(topo):
+    """The XML that NCCL reads names the port too."""
+    assert topo("12-env-second-port-active", "--format", "nccl-xml").out.count('port="2"') == 2
+
+
+# ---- what a NIC is for ----
+
+def test_the_child_of_the_uplink(env, topo):
+    case = "13-env-uplink-vf-aks"
+    result = env(case)
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1"
+    assert "generic-ib (link layer InfiniBand): 4 GPUs, 4 NICs" in result.err
+    assert result.warnings("NIC_LEFT_OUT") == ["mlx5_4 (part of the uplink eth0)"]
+    assert data_nics(topo, case) == ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"]
+    assert "part of the uplink eth0" in topo(case).out
+
+
+ROUTE = ("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+         "%s\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0")
+
+
+def routed(described, name):
+    return dict(described, files={"proc/net/route": ROUTE % name})
+
+
+def test_the_interface_of_the_default_route(env, topo):
+    """Four RoCE NICs of one rate: the one over which everything else is reached is not for data."""
+    many = routed(machine([nic(i) for i in range(4)], gpus=3), "net3")
+    assert env(many).get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1,mlx5_2:1"
+    assert data_nics(topo, many) == ["mlx5_0", "mlx5_1", "mlx5_2"]
+
+
+def test_a_bond_on_the_default_route(env):
+    """Its two ports, by their master; the default route is on a VLAN of the bond."""
+    nics = [nic(i) for i in range(2)] + [nic(i, master="bond0") for i in (2, 3)]
+    netdevs = [{"name": "eth0"}, {"name": "bond0"}, {"name": "bond0.7", "slaves": ["bond0"]}]
+    result = env(routed(machine(nics, netdevs=netdevs), "bond0.7"))
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1"
+    assert result.warnings("NIC_LEFT_OUT") == [
+        "mlx5_2 (part of the uplink bond0.7), mlx5_3 (part of the uplink bond0.7)"]
+
+
+def test_a_bond_that_carries_data(env):
+    """A master alone makes no uplink."""
+    netdevs = [{"name": "eth0"}, {"name": "bond1"}, {"name": "bond2"}]
+    bonds = machine([nic(i, master=f"bond{i + 1}") for i in range(2)], netdevs=netdevs)
+    assert env(bonds).get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1"
+
+
+def test_the_only_nic_is_the_uplink(env, topo):
+    """A small machine has one NIC for everything, and perhaps a second port without a cable."""
+    for second in ([], [nic(1, ports=[("1: DOWN", None)])]):
+        small = routed(machine([nic(0), *second], gpus=1), "net0")
+        assert env(small).get("NCCL_IB_HCA") == "=mlx5_0:1"
+        assert data_nics(topo, small) == ["mlx5_0"]
+
+
+def test_the_uplink_is_no_substitute(env):
+    """InfiniBand is down: the uplink of another fabric does not take its place in silence."""
+    nics = [nic(i, ports=[("1: DOWN", None)], link="InfiniBand") for i in range(2)] + [nic(2, master="eth0")]
+    result = env(machine(nics))
+    assert result.rc == 65 and "mlx5_0 (port 1 is DOWN)" in result.err and "mlx5_2 (part of the uplink" in result.err
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_fabric_of_most_nics(env, topo, first):
+    """Four of InfiniBand and one of Ethernet, which comes first or last."""
+    ib = [nic(i, link="InfiniBand") for i in range(int(first), 4 + int(first))]
+    other = nic(0 if first else 4)
+    mixed = machine([other, *ib] if first else [*ib, other], gpus=4)
+    result = env(mixed)
+    want = [n["ib"] for n in ib]
+    assert result.get("NCCL_IB_HCA") == "=" + ",".join(f"{name}:1" for name in want)
+    assert "generic-ib" in result.err
+    assert result.warnings("NIC_LEFT_OUT") == [f"{other['ib']} (Ethernet, most others are InfiniBand)"]
+    assert data_nics(topo, mixed) == want
+
+
+def test_storage_nics_are_slower(env, topo):
+    """Four NICs of 100 Gb/s do not outvote two of 400."""
+    mixed = machine([nic(i, link="InfiniBand") for i in range(2)] + [nic(i, rate=100) for i in range(2, 6)])
+    result = env(mixed)
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1" and "generic-ib" in result.err
+    assert data_nics(topo, mixed) == ["mlx5_0", "mlx5_1"]
+    same = machine([nic(i) for i in range(2)] + [nic(i, rate=100) for i in range(2, 4)])
+    result = env(same)
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1"
+    assert result.warnings("NIC_LEFT_OUT") == ["mlx5_2 (100 Gb/s, others have 400), mlx5_3 (100 Gb/s, others have 400)"]
+
+
+def test_what_was_left_out_is_said_once(env):
+    result = env("13-env-uplink-vf-aks")
+    assert result.warnings("EXTRA_IB_DEVICES_VISIBLE") == [] and "MIXED_NIC_SPEED" not in result.err
+
+
+def test_what_is_not_in_the_pod_does_not_count(env):
+    """sysfs shows the whole node; what was given decides."""
+    nics = [nic(i, link="InfiniBand", given=False) for i in range(4)] + [nic(4), nic(5)]
+    result = env(machine(nics))
+    assert result.get("NCCL_IB_HCA") == "=mlx5_4:1,mlx5_5:1" and "generic-roce" in result.err
