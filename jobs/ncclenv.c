@@ -9,7 +9,6 @@
 
 #define DEFAULT_INTERFACE "eth0"
 #define DEFAULT_PORT 29500
-#define USUAL_ROCE2_GID 3 /* where a NIC with one IPv4 address has its RoCE v2 entry */
 
 /* ---- what the user set ---- */
 
@@ -47,9 +46,8 @@ static void warn_override(struct planning *p, const char *name, const char *user
                  "%s=%s (derived: %s)", name, user, value);
 }
 
-/* Sets a variable of one worker or rank, unless the user did: then says so where it differs. */
-static void set_own(struct planning *p, struct plan_vars *vars, const char *name, const char *value,
-                    const char *rule, const char *fact)
+void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
+                     const char *value, const char *rule, const char *fact)
 {
     const char *user = NULL;
     if (ncclenv_user(p, name, &user)) {
@@ -394,35 +392,6 @@ static bool wants_hca_list(const struct planning *p)
     return p->in->hca_list == SPEC_HCA_ALWAYS || p->plan->profile->hca_list;
 }
 
-/* Only where a probe showed the entry of the pod's own address. */
-static void set_gid(struct planning *p, struct plan_worker *worker, int32_t w)
-{
-    int32_t index = -1;
-    bool agree = true, shifted = false;
-    if (!p->plan->profile->roce_gid || p->plan->profile->data != PROFILE_RDMA)
-        return;
-    for (size_t n = 0; n < worker->nic_count; n++) {
-        const struct plan_nic *nic = &worker->nics[n];
-        if (nic->gid < 0 || strcmp(nic->link_layer, "Ethernet") != 0)
-            return;
-        agree &= index < 0 || index == nic->gid;
-        shifted |= nic->gid != USUAL_ROCE2_GID;
-        index = nic->gid;
-    }
-    if (!shifted)
-        return;
-    warnings_add(&p->plan->warnings, WARN_GID_INDEX_DIFFERS, w,
-                 agree ? "the pod's RoCE v2 GID is entry %d, not %d"
-                       : "the NICs' RoCE v2 GIDs are at different entries (last %d, usual %d)",
-                 index, USUAL_ROCE2_GID);
-    if (!agree)
-        return;
-    const char *value = plan_text(p->plan, "%d", index);
-    const char *fact = "GID table of the pod's NICs";
-    set_own(p, &worker->env, "NCCL_IB_GID_INDEX", value, "gid-index", fact);
-    set_own(p, &worker->env, "UCX_IB_GID_INDEX", value, "gid-index", fact);
-}
-
 /* Two ports of one card that the vendor's names put on different rails. */
 static void set_merge(struct planning *p, struct plan_worker *worker)
 {
@@ -434,8 +403,8 @@ static void set_merge(struct planning *p, struct plan_worker *worker)
             a->named_rail < 0 || a->named_rail == b->named_rail)
             continue;
         bool policy = p->plan->version >= NCCL_VERSION(2, 30, 7);
-        set_own(p, &worker->env, policy ? "NCCL_NET_MERGE_POLICY" : "NCCL_NET_MERGE_LEVEL",
-                policy ? "RAIL" : "LOC", "merge-rails", b->device.name);
+        ncclenv_set_own(p, &worker->env, policy ? "NCCL_NET_MERGE_POLICY" : "NCCL_NET_MERGE_LEVEL",
+                        policy ? "RAIL" : "LOC", "merge-rails", b->device.name);
         return;
     }
 }
@@ -464,33 +433,33 @@ static void set_tcp(struct planning *p, struct plan_worker *worker)
     const char *names = worker->tcp_interfaces, *fact = "claimed NICs with addresses, none of RDMA";
     if (!p->plan->tcp_on_nics)
         return;
-    set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_text(p->plan, "=%s", names), "tcp-nics",
-            fact);
-    set_own(p, &worker->env, "OMPI_MCA_btl_tcp_if_include", names, "tcp-nics", fact);
-    set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
+    ncclenv_set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_text(p->plan, "=%s", names),
+                    "tcp-nics", fact);
+    ncclenv_set_own(p, &worker->env, "OMPI_MCA_btl_tcp_if_include", names, "tcp-nics", fact);
+    ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
 }
 
 void ncclenv_worker(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
     if (all_named(worker) && wants_hca_list(p))
-        set_own(p, &worker->env, "NCCL_IB_HCA", device_list(p, worker, "="), "hca-list",
-                "the claimed NICs");
+        ncclenv_set_own(p, &worker->env, "NCCL_IB_HCA", device_list(p, worker, "="), "hca-list",
+                        "the claimed NICs");
     if (all_named(worker) && mpi_rdma(p))
-        set_own(p, &worker->env, "UCX_NET_DEVICES", device_list(p, worker, ""), "ucx-rdma",
-                "the claimed NICs");
+        ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", device_list(p, worker, ""), "ucx-rdma",
+                        "the claimed NICs");
     set_tcp(p, worker);
-    set_gid(p, worker, (int32_t)w);
+    ncclenv_gid(p, w);
     set_merge(p, worker);
     if (!p->plan->per_pod)
         return;
     if (worker->gpu_count > 0)
-        set_own(p, &worker->env, "CUDA_VISIBLE_DEVICES", visible_devices(p, worker), "cuda-devices",
-                "the claimed GPUs");
-    set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
-            "one rank a pod");
-    set_own(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size), "rank",
-            "one rank a pod");
+        ncclenv_set_own(p, &worker->env, "CUDA_VISIBLE_DEVICES", visible_devices(p, worker),
+                        "cuda-devices", "the claimed GPUs");
+    ncclenv_set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
+                    "one rank a pod");
+    ncclenv_set_own(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size),
+                    "rank", "one rank a pod");
 }
 
 void ncclenv_ranks(struct planning *p, uint32_t w)
@@ -510,13 +479,13 @@ void ncclenv_ranks(struct planning *p, uint32_t w)
         struct plan_vars *vars = &worker->rank_env[g];
         const struct device *gpu = &worker->gpus[g].device;
         bool single = gpu->kind == DEVICE_MIG && gpu->uuid;
-        set_own(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g), "rank",
-                "worker-major");
-        set_own(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g), "rank",
-                "place among the worker's GPUs");
-        set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
-        set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
-        set_own(p, vars, "CUDA_VISIBLE_DEVICES", single ? gpu->uuid : all, "cuda-devices",
-                "the claimed GPUs");
+        ncclenv_set_own(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g), "rank",
+                        "worker-major");
+        ncclenv_set_own(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g), "rank",
+                        "place among the worker's GPUs");
+        ncclenv_set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
+        ncclenv_set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
+        ncclenv_set_own(p, vars, "CUDA_VISIBLE_DEVICES", single ? gpu->uuid : all, "cuda-devices",
+                        "the claimed GPUs");
     }
 }

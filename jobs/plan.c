@@ -278,6 +278,7 @@ static int derive(struct planning *p, struct drarun_error *err)
     struct plan *plan = p->plan;
     plan->score = -1;
     ncclenv_common(p);
+    ncclenv_gid_family(p);
     for (uint32_t w = 0; w < plan->worker_count; w++) {
         struct plan_worker *worker = &plan->workers[w];
         const char *arch = plan_node_label(p, worker->node, "kubernetes.io/arch");

@@ -138,6 +138,7 @@ struct plan {
     uint32_t version;
     bool per_pod;
     bool tcp_on_nics; /* every worker has tcp_interfaces */
+    bool roce_ipv6;   /* the RoCE NICs use their IPv6 addresses */
     double score;     /* the least of the workers'; negative: none */
     struct warnings warnings;
     struct warning refusal; /* code 0: the plan may run */

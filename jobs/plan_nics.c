@@ -144,17 +144,6 @@ static uint32_t rate_of(const struct plan_nic *nic)
     return mbps;
 }
 
-/* The RoCE v2 entry of an IPv4 address: ::ffff:a.b.c.d. */
-static int32_t ipv4_entry(const struct topo_port *port)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    for (size_t i = 0; i < port->gid_count; i++)
-        if (port->gids[i].type == TOPO_GID_ROCE2 &&
-            memcmp(port->gids[i].bytes, mapped, sizeof mapped) == 0)
-            return (int32_t)port->gids[i].index;
-    return -1;
-}
-
 void plan_describe_nic(const struct plan_worker *worker, double nominal_gbs, struct plan_nic *nic)
 {
     const struct probe_ibdev *ib = plan_probed_nic(worker, &nic->device);
@@ -164,7 +153,7 @@ void plan_describe_nic(const struct plan_worker *worker, double nominal_gbs, str
     nic->ports = ib ? ib->ports : NULL;
     nic->port_count = ib ? ib->port_count : 0;
     size_t count = plan_nic_ports(nic, ports);
-    nic->gid = !ib ? -1 : ib->gid < 0 && count ? ipv4_entry(ports[0]) : ib->gid;
+    nic->gid = ib ? ib->gid : -1;
     nic->link_layer = link_layer(ib, &nic->device, count ? ports[0] : NULL);
     uint32_t mbps = rate_of(nic);
     nic->speed_known = mbps > 0;

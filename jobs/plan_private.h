@@ -66,6 +66,14 @@ void ncclenv_ranks(struct planning *p, uint32_t w);
 const char *ncclenv_effective(const struct planning *p, const char *name);
 bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value);
 
+/* Sets a variable of one worker or rank, unless the user did: then says so where it differs. */
+void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
+                     const char *value, const char *rule, const char *fact);
+
+/* ncclenv_gid.c: the family of the whole job's RoCE addresses, then what a worker needs. */
+void ncclenv_gid_family(struct planning *p);
+void ncclenv_gid(struct planning *p, uint32_t w);
+
 /* ncclenv_script.c: what a vendor's script set, over the rows of the common environment. */
 void ncclenv_script(struct planning *p);
 /* Says where a value of ours takes the place of the script's. */

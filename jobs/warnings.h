@@ -28,6 +28,7 @@
     X(C2C_GDR_OFF)                                                                                 \
     X(NIC_NOT_RDMA)                                                                                \
     X(NIC_LEFT_OUT)                                                                                \
+    X(NIC_NO_ADDRESS)                                                                              \
     X(NUMA_UNKNOWN)                                                                                \
     X(IBDEV_UNKNOWN)                                                                               \
     X(EXTRA_IB_DEVICES_VISIBLE)                                                                    \

@@ -244,3 +244,117 @@ def test_what_is_not_in_the_pod_does_not_count(env):
     nics = [nic(i, link="InfiniBand", given=False) for i in range(4)] + [nic(4), nic(5)]
     result = env(machine(nics))
     assert result.get("NCCL_IB_HCA") == "=mlx5_4:1,mlx5_5:1" and "generic-roce" in result.err
+
+
+# ---- addresses ----
+
+def test_ipv6_alone(env):
+    case = "10-env-roce-ipv6-only"
+    result = env(case)
+    assert result.get("NCCL_IB_ADDR_FAMILY") == "AF_INET6" and result.get("NCCL_IB_GID_INDEX") is None
+    assert "NIC_NO_ADDRESS" not in result.err
+    # NCCL knows the family from 2.21; before, its index is 0 unless it is given one
+    older = env(case, "--nccl-version", "2.20.5")
+    assert older.get("NCCL_IB_ADDR_FAMILY") is None and older.get("NCCL_IB_GID_INDEX") == "3"
+
+
+@pytest.mark.parametrize("version,index", [("2.20.5", "3"), ("2.21.5", None), ("2.30.7", None)])
+def test_ipv4_at_its_usual_entry(env, version, index):
+    result = env(machine([nic(i) for i in range(2)]), "--nccl-version", version)
+    assert result.get("NCCL_IB_GID_INDEX") == index and result.get("NCCL_IB_ADDR_FAMILY") is None
+    assert "GID" not in result.err
+
+
+def test_ipv4_where_both_are(env):
+    result = env(machine([nic(i, kinds=("local", "v4", "v6")) for i in range(2)]))
+    assert result.get("NCCL_IB_ADDR_FAMILY") is None and result.get("NCCL_IB_GID_INDEX") is None
+
+
+def test_ipv6_where_not_all_have_ipv4(env):
+    nics = [nic(0, kinds=("local", "v6")), nic(1, kinds=("local", "v6", "v4"))]
+    assert env(machine(nics)).get("NCCL_IB_ADDR_FAMILY") == "AF_INET6"
+
+
+def test_no_family_is_common_to_all(env):
+    nics = [nic(0), nic(1), nic(2, kinds=("local", "v6"))]
+    result = env(machine(nics))
+    assert result.get("NCCL_IB_ADDR_FAMILY") is None
+    assert "mlx5_2:1 has only IPv6 addresses, and others have IPv4" in result.warnings("NIC_NO_ADDRESS")[0]
+
+
+def test_the_users_family(env):
+    result = env(machine([nic(i, kinds=("local", "v4", "v6")) for i in range(2)]),
+                 env={"NCCL_IB_ADDR_FAMILY": "AF_INET6"})
+    assert result.get("NCCL_IB_ADDR_FAMILY") == "AF_INET6" and result.get("NCCL_IB_GID_INDEX") == "5"
+
+
+def test_a_link_local_address(env):
+    result = env("11-env-port-down-and-no-address")
+    [warning] = result.warnings("NIC_NO_ADDRESS")
+    assert warning.startswith("roceP2p1s0f0:1 has only the link-local address 169.254.77.3: connections")
+    assert "time out" in warning and "rocep1s0f0:1" not in warning
+
+
+def test_fe80_alone(env):
+    result = env(machine([nic(i, kinds=("local",)) for i in range(2)]))
+    [warning] = result.warnings("NIC_NO_ADDRESS")
+    assert "mlx5_0:1 has only the link-local address fe80::" in warning and "mlx5_1:1 has only" in warning
+    assert result.get("NCCL_IB_ADDR_FAMILY") is None
+
+
+def test_unknown_is_not_without_address(env):
+    """The types cannot be read at all, or there is no table: nothing is said, and nothing set."""
+    for kinds in ((), ("foreign",)):
+        result = env(machine([nic(i, kinds=kinds) for i in range(2)]))
+        assert "NIC_NO_ADDRESS" not in result.err and result.get("NCCL_IB_GID_INDEX") is None
+
+
+def test_infiniband_needs_no_address(env):
+    assert "NIC_NO_ADDRESS" not in env("13-env-uplink-vf-aks").err
+
+
+@pytest.mark.parametrize("version,says", [
+    ("2.20.5", "NCCL 2.20.5 takes one entry for all NICs, and none fits: use NCCL 2.26"),
+    ("2.21.5", "NCCL 2.21.5 ends with a system error (ncclIbRoceGetVersionNum)"),
+    ("2.24.3", "NCCL 2.24.3 ends with a system error"), ("2.25.1", "NCCL 2.25.1 ends with a system error"),
+    ("2.26.2", "NCCL 2.26.2 finds each NIC's own"), ("2.30.7", "NCCL 2.30.7 finds each NIC's own")])
+def test_gids_of_other_namespaces(env, version, says):
+    result = env("15-env-macvlan-gids", "--nccl-version", version)
+    [warning] = result.warnings("GID_INDEX_DIFFERS")
+    assert "(mlx5_0 7, mlx5_1 11)" in warning and says in warning
+    assert result.get("NCCL_IB_GID_INDEX") is None
+
+
+@pytest.mark.parametrize("version,index", [("2.20.5", "3"), ("2.21.5", "3"), ("2.25.1", "3"), ("2.26.2", None)])
+def test_gids_of_other_namespaces_behind_the_own(env, version, index):
+    """All agree on the usual entry: setting it keeps NCCL from reading the others."""
+    result = env(machine([nic(i, kinds=("local", "v4", "foreign")) for i in range(2)]), "--nccl-version", version)
+    assert result.get("NCCL_IB_GID_INDEX") == index
+
+
+def test_gids_of_other_namespaces_alike_on_all(env):
+    result = env(machine([nic(i, kinds=("foreign", "foreign", "foreign", "v4")) for i in range(2)]),
+                 "--nccl-version", "2.21.5")
+    assert result.get("NCCL_IB_GID_INDEX") == "7" and result.get("UCX_IB_GID_INDEX") == "7"
+
+
+def test_a_link_local_address_before_the_own(env):
+    """NCCL takes 169.254 for an address like any other, and it comes first."""
+    agree = env(machine([nic(i, kinds=("local", "169.254", "v4")) for i in range(2)]))
+    assert agree.get("NCCL_IB_GID_INDEX") == "5"
+    differ = env(machine([nic(0, kinds=("local", "169.254", "v4")), nic(1)]))
+    assert "takes entry 3 of mlx5_0: set NCCL_IB_ADDR_RANGE" in differ.warnings("GID_INDEX_DIFFERS")[0]
+
+
+def test_hundreds_of_gids(env):
+    """A node of many pods: the own entry is found behind all of theirs."""
+    many = machine([nic(i, kinds=("local", *["foreign"] * 120, "v4")) for i in range(2)])
+    assert env(many).get("NCCL_IB_GID_INDEX") == "243"
+
+
+def test_the_address_of_the_second_port(env):
+    """The table of the port that carries data counts."""
+    ports = [{"n": 1, "state": "1: DOWN", "gids": gids(0, "foreign", "v4")},
+             {"n": 2, "state": "4: ACTIVE", "gids": gids(0, "local", "hole", "v4")}]
+    result = env(machine([dict(nic(0), ports=ports)], gpus=1))
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:2" and result.get("NCCL_IB_GID_INDEX") == "5"

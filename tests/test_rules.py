@@ -742,6 +742,48 @@ def test_the_list_of_a_tcpxo_machine_is_never_set(derive):
     assert "NCCL_IB_HCA" not in derive(world)["workers"][0]["env"]
 
 
+V4, V6, LINK = "10.0.0.2", "fd93::7", "fe80::1"
+
+
+def table(*addresses):
+    """Each address with a RoCE v1 and a v2 entry; None: an interface of another namespace."""
+    return [{"index": 2 * i + k, "address": address or "10.9.9.9", "type": ["RoCE v1", "RoCE v2"][k] if address else None}
+            for i, address in enumerate(addresses) for k in range(2)]
+
+
+def roce(*tables, version="2.28.9", **more):
+    return World([gpu(0)], [shown(i, port(link="Ethernet", gids=one)) for i, one in enumerate(tables)],
+                 version=version, **more)
+
+
+@rule("H2")
+@pytest.mark.parametrize("version,addresses,want", [
+    ("2.20.5", (LINK, V4), "3"), ("2.21.5", (LINK, V4), None), ("2.21.5", (LINK, V4, None), "3"),
+    ("2.26.2", (LINK, V4, None), None), ("2.26.2", (None, None, V4), "5")])
+def test_gid_index_by_version(derive, version, addresses, want):
+    env = derive(roce(table(*addresses), table(*addresses), version=version))["workers"][0]["env"]
+    assert env.get("NCCL_IB_GID_INDEX") == want and env.get("UCX_IB_GID_INDEX") == (want if want == "5" else None)
+
+
+@rule("H3", "W:NIC_NO_ADDRESS")
+def test_gid_family(derive):
+    plan = derive(roce(table(LINK, V6), table(LINK, V6)))
+    assert plan["workers"][0]["env"]["NCCL_IB_ADDR_FAMILY"] == "AF_INET6" and "NIC_NO_ADDRESS" not in codes(plan)
+    plan = derive(roce(table(LINK, V4), table(LINK)))
+    assert "NCCL_IB_ADDR_FAMILY" not in plan["workers"][0]["env"] and "NIC_NO_ADDRESS" in codes(plan)
+    assert "NIC_NO_ADDRESS" not in codes(derive(roce(table(None), table(None))))  # not known
+
+
+@rule("H3")
+def test_the_family_is_the_jobs(derive):
+    """One worker has both families, the other IPv6 alone."""
+    world = roce(table(LINK, V4, V6), workers=2)
+    world.workers[1]["probe"]["ibdevs"]["mlx5_0"]["ports"][0]["gids"] = table(LINK, V6)
+    plan = derive(world)
+    assert [w["env"].get("NCCL_IB_ADDR_FAMILY") for w in plan["workers"]] == ["AF_INET6"] * 2
+    assert [w["env"].get("NCCL_IB_GID_INDEX") for w in plan["workers"]] == ["5", None]
+
+
 @rule("H2", "W:GID_INDEX_DIFFERS")
 @pytest.mark.parametrize("layer,indices,want,warned", [
     ("Ethernet", (3, 3), None, False), ("Ethernet", (5, 5), "5", True), ("Ethernet", (5, 3), None, True),
