@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/device_role.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -90,7 +91,7 @@ static bool class_has_gpu(const json_t *request)
     json_t *sub;
     if (!class)
         class = value_text(json_object_get(request, "exactly"), "deviceClassName");
-    if (class && strstr(class, "gpu"))
+    if (device_role(class) == DEVICE_GPU)
         return true;
     json_array_foreach(json_object_get(request, "firstAvailable"), i,
                        sub) if (class_has_gpu(sub)) return true;

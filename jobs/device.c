@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/device_attributes.h"
+#include "jobs/device_role.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -140,7 +141,7 @@ static uint64_t pci_of_parts(const struct device_attributes *a)
 static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct drarun_error *err)
 {
     static const enum attribute_name list[] = {ATTRIBUTE_PCI_BUS_ID, ATTRIBUTE_PCIE_BUS_ID,
-                                               ATTRIBUTE_PCI_ADDRESS};
+                                               ATTRIBUTE_PCI_ADDRESS, ATTRIBUTE_PCI_ADDR};
     const char *text = NULL;
     int rc = text_of(a, list, ARRAY_LEN(list), &text, err);
     if (rc < 0)
@@ -160,7 +161,8 @@ static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct
 
 /* ---- the device ---- */
 
-/* By what it publishes: a NIC is what has an attribute that only NICs have. */
+/* By what it publishes: a NIC is what has an attribute that only NICs have; then by its type, whose
+ * words are each driver's own; then by the driver's name. */
 static enum device_kind kind_of(const struct device_attributes *a)
 {
     static const enum attribute_name of_nics[] = {ATTRIBUTE_RDMA,    ATTRIBUTE_RDMA_DEVICE,
@@ -172,13 +174,19 @@ static enum device_kind kind_of(const struct device_attributes *a)
     for (size_t i = 0; i < ARRAY_LEN(of_nics); i++)
         if (any_value(a, of_nics[i]))
             return DEVICE_NIC;
-    if (!type)
-        return attribute_text(a, ATTRIBUTE_UUID, DOMAIN_DRIVER) ? DEVICE_GPU : DEVICE_OTHER;
-    if (strcmp(type, "gpu") == 0)
-        return DEVICE_GPU;
-    if (strcmp(type, "mig") == 0)
+    if (type && strcmp(type, "mig") == 0)
         return DEVICE_MIG;
-    return strcmp(type, "channel") == 0 ? DEVICE_CHANNEL : DEVICE_OTHER;
+    if (type && strcmp(type, "channel") == 0)
+        return DEVICE_CHANNEL;
+    if (type && device_role(type) != DEVICE_OTHER) /* "gpu", "amdgpu", "amdgpu-partition" */
+        return device_role(type);
+    /* a GPU that the driver gives to virtual machines, a compute domain's daemon */
+    if (type && (strcmp(type, "vfio") == 0 || strcmp(type, "daemon") == 0))
+        return DEVICE_OTHER;
+    if (attribute_text(a, ATTRIBUTE_UUID, DOMAIN_DRIVER) && !type)
+        return DEVICE_GPU;
+    enum device_kind kind = device_role(a->slice->driver);
+    return kind == DEVICE_CHANNEL ? DEVICE_OTHER : kind;
 }
 
 static void read_nic(const struct device_attributes *a, struct device *device)
@@ -218,6 +226,8 @@ int device_read(const struct slice_device *slice, struct device *ret_device,
     device.product = any_text(&a, ATTRIBUTE_PRODUCT_NAME);
     if (device.kind == DEVICE_NIC)
         read_nic(&a, &device);
+    if (device.kind == DEVICE_GPU || device.kind == DEVICE_MIG)
+        device.vendor = device_vendor(slice->driver);
     *ret_device = device;
     return 0;
 }
@@ -241,6 +251,7 @@ void device_fill(struct device *device, const struct device *other)
     device->uuid = either(device->uuid, other->uuid);
     device->parent = either(device->parent, other->parent);
     device->product = either(device->product, other->product);
+    device->vendor = either(device->vendor, other->vendor);
     device->ibdev = either(device->ibdev, other->ibdev);
     device->ifname = either(device->ifname, other->ifname);
     device->pod_name = either(device->pod_name, other->pod_name);

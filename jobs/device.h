@@ -29,6 +29,7 @@ struct device {
     int32_t numa;     /* -1 unknown */
     int32_t index;    /* a GPU's index or minor, -1 unknown */
     const char *uuid, *parent, *product;
+    const char *vendor; /* of a GPU: NVIDIA, AMD, Intel; NULL: not known */
     bool ats;           /* addressingMode ATS: GPU and CPU share memory over a chip-to-chip link */
     bool rdma;          /* a NIC that does RDMA */
     const char *ibdev;  /* rdmaDevice */

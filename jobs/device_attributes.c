@@ -20,6 +20,7 @@ static const struct word names[ATTRIBUTE_COUNT] = {
     [ATTRIBUTE_PCI_BUS_ID] = WORD("pciBusID"),
     [ATTRIBUTE_PCIE_BUS_ID] = WORD("pcieBusID"),
     [ATTRIBUTE_PCI_ADDRESS] = WORD("pciAddress"),
+    [ATTRIBUTE_PCI_ADDR] = WORD("pciAddr"),
     [ATTRIBUTE_PCI_ADDRESS_DOMAIN] = WORD("pciAddressDomain"),
     [ATTRIBUTE_PCI_ADDRESS_BUS] = WORD("pciAddressBus"),
     [ATTRIBUTE_PCI_ADDRESS_DEVICE] = WORD("pciAddressDevice"),

@@ -11,6 +11,7 @@ enum attribute_name {
     ATTRIBUTE_PCI_BUS_ID,
     ATTRIBUTE_PCIE_BUS_ID,
     ATTRIBUTE_PCI_ADDRESS,
+    ATTRIBUTE_PCI_ADDR,           /* AMD */
     ATTRIBUTE_PCI_ADDRESS_DOMAIN, /* dranet up to 0.5 wrote the address in four parts */
     ATTRIBUTE_PCI_ADDRESS_BUS,
     ATTRIBUTE_PCI_ADDRESS_DEVICE,

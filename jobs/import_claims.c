@@ -2,11 +2,10 @@
 /* A pod's claims as devices of a spec. */
 #include <string.h>
 
+#include "jobs/device_role.h"
 #include "jobs/import_parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
-
-enum device_kind { DEVICE_GPU = 1, DEVICE_NIC, DEVICE_CHANNEL, DEVICE_OTHER };
 
 struct claim { /* one entry of the pod's resourceClaims */
     struct reader_node entry, template, devices, requests;
@@ -16,29 +15,32 @@ struct claim { /* one entry of the pod's resourceClaims */
     const struct import_objects *objects;
 };
 
-/* The driver that a DeviceClass among the manifests selects, by the usual device.driver == "x". */
-static const char *class_driver(const struct import_objects *o, const char *class)
+/* What a DeviceClass among the manifests selects, as text: its driver, and attributes of its
+ * devices alone. */
+static enum device_kind class_role(const struct import_objects *o, const char *class)
 {
+    struct reader_node spec;
     const struct reader_node *found = import_find(o, "DeviceClass", class);
-    cleanup_free char *text = found ? json_dumps(found->value, 0) : NULL;
-    if (!text)
-        return "";
-    return strstr(text, "dra.net")          ? "dra.net"
-           : strstr(text, "gpu.nvidia.com") ? "gpu.nvidia.com"
-                                            : "";
+    bool has = found && reader_get(found, "spec", &spec);
+    cleanup_free char *text = has ? json_dumps(spec.value, 0) : NULL;
+    return device_role(text);
 }
 
-static enum device_kind kind_of(const struct import_objects *o, const char *class)
+/* The class says it, or what it selects, the request's name, its selectors: the first that does. */
+static enum device_kind kind_of(const struct import_objects *o, const char *class,
+                                const struct reader_node *item, const struct reader_node *request)
 {
-    const char *driver = class_driver(o, class);
-    if (strncmp(class, "compute-domain-", strlen("compute-domain-")) == 0)
-        return DEVICE_CHANNEL;
-    if (strstr(class, "gpu") || strcmp(driver, "gpu.nvidia.com") == 0)
-        return DEVICE_GPU;
-    if (strstr(class, "dranet") || strstr(class, "rdma") || strstr(class, "nic") ||
-        strstr(class, "dra.net") || strcmp(driver, "dra.net") == 0)
-        return DEVICE_NIC;
-    return DEVICE_OTHER;
+    enum device_kind kind = device_role(class);
+    cleanup_free char *selectors = NULL;
+    if (kind == DEVICE_OTHER && !device_role_unsupported(class))
+        kind = class_role(o, class);
+    if (kind == DEVICE_OTHER)
+        kind = device_role(import_text(item, "name"));
+    if (kind == DEVICE_OTHER && !device_role_unsupported(class)) {
+        selectors = json_dumps(json_object_get(request->value, "selectors"), 0);
+        kind = device_role(selectors);
+    }
+    return kind;
 }
 
 /* Brackets outside of texts: 0, or how many are open at the end (negative: one too many closed). */
@@ -223,7 +225,8 @@ static void take_request(struct claim *c, const struct reader_node *item)
                               "use their own");
         return;
     }
-    switch (kind_of(c->objects, class)) {
+    const char *what = device_role_unsupported(class);
+    switch (kind_of(c->objects, class, item, &request)) {
     case DEVICE_GPU:
         take_device(c, &request, "gpus", class);
         return;
@@ -234,7 +237,15 @@ static void take_request(struct claim *c, const struct reader_node *item)
         import_child(c->spec, "computeDomain");
         return;
     default:
-        reader_fail(&request, "left out: devices of the class %s are neither GPUs nor NICs", class);
+        if (what)
+            reader_fail(&request,
+                        "left out: %s (class %s) are not supported, only GPUs and NICs are", what,
+                        class);
+        else
+            reader_fail(&request,
+                        "left out: neither the class %s nor the request's name or selectors say "
+                        "whether these are GPUs or NICs: call the request gpu or nic",
+                        class);
     }
 }
 
@@ -251,7 +262,7 @@ static void take_config(struct claim *c, const struct reader_node *item)
     if (strncmp(driver, "compute-domain", strlen("compute-domain")) == 0)
         return; /* made with the domain */
     json_t *devices = json_object_get(c->spec, "devices");
-    json_t *device = json_object_get(devices, strstr(driver, "gpu") ? "gpus" : "nics");
+    json_t *device = json_object_get(devices, device_role(driver) == DEVICE_GPU ? "gpus" : "nics");
     if (!device || json_object_get(device, "config")) {
         reader_fail(&opaque, "left out: %s",
                     device ? "these devices have a configuration already"

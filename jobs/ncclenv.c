@@ -409,6 +409,15 @@ static void set_merge(struct planning *p, struct plan_worker *worker)
     }
 }
 
+/* HIP heeds its own. NULL: of another vendor, whose variable is not known. */
+static const char *visible_name(const struct plan_worker *worker)
+{
+    const char *vendor = worker->gpu_count > 0 ? worker->gpus[0].device.vendor : NULL;
+    if (!vendor || strcmp(vendor, "NVIDIA") == 0)
+        return "CUDA_VISIBLE_DEVICES";
+    return strcmp(vendor, "AMD") == 0 ? "HIP_VISIBLE_DEVICES" : NULL;
+}
+
 static const char *visible_devices(struct planning *p, const struct plan_worker *worker)
 {
     struct buf out = BUF_INIT;
@@ -453,8 +462,8 @@ void ncclenv_worker(struct planning *p, uint32_t w)
     set_merge(p, worker);
     if (!p->plan->per_pod)
         return;
-    if (worker->gpu_count > 0)
-        ncclenv_set_own(p, &worker->env, "CUDA_VISIBLE_DEVICES", visible_devices(p, worker),
+    if (worker->gpu_count > 0 && visible_name(worker))
+        ncclenv_set_own(p, &worker->env, visible_name(worker), visible_devices(p, worker),
                         "cuda-devices", "the claimed GPUs");
     ncclenv_set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
                     "one rank a pod");
@@ -485,7 +494,8 @@ void ncclenv_ranks(struct planning *p, uint32_t w)
                         "place among the worker's GPUs");
         ncclenv_set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
         ncclenv_set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
-        ncclenv_set_own(p, vars, "CUDA_VISIBLE_DEVICES", single ? gpu->uuid : all, "cuda-devices",
-                        "the claimed GPUs");
+        if (visible_name(worker))
+            ncclenv_set_own(p, vars, visible_name(worker), single ? gpu->uuid : all, "cuda-devices",
+                            "the claimed GPUs");
     }
 }

@@ -124,6 +124,9 @@ static bool has_nvlink(const struct plan_worker *worker)
 
 static bool gdr_possible(const struct planning *p, const struct plan_worker *worker)
 {
+    const char *vendor = worker->gpus[0].device.vendor;
+    if (vendor && strcmp(vendor, "NVIDIA") != 0)
+        return true; /* the facts are of NVIDIA's driver */
     bool dmabuf = worker->probe.dmabuf != PROBE_NO && number(p, "NCCL_DMABUF_ENABLE", 1) != 0;
     return worker->probe.peermem == PROBE_YES || dmabuf ||
            (worker->probe.peermem == PROBE_UNKNOWN && worker->probe.dmabuf == PROBE_UNKNOWN);

@@ -115,6 +115,7 @@ struct plan_worker {
     size_t nic_count;
     struct plan_left_nic *left; /* NICs that carry none */
     size_t left_count;
+    const char *unknown;         /* allocated devices that are neither GPU nor NIC; NULL */
     struct device *node_devices; /* all of the node's slices */
     size_t node_device_count;
     const char *tcp_interfaces; /* of claimed NICs without RDMA that have addresses; NULL */

@@ -63,6 +63,20 @@ static int missing_device(struct planning *p, uint32_t w, const struct allocatio
                        r->pool, r->device, why);
 }
 
+/* A driver's own word for what its device is stands, also where it is none that we know. */
+static bool slice_type(const struct slice_device *slice)
+{
+    return json_object_get(slice->attributes, "type") != NULL;
+}
+
+static void add_unknown(struct planning *p, struct plan_worker *worker,
+                        const struct allocation_result *r)
+{
+    const char *before = worker->unknown ? worker->unknown : "";
+    worker->unknown =
+        plan_text(p->plan, "%s%s%s of %s", before, before[0] ? ", " : "", r->device, r->driver);
+}
+
 static int add_allocation(struct planning *p, uint32_t w, const struct allocation *a,
                           struct drarun_error *err)
 {
@@ -89,6 +103,10 @@ static int add_allocation(struct planning *p, uint32_t w, const struct allocatio
             return rc;
         if (!slice)
             device = told;
+        if (device.kind == DEVICE_OTHER && slice && !slice_type(slice))
+            device.kind = plan_role(r);
+        if (device.kind == DEVICE_OTHER)
+            add_unknown(p, worker, r);
         if (r->pod_name)
             device.pod_name = r->pod_name;
         device.addressed |= json_array_size(r->ips) > 0;
@@ -198,9 +216,33 @@ static bool gpus_asked(const struct planning *p, const struct plan_worker *worke
     return p->in->ranks == PLAN_RANKS_GPU || worker->gpu_asked || p->in->plugin_gpus > 0;
 }
 
+/* "2 of Intel, 1 of another vendor". */
+static void add_others(const struct plan_worker *worker, struct buf *out)
+{
+    const char *vendor;
+    json_t *count;
+    json_object_foreach((json_t *)worker->probe.other_gpus, vendor, count)
+        buf_printf(out, "%s%lld of %s", out->len ? ", " : "", (long long)json_integer_value(count),
+                   strcmp(vendor, "other") == 0 ? "another vendor" : vendor);
+}
+
 static int refuse_no_gpu(struct planning *p, uint32_t w)
 {
     uint32_t claimed = p->plan->workers[w].unread_gpus;
+    const char *unknown = p->plan->workers[w].unknown;
+    if (claimed == 0 && unknown)
+        return plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w,
+                           "the claims hold %s, and neither attributes nor the request's name say "
+                           "that it is a GPU: call the request gpu",
+                           unknown);
+    struct buf others = BUF_INIT;
+    add_others(&p->plan->workers[w], &others);
+    if (others.len) {
+        plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w,
+                    "the pod shows accelerators that NCCL and RCCL do not drive: %s", others.data);
+        buf_done(&others);
+        return 1;
+    }
     if (claimed == 0)
         return plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
     return plan_refuse(
@@ -208,6 +250,41 @@ static int refuse_no_gpu(struct planning *p, uint32_t w)
         "the pod shows none of the %u GPUs that its claims hold: does the container "
         "list its claim, and does the node have NVIDIA's container toolkit with CDI?",
         claimed);
+}
+
+/* A driver may not publish whether its NICs do RDMA; the pod shows it. */
+static void mark_rdma(struct plan_worker *worker)
+{
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (plan_probed_nic(worker, &worker->nics[n].device))
+            worker->nics[n].device.rdma = true;
+}
+
+/* NCCL and RCCL, whose variables are set, drive GPUs of two vendors. */
+static void warn_vendor(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    const char *vendor = worker->gpu_count > 0 ? worker->gpus[0].device.vendor : NULL;
+    struct buf others = BUF_INIT;
+    if (worker->gpu_count == 0)
+        add_others(worker, &others);
+    if (others.len)
+        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+                     "accelerators: %s; they are not used, since NCCL and RCCL drive those of "
+                     "NVIDIA and AMD",
+                     others.data);
+    else if (vendor && strcmp(vendor, "AMD") == 0)
+        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+                     "%zu GPUs of AMD: paired with NICs as NCCL would; RCCL's own choice and its "
+                     "GPUDirect RDMA are not modelled",
+                     worker->gpu_count);
+    else if (vendor && strcmp(vendor, "NVIDIA") != 0)
+        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+                     "%zu GPUs of %s: neither NCCL nor RCCL drives them; no variable chooses a "
+                     "rank's GPU",
+                     worker->gpu_count, vendor);
+    p->plan->pool.failed |= others.failed;
+    buf_done(&others);
 }
 
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
@@ -238,7 +315,9 @@ int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err)
         return rc;
     sort_gpus(worker);
     sort_nics(worker);
+    mark_rdma(worker);
     rc = plan_choose_nics(p, w, err);
+    warn_vendor(p, w);
     return rc < 0 ? rc : check_mig(p, w);
 }
 

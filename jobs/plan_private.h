@@ -38,8 +38,10 @@ const struct probe_ibdev *plan_probed_nic(const struct plan_worker *worker,
 /* Names, ports, speed; nominal_gbs where the speed is not known (0: nothing better). */
 void plan_describe_nic(const struct plan_worker *worker, double nominal_gbs, struct plan_nic *nic);
 
-/* plan_seen.c: an allocated device of which nothing but its name is known; then, for a worker whose
+/* plan_seen.c: what an allocated device is by its driver and request, DEVICE_OTHER where neither
+ * says; an allocated device of which nothing but its name is known; then, for a worker whose
  * claims have been read, what its pod shows in place of those and of what no claim gives. */
+enum device_kind plan_role(const struct allocation_result *r);
 int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_result *r,
                     struct drarun_error *err);
 int plan_add_seen(struct planning *p, uint32_t w, struct drarun_error *err);

@@ -2,6 +2,7 @@
 /* Devices that no slice describes: what the pod shows stands for them. */
 #include <string.h>
 
+#include "jobs/device_role.h"
 #include "jobs/plan_private.h"
 #include "lib/doc/value.h"
 
@@ -26,6 +27,7 @@ static int add_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
                     : pci ? pci
                           : "gpu",
             .product = value_text(entry, "product"),
+            .vendor = value_text(entry, "vendor"),
         };
         int rc = plan_add_device(p, w, &device, err);
         if (rc < 0)
@@ -57,30 +59,22 @@ static int add_nics(struct planning *p, uint32_t w, struct drarun_error *err)
     return 0;
 }
 
-/* "gpu" and "gpu-3", and not "gpus". */
-static bool is_request(const char *request, const char *kind)
+/* Our own claims name their requests so (010); in others the driver's name has to tell, or the
+ * request's. */
+enum device_kind plan_role(const struct allocation_result *r)
 {
-    size_t length = strlen(kind);
-    return strncmp(request, kind, length) == 0 && (!request[length] || request[length] == '-');
-}
-
-/* Our own claims name their requests so (010); in others the driver's name has to tell. */
-static enum device_kind kind_of(const struct allocation_result *r)
-{
-    if (strncmp(r->driver, "compute-domain.", strlen("compute-domain.")) == 0)
-        return DEVICE_CHANNEL;
-    if (is_request(r->request, "gpu"))
-        return DEVICE_GPU;
-    if (is_request(r->request, "nic"))
-        return DEVICE_NIC;
-    return strstr(r->driver, "gpu") ? DEVICE_GPU : DEVICE_OTHER;
+    enum device_kind kind = device_role(r->driver);
+    if (kind == DEVICE_CHANNEL)
+        return kind;
+    enum device_kind wanted = device_role(r->request);
+    return wanted != DEVICE_OTHER ? wanted : kind;
 }
 
 int plan_add_unread(struct planning *p, uint32_t w, const struct allocation_result *r,
                     struct drarun_error *err)
 {
     struct plan_worker *worker = &p->plan->workers[w];
-    struct device device = {.kind = kind_of(r),
+    struct device device = {.kind = plan_role(r),
                             .name = r->device,
                             .pod_name = r->pod_name,
                             .addressed = json_array_size(r->ips) > 0,

@@ -324,6 +324,8 @@ static int read_plain(const json_t *document, struct probe *p, struct drarun_err
     if (rc == 0)
         rc = member(document, "gpus", JSON_ARRAY, "an array of GPUs", &p->gpus, err);
     if (rc == 0)
+        rc = member(document, "otherGpus", JSON_OBJECT, "numbers by vendor", &p->other_gpus, err);
+    if (rc == 0)
         rc = member(document, "paths", JSON_OBJECT, "an object by PCI address", &p->paths, err);
     if (rc == 0)
         rc = member(document, "imexChannels", JSON_ARRAY, "an array of numbers", &channels, err);

@@ -39,6 +39,7 @@
     X(VENDOR_SCRIPT_NOT_USED)                                                                      \
     X(GPUS_BY_DEVICE_PLUGIN)                                                                       \
     X(GPUS_UNKNOWN)                                                                                \
+    X(GPU_VENDOR)                                                                                  \
     X(METADATA_NOT_USED)                                                                           \
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \

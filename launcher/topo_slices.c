@@ -132,8 +132,8 @@ static int add_gpu(struct builder *b, const struct device *device, const struct 
     struct topo_gpu *gpu = &b->host->gpus[b->host->gpu_count++];
     *gpu = (struct topo_gpu){add_pci(b, device), "other",          NULL, NULL,
                              device->index,      claimed(b, slice)};
-    if (strstr(slice->driver, "nvidia") || strstr(slice->driver, "drarun"))
-        gpu->vendor = "NVIDIA";
+    if (device->vendor)
+        gpu->vendor = device->vendor;
     gpu->product = copy_text(device->product ? device->product : device->name);
     gpu->uuid = device->uuid ? copy_text(device->uuid) : NULL;
     b->ats |= device->ats;

@@ -358,3 +358,152 @@ def test_the_address_of_the_second_port(env):
              {"n": 2, "state": "4: ACTIVE", "gids": gids(0, "local", "hole", "v4")}]
     result = env(machine([dict(nic(0), ports=ports)], gpus=1))
     assert result.get("NCCL_IB_HCA") == "=mlx5_0:2" and result.get("NCCL_IB_GID_INDEX") == "5"
+
+
+# ---- what a device is ----
+
+def imported(drarun, tmp_path, text):
+    file = tmp_path / "manifest.yaml"
+    file.write_text(text)
+    return drarun("import", file)
+
+
+CLAIM = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: t}
+spec: {spec: {devices: {requests: [{name: %s, exactly: {deviceClassName: %s, count: 2%s}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: rank}
+spec:
+  resourceClaims: [{name: c, resourceClaimTemplateName: t}]
+  containers: [{name: w, image: "example.org/mpi:1", command: [./app], resources: {claims: [{name: c}]}}]
+"""
+SELECTS = ", selectors: [{cel: {expression: \"device.attributes['x.example.com'].%s\"}}]"
+
+
+def test_a_class_of_virtual_functions(drarun):
+    run = drarun("import", REGRESS / "08-import-sriov-class/vf.yaml")
+    assert run.rc == 0 and "neither" not in run.err and "left out" not in run.err, run.err
+    assert "nics:" in run.out and "class: sriovnetwork.k8snetworkplumbingwg.io" in run.out and "count: 2" in run.out
+    assert "netAttachDefName: rdma-net" in run.out
+    slices = REGRESS / "08-import-sriov-class/slices.json"
+    plan = drarun("plan", REGRESS / "08-import-sriov-class/job.yaml", "--slices", slices, "--classes", slices).ok()
+    assert "2 GPUs, 2 NICs: 2 PIX" in plan.out
+
+
+@pytest.mark.parametrize("request_name,device_class,selector,key", [
+    ("r", "efa.networking.k8s.aws", "", "nics"), ("r", "fast-nics", "", "nics"), ("r", "gpu.intel.com", "", "gpus"),
+    ("r", "a100.example.com", SELECTS % "gpuModel == 'A100'", "gpus"), ("gpu", "a100.example.com", "", "gpus"),
+    ("nic-0", "fabric.example.com", "", "nics"), ("r", "fabric.example.com", SELECTS % "rdmaCapable == true", "nics")])
+def test_classes_of_any_name(drarun, tmp_path, request_name, device_class, selector, key):
+    run = imported(drarun, tmp_path, CLAIM % (request_name, device_class, selector))
+    assert run.rc == 0 and f"{key}:" in run.out and f"class: {device_class}" in run.out, run.err
+
+
+def test_a_class_by_what_it_selects(drarun, tmp_path):
+    definition = ("apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: fabric}\nspec: {selectors: [{cel: "
+                  "{expression: \"device.driver == 'sriovnetwork.example.com'\"}}]}\n---\n")
+    run = imported(drarun, tmp_path, definition + CLAIM.lstrip() % ("r", "fabric", ""))
+    assert run.rc == 0 and "nics:" in run.out, run.err
+
+
+@pytest.mark.parametrize("device_class,says", [
+    ("tpu.google.com", "TPUs (class tpu.google.com) are not supported"),
+    ("dra.cpu", "CPUs (class dra.cpu) are not supported"),
+    ("things.example.com", "neither the class things.example.com nor the request's name or selectors say")])
+def test_what_is_not_supported(drarun, tmp_path, device_class, says):
+    run = imported(drarun, tmp_path, CLAIM % ("r", device_class, ""))
+    assert says in run.err and "devices:" not in run.out
+
+
+AMD = "14-amd-gpus"
+
+
+def test_amd_gpus_in_slices(drarun):
+    slices = REGRESS / AMD / "slices.yaml"
+    plan = drarun("plan", REGRESS / AMD / "job.yaml", "--slices", slices, "--classes", slices).ok()
+    assert "Refused" not in plan.out and "2 GPUs, 2 NICs: 2 PIX" in plan.out
+    assert "GPU_VENDOR, worker 0: 2 GPUs of AMD" in plan.out
+    shown = drarun("topo", "--slices", slices).ok().out
+    assert "2 GPUs, 2 NICs" in shown and "0002:00:04.0" in shown and "MI300X" in shown
+
+
+def test_amd_gpus_in_a_pod(env, topo):
+    result = env(AMD)
+    assert "8 GPUs, 8 NICs: 8 PIX; 400 GB/s of 400" in result.err
+    assert result.get("HIP_VISIBLE_DEVICES") == "0,1,2,3,4,5,6,7" and result.get("CUDA_VISIBLE_DEVICES") is None
+    assert "8 GPUs of AMD" in result.warnings("GPU_VENDOR")[0]
+    assert "8 GPUs, 8 NICs" in topo(AMD).out
+
+
+def test_graphics_beside_accelerators(env):
+    """AMD's integrated graphics do not count beside NVIDIA's GPUs, nor without the driver for computing."""
+    described = machine([nic(i) for i in range(2)])
+    graphics = {"path": "pci0000:00/0000:00:08.1/0000:09:00.0", "vendor": "0x1002", "class": "0x030000"}
+    both_kinds = dict(described, gpus=[*described["gpus"], graphics])
+    result = env(both_kinds)
+    assert "2 GPUs, 2 NICs" in result.err and result.get("CUDA_VISIBLE_DEVICES") == "0,1"
+    result = env(dict(described, gpus=[dict(graphics, kfd=False)]))
+    assert "0 GPUs" in result.err and result.get("HIP_VISIBLE_DEVICES") is None
+
+
+@pytest.mark.parametrize("vendor,name", [("0x8086", "Intel"), ("0x1ed5", "another vendor")])
+def test_accelerators_of_other_vendors(env, vendor, name):
+    described = machine([nic(i) for i in range(2)])
+    others = [dict(g, vendor=vendor, **{"class": "0x120000"}) for g in described["gpus"]]
+    result = env(dict(described, gpus=others))
+    assert f"accelerators: 2 of {name}; they are not used" in result.warnings("GPU_VENDOR")[0]
+    assert result.get("CUDA_VISIBLE_DEVICES") is None
+    assert result.get("UCX_NET_DEVICES") == "mlx5_0:1,mlx5_1:1"  # MPI has the NICs
+
+
+UNKNOWN = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n0, labels: {kubernetes.io/hostname: n0}}, status: {capacity: {cpu: "8"}}}
+- apiVersion: resource.k8s.io/v1
+  kind: ResourceSlice
+  metadata: {name: a}
+  spec:
+    {driver: acme.example.com, nodeName: n0, pool: {name: n0, generation: 1, resourceSliceCount: 1}, devices: [
+      {name: x0, attributes: {resource.kubernetes.io/pcieRoot: {string: "pci0000:10"}}},
+      {name: x1, attributes: {resource.kubernetes.io/pcieRoot: {string: "pci0000:20"}}}]}
+- apiVersion: resource.k8s.io/v1
+  kind: ResourceSlice
+  metadata: {name: b}
+  spec:
+    {driver: dra.net, nodeName: n0, pool: {name: n0, generation: 1, resourceSliceCount: 1}, devices: [
+      {name: y0, attributes: {rdma: {bool: true}, rdmaDevice: {string: mlx5_0}, ifName: {string: ens0},
+                              resource.kubernetes.io/pcieRoot: {string: "pci0000:10"}}},
+      {name: y1, attributes: {rdma: {bool: true}, rdmaDevice: {string: mlx5_1}, ifName: {string: ens1},
+                              resource.kubernetes.io/pcieRoot: {string: "pci0000:20"}}}]}
+- {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: acme},
+   spec: {selectors: [{cel: {expression: "device.driver == 'acme.example.com'"}}]}}
+"""
+
+
+def test_the_role_of_the_request(drarun, tmp_path):
+    """Nothing but the spec says that these are GPUs: devices.gpus does."""
+    (tmp_path / "slices.yaml").write_text(UNKNOWN)
+    (tmp_path / "job.yaml").write_text("workers: 1\ndevices: {gpus: {count: 2, class: acme}, nics: {count: 2, class: dranet}}\n"
+                                       "image: example.org/a:1\ncommand: [./a]\n")
+    slices = tmp_path / "slices.yaml"
+    plan = drarun("plan", tmp_path / "job.yaml", "--slices", slices, "--classes", slices).ok()
+    assert "Refused" not in plan.out and "2 GPUs, 2 NICs: 2 PIX" in plan.out
+
+
+def test_what_the_claims_hold_is_named(drarun, tmp_path):
+    """A claim whose request says nothing: the refusal tells what it holds, not that there is nothing."""
+    (tmp_path / "slices.yaml").write_text(UNKNOWN)
+    results = [{"request": "r", "driver": "acme.example.com", "pool": "n0", "device": "x0"},
+               {"request": "n", "driver": "dra.net", "pool": "n0", "device": "y0"}]
+    requests = [{"name": "r", "exactly": {"deviceClassName": "many-gpus"}}]
+    (tmp_path / "claim.json").write_text(json.dumps({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": requests}}, "status": {"allocation": {"devices": {"results": results}}}}))
+    run = drarun("env", "--claims", tmp_path / "claim.json", "--slices", tmp_path / "slices.yaml")
+    assert run.rc == 65 and "NO_GPU: the claims hold x0 of acme.example.com" in run.err, run.err

@@ -356,6 +356,35 @@ def test_only_claimed_devices_are_used(derive):
     assert [w["detail"] for w in plan["warnings"] if w["code"] == "EXTRA_IB_DEVICES_VISIBLE"] == ["mlx5_7,mlx5_8"]
 
 
+@rule("A7", "W:GPU_VENDOR")
+@pytest.mark.parametrize("kind,vendor,known", [("amdgpu", "AMD", "HIP_VISIBLE_DEVICES"), ("xpu-gpu", "Intel", None)])
+def test_gpus_of_other_vendors(derive, kind, vendor, known):
+    """By the type's words; the driver's name tells the vendor."""
+    world = World([gpu(0, type=kind)], [nic(0)])
+    plan = derive(world)
+    assert [rank["gpu"] for rank in plan["workers"][0]["ranks"]] == ["gpu-0"]
+    world = unclaimed(World([gpu(0)], [nic(0)]))
+    world.workers[0]["probe"]["gpus"][0]["vendor"] = vendor
+    plan = derive(world)
+    names = [name for name in plan["workers"][0]["ranks"][0]["env"] if name.endswith("VISIBLE_DEVICES")]
+    assert names == ([known] if known else []) and "GPU_VENDOR" in codes(plan)
+
+
+@rule("A7")
+def test_accelerators_that_nothing_drives(derive):
+    world = unclaimed(World([], [nic(0)], ranksPerPod="pod"))
+    world.workers[0]["probe"].update(gpus=[], visibleGpus=0, otherGpus={"Intel": 2})
+    assert "accelerators: 2 of Intel" in [w["detail"] for w in derive(world)["warnings"] if w["code"] == "GPU_VENDOR"][0]
+
+
+@rule("A8")
+def test_the_requests_role(derive):
+    """Attributes that say nothing of a type: what was asked for as a NIC is one, and the pod shows that it does RDMA."""
+    plain = dict(nic(0), rdma=None)
+    plan = derive(World([gpu(0)], [plain]))
+    assert nics(plan) == [["0"]] and codes(plan) == []
+
+
 # ---- N: which NICs carry data ----
 
 def port(number=1, state="ACTIVE", link="InfiniBand", mbps=400000, gids=()):
@@ -778,7 +807,7 @@ def test_gid_family(derive):
 def test_the_family_is_the_jobs(derive):
     """One worker has both families, the other IPv6 alone."""
     world = roce(table(LINK, V4, V6), workers=2)
-    world.workers[1]["probe"]["ibdevs"]["mlx5_0"]["ports"][0]["gids"] = table(LINK, V6)
+    world.workers[1]["probe"]["ibdevs"]["mlx5_0"]["ports"] = [port(link="Ethernet", gids=table(LINK, V6))]
     plan = derive(world)
     assert [w["env"].get("NCCL_IB_ADDR_FAMILY") for w in plan["workers"]] == ["AF_INET6"] * 2
     assert [w["env"].get("NCCL_IB_GID_INDEX") for w in plan["workers"]] == ["5", None]

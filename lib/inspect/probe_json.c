@@ -71,22 +71,48 @@ static void add_ibdevs(json_t *probe, const struct topo_host *host)
 
 /* ---- GPUs ---- */
 
-static bool gpu_counts(const struct topo_gpu *gpu)
+/* Of a machine with graphics beside its accelerators NVIDIA's count, else AMD's where its driver is
+ * there; NULL: none that NCCL or RCCL drives. */
+static const char *chosen_vendor(const struct topo_host *host, int root)
 {
-    return gpu->usable != TOPO_NO && strcmp(gpu->vendor, "NVIDIA") == 0;
-}
-
-static void add_gpus(json_t *probe, const struct topo_host *host)
-{
-    json_t *gpus = json_array();
+    bool amd = false;
     for (size_t i = 0; i < host->gpu_count; i++) {
         const struct topo_gpu *gpu = &host->gpus[i];
-        if (!gpu_counts(gpu))
+        if (gpu->usable != TOPO_NO && strcmp(gpu->vendor, "NVIDIA") == 0)
+            return gpu->vendor;
+        amd |= strcmp(gpu->vendor, "AMD") == 0;
+    }
+    cleanup_close int kfd = amd ? root_open(root, "dev/kfd", O_PATH, NULL) : -1;
+    return kfd >= 0 ? "AMD" : NULL;
+}
+
+/* How many there are of the vendors whose GPUs are not used. */
+static void add_other_gpus(json_t *probe, const struct topo_host *host)
+{
+    json_t *others = json_object();
+    for (size_t i = 0; i < host->gpu_count; i++) {
+        const char *vendor = host->gpus[i].vendor;
+        if (strcmp(vendor, "NVIDIA") == 0 || strcmp(vendor, "AMD") == 0)
+            continue;
+        json_int_t count = json_integer_value(json_object_get(others, vendor));
+        json_object_set_new(others, vendor, json_integer(count + 1));
+    }
+    json_object_set_new(probe, "otherGpus", others);
+}
+
+static void add_gpus(json_t *probe, const struct topo_host *host, int root)
+{
+    json_t *gpus = json_array();
+    const char *vendor = chosen_vendor(host, root);
+    for (size_t i = 0; vendor && i < host->gpu_count; i++) {
+        const struct topo_gpu *gpu = &host->gpus[i];
+        if (gpu->usable == TOPO_NO || strcmp(gpu->vendor, vendor) != 0)
             continue;
         json_t *object = json_object();
         set_place(object, host, gpu->pci);
         set_text(object, "uuid", gpu->uuid);
         set_text(object, "product", gpu->product);
+        set_text(object, "vendor", gpu->vendor);
         json_array_append_new(gpus, object);
     }
     json_object_set_new(probe, "visibleGpus", json_integer((json_int_t)json_array_size(gpus)));
@@ -180,7 +206,8 @@ json_t *probe_json(const struct topo_host *host, int root, const struct strlist 
 {
     json_t *probe = json_object(), *gdr = json_object();
     add_ibdevs(probe, host);
-    add_gpus(probe, host);
+    add_gpus(probe, host, root);
+    add_other_gpus(probe, host);
     add_paths(probe, host);
     add_cpus(probe, host);
     add_inter_socket(probe, host);
