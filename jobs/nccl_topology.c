@@ -36,6 +36,13 @@ const char *nccl_path_name(enum nccl_path path)
     return path < NCCL_PATH_COUNT ? names[path] : "?";
 }
 
+const char *nccl_model_path_name(const struct nccl_model *model, size_t gpu, size_t nic,
+                                 enum nccl_path path)
+{
+    bool direct = path == NCCL_PATH_PHB && model->classes[gpu][nic] == NCCL_PATH_PHB;
+    return direct && !model->c2c && model->nodes[gpu][nic] ? "NODE" : nccl_path_name(path);
+}
+
 int nccl_level_parse(const char *text, uint32_t version)
 {
     static const enum nccl_path old[] = {NCCL_PATH_LOC, NCCL_PATH_PIX, NCCL_PATH_PXB, NCCL_PATH_PHB,

@@ -64,7 +64,14 @@ struct nccl_model {
     double nic_gbs[NCCL_NICS_MAX];                 /* GB/s of the link */
     uint8_t classes[NCCL_GPUS_MAX][NCCL_NICS_MAX]; /* PIX, PXB, PHB or SYS */
     uint8_t facts[NCCL_GPUS_MAX][NCCL_NICS_MAX];   /* enum pair_fact: what tells the class */
+    /* of a PHB: two host bridges of one NUMA node, which nvidia-smi and drarun topo call NODE */
+    bool nodes[NCCL_GPUS_MAX][NCCL_NICS_MAX];
 };
+
+/* The path's name in the words of nvidia-smi and drarun topo: NODE for a PHB over two host bridges.
+ */
+const char *nccl_model_path_name(const struct nccl_model *model, size_t gpu, size_t nic,
+                                 enum nccl_path path);
 
 struct nccl_use {
     uint8_t nic, path;

@@ -45,16 +45,23 @@ static bool topology_file_pair(const struct planning *p, const struct plan_worke
     return profile_file_pair(p, worker, gpu, nic);
 }
 
-/* What the pod's own sysfs says; NODE is PHB in NCCL's terms. Zero: nothing. */
-static enum nccl_path seen_class(const struct plan_worker *worker, const struct device *gpu,
-                                 const struct device *nic)
+/* NULL: the pod's own sysfs says nothing. */
+static const char *seen_path(const struct plan_worker *worker, const struct device *gpu,
+                             const struct device *nic)
 {
     char g[32], n[32];
     if (!worker->probe.paths || gpu->pci == PCI_NONE || nic->pci == PCI_NONE)
-        return 0;
+        return NULL;
     pci_format(gpu->pci, g, sizeof g);
     pci_format(nic->pci, n, sizeof n);
-    const char *text = value_text(json_object_get(worker->probe.paths, g), n);
+    return value_text(json_object_get(worker->probe.paths, g), n);
+}
+
+/* NODE is PHB in NCCL's terms. Zero: nothing. */
+static enum nccl_path seen_class(const struct plan_worker *worker, const struct device *gpu,
+                                 const struct device *nic)
+{
+    const char *text = seen_path(worker, gpu, nic);
     if (!text)
         return 0;
     return strcmp(text, "PIX") == 0   ? NCCL_PATH_PIX
@@ -92,6 +99,15 @@ static enum nccl_path class_of(const struct planning *p, const struct plan_worke
     }
     *ret_fact = PAIR_BY_NUMA;
     return gpu->numa >= 0 && gpu->numa == d->numa ? NCCL_PATH_PHB : NCCL_PATH_SYS;
+}
+
+/* Whether a PHB is over two host bridges of one NUMA node, as far as sysfs tells. Of attributes
+ * nothing but the node may be known, and the bridge may be one. */
+static bool is_node(const struct plan_worker *worker, const struct device *gpu,
+                    const struct device *nic, enum pair_fact fact)
+{
+    const char *text = fact == PAIR_BY_SYSFS ? seen_path(worker, gpu, nic) : NULL;
+    return text && strcmp(text, "NODE") == 0;
 }
 
 /* ---- what the model needs to know ---- */
@@ -201,6 +217,8 @@ static void fill_model(const struct planning *p, const struct plan_worker *worke
             m->classes[g][n] =
                 (uint8_t)class_of(p, worker, &worker->gpus[g].device, &worker->nics[n], &fact);
             m->facts[g][n] = (uint8_t)fact;
+            m->nodes[g][n] =
+                is_node(worker, &worker->gpus[g].device, &worker->nics[n].device, fact);
         }
     }
 }
@@ -241,6 +259,11 @@ static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl
         warnings_add(out, WARN_MISALIGNED_SYS, (int32_t)w,
                      "%s -> %s crosses NUMA nodes; GPUDirect RDMA %s", gpu, nic,
                      use->gdr ? "on" : "off");
+    else if (use->path == NCCL_PATH_PHB && direct_phb && worker->model->nodes[g][use->nic])
+        warnings_add(out, WARN_MISALIGNED_NODE, (int32_t)w,
+                     "%s -> %s goes through two host bridges of one NUMA node (PHB to NCCL); "
+                     "GPUDirect RDMA %s",
+                     gpu, nic, use->gdr ? "on" : "off");
     else if (use->path == NCCL_PATH_PHB && direct_phb)
         warnings_add(out, WARN_MISALIGNED_PHB, (int32_t)w,
                      "%s -> %s goes through the host bridge; GPUDirect RDMA %s", gpu, nic,

@@ -167,7 +167,8 @@ json_t *plan_to_json(const struct plan *plan, bool explain)
 /* ---- one line ---- */
 
 /* The best that one NIC for each GPU could be, whatever NCCL makes of it. */
-static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_PATH_COUNT])
+static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_PATH_COUNT],
+                        uint32_t *ret_nodes)
 {
     uint8_t classes[PAIRING_MAX][PAIRING_MAX];
     uint32_t columns[PAIRING_MAX];
@@ -185,6 +186,7 @@ static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_P
         if (columns[g] == PAIRING_NONE)
             continue;
         uint8_t path = m->classes[g][columns[g]];
+        *ret_nodes += path == NCCL_PATH_PHB && !m->c2c && m->nodes[g][columns[g]];
         /* over the chip-to-chip link and the CPU's root, as NCCL names it */
         counts[m->c2c && path == NCCL_PATH_PHB ? NCCL_PATH_P2C : path]++;
     }
@@ -192,7 +194,7 @@ static void count_pairs(const struct plan_worker *worker, uint32_t counts[NCCL_P
 
 void plan_worker_summary(const struct plan_worker *worker, struct buf *out)
 {
-    uint32_t counts[NCCL_PATH_COUNT] = {0};
+    uint32_t counts[NCCL_PATH_COUNT] = {0}, nodes = 0;
     double limit = 0;
     const char *separator = ":";
     if (worker->plugin_gpus > 0) {
@@ -203,12 +205,17 @@ void plan_worker_summary(const struct plan_worker *worker, struct buf *out)
     buf_printf(out, "%zu GPUs, %zu NICs", worker->gpu_count, worker->nic_count);
     if (!worker->model)
         return;
-    count_pairs(worker, counts);
+    count_pairs(worker, counts, &nodes);
+    counts[NCCL_PATH_PHB] -= nodes;
     for (int path = 0; path < NCCL_PATH_COUNT; path++) {
-        if (counts[path] == 0)
-            continue;
-        buf_printf(out, "%s %u %s", separator, counts[path], nccl_path_name(path));
-        separator = ",";
+        if (counts[path] > 0) {
+            buf_printf(out, "%s %u %s", separator, counts[path], nccl_path_name(path));
+            separator = ",";
+        }
+        if (path == NCCL_PATH_PHB && nodes > 0) {
+            buf_printf(out, "%s %u NODE", separator, nodes);
+            separator = ",";
+        }
     }
     for (size_t n = 0; n < worker->nic_count; n++)
         limit = worker->nics[n].gbs > limit ? worker->nics[n].gbs : limit;

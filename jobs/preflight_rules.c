@@ -338,8 +338,8 @@ static void check_alignment(const struct look *look)
     for (size_t i = 0; i < plan->warnings.count; i++) {
         const struct warning *warning = &plan->warnings.list[i];
         /* without a common root the NUMA node is what `required` promises */
-        bool far = warning->code == WARN_MISALIGNED_SYS ||
-                   (warning->code == WARN_MISALIGNED_PHB && !look->spec->machine.no_root);
+        bool bridge = warning->code == WARN_MISALIGNED_PHB || warning->code == WARN_MISALIGNED_NODE;
+        bool far = warning->code == WARN_MISALIGNED_SYS || (bridge && !look->spec->machine.no_root);
         if (warning->worker == (int32_t)look->index && far)
             refuse(look, PREFLIGHT_NOT_ALIGNED,
                    "claim the GPUs, too, so that a constraint can pair them, take whole nodes, or "

@@ -15,6 +15,7 @@
     X(MIXED_PROFILES)                                                                              \
     X(MIG_SAME_PARENT)                                                                             \
     X(MISALIGNED_SYS)                                                                              \
+    X(MISALIGNED_NODE)                                                                             \
     X(MISALIGNED_PHB)                                                                              \
     X(NIC_VIA_PXN)                                                                                 \
     X(NIC_UNUSED_P2P)                                                                              \

@@ -187,7 +187,8 @@ static void add_rank(struct table *table, const struct plan_worker *worker, size
     for (size_t i = 0; worker->result && i < worker->result->count[gpu]; i++) {
         const struct nccl_use *use = &worker->result->use[gpu][i];
         buf_printf(&nics, "%s%s", i ? "," : "", worker->nics[use->nic].label);
-        buf_printf(&paths, "%s%s", i ? "," : "", nccl_path_name((enum nccl_path)use->path));
+        buf_printf(&paths, "%s%s", i ? "," : "",
+                   nccl_model_path_name(worker->model, gpu, use->nic, (enum nccl_path)use->path));
         gdr = gdr && use->gdr;
     }
     char pci[24] = "-";

@@ -360,6 +360,21 @@ def test_the_address_of_the_second_port(env):
     assert result.get("NCCL_IB_HCA") == "=mlx5_0:2" and result.get("NCCL_IB_GID_INDEX") == "5"
 
 
+# ---- words ----
+
+@pytest.mark.parametrize("bridges,word", [((0x10, 0x20), "NODE"), ((0x10, 0x10), "PHB")])
+def test_env_and_topo_have_one_vocabulary(env, topo, bridges, word):
+    """A GPU and a NIC of one NUMA node: behind two host bridges, or two ports of one."""
+    paths = [f"pci0000:{bus:02x}/0000:{bus:02x}:{1 + i:02x}.0/0000:{bus + 1 + i:02x}:00.0" for i, bus in enumerate(bridges)]
+    described = machine([dict(nic(0), path=paths[1], numa=0)], gpus=1)
+    described["gpus"][0]["path"] = paths[0]
+    result = env(described)
+    assert result.warnings(f"MISALIGNED_{word}") and f"1 {word}" in result.err
+    assert f"nearest NIC0 ({word})" in topo(described).out
+    other = "PHB" if word == "NODE" else "NODE"
+    assert not result.warnings(f"MISALIGNED_{other}")
+
+
 # ---- what a device is ----
 
 def imported(drarun, tmp_path, text):

@@ -1123,6 +1123,15 @@ def test_what_is_not_confirmed_says_so(derive):
 
 # ---- W: what is said ----
 
+@rule("W:MISALIGNED_NODE", "W:MISALIGNED_PHB")
+@pytest.mark.parametrize("word", ["NODE", "PHB"])
+def test_misaligned_as_sysfs_says(derive, word):
+    world = World([gpu(0, A, 0)], [nic(0, B, 0)])
+    world.workers[0]["probe"]["paths"] = {world.gpus[0]["pci"]: {world.nics[0]["pci"]: word}}
+    plan = derive(world)
+    assert codes(plan) == [f"MISALIGNED_{word}"] and paths(plan) == ["PHB"]  # NCCL has one word for both
+
+
 @rule("W:MISALIGNED_SYS", "W:MISALIGNED_PHB")
 def test_misaligned(derive):
     plan = derive(World([gpu(0, A, 0)], [nic(0, B, 0)]))
