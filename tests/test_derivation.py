@@ -636,3 +636,13 @@ def test_imex_channel_is_a_device_file(env, tmp_path, channels, mnnvl, code):
     plan = json.loads(env("--root", root, "--format", "json").stdout)
     assert plan["env"]["NCCL_MNNVL_ENABLE"] == mnnvl and "NCCL_CUMEM_ENABLE" not in plan["env"]
     assert [w["code"] for w in plan["warnings"] if w["code"].startswith("IMEX")] == ([code] if code else [])
+
+
+def test_env_of_a_captured_tree_with_efa(env, tmp_path):
+    """EFA says "Unspecified" for its link layer, and NCCL's own network does not drive it."""
+    done = env("--root", make_tree(load("fixtures", "aws-p4d-24xlarge"), tmp_path), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["profile"] == "aws-efa" and "8 GPUs, 4 NICs" in done.stderr
+    assert plan["env"]["FI_PROVIDER"] == "efa" and "NCCL_NET" not in plan["env"]
+    assert "NCCL_IB_HCA" not in plan["workers"][0]["env"]
