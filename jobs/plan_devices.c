@@ -592,6 +592,15 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
                      "falling back to NCCL_NET=Socket on %s",
                      worker->tcp_interfaces ? worker->tcp_interfaces : "the pod interface");
     }
+    const struct plan_nic *rdma = first_rdma(worker);
+    bool asked = p->in->profile && strcmp(p->in->profile, "auto") != 0;
+    if (rdma && !asked && p->in->network != SPEC_NETWORK_ANY &&
+        strcmp(worker->profile->name, "socket") == 0)
+        return plan_refuse(
+            p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
+            "network: rdma, but no profile knows the network of %s, whose link layer "
+            "is neither InfiniBand nor Ethernet: name a profile",
+            rdma->device.name);
     for (size_t n = 0; n < worker->nic_count; n++)
         settle_nic(p, worker, &worker->nics[n]);
     for (size_t g = 0; g < worker->gpu_count; g++)

@@ -472,6 +472,15 @@ def test_nics_without_rdma_are_dropped(derive):
     assert nics(plan) == [["0"]] and codes(plan) == ["NIC_NOT_RDMA"]
 
 
+@rule("D1")
+def test_an_rdma_nic_that_no_profile_knows(derive):
+    """Not over TCP in silence."""
+    made = [shown(0, port(link="other"))]
+    assert derive(World([gpu(0)], made))["refuse"]["code"] == "NO_RDMA_NIC"
+    assert derive(World([gpu(0)], made, network="any"))["env"]["NCCL_NET"] == "Socket"
+    assert derive(World([gpu(0)], made, profile="aws-efa"))["refuse"] is None
+
+
 @rule("D1", "W:NO_RDMA_NIC")
 @pytest.mark.parametrize("left", [[], [nic(0, rdma=False, ib=None)]])
 def test_no_rdma_nic(derive, left):
