@@ -195,7 +195,8 @@ static int take_mapping(struct mpirun *m, const char *option, const char *text)
     reader_fail(m->node, "%s %s %s: %s", m->name, option, text,
                 m->ranks.by_node ? "ranks fill a worker before the next one, which changes their "
                                    "order, not their number on each"
-                                 : "the CPUs of ranks are theirs by drarun run --bind");
+                                 : "ranks fill a worker before the next one; drarun run --bind "
+                                   "binds them to CPUs");
     return 0;
 }
 
