@@ -324,7 +324,8 @@ class Selection:
             folder = path.relative_to(SOURCE).parts[2]
             return self.of_test_files(self.python.mentioning(folder)) | self.of_test_files(self.python.mentioning(path.name))
         if name.startswith("tests/regress/"):
-            return self.of_test_files(self.python.mentioning(path.relative_to(SOURCE).parts[2]))
+            of_field = [file for file in self.python.texts if file.name.startswith("test_field_")]
+            return self.of_test_files(self.python.mentioning(path.relative_to(SOURCE).parts[2]) or of_field)
         if name.startswith(("tests/programs/", "tests/standin/")):
             return self.of_test_files(self.python.mentioning(path.name) | self.python.mentioning(path.stem))
         return None
