@@ -2,8 +2,11 @@
 """Verbs, options, exit statuses and the report."""
 import json
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -191,19 +194,29 @@ def test_tmp_that_is_read_only(drarun):
         assert result.out == "fine\nfine\n" and result.err == ""
 
 
-def test_user_without_home(drarun, mpi_named):
-    """As in a container whose user has no entry: libpmix 4 in the rank crashed."""
+@pytest.fixture
+def open_folder():
+    """Any user may enter it, wherever the build is."""
+    with tempfile.TemporaryDirectory(prefix="dt-", dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+def test_user_without_home(drarun, mpi_named, open_folder):
+    """As in a container whose user has no entry: libpmix crashed in the agent, and libpmix 4 in the rank."""
     if os.getuid() != 0:
         pytest.skip("needs root")
-    as_user = ["setpriv", "--reuid", "123456", "--regid", "0", "--clear-groups", "env", "-u", "HOME"]
-    where = {"TMPDIR": "/tmp"}
-    assert drarun("-n", 1, "sh", "-c", "echo $HOME", under=as_user, env=where).ok().out == "/\n"
-    assert drarun("-n", 1, "-x", "HOME=/else", "sh", "-c", "echo $HOME", under=as_user, env=where).ok().out == "/else\n"
-    daemon = ["setpriv", "--reuid", "daemon", "--regid", "0", "--clear-groups", "env", "-u", "HOME"]
-    assert drarun("-n", 1, "sh", "-c", "echo $HOME", under=daemon, env=where).ok().out == "/usr/sbin\n"
-    program = mpi_named("openmpi4").compile("mpi_check.c")
-    result = drarun("-n", 2, program, "all", under=as_user, env=where, leaves=["*"]).ok()
-    assert "ok: 2 ranks" in result.out
+    check = mpi_named("openmpi4").compile("mpi_check.c")
+    for file in (drarun.program, drarun.program.with_name("drarun-worker"), check):
+        shutil.copy(file, open_folder)
+
+    def run(user, *words, **how):
+        under = ["setpriv", "--reuid", user, "--regid", "0", "--clear-groups", "env", "-u", "HOME"]
+        return drarun(*words, program=open_folder / "drarun", under=under, env={"TMPDIR": "/tmp"}, **how).ok().out
+    assert run("123456", "-n", 1, "sh", "-c", "echo $HOME") == "/\n"
+    assert run("123456", "-n", 1, "-x", "HOME=/else", "sh", "-c", "echo $HOME") == "/else\n"
+    assert run("daemon", "-n", 1, "sh", "-c", "echo $HOME") == "/usr/sbin\n"
+    assert "ok: 2 ranks" in run("123456", "-n", 2, open_folder / check.name, "all", leaves=["*"])
 
 
 def test_report(drarun, tmp_path):
