@@ -136,8 +136,8 @@ asyncio.run(main())
 for index, delay in enumerate((0.01, 0.05, 0.2, 1.5)):
     name = f"pressed-{index}"
     begin = time.monotonic()
-    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
         drarun.run(job(name, "sleep 1000"), image=IMAGE)
         assert False, "it ended"
     except KeyboardInterrupt:
