@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support.build import SLOWER, SOURCE
+from support.build import SOURCE, patience
 from support.cluster import fetched
 from support.random_claims import questions
 
@@ -52,7 +52,7 @@ class Machine:
         if not programs:
             pytest.skip(reason)
         given = json.dumps({"slices": self.slices, "classes": CLASSES, "claims": claims})
-        run = subprocess.run([programs / "allocate"], input=given, capture_output=True, text=True, timeout=100)
+        run = subprocess.run([programs / "allocate"], input=given, capture_output=True, text=True, timeout=patience(100))
         assert run.returncode == 0, run.stderr
         return [each and [(one["request"], self.roots[one["driver"], one["device"]]) for one in each]
                 for each in json.loads(run.stdout)]
@@ -222,7 +222,7 @@ def differ(theirs, ours):
 
 def answers(command, asked):
     lines = "".join(json.dumps(each) + "\n" for each in asked)
-    run = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=300 * SLOWER)
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=patience(300))
     assert run.returncode == 0, run.stderr[-2000:]
     result = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(result) == len(asked)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.build import ANYWHERE, ANYWHERE_MISSING, BUILD, SOURCE
+from support.build import ANYWHERE, ANYWHERE_MISSING, BUILD, SOURCE, patience
 from test_bench import NAMES, NOT_IN_PLACE, REDUCES, ROOTED, ROW, rows
 
 pytestmark = pytest.mark.plain("the module has no sanitizer; what is pure of it has unit tests on that build")
@@ -158,7 +158,7 @@ def test_pattern_that_is_not_known(bench):
 
 def test_alone(drarun):
     """Without a launcher it is one rank."""
-    run = subprocess.run([BENCH, "all_reduce", "-b", "1K", "-e", "1K", "--backend", "nccl"], capture_output=True, text=True, timeout=60,
+    run = subprocess.run([BENCH, "all_reduce", "-b", "1K", "-e", "1K", "--backend", "nccl"], capture_output=True, text=True, timeout=patience(),
                          env={"PATH": "/usr/bin:/bin", **FULL})
     assert run.returncode == 0 and ROW.search(run.stdout) and "#  Rank  0 " in run.stdout, run
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from support.build import BUILD, SOURCE
+from support.build import BUILD, SOURCE, patience
 
 sys.path.insert(0, str(SOURCE))
 
@@ -19,7 +19,7 @@ from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
 
 def run(*words):
     return subprocess.run([SOURCE / "benchmarks/run", *words], env={"DRARUN_BUILD": str(BUILD), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
-                          capture_output=True, text=True, timeout=300, check=False)
+                          capture_output=True, text=True, timeout=patience(300), check=False)
 
 
 def test_order_is_reversed_every_other_round():

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support.build import SLOWER
+from support.build import patience
 from support.cel_devices import DEVICES
 from support.cel_expressions import expressions
 
@@ -21,7 +21,7 @@ UNORDERED = re.compile(r'device\.(attributes|capacity)(\["[^"]*"\])?\.(all|exist
 
 @functools.cache
 def fetched(source):
-    run = subprocess.run([source / "scripts" / "fetch-cel-oracle"], capture_output=True, text=True, timeout=1200)
+    run = subprocess.run([source / "scripts" / "fetch-cel-oracle"], capture_output=True, text=True, timeout=patience(1200))
     if run.returncode != 0:
         return None, f"scripts/fetch-cel-oracle: {run.stderr.strip()[-300:]}"
     return run.stdout.strip(), ""
@@ -43,7 +43,7 @@ def ours(build):
 def ask(program, questions):
     lines = "".join(json.dumps({"expression": text, "driver": driver, "device": device}) + "\n"
                     for text, (driver, device) in questions)
-    run = subprocess.run([program], input=lines, capture_output=True, text=True, timeout=600 * SLOWER)
+    run = subprocess.run([program], input=lines, capture_output=True, text=True, timeout=patience(600))
     assert run.returncode == 0, run.stderr[-2000:]
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(answers) == len(questions)

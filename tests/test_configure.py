@@ -5,12 +5,14 @@ import subprocess
 
 import pytest
 
+from support.build import patience
+
 pytestmark = pytest.mark.plain("CMake reads the same files for every build")
 
 
 def configure(source, folder, *options, **environment):
     return subprocess.run(["cmake", "-S", source, "-B", folder / "build", "-G", "Ninja", *options], capture_output=True, text=True,
-                          timeout=120, env={**os.environ, **environment})
+                          timeout=patience(120), env={**os.environ, **environment})
 
 
 @pytest.fixture

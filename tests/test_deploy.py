@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support.build import SOURCE, patience
 from support.cluster import Cluster
 from support.cluster.plugin import NIC
 
@@ -221,7 +221,7 @@ def test_configuration_has_the_plugin_s_keys():
 
 @pytest.fixture(scope="module")
 def helm():
-    run = subprocess.run([SOURCE / "scripts" / "fetch-helm"], capture_output=True, text=True, timeout=600)
+    run = subprocess.run([SOURCE / "scripts" / "fetch-helm"], capture_output=True, text=True, timeout=patience(600))
     if run.returncode != 0:
         pytest.skip(f"scripts/fetch-helm: {run.stderr.strip()[-300:]}")
     return run.stdout.strip()
@@ -231,7 +231,7 @@ def rendered(helm, folder, **values):
     """{(kind, name): object} that Helm's engine makes of the chart, or what it says against the values."""
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
-    run = subprocess.run([helm, SOURCE / "deploy/chart", file], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([helm, SOURCE / "deploy/chart", file], capture_output=True, text=True, timeout=patience())
     return named(yaml.safe_load_all(run.stdout)) if run.returncode == 0 else run.stderr
 
 

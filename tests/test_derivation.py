@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support.build import patience
 from support.sysfs_tree import make_tree
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
@@ -35,7 +36,7 @@ def derive(build, tmp_path):
             fixtures.symlink_to(os.path.join(DATA, "fixtures"))
         (folder / "v.json").write_text(json.dumps(vector))
         done = subprocess.run([build / "bin" / "drarun-vectors", "--strict", folder], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=patience())
         return done.stdout
     return run
 
@@ -397,7 +398,7 @@ def files(tmp_path, vector):
 def env(build):
     def run(*options, variables=()):
         return subprocess.run([build / "bin" / "drarun", "env", *options], capture_output=True, text=True,
-                              timeout=60, env={"PATH": os.environ["PATH"], **dict(variables)})
+                              timeout=patience(), env={"PATH": os.environ["PATH"], **dict(variables)})
     return run
 
 

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support.build import patience
 from support.sysfs_tree import make_tree
 
 FOLDER = "run/kubernetes.io/dra-device-attributes"
@@ -51,7 +52,7 @@ class Tree:
 
     def env(self, *options):
         done = subprocess.run([self.build / "bin" / "drarun", "env", "--root", self.root, "--format", "json",
-                               *options], capture_output=True, text=True, timeout=60)
+                               *options], capture_output=True, text=True, timeout=patience())
         assert done.returncode in (0, 65), done.stderr
         return (json.loads(done.stdout) if done.stdout else None), done.stderr
 

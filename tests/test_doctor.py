@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.build import BUILD, SOURCE
+from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
 from support.cluster.devices import fake_machine, fixture
 from support.sysfs_tree import make_tree
@@ -84,7 +84,7 @@ def machine(healthy, tmp_path):
 
 
 def look(*words, status=0):
-    run = subprocess.run([DRARUN, "doctor", "-o", "json", *map(str, words)], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([DRARUN, "doctor", "-o", "json", *map(str, words)], capture_output=True, text=True, timeout=patience())
     assert run.returncode == status, run.stderr + run.stdout
     return json.loads(run.stdout)
 
@@ -202,7 +202,7 @@ def test_hostile_configuration_space(machine):
 
 
 def test_text_of_this_machine():
-    run = subprocess.run([DRARUN, "doctor", "--node"], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([DRARUN, "doctor", "--node"], capture_output=True, text=True, timeout=patience())
     assert run.returncode in (0, 1) and run.stderr == ""
     lines = run.stdout.splitlines()
     assert all(line[:8].strip() in ("ok", "warning", "failed", "unknown", "") for line in lines[:-1])
@@ -215,7 +215,7 @@ def test_text_of_this_machine():
     (["machine"], 'unexpected argument "machine"'),
 ])
 def test_wrong_words(words, says):
-    run = subprocess.run([DRARUN, "doctor", *words], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([DRARUN, "doctor", *words], capture_output=True, text=True, timeout=patience())
     assert run.returncode == 64 and says in run.stderr and run.stdout == ""
 
 

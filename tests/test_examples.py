@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from support.build import patience
+
 PYTHON = "/usr/bin/python3"  # Debian's, with Debian's torch
 TORCHRUN_CURE = ["-x", "PET_REDIRECTS=9:1", "-x", "PET_TEE=9:1"]  # examples/torchrun/README.md
 
@@ -81,7 +83,7 @@ def test_nccl_id(drarun, example, options):
 
 def test_nccl_id_without_a_launcher(example):
     """A user who forgets drarun is told."""
-    run = subprocess.run([example("nccl-id")], capture_output=True, text=True, timeout=30)
+    run = subprocess.run([example("nccl-id")], capture_output=True, text=True, timeout=patience())
     assert run.returncode == 1
     assert "start it with: drarun" in run.stderr
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from support import leftovers, run, sanitizer
-from support.build import BUILD, SOURCE
+from support import build, leftovers, run, sanitizer
+from support.build import BUILD, SOURCE, patience
 from support.run import Runner
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
@@ -26,11 +26,12 @@ def python():
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """What these tests leave does not go."""
+    """What these tests leave does not go, and what they await does not come."""
     monkeypatch.setattr(run, "PATIENCE", 0.2)
+    monkeypatch.setattr(build, "LEAST_S", 0)
 
 
-FORK = "import os, time\nif os.fork() == 0:\n    os.close(0); os.close(1); os.close(2); time.sleep(60)\n"
+FORK = "import os, time\nif os.fork() == 0:\n    os.close(0); os.close(1); os.close(2); time.sleep(1000)\n"
 
 
 def test_result(python):
@@ -57,7 +58,7 @@ def test_left_shared_memory_is_noticed(python, impatient):
         python("open('/dev/shm/x', 'w')")
 
 
-def test_deadline(python):
+def test_deadline(python, impatient):
     with pytest.raises(pytest.fail.Exception, match="(?s)no end after .*\nstatus -9"):
         python("import time; print('begun', flush=True); time.sleep(100)", timeout=0.5)
 
@@ -102,7 +103,7 @@ def test_nodes(nodes):
         stdout=subprocess.PIPE)
     server.stdout.readline()
     three[2].run(sys.executable, "-c", "import socket; socket.create_connection(('10.77.0.1', 9), 5)")
-    assert server.wait(10) == 0
+    assert server.wait(patience()) == 0
     server.stdout.close()
 
 
@@ -196,7 +197,7 @@ def test_what_fails_gets_two_more_chances_alone(tmp_path):
         f" WORKING_DIRECTORY {tmp_path})\nadd_test(NAME unit.program COMMAND {tmp_path}/program)\n")
     for words in (["cmake", "-S", ".", "-B", "build"],
                   ["ctest", "--test-dir", "build", "--test-output-size-failed", "100000", "--output-junit", "tests/report/whole.ctest.xml"]):
-        subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=60)
+        subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=patience())
     again = subprocess.run([sys.executable, SOURCE / "scripts/lib/second_chance.py", "60", "dev"], cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     tried = {each["name"]: (each["tries"], each["passed"]) for each in json.loads((build / "tests/report/second-chance.json").read_text())}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import ANYWHERE_MISSING, cached
+from support.build import ANYWHERE_MISSING, cached, patience
 from support.run import Runner
 
 pytestmark = pytest.mark.plain("what is installed is a plain build")
@@ -51,7 +51,7 @@ def files_below(root):
 
 
 def cmake(*args, **environment):
-    run = subprocess.run(["cmake", *map(str, args)], capture_output=True, text=True, timeout=200,
+    run = subprocess.run(["cmake", *map(str, args)], capture_output=True, text=True, timeout=patience(200),
                          env={**os.environ, **environment})
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -162,7 +162,7 @@ def packages(build, tmp_path_factory):
         pytest.skip("no dpkg-deb")
     out = tmp_path_factory.mktemp("package")
     run = subprocess.run(["cpack", "--config", build / "CPackConfig.cmake", "-B", out],
-                         capture_output=True, text=True, timeout=250, cwd=out)
+                         capture_output=True, text=True, timeout=patience(250), cwd=out)
     assert run.returncode == 0, run.stdout + run.stderr
     debs = {deb.name.partition("_")[0]: deb for deb in out.glob("*.deb")}
     assert set(debs) == {"drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"}

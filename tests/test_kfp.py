@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from support import kfp, python_package
-from support.build import SLOWER, SOURCE
+from support.build import SOURCE, patience
 from support.nccl_tests import Row, Run
 
 pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
@@ -30,7 +30,7 @@ def python(tmp_path_factory):
     interpreter, env = kfp.environment(folder)
 
     def run(*words, cwd=folder):
-        return subprocess.run([interpreter, *words], capture_output=True, text=True, timeout=120 * SLOWER, cwd=cwd,
+        return subprocess.run([interpreter, *words], capture_output=True, text=True, timeout=patience(120), cwd=cwd,
                               env={**env, "KUBECONFIG": str(folder / "none")})
 
     return run
@@ -48,7 +48,7 @@ def compiled(python, source, tmp_path_factory):
 def test_the_package_needs_no_kfp(tmp_path):
     env = {**os.environ, **python_package.in_folder(tmp_path)}
     run = subprocess.run(["/usr/bin/python3", "-c", "import drarun, drarun.step; import drarun.kfp"], env=env,
-                         capture_output=True, text=True, timeout=60)
+                         capture_output=True, text=True, timeout=patience())
     assert run.stderr.splitlines()[-1] == \
         "ImportError: drarun.kfp needs Kubeflow's SDK: pip install 'kfp>=2,<3'", run.stderr
 

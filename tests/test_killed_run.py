@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import sweep
-from support.build import SLOWER, SOURCE
+from support.build import SOURCE, patience
 
 pytestmark = [pytest.mark.plain("it is about scripts/test, which is the same in each build"),
               pytest.mark.skipif(os.getuid() != 0, reason="needs root")]
@@ -51,8 +51,8 @@ sys.exit(subprocess.run(sys.argv[4:]).returncode)
     ("test_vm.py::test_command_in_a_guest", "qemu-system"),
 ], ids=["cluster", "guest"])
 def test_next_run_passes(case, running):
-    run = subprocess.run([*APART, sys.executable, "-c", KILLED_ONCE, running, str(BEGIN_S * SLOWER), "2", SOURCE / "scripts/test", "--only", case],
-                         capture_output=True, text=True, timeout=(BEGIN_S + RUN_S) * SLOWER, env=dict(os.environ, HOME=str(Path.home())))
+    run = subprocess.run([*APART, sys.executable, "-c", KILLED_ONCE, running, str(patience(BEGIN_S)), "2", SOURCE / "scripts/test", "--only", case],
+                         capture_output=True, text=True, timeout=patience(BEGIN_S + RUN_S), env=dict(os.environ, HOME=str(Path.home())))
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
     assert f"passed: {case}" in run.stdout and "left by a run that was killed, removed: folder /tmp/dt-" in run.stderr, run.stdout + run.stderr
 
@@ -65,7 +65,7 @@ def test_what_is_swept(tmp_path):
     (parent / "dt-zzzzzzzz").symlink_to(parent / "drarun")
     left = subprocess.Popen(["sleep", "1000"])
     done = sweep.sweep(parent, tmp_path / "nothing", {left.pid: "sleep 1000"})
-    assert left.wait(60) == -signal.SIGKILL
+    assert left.wait(patience()) == -signal.SIGKILL
     assert done == [f"process {left.pid}: sleep 1000"] + [
         f"folder {parent / name}" for name in ("dr-abc12_gh", "dt-abcdefgh", "dt-report-abcdefgh")]
     assert sorted(path.name for path in parent.iterdir()) == ["drarun", "dt-abc", "dt-zzzzzzzz", "other-abcdefgh"]

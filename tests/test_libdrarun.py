@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from support.build import patience
 from support.run import output_of as ok
 
 pytestmark = pytest.mark.plain("a program of somebody else's is a plain build")
@@ -119,15 +120,15 @@ def test_example_with_ranks_on_this_machine(embed, build):
     """The library has no drarun beside it here, and takes that of PATH."""
     env = {**os.environ, "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
     run = subprocess.run([embed.parent / "ranks", "2", "sh", "-c", "echo $RANK; exit $RANK"], capture_output=True, text=True,
-                         env=env, timeout=60)
+                         env=env, timeout=patience())
     assert (run.returncode, sorted(run.stdout.splitlines()), run.stderr) == (1, ["0: 0", "1: 1"], "")
     env["PATH"] = "/nowhere"
-    lacking = subprocess.run([embed.parent / "ranks", "2", "true"], capture_output=True, text=True, env=env, timeout=60)
+    lacking = subprocess.run([embed.parent / "ranks", "2", "true"], capture_output=True, text=True, env=env, timeout=patience())
     assert lacking.returncode == 127 and "it comes with drarun: install it" in lacking.stderr, lacking
 
 
 def test_found_by_cmake_and_leaves_nothing(source, prefix, tmp_path):
     ok("cmake", "-S", source / "tests/programs/embed", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     ok("cmake", "--build", tmp_path)
-    run = subprocess.run([tmp_path / "consumer", source / "examples" / JOB], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([tmp_path / "consumer", source / "examples" / JOB], capture_output=True, text=True, timeout=patience())
     assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"libdrarun \S+ left nothing behind\n", run.stdout)

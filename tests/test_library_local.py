@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support.build import patience
 from support import python_package
 
 HELLO = "echo rank $RANK of $WORLD_SIZE, $ADDED, in $PWD; echo bad >&2; exit 3"
@@ -17,13 +18,13 @@ HELLO = "echo rank $RANK of $WORLD_SIZE, $ADDED, in $PWD; echo bad >&2; exit 3"
 def local(build):
     """local(way, command...): tests/programs/api_local.c."""
     def run(way, *command):
-        return subprocess.run([build / "tests/api_local", way, *command], capture_output=True, text=True, timeout=60)
+        return subprocess.run([build / "tests/api_local", way, *command], capture_output=True, text=True, timeout=patience())
     return run
 
 
 def gone(mark):
     """No process has it as an argument any more."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + patience()
     while subprocess.run(["pgrep", "-f", mark], capture_output=True).returncode == 0:
         assert time.monotonic() < end, f"{mark} runs on"
         time.sleep(0.05)
@@ -84,7 +85,7 @@ def python(build, tmp_path):
     head = f"import asyncio, os, signal, threading, time, drarun\nPROGRAM = {str(build / 'bin/drarun')!r}\n"
 
     def run(text):
-        return subprocess.run([sys.executable, "-c", head + text], env=env, capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, "-c", head + text], env=env, capture_output=True, text=True, timeout=patience())
     return run
 
 

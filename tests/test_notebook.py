@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support import kfp
-from support.build import SLOWER
+from support.build import patience
 
 pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
 
@@ -28,7 +28,7 @@ def test_every_cell(source, tmp_path):
     python, env = kfp.environment(tmp_path)
     folder = source / "examples/notebook"
     run = subprocess.run([python, "-c", EXECUTE, folder / "plan.ipynb", folder], capture_output=True, text=True,
-                         env=env, timeout=120 * SLOWER)
+                         env=env, timeout=patience(120))
     assert run.returncode == 0, run.stderr[-3000:]
     shown = [output for outputs in json.loads(run.stdout) for output in outputs or []]
     assert all(output["output_type"] != "error" for output in shown)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.build import BUILD, SOURCE
+from support.build import BUILD, SOURCE, patience
 from support.run import Runner
 from support.sysfs_tree import make_tree
 
@@ -134,7 +134,7 @@ exec "$@"
 """
     argv = ["unshare", "--net", "--mount", "sh", "-ec", script, "sh", BUILD / "bin/drarun-plugin", "discover", "-o", "json",
             "--node-ip", "192.0.2.7", "--config", config]
-    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=patience())
     assert done.returncode == 0, done.stderr
     devices = {each["name"]: each for each in devices_of(json.loads(done.stdout)["items"])}
     assert sorted(name for name in devices if not name.startswith("pci-")) == ["rail0", "rail1"]
@@ -193,7 +193,7 @@ def test_used_by_the_host(tmp_path):
         config.write_text(text)
         argv = ["unshare", "--net", "--mount", "sh", "-ec", USES, "sh", "/usr/bin/python3", "-c", SOCKETS, BUILD / "bin/drarun-plugin",
                 "discover", "-o", "json", "--config", config]
-        done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=patience())
         assert done.returncode == 0, done.stderr
         return sorted(each["name"] for each in devices_of(json.loads(done.stdout)["items"]) if each["name"].startswith("rail")), done.stderr
     names, said = look("nics: {virtualPrefixes: [rail]}\n")

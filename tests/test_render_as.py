@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from support import foreign_api
-from support.build import SOURCE
+from support.build import SOURCE, patience
 from support.network_policies import selects
 from support.sysfs_tree import make_tree
 
@@ -185,14 +185,14 @@ class Pod:
         assert program == "/bin/drarun-worker"
         (root / ".drarun").mkdir()
         for _ in range(2):  # it may be run again
-            subprocess.run([build / "bin" / "drarun-worker", option, f"{root}{folder}"], check=True, timeout=60)
+            subprocess.run([build / "bin" / "drarun-worker", option, f"{root}{folder}"], check=True, timeout=patience())
         (root / "bin").mkdir(exist_ok=True)
         for program in ("bash", "env"):
             self.copy(shutil.which(program), f"bin/{program}")
 
     def copy(self, program, where):
         shutil.copy(program, self.root / where)
-        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=60).stdout
+        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True, timeout=patience()).stdout
         for library in (word for word in listed.split() if word.startswith("/")):
             (self.root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library, self.root / library[1:])
@@ -205,7 +205,7 @@ class Pod:
     def run(self, **more):
         given = {each["name"]: each["value"] for each in self.container.get("env", ())}
         return subprocess.run([shutil.which("chroot"), self.root, *self.container["command"]], capture_output=True,
-                              text=True, timeout=60, env={"PATH": "/bin", **given, **more})
+                              text=True, timeout=patience(), env={"PATH": "/bin", **given, **more})
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.build import patience
+
 jsonschema = pytest.importorskip("jsonschema", reason="no python3-jsonschema; run scripts/setup --test")
 SOURCE = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((SOURCE / "docs/schema/drajob-status-v1alpha1.json").read_text())
@@ -33,7 +35,7 @@ def closed(schema):
 
 @pytest.fixture
 def documents(build):
-    out = subprocess.run([build / "tests/status_doc_test", "--documents"], check=True, timeout=60,
+    out = subprocess.run([build / "tests/status_doc_test", "--documents"], check=True, timeout=patience(),
                          capture_output=True, text=True).stdout
     found = [json.loads(line) for line in out.splitlines()]
     assert len(found) == 6

@@ -6,7 +6,7 @@ import select
 
 import pytest
 
-from .build import BUILD, SLOWER
+from .build import BUILD, patience
 
 
 class Agents:
@@ -29,7 +29,7 @@ class Agents:
     @staticmethod
     def port(job, stream="stdout"):
         stream = getattr(job.process, stream)
-        readable, _, _ = select.select([stream], [], [], 30 * SLOWER)
+        readable, _, _ = select.select([stream], [], [], patience())
         line = stream.readline() if readable else ""
         found = re.search(r"listening on port (\d+)", line)
         if not found:

@@ -30,7 +30,15 @@ else:
 
 # Deadlines of tests are for a plain build on an idle machine of two cores. With other programs beside this one they are
 # longer by DRARUN_TEST_LOAD (cmake/PythonTest.cmake), on a slow machine by DRARUN_TEST_MACHINE (scripts/lib/machine_factor.py).
-SLOWER = SLOW_BUILD * int(os.environ.get("DRARUN_TEST_LOAD", "1")) * int(os.environ.get("DRARUN_TEST_MACHINE", "1"))
+MACHINE = int(os.environ.get("DRARUN_TEST_MACHINE", "1"))
+SLOWER = SLOW_BUILD * int(os.environ.get("DRARUN_TEST_LOAD", "1")) * MACHINE
+LEAST_S = 60
+
+
+def patience(seconds=LEAST_S):
+    """After how many seconds a test gives up what must come. It ends hangs and decides nothing else, so it is a minute at least."""
+    return max(LEAST_S, seconds * SLOWER)
+
 
 # drarun-bench for the images of others (benchmarks/bench/CMakeLists.txt); only in plain builds, and with scripts/fetch-zig.
 ANYWHERE = BUILD / "anywhere"

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from .build import BUILD, SLOWER
+from .build import BUILD, patience
 
 PROGRAM = BUILD / "tests" / "kube_probe"
 
@@ -46,18 +46,17 @@ class Probe:
 
     def next(self, number, timeout=20):
         try:
-            return self._queue(number).get(timeout=timeout * SLOWER)
+            return self._queue(number).get(timeout=patience(timeout))
         except queue.Empty:
-            raise AssertionError(f"no event of {number} within {timeout} s; stderr: {''.join(self.errors)}") from None
+            raise AssertionError(f"no event of {number} within {patience(timeout)} s; stderr: {''.join(self.errors)}") from None
 
     def until(self, number, event, timeout=20):
         """All events of it up to the first of that name."""
-        end = time.monotonic() + timeout * SLOWER
+        end = time.monotonic() + patience(timeout)
         found = []
         while not found or found[-1]["event"] != event:
-            left = end - time.monotonic()
-            assert left > 0, f"no {event} within {timeout} s, but {found}"
-            found.append(self.next(number, left / SLOWER))
+            assert time.monotonic() < end, f"no {event} within {patience(timeout)} s, but {found}"
+            found.append(self.next(number, timeout))
         return found
 
     def quiet(self, number, seconds):
@@ -89,11 +88,11 @@ class Probe:
         if not self.process.stdin.closed:
             self.process.stdin.close()
         try:
-            rc = self.process.wait(timeout=20 * SLOWER)
+            rc = self.process.wait(timeout=patience())
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"kube_probe did not end: {''.join(self.errors)}") from None
         for each in self.threads:
-            each.join(timeout=10)
+            each.join(timeout=patience())
         return rc, "".join(self.errors)

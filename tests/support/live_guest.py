@@ -8,6 +8,7 @@ import threading
 import time
 
 from . import vm
+from .build import patience
 from .run import Result
 
 CALL_S = vm.BOOT_S
@@ -37,10 +38,10 @@ class LiveGuest(vm.Guest):
 
     def _connect(self):
         """QEMU opens its connections in the order of its words."""
-        self.server.settimeout(vm.BOOT_S)
+        self.server.settimeout(patience(vm.BOOT_S))
         self.calls = self.server.accept()[0]
         self.monitor = self.server.accept()[0]
-        self.monitor.settimeout(QMP_S)
+        self.monitor.settimeout(patience(QMP_S))
         self.told = self.monitor.makefile("rb")
         assert b"QMP" in self.told.readline()
         self.events = []
@@ -66,24 +67,24 @@ class LiveGuest(vm.Guest):
             return self.news.wait_for(lambda: number in self.answers or None in self.answers, seconds)
 
     def _answer(self, number, seconds, what):
-        self._answered(number, seconds)
+        self._answered(number, patience(seconds))
         with self.news:
             if number not in self.answers:
                 ended = self.process.poll()
-                said = f"QEMU ended with {ended}: {self.process.stdout.read()}" if ended is not None else f"after {seconds} s"
+                said = f"QEMU ended with {ended}: {self.process.stdout.read()}" if ended is not None else f"after {patience(seconds)} s"
                 raise AssertionError(f"{what}: {said}; the guest's console:\n{self.text('console')[-4000:]}\n{self.text('err')[-2000:]}")
             return self.answers.pop(number)
 
     def start(self, *argv, seconds=CALL_S, input="", env=None):
         """Begins a command; what this gives waits for its end: start(...)() is a Result."""
-        argv, number, began = [str(word) for word in argv], next(self.numbers), time.monotonic()
+        argv, number, began, limit = [str(word) for word in argv], next(self.numbers), time.monotonic(), patience(seconds)
         self._send(id=number, argv=argv, input=input, env={name: str(value) for name, value in (env or {}).items()})
 
         def end():
-            left, late = began + seconds - time.monotonic(), ""
+            left, late = began + limit - time.monotonic(), ""
             if not self._answered(number, max(left, 0)):
                 self._send(kill=number)
-                late = f"\nkilled after {seconds} s"
+                late = f"\nkilled after {limit} s"
             answer = self._answer(number, KILL_S, f"no end of {argv} after SIGKILL")
             return Result(argv, answer["rc"], answer["out"], answer["err"] + late, time.monotonic() - began)
         return end

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from .build import patience
+
 NETWORK = "10.77.0"
 HEAD_ADDRESS = f"{NETWORK}.254"
 READY_S = 60  # of a busy machine
@@ -25,7 +27,7 @@ class Node:
         # --root: in a chroot, entering the mount namespace alone would leave it
         self.enter = ["nsenter", "-t", str(self.holder.pid), "--net", "--uts", "--mount", "--root",
                       f"--wdns={os.getcwd()}"]
-        readable, _, _ = select.select([self.holder.stdout], [], [], READY_S)
+        readable, _, _ = select.select([self.holder.stdout], [], [], patience(READY_S))
         if not readable or self.holder.stdout.readline() != "ready\n":
             self.holder.kill()
             reason = self.holder.communicate()[1].strip() or "no answer"
@@ -34,7 +36,7 @@ class Node:
     def run(self, *argv, **how):
         """Runs a command on this node and returns its stdout."""
         command = [*self.enter, *map(str, argv)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, **how)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience(), **how)
         assert done.returncode == 0, f"{self.name}: {argv}: {done.stderr}"
         return done.stdout
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from .agents import Agents
-from .build import BUILD, SLOWER
+from .build import BUILD, patience
 
 
 class Caller:
@@ -21,13 +21,14 @@ class Caller:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.rest = ""
 
-    def line(self, timeout=10):
-        """The next message; fails when none comes in time."""
-        deadline = time.monotonic() + timeout * SLOWER
+    def line(self):
+        """The next message; fails when none comes."""
+        limit = patience()
+        deadline = time.monotonic() + limit
         while "\n" not in self.rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                pytest.fail(f"no message within {timeout} s; so far {self.rest!r}")
+                pytest.fail(f"no message within {limit} s; so far {self.rest!r}")
             data = os.read(self.process.stdout.fileno(), 65536).decode()
             if not data:
                 return "gone"
@@ -47,7 +48,7 @@ class Caller:
     def close(self):
         self.process.stdin.close()
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=patience())
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from . import leftovers
-from .build import SOURCE
+from .build import SOURCE, patience
 from .sysfs_tree import make_tree
 
 PORT = 6379
@@ -102,7 +102,7 @@ class RayNodes:
         return (self.folder / f"ray-{number}.log").read_text()
 
     def _until(self, done):
-        end = time.monotonic() + START_S
+        end = time.monotonic() + patience(START_S)
         while not done():
             ended = [number for number, each in enumerate(self.raylets) if each.poll() is not None]
             if ended or time.monotonic() > end:
@@ -121,10 +121,10 @@ class RayNodes:
             each.terminate()
         for each in self.raylets:
             try:
-                each.wait(60)
+                each.wait(patience())
             except subprocess.TimeoutExpired:
                 pass
-        end = time.monotonic() + 20
+        end = time.monotonic() + patience()
         while self.processes() and time.monotonic() < end:
             time.sleep(0.1)
         left = self.processes()

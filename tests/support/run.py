@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from . import leftovers, sanitizer
-from .build import BUILD, SLOWER
+from .build import BUILD, SLOWER, patience
 
 # What an outer launcher, Python or user sets must not reach a job under test.
 DROPPED = ("OMPI_", "PMIX_", "PMI_", "PET_", "DRARUN_", "NCCL_", "UCX_", "FI_", "I_MPI_", "MPICH_")
@@ -75,10 +75,9 @@ class Job:
                       time.monotonic() - self.started)
 
     def finish(self, timeout=60, input=None, clean=True, leaves=()):
-        """Waits at most timeout seconds (more in sanitizer builds) and returns the Result. clean:
-        fail when processes or files are left. leaves: patterns of what the ranks themselves leave in
-        TMPDIR."""
-        limit = timeout * SLOWER
+        """Waits at most patience(timeout) seconds and returns the Result. clean: fail when processes or files are left. leaves: patterns
+        of what the ranks themselves leave in TMPDIR."""
+        limit = patience(timeout)
         then = None
         try:
             out, err = self.process.communicate(input, timeout=limit)
@@ -138,6 +137,6 @@ class Runner:
 
 def output_of(*command, **how):
     """Of a command that must succeed, run as it is: for tools of others. A process that must leave nothing is a Runner's."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=200, **how)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=patience(200), **how)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

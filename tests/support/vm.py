@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from .build import BUILD, SOURCE
+from .build import BUILD, SOURCE, patience
 from .run import Result
 
 GUEST = SOURCE / "tests" / "vm"
@@ -113,10 +113,10 @@ class Guest:
     def finish(self, seconds=BOOT_S):
         """The command's Result, after at most so many seconds and those that a guest needs to boot."""
         try:
-            said = self.process.communicate(timeout=BOOT_S + seconds)[0]
+            said = self.process.communicate(timeout=patience(BOOT_S + seconds))[0]
             why = f"QEMU ended with {self.process.returncode}: {said}"
         except subprocess.TimeoutExpired:
-            why = f"it has not ended after {BOOT_S + seconds} s"
+            why = f"it has not ended after {patience(BOOT_S + seconds)} s"
         try:
             status = self.text("status")
             result = Result(self.argv, int(status or -1), self.text("out"), self.text("err"), time.monotonic() - self.started)

@@ -5,6 +5,8 @@ import copy
 import json
 import subprocess
 
+from .build import patience
+
 GPU_DRIVER, NIC_DRIVER, DOMAIN_DRIVER = "gpu.nvidia.com", "dra.net", "compute-domain.nvidia.com"
 KEYS = {
     GPU_DRIVER: {"pci": "resource.kubernetes.io/pciBusID", "root": "resource.kubernetes.io/pcieRoot",
@@ -101,6 +103,6 @@ class World:
             vector["input"]["workers"].append(copy.deepcopy(entry))
         path = folder / "vector.json"
         path.write_text(json.dumps(vector))
-        done = subprocess.run([program, "--show", path], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, "--show", path], capture_output=True, text=True, timeout=patience())
         assert done.stderr == "", done.stderr
         return json.loads(done.stdout)

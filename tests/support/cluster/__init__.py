@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ..build import SOURCE
-from .api import wait
+from ..build import SOURCE, patience
+from .api import never, wait
 from . import image as packing
 from .audit import Audit
 from .daemon import Daemon
@@ -136,7 +136,7 @@ class Cluster:
     def _import(self, packed, name):
         imports = [node.start_import(packed) for node in self.nodes]
         for each in imports:
-            assert each.wait(packing.IMPORT_S) == 0, f"{packed} is not imported: {each.stderr.read()}"
+            assert each.wait(patience(packing.IMPORT_S)) == 0, f"{packed} is not imported: {each.stderr.read()}"
             each.stderr.close()
         self.imported.add(name)
         return f"localhost/{name}:1"
@@ -154,7 +154,7 @@ class Cluster:
         """Runs a command where the API server is reached, as the administrator unless env says otherwise;
         its CompletedProcess."""
         env = {**os.environ, "KUBECONFIG": str(self.kubeconfig()), **(how.pop("env", None) or {})}
-        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=timeout, env=env,
+        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=patience(timeout), env=env,
                               **how)
 
     def kubectl(self, *words, timeout=60, user="admin", input=None):
@@ -164,7 +164,7 @@ class Cluster:
         assert run.returncode == 0, f"kubectl {' '.join(map(str, words))}: {run.stderr}"
         return run.stdout
 
-    wait = staticmethod(wait)
+    wait, never = staticmethod(wait), staticmethod(never)
 
     def namespace(self, name):
         """A new namespace, with .leftovers(), .rbac_user(role), .token(account) and .remove()."""

@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 
-from ..build import SLOWER
+from ..build import SLOW_BUILD, patience
 
 CLONE_NEWNET = 0x40000000
 REQUEST_S = 30
@@ -172,8 +172,8 @@ def _message(answer):
 
 
 def wait(what, condition, seconds, pause=0.05):
-    """condition()'s first true answer. what: a text, or what gives one when time is over. seconds: on an idle machine."""
-    seconds *= SLOWER
+    """condition()'s first true answer. what: a text, or what gives one when time is over: after patience(seconds)."""
+    seconds = patience(seconds)
     end = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -182,3 +182,12 @@ def wait(what, condition, seconds, pause=0.05):
         if time.monotonic() > end:
             raise AssertionError(f"after {seconds} s: {what() if callable(what) else what}")
         time.sleep(pause)
+
+
+def never(what, condition, seconds):
+    """Looks for so long that what would make condition() true had come; fails with what it gives."""
+    end = time.monotonic() + seconds * SLOW_BUILD
+    while time.monotonic() < end:
+        answer = condition()
+        assert not answer, f"{what}: {answer}"
+        time.sleep(0.2)

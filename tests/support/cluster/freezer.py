@@ -6,6 +6,8 @@ import signal
 import threading
 import time
 
+from ..build import patience
+
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "containerd", "runc", "drarun-plugin",
          "drarun-attach")
 LOOK_S, LONGEST_S, OFTEN = 0.3, 2.0, 0.35  # a third of the looks freezes somebody, for at most that long
@@ -51,7 +53,7 @@ class Freezer:
 
     def __exit__(self, *_):
         self.ends.set()
-        self.thread.join(30)
+        self.thread.join(patience())
 
     def _run(self):
         try:

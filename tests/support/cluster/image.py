@@ -18,7 +18,7 @@ import pytest
 
 from .api import wait
 from .daemon import Daemon
-from ..build import BUILD, SOURCE
+from ..build import BUILD, SOURCE, patience
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
 import oci_image  # noqa: E402
@@ -130,10 +130,10 @@ def _import(programs, base, packed, made):
             wait(lambda: f"containerd does not start:\n{daemon.tail()}",
                  lambda: daemon.check() or subprocess.run([*ctr, "version"], capture_output=True).returncode == 0,
                  IMPORT_S, 0.02)
-            run = subprocess.run([*ctr, *IMPORT, packed], capture_output=True, text=True, timeout=IMPORT_S)
+            run = subprocess.run([*ctr, *IMPORT, packed], capture_output=True, text=True, timeout=patience(IMPORT_S))
             assert run.returncode == 0, f"{packed} is not imported: {run.stderr}"
             daemon.process.terminate()
-            daemon.process.wait(20)
+            daemon.process.wait(patience())
         finally:
             daemon.kill()
         root.rename(made)

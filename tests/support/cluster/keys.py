@@ -4,6 +4,8 @@ import json
 import secrets
 import subprocess
 
+from ..build import patience
+
 
 class Authority:
     """folder: where NAME.crt and NAME.key lie; the authority is "ca"."""
@@ -17,7 +19,7 @@ class Authority:
                       "-addext", "keyUsage=critical,keyCertSign,digitalSignature")
 
     def _openssl(self, *words):
-        run = subprocess.run(["openssl", *words], cwd=self.folder, capture_output=True, text=True, timeout=30)
+        run = subprocess.run(["openssl", *words], cwd=self.folder, capture_output=True, text=True, timeout=patience())
         assert run.returncode == 0, f"openssl {' '.join(words)}: {run.stderr}"
 
     def _key(self, name):

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from ..build import SLOWER
+from ..build import patience
 
 API = "10.99.0.1"
 SERVICE = "10.96.0.1"  # the first of the service range, always the API server's
@@ -53,13 +53,13 @@ class Bridge:
                                        text=True, start_new_session=True)
         self.pid = self.holder.pid
         self.under = ("nsenter", "-t", str(self.pid), "--net")
-        readable, _, _ = select.select([self.holder.stdout], [], [], 60 * SLOWER)
+        readable, _, _ = select.select([self.holder.stdout], [], [], patience())
         if not readable or self.holder.stdout.readline() != "ready\n":
             self.holder.kill()
             pytest.skip("cannot make network namespaces: " + (self.holder.communicate()[1].strip() or "no answer"))
 
     def run(self, *argv):
-        done = subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=patience())
         assert done.returncode == 0, f"{argv}: {done.stderr}"
         return done.stdout
 

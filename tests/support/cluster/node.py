@@ -12,7 +12,7 @@ from pathlib import Path
 from .api import wait
 from .image import IMPORT, copy_store
 from .network import API, NOWHERE, node_address, pod_network
-from ..build import SOURCE
+from ..build import SOURCE, patience
 
 READY_S = 90
 SANDBOX = "localhost/pause:1"
@@ -153,7 +153,7 @@ class Node:
         """Runs a command on the node, with its programs and sockets; its CompletedProcess."""
         env = {**os.environ, "PATH": f"{self.cluster.programs}:{os.environ['PATH']}",
                "KUBECONFIG": str(self.folder / "kubeconfig"), **(how.pop("env", None) or {})}
-        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=timeout, env=env,
+        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=patience(timeout), env=env,
                               **how)
 
     def ok(self, argv, timeout=60, **how):

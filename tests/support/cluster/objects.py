@@ -3,7 +3,7 @@
 import contextlib
 import time
 
-from ..build import SLOWER
+from ..build import patience
 
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -49,7 +49,7 @@ class Namespace:
     def leftovers(self, seconds=60):
         """Sorted (kind, name) that are new and do not go within so many seconds; [] at once where all is
         as before."""
-        end = time.monotonic() + seconds * SLOWER
+        end = time.monotonic() + (patience(seconds) if seconds else 0)
         while True:
             left = sorted(self.objects() - self.before)
             if not left or time.monotonic() > end:
