@@ -8,7 +8,7 @@ import pytest
 
 from support import leftovers
 from support.agents import Agents
-from support.build import BUILD, SANITIZE, SOURCE
+from support.build import BUILD, MACHINE, SANITIZE, SOURCE
 from support.cluster import Cluster, programs
 from support.cluster.machines import Machines
 from support.api_proxy import NodesProxy
@@ -32,6 +32,7 @@ def pytest_configure(config):
     leftovers.note_run()
     leftovers.make_shm_private()
     config.addinivalue_line("markers", "gate: stands for its family in the gate (scripts/test)")
+    config.addinivalue_line("markers", "timed: asserts how long something takes; runs alone in programs with the label timed (scripts/test --all)")
     config.addinivalue_line("markers", "plain: skipped in sanitizer builds, with the reason given")
     config.addinivalue_line("markers", "matrix(n): in sanitizer builds each n values of its parameters meet once, unless DRARUN_SOAK is set")
 
@@ -50,9 +51,27 @@ def leave_out_of_matrix(config, items):
     items[:] = [item for item in items if item not in out]
 
 
+def leave_out_timed(config, items):
+    """Unless they are chosen, by -m timed or by name."""
+    if "timed" in config.option.markexpr or any("::" in word for word in config.args):
+        return
+    out = [item for item in items if item.get_closest_marker("timed")]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
+
+
+def why_times_say_nothing():
+    if SANITIZE:
+        return "sanitizer build: its times say nothing"
+    return f"the machine is slower than usual now, by a factor of about {MACHINE}: times say nothing" if MACHINE > 1 else ""
+
+
 def pytest_collection_modifyitems(config, items):
     leave_out_of_matrix(config, items)
+    leave_out_timed(config, items)
     for item in items:
+        if item.get_closest_marker("timed") and (why := why_times_say_nothing()):
+            item.add_marker(pytest.mark.skip(reason=why))
         marker = item.get_closest_marker("plain")
         if marker and SANITIZE:
             item.add_marker(pytest.mark.skip(reason=f"sanitizer build: {marker.args[0]}"))

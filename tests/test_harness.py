@@ -15,6 +15,7 @@ from support.run import Runner
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
 
 import choose_tests  # noqa: E402
+import test_summary  # noqa: E402
 
 
 @pytest.fixture
@@ -259,9 +260,9 @@ def test_cost_counts_all_processes(tmp_path):
     assert 0.3 < cost["cpu_s"] < cost["wall_s"] + 0.2
 
 
-@pytest.mark.parametrize("kind,build,kept", [("gate", "dev", "abe"), ("gate", "asan", "a"), ("all", "dev", "abcd"), ("all", "asan", "ac")])
+@pytest.mark.parametrize("kind,build,kept", [("gate", "dev", "abe"), ("gate", "asan", "a"), ("all", "dev", "abcdf"), ("all", "asan", "ac")])
 def test_which_programs_belong_to_a_build(kind, build, kept):
-    programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli", "gate"}, "node.c": {"node"}, "node.d": {"node"}, "gate.e": {"gate"}}
+    programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli", "gate"}, "node.c": {"node"}, "node.d": {"node"}, "gate.e": {"gate"}, "timed.f": {"timed", "lib"}}
     rows = [(1, "asan", "unit", "why"), (2, "asan", "node.c*", "why"), (3, "gate-asan", "unit", "why")]
     assert {name[-1] for name in choose_tests.chosen(programs, kind, build, rows)} == set(kept)
 
@@ -276,4 +277,33 @@ def test_a_list_that_names_nothing(tmp_path):
 
 
 def test_lanes():
-    assert [choose_tests.lane(labels) for labels in ({"unit"}, {"cli"}, {"fuzz", "lib"})] == ["unit", "whole", "unit"]
+    assert [choose_tests.lane(labels) for labels in ({"unit"}, {"cli"}, {"fuzz", "lib"}, {"timed", "lib"})] == ["unit", "whole", "unit", "timed"]
+
+
+TIMES = """
+import pytest
+def test_plain(): pass
+@pytest.mark.timed
+def test_takes_a_second(): pass
+@pytest.mark.parametrize("timed", TIMED)
+def test_both(timed): assert timed in (False, True)
+"""
+
+
+@pytest.mark.parametrize("words,machine,passed,skipped", [
+    (["test_times.py"], 1, {"test_plain", "test_both[does]"}, set()),
+    (["test_times.py", "-m", "timed"], 1, {"test_takes_a_second", "test_both[in time]"}, set()),
+    (["test_times.py", "-m", "timed"], 2, set(), {"test_takes_a_second", "test_both[in time]"}),
+    (["test_times.py::test_takes_a_second"], 1, {"test_takes_a_second"}, set()),
+], ids=["others", "timed", "slow machine", "by name"])
+def test_cases_that_assert_times(tmp_path, words, machine, passed, skipped):
+    (tmp_path / "conftest.py").write_text("from conftest_of_tests import *\n")
+    (tmp_path / "conftest_of_tests.py").symlink_to(SOURCE / "tests/conftest.py")
+    (tmp_path / "test_times.py").write_text("from support.timed import TIMED\n" + TIMES)
+    run = subprocess.run([sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "-rs", *words], cwd=tmp_path, capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": str(SOURCE / "tests"), "DRARUN_TEST_MACHINE": str(machine)})
+    found = dict(re.findall(r"^test_times\.py::(test_.*?) (PASSED|SKIPPED)", run.stdout, re.M))
+    assert found == {**dict.fromkeys(passed, "PASSED"), **dict.fromkeys(skipped, "SKIPPED")}, run.stdout + run.stderr
+    reasons = re.findall(r"^SKIPPED \[\d+\] .*?: (the machine .*)$", run.stdout, re.M)
+    assert bool(reasons) == bool(skipped) and all(any(pattern.search(each) for pattern in test_summary.permitted_skips(SOURCE / "tests/skips.txt"))
+                                                  for each in reasons), run.stdout

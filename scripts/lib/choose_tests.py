@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """choose_tests.py DIR KIND BUILD [PROGRAM...]: the lane of each program of the build tree DIR, a line each: "unit", "whole",
-or "none" of a program that scripts/test does not run. KIND is gate, all, or for; BUILD is dev, asan or tsan. The label
+"timed", or "none" of a program that scripts/test does not run. KIND is gate, all, or for; BUILD is dev, asan or tsan. The label
 `gate` (tests/CMakeLists.txt) and tests/builds.txt say what belongs to which. For "for", the PROGRAMs run, and no others."""
 import fnmatch
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 UNIT = {"unit", "fuzz"}
+TIMED = "timed"  # asserts times: alone, after everything else, in the proof
 
 
 class Wrong(Exception):
@@ -61,14 +62,14 @@ def chosen(programs, kind, build, rows):
     """The programs that belong to a build in the gate or in the proof ("all")."""
     if build == "dev":
         return {name for name, labels in programs.items()
-                if ("gate" in labels or labels & UNIT if kind == "gate" else not only_gate(name))}
+                if (labels & {"gate", *UNIT} and TIMED not in labels if kind == "gate" else not only_gate(name))}
     where = f"gate-{build}" if kind == "gate" else build
     return {name for name, labels in programs.items() if not only_gate(name)
             and any(row[1] == where and matches(row[2], name, labels) for row in rows)}
 
 
 def lane(labels):
-    return "unit" if labels & UNIT else "whole"
+    return TIMED if TIMED in labels else "unit" if labels & UNIT else "whole"
 
 
 def main(directory, kind, build, *only):

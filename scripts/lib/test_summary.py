@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-LANES = ("unit", "whole")
+LANES = ("unit", "whole", "timed")
 SLOWEST = 25
 
 PASSED, FAILED, SKIPPED, UNSTEADY = "passed", "failed", "skipped", "unsteady"
