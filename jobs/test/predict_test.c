@@ -12,7 +12,6 @@
 
 #include "jobs/predict.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
 
 #define ROOT "resource.kubernetes.io/pcieRoot"
 
@@ -437,12 +436,8 @@ static void a_thousand_nodes(void **state)
         snprintf(name, sizeof name, "node-%04d", i);
         add_node(all, name, 8, 8, false);
     }
-    int64_t began = clock_ms();
     run(all, pairs(8, RDMA), 1000, &slices, &p);
-    int64_t took = clock_ms() - began;
     assert_int_equal(p.placed, 1000);
-    printf("1,000 workers on 1,000 nodes: %d ms\n", (int)took);
-    assert_true(took < 5000); /* the goal is 1 s for the whole plan; sanitizers are slower */
     done(&slices, &p);
 }
 

@@ -66,7 +66,7 @@ static void a_wait_ends_at_its_deadline(void **state)
     int64_t began = clock_ms();
     assert_int_equal(rdma_lock(order, 300, &fd, &err), -ETIMEDOUT);
     assert_int_equal(fd, -1);
-    assert_in_range(clock_ms() - began, 290, 10000);
+    assert_true(clock_ms() - began >= 290);
     assert_non_null(strstr(err.text, "for 0.3 s"));
     assert_non_null(strstr(err.text, lock));
     kill(pid, SIGKILL);
