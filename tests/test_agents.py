@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from support.agents import Agents
-from support.build import BUILD, SLOWER
+from support.build import BUILD, patience
+from support.timed import and_timed
 
 READY = "echo ready $DRARUN_JOB; "
 
@@ -39,8 +40,8 @@ def session_dirs(job):
 
 
 def nothing_left(job, machines=()):
-    """Of this job on its agents, 2 s after its end at the latest."""
-    deadline = time.monotonic() + 2 * SLOWER
+    """Of this job on its agents."""
+    deadline = time.monotonic() + patience()
     while True:
         left = [str(path) for path in session_dirs(job)]
         left += [f"{node.name}:/dev/shm/{name}" for node in machines
@@ -131,7 +132,7 @@ def test_openssl_configuration_of_an_image(drarun, tmp_path):
 def test_report_names_the_machine(drarun, nodes, agents):
     machines = nodes(2)
     some = agents(machines)
-    result = drarun(*some.options, "-n", 4, "sh", "-c", "[ $RANK != 3 ] || exit 9; sleep 60",
+    result = drarun(*some.options, "-n", 4, "sh", "-c", "[ $RANK != 3 ] || exit 9; sleep 1000",
                     under=machines.head.enter)
     assert result.rc == 9
     assert "rank 3 on worker 1 (node1) exited with status 9" in result.err
@@ -233,7 +234,6 @@ def test_agents_that_cannot_reach_each_other(drarun, nodes, agents):
     result = drarun(*some.options, "-n", 2, "true", under=machines.head.enter, timeout=60)
     assert result.rc == 70
     assert "worker 0 (node0, " in result.err and "worker 1" in result.err, result.err
-    assert result.seconds < 20 * SLOWER
     machines[0].run("ip", "route", "del", "unreachable", f"{other}/32")
     still_serve(drarun, some, under=machines.head.enter)
     stop(some)
@@ -243,7 +243,7 @@ def test_something_else_listens_there(drarun, agents):
     """It accepts, and says nothing at all, or not what an agent says."""
     some = agents(1, once=False)
     with socket.create_server(("127.0.0.1", 0)) as door:
-        door.settimeout(60)
+        door.settimeout(patience())
         where = f"127.0.0.1:{door.getsockname()[1]}"
 
         def answer():
@@ -254,11 +254,11 @@ def test_something_else_listens_there(drarun, agents):
         thread = threading.Thread(target=answer)
         thread.start()
         result = drarun("--agents", where, "--key-file", some.key_file, "-n", 1, "true", timeout=30)
-        thread.join(10)
+        thread.join(patience())
         assert result.rc == 70 and where in result.err
         result = drarun("--agents", where, "--key-file", some.key_file, "-n", 1, "true", timeout=30)
         assert result.rc == 70 and where in result.err
-        assert 8 < result.seconds < 20 * SLOWER  # the deadline for agents to answer
+        assert result.seconds > 8  # the deadline for agents to answer
     still_serve(drarun, some)
     stop(some)
 
@@ -283,7 +283,7 @@ def test_port_is_taken(drarun, agents, build):
 
 def test_second_launcher_is_turned_away(drarun, agents):
     some = agents(2, once=False)
-    job = running(drarun, some.options, "sleep 60")
+    job = running(drarun, some.options, "sleep 1000")
     second = drarun(*some.options, "-n", 2, "true", timeout=30)
     assert second.rc == 70 and "this agent has a launcher already" in second.err
     assert job.process.poll() is None
@@ -332,7 +332,7 @@ def test_strangers_do_not_disturb_a_job(drarun, agents, mpi_named):
             assert "ok: 4 ranks, 2 nodes\n" in result.out and result.err == ""
     finally:
         stopped.set()
-        thread.join(30)
+        thread.join(patience())
     assert len(stayed) > 12
     for peer in stayed:
         peer.close()
@@ -343,7 +343,7 @@ def test_strangers_do_not_disturb_a_job(drarun, agents, mpi_named):
 def test_slow_stranger_is_dropped(drarun, agents):
     """One byte of TLS a second: out after ten, while a job runs on."""
     some = agents(1, once=False)
-    job = running(drarun, some.options, "sleep 60")
+    job = running(drarun, some.options, "sleep 1000")
     host, port = some.addresses[0].rsplit(":", 1)
     began = time.monotonic()
     with socket.create_connection((host, int(port)), timeout=5) as peer:
@@ -355,7 +355,7 @@ def test_slow_stranger_is_dropped(drarun, agents):
             readable, _, _ = select.select([peer], [], [], 1)
             if readable and peer.recv(100) == b"":
                 break
-    assert 8 < time.monotonic() - began < 14 * SLOWER
+    assert time.monotonic() - began > 8
     assert job.process.poll() is None
     job.signal(signal.SIGTERM)
     assert job.finish().rc == 143
@@ -369,7 +369,7 @@ def test_agent_is_killed(drarun, nodes, agents, worker):
     """Its guard removes what it left, and serves the next job."""
     machines = nodes(2)
     some = agents(machines, once=False)
-    job = running(drarun, some.options, "echo x > /dev/shm/left-$RANK; setsid sleep 61 & sleep 60",
+    job = running(drarun, some.options, "echo x > /dev/shm/left-$RANK; setsid sleep 1001 & sleep 1000",
                   under=machines.head.enter)
     agent, = children(some.jobs[worker].pid)
     os.kill(agent, signal.SIGKILL)
@@ -377,7 +377,6 @@ def test_agent_is_killed(drarun, nodes, agents, worker):
     assert result.rc == 70
     assert f"worker {worker} (node{worker}, {some.addresses[worker]}) was lost" in result.err
     assert result.err.count("drarun: ") == 1, result.err
-    assert result.seconds < 10 * SLOWER
     # what ranks themselves make under names of their own is theirs; the agent's own files are gone
     for node in machines:
         node.run("sh", "-c", "rm -f /dev/shm/left-*")
@@ -389,7 +388,7 @@ def test_agent_is_killed(drarun, nodes, agents, worker):
 def test_agent_and_guard_are_killed(drarun, agents):
     """As when the machine's administrator kills both: the ranks go with them."""
     some = agents(2, once=False)
-    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    job = running(drarun, some.options, "setsid sleep 1001 & sleep 1000")
     agent, = children(some.jobs[1].pid)
     os.kill(some.jobs[1].pid, signal.SIGKILL)
     os.kill(agent, signal.SIGKILL)
@@ -410,7 +409,7 @@ def test_agent_and_guard_are_killed(drarun, agents):
 
 def test_guard_is_killed(drarun, agents):
     some = agents(2, once=False)
-    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    job = running(drarun, some.options, "setsid sleep 1001 & sleep 1000")
     os.kill(some.jobs[0].pid, signal.SIGKILL)
     result = job.finish(timeout=20)
     assert result.rc == 70
@@ -422,7 +421,7 @@ def test_guard_is_killed(drarun, agents):
 
 def test_agent_is_told_to_end(drarun, agents):
     some = agents(2, once=False)
-    job = running(drarun, some.options, "setsid sleep 61 & sleep 60")
+    job = running(drarun, some.options, "setsid sleep 1001 & sleep 1000")
     some.jobs[1].signal(signal.SIGTERM)
     result = job.finish(timeout=20)
     assert result.rc == 70
@@ -435,7 +434,7 @@ def test_agent_is_told_to_end(drarun, agents):
 def test_launcher_is_killed(drarun, nodes, agents):
     machines = nodes(2)
     some = agents(machines, once=False)
-    job = running(drarun, some.options, "setsid sleep 61 & sleep 60", under=machines.head.enter)
+    job = running(drarun, some.options, "setsid sleep 1001 & sleep 1000", under=machines.head.enter)
     os.kill(job.pid, signal.SIGKILL)
     assert job.finish().rc == -9
     nothing_left(job, machines)
@@ -464,18 +463,20 @@ def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
 
 
 @pytest.mark.plain("it waits for 30 s of silence")
-def test_network_goes_away(drarun, nodes, agents):
+@and_timed
+def test_network_goes_away(drarun, nodes, agents, timed):
     """No reset, no packet: silence of 30 s is a loss, on both sides."""
     machines = nodes(2)
     some = agents(machines, once=False)
-    job = running(drarun, some.options, "sleep 300", under=machines.head.enter)
+    job = running(drarun, some.options, "sleep 1000", under=machines.head.enter)
     began = time.monotonic()
     machines[1].run("ip", "link", "set", "eth0", "down")
     result = job.finish(timeout=60)
     assert result.rc == 70
     assert "worker 1 (node1, " in result.err
-    assert 20 < time.monotonic() - began < 45 * SLOWER
-    deadline = time.monotonic() + 45 * SLOWER  # the agent notices by itself, too
+    took = time.monotonic() - began
+    assert took > 20 and (not timed or took < 45), took
+    deadline = time.monotonic() + patience()  # the agent notices by itself, too
     while list(all_processes(b"DRARUN_JOB=" + job.uid.encode())) and time.monotonic() < deadline:
         time.sleep(0.2)
     nothing_left(job, machines)

@@ -6,11 +6,10 @@ import re
 import secrets
 import signal
 import socket
-import time
 
 import pytest
 
-from support.build import BUILD, SLOW_BUILD, SLOWER
+from support.build import BUILD, SLOW_BUILD
 
 DOMAIN = "train.svc.cluster.local"
 CONTAINER = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
@@ -93,7 +92,7 @@ def test_an_mpi_program(pods, examples):
 
 
 def test_the_status_is_every_pods(pods):
-    first, second = pods(2).run("--workers", 2, "--", "sh", "-c", "test $DRARUN_RANK = 0 && sleep 60; exit 9")
+    first, second = pods(2).run("--workers", 2, "--", "sh", "-c", "test $DRARUN_RANK = 0 && sleep 1000; exit 9")
     assert (first.rc, second.rc) == (9, 9)
     for each in (first, second):
         assert each.err.count("rank 1 on worker 1 (web-1) exited with status 9") == 1, each
@@ -143,7 +142,7 @@ def test_another_key(pods):
     jobs = [made.start(0, "--workers", 2, "--", "true"),
             made.start(1, "--workers", 2, "--start-timeout", 6, "--", "true", DRARUN_KEY=secrets.token_hex(32))]
     first = jobs[0].finish()
-    assert first.rc == 70 and first.seconds < 20 * SLOWER
+    assert first.rc == 70
     assert "worker 1" in first.err and "does it hold the same DRARUN_KEY" in first.err
     second = jobs[1].finish()
     assert second.rc == 70 and "does it hold this job's key?" in second.err
@@ -196,7 +195,6 @@ def test_a_pod_that_is_taken_away(pods, which):
 
 def test_a_pod_that_is_lost(pods):
     jobs = running(pods(2))
-    started = time.monotonic()
     for signo in (signal.SIGSTOP, signal.SIGKILL):  # at once, as the kernel ends a container
         for pid in jobs[1].processes():
             try:
@@ -206,7 +204,6 @@ def test_a_pod_that_is_lost(pods):
     jobs[1].finish(clean=False)
     first = jobs[0].finish()
     assert first.rc == 70 and "worker 1 (web-1" in first.err and "was lost" in first.err
-    assert time.monotonic() - started < 20 * SLOWER
 
 
 @pytest.mark.parametrize("words,says", [

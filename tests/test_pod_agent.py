@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from support.build import patience
+
 JOB = {"DRARUN_JOB": "0b6d3f0e", "DRARUN_ATTEMPT": "2", "DRARUN_WORKER": "1"}
 
 
@@ -90,14 +92,16 @@ def test_vitals(pod):
     caller = some.call()
     assert caller.line().startswith("hello")
     caller.inspection()
-    caller.say("launch echo up; if [ $RANK = 0 ]; then while :; do :; done; else sleep 60; fi")
+    caller.say("launch echo up; if [ $RANK = 0 ]; then while :; do :; done; else sleep 1000; fi")
     assert sorted(caller.line() for _ in range(2)) == ["rank 0 up", "rank 1 up"]
-    time.sleep(0.5)
-    caller.say("vitals")
-    words = dict(word.split("=") for word in caller.line().split()[1:])
-    assert int(words["output"]) == 6 and int(words["cpu"]) >= 10000
-    assert caller.line().startswith("rank 0 is R: sh in ")
-    assert caller.line().startswith("rank 1 is S: ")
+    busy, asleep, words, end = "", "", {"cpu": "0"}, time.monotonic() + patience()
+    while not (int(words["cpu"]) >= 10000 and asleep.startswith("rank 1 is S: ")) and time.monotonic() < end:  # a sleep that has begun
+        time.sleep(0.1)
+        caller.say("vitals")
+        words = dict(word.split("=") for word in caller.line().split()[1:])
+        busy, asleep = caller.line(), caller.line()
+    assert int(words["output"]) == 6 and int(words["cpu"]) >= 10000, words
+    assert busy.startswith("rank 0 is R: sh in ") and asleep.startswith("rank 1 is S: "), (busy, asleep)
     caller.say("end")
     assert caller.line() == "done"
 
@@ -127,7 +131,7 @@ def test_index_of_an_indexed_job(pod):
 @pytest.mark.parametrize("name", ["DRARUN_WORKER", "DRARUN_ATTEMPT", "JOB_COMPLETION_INDEX"])
 def test_bad_identity(build, name):
     run = subprocess.run([build / "bin" / "drarun-worker", "--listen", "127.0.0.1:0", "--pod"],
-                         capture_output=True, text=True, timeout=20,
+                         capture_output=True, text=True, timeout=patience(),
                          env={**os.environ, "DRARUN_KEY": "0" * 64, name: "x1"})
     assert run.returncode == 64 and f'{name}: expected a whole number' in run.stderr
 
@@ -182,7 +186,7 @@ def test_ranks_outlive_their_launcher(drarun, pod):
 
 def test_ranks_end_when_no_launcher_comes(drarun, pod):
     some = pod()
-    job = drarun.start(*some.options, "--orphan-wait", "1s", "-n", 1, "sh", "-c", "echo up; sleep 60")
+    job = drarun.start(*some.options, "--orphan-wait", "1s", "-n", 1, "sh", "-c", "echo up; sleep 1000")
     wait_for_text(job, "up\n")
     started = time.monotonic()
     job.signal(signal.SIGKILL)
@@ -194,7 +198,7 @@ def test_ranks_end_when_no_launcher_comes(drarun, pod):
 
 def test_a_second_drarun_ends_what_the_first_left(drarun, pod):
     some = pod()
-    job = drarun.start(*some.options, "--orphan-wait", "30s", "-n", 1, "sh", "-c", "echo up; sleep 60")
+    job = drarun.start(*some.options, "--orphan-wait", "30s", "-n", 1, "sh", "-c", "echo up; sleep 1000")
     wait_for_text(job, "up\n")
     job.signal(signal.SIGKILL)
     job.finish(clean=False)
@@ -269,7 +273,7 @@ def test_job_after_job_in_kept_pods(drarun, pods, tmp_path):
     script = f"""for i in 1 2 3 4 5; do {drarun.program} sh -c "echo $i" || exit; {drarun.program} -n 2 sh -c 'exit 3'; done"""
     result = drarun("-c", script, program="/bin/sh", env=env)
     assert result.rc == 3 and sorted(result.out.split()) == sorted("12345" * 4), result
-    job = drarun.start("-n", 2, "sh", "-c", "echo up; exec sleep 60", env=env)
+    job = drarun.start("-n", 2, "sh", "-c", "echo up; exec sleep 1000", env=env)
     assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
     busy = drarun("-n", 2, "true", env=env)
     assert busy.rc == 70 and "has a launcher already" in busy.err, busy

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import SANITIZE, SLOWER
+from support.build import SANITIZE, patience
 
 pytestmark = [
     pytest.mark.skipif(bool(SANITIZE), reason="sanitizer build: linked dynamically"),
@@ -122,10 +122,10 @@ def test_ranks_cannot_reach_the_key(drarun, image, pod):
 def test_orphans_are_reaped(drarun, image, pod):
     some = pod(**container(image()))
     job = drarun.start(*some.options, "-n", 1, "/busybox", "sh", "-c",
-                       "for i in 1 2 3; do (/busybox sh -c '/busybox true & :' &) ; done; echo up; /busybox sleep 3")
+                       "for i in 1 2 3; do (/busybox sh -c '/busybox true & :' &) ; done; echo up; exec /busybox sleep 1000")
     assert job.process.stdout.readline() == "up\n", job.process.stderr.read()
     inner = first_process(some.agent)
-    deadline = time.monotonic() + 2 * SLOWER
+    deadline = time.monotonic() + patience()
     while True:
         states = subprocess.run(["ps", "-o", "stat=", "--ppid", str(inner)], capture_output=True,
                                 text=True).stdout.split()
@@ -133,7 +133,8 @@ def test_orphans_are_reaped(drarun, image, pod):
             break
         assert time.monotonic() < deadline, states
         time.sleep(0.02)
-    job.finish(20).ok()
+    job.signal(signal.SIGTERM)
+    assert job.finish(20).rc == 143
     some.agent.finish(20)
 
 

@@ -7,12 +7,13 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 
 import pytest
 
-from support.build import ANYWHERE_MISSING, SANITIZE, SLOWER
+from support.build import ANYWHERE_MISSING, SANITIZE, patience
 
 EMULATOR = "qemu-aarch64-static"
 
@@ -63,7 +64,7 @@ def test_a_job_in_another_root(drarun, build, source, tmp_path, root):
                           f"exec env TMPDIR=/tmp chroot {inside} /opt/drarun -n 3 "
                           "/bin/sh -c 'echo rank $RANK of $PMIX_NAMESPACE'"])
     run = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True,
-                         timeout=60, env={"PATH": os.environ["PATH"]})
+                         timeout=patience(), env={"PATH": os.environ["PATH"]})
     assert run.returncode == 0, run.stderr
     lines = sorted(run.stdout.splitlines())
     assert [line.split()[1] for line in lines] == ["0", "1", "2"]
@@ -73,7 +74,7 @@ def test_a_job_in_another_root(drarun, build, source, tmp_path, root):
 
 def test_the_local_job_loads_no_library(drarun):
     """libcurl alone would cost 7 ms: what a local job does not need it must not load."""
-    job = drarun.start("-n", 1, "sh", "-c", "sleep 0.5; echo ready; sleep 1")
+    job = drarun.start("-n", 1, "sh", "-c", "sleep 0.5; echo ready; exec sleep 1000")
     assert job.process.stdout.readline() == "ready\n" # the topology has been read by then
     names = set()
     for pid, line in job.processes().items():
@@ -81,7 +82,8 @@ def test_the_local_job_loads_no_library(drarun):
             continue
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
             names |= {os.path.basename(m.split()[-1]) for m in maps if "/" in m}
-    job.finish().ok()
+    job.signal(signal.SIGTERM)
+    assert job.finish().rc == 143
     assert names and not [name for name in names if ".so" in name], names
 
 
@@ -98,7 +100,7 @@ def built_arm64(source):
         pytest.skip(missing.stderr.strip())
     for command in (["cmake", "--preset", "arm64"],
                     ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach"]):
-        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=240 * SLOWER)
+        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(240))
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     return folder
 
@@ -112,7 +114,7 @@ def test_arm64(built_arm64, tmp_path):
     worker.write_text(f"#!/bin/sh\nexec {EMULATOR} {built_arm64}/bin/drarun-worker \"$@\"\n")
     worker.chmod(0o755)
     run = subprocess.run([EMULATOR, built_arm64 / "bin" / "drarun", "-n", "2", "/bin/sh", "-c",
-                          "echo rank $RANK"], capture_output=True, text=True, timeout=60,
+                          "echo rank $RANK"], capture_output=True, text=True, timeout=patience(),
                          env={**os.environ, "DRARUN_WORKER": str(worker), "TMPDIR": str(tmp_path)})
     # launcher and agent have met and the agent has looked at the program, which is not for "its" machine;
     # one that is could not be started by this machine's kernel
@@ -121,7 +123,7 @@ def test_arm64(built_arm64, tmp_path):
 
 
 def emulated(program, *args, root="/"):
-    run = subprocess.run([EMULATOR, "-L", root, program, *args], capture_output=True, text=True, timeout=30 * SLOWER)
+    run = subprocess.run([EMULATOR, "-L", root, program, *args], capture_output=True, text=True, timeout=patience())
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -180,7 +182,7 @@ def test_image_of_builds_that_do_not_go_together(source, build, built_arm64, tmp
 def test_arm64_bench(built_arm64):
     """drarun-bench for the images of others: linked in the same way; it starts under emulation."""
     objdump, folder = shutil.which("aarch64-linux-gnu-objdump"), built_arm64
-    run = subprocess.run(["cmake", "--build", folder, "--target", "bench_anywhere"], capture_output=True, text=True, timeout=240 * SLOWER)
+    run = subprocess.run(["cmake", "--build", folder, "--target", "bench_anywhere"], capture_output=True, text=True, timeout=patience(240))
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     files = [path for path in (folder / "anywhere").rglob("*") if path.is_file()]
     assert {path.name for path in files} == {"drarun-bench", "bench-nccl.so", "bench-mpi-ompi.so", "bench-mpi-mpich.so"}

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from support.build import BUILD, SLOWER
+from support.build import BUILD, SLOW_BUILD, patience
+from support.timed import and_timed
 
 PROGRAMS = Path(__file__).parent / "programs"
 NOBODY = 65534
@@ -58,11 +59,11 @@ class Victim:
         """Its result, and the seconds from when the ranks may go on."""
         begun = time.monotonic()
         (self.folder / "go").touch()
-        return self.job.finish(60 * SLOWER, None), time.monotonic() - begun
+        return self.job.finish(), time.monotonic() - begun
 
 
-def until(there, what, seconds=20):
-    end = time.monotonic() + seconds * SLOWER
+def until(there, what):
+    end = time.monotonic() + patience()
     while not there():
         assert time.monotonic() < end, what
         time.sleep(0.02)
@@ -91,20 +92,22 @@ both = pytest.mark.parametrize("victim", ["before the library", "started"], indi
 @both
 @pytest.mark.parametrize("count,said", [
     (1, b""), (1, b"\x00\x00\x00\x01\x00"), (1, bytes(range(256)) * 64), (1000, b"")], ids=["silent", "half", "garbage", "crowd"])
-def test_connections_of_another_user(victim, count, said):
+@and_timed
+def test_connections_of_another_user(victim, count, said, timed):
     """They cost the job nothing, and are gone."""
     stranger = connections(victim, NOBODY, count, said)
     result, seconds = victim.finish()
     stranger.kill()
     stranger.wait()
     assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
-    assert seconds < 10 * SLOWER
+    assert not timed or seconds < 10
     assert result.err.count("refused a connection of user 65534") == 1, repr(result)
 
 
 @both
 @pytest.mark.parametrize("claimed", [NOBODY, 0], ids=["honest", "claims-root"])
-def test_client_of_another_user(victim, client, claimed):
+@and_timed
+def test_client_of_another_user(victim, client, claimed, timed):
     """With all that a rank has in its environment, whatever user it says it is."""
     env = {**os.environ, **victim.env, "LD_PRELOAD": str(client.parent / "other_user.so"), "OTHER_USER": str(claimed)}
     with subprocess.Popen([client, "abort"], env=env, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
@@ -116,28 +119,30 @@ def test_client_of_another_user(victim, client, claimed):
         result, seconds = victim.finish()
         stranger.kill()
     assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
-    assert seconds < 10 * SLOWER
+    assert not timed or seconds < 10
 
 
 @both
 @pytest.mark.parametrize("count", [1, 100])
-def test_silent_connections_of_the_same_user(victim, count):
+@and_timed
+def test_silent_connections_of_the_same_user(victim, count, timed):
     """They cost nothing: the library sees none that has not begun its handshake."""
     silent = [socket.create_connection(("127.0.0.1", victim.port)) for _ in range(count)]
     result, seconds = victim.finish()
-    assert result.rc == 0 and seconds < 5 * SLOWER, repr(result)
+    assert result.rc == 0 and (not timed or seconds < 5), repr(result)
     for each in silent:
         each.close()
 
 
 @both
 @pytest.mark.parametrize("said", [b"\0\0\0\1\0", bytes(64)], ids=["half", "garbage"])
-def test_bad_handshake_of_the_same_user(victim, said):
+@and_timed
+def test_bad_handshake_of_the_same_user(victim, said, timed):
     """A handshake has a deadline, and one that is refused leaves nothing behind."""
     with socket.create_connection(("127.0.0.1", victim.port)) as stranger:
         stranger.sendall(said)
         result, seconds = victim.finish()
-    assert result.rc == 0 and seconds < 20 * SLOWER, repr(result)
+    assert result.rc == 0 and (not timed or seconds < 20), repr(result)
 
 
 def handshake(namespace, rank, uid, size=8, bfrops="v41", version="4.2.6"):
@@ -157,7 +162,7 @@ def test_refused_client_of_the_same_user(victim, wrong):
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", victim.port)) as stranger:
             stranger.sendall(handshake(**said))
-            stranger.settimeout(10 * SLOWER)
+            stranger.settimeout(patience())
             assert stranger.recv(64) == b""
     result, _ = victim.finish()
     assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
@@ -197,7 +202,7 @@ def test_namespace_is_in_no_name(drarun, mpi, tmp_path):
             seen.update(names_under("/tmp", "/dev/shm", "/run"))
             time.sleep(0.02)
         (tmp_path / f"go{turn}").touch()
-        job.finish(60 * SLOWER).ok()
+        job.finish().ok()
         namespace, uid = (tmp_path / f"{turn}.0").read_text().split()
         known = f"drarun.{uid}.0."
         assert namespace.startswith(known) and any(uid in name for name in seen)
@@ -258,7 +263,8 @@ def cost(job):
 
 
 @pytest.mark.parametrize("said", [b"", FIRST_MESSAGE], ids=["silent", "long"])
-def test_crowd_at_an_agent(drarun, agents, said):
+@and_timed
+def test_crowd_at_an_agent(drarun, agents, said, timed):
     """The launcher gets in, and the crowd costs little memory."""
     some = agents(1)
     before, _ = cost(some.jobs[0])
@@ -266,26 +272,27 @@ def test_crowd_at_an_agent(drarun, agents, said):
         memory, _ = cost(some.jobs[0])
         result = drarun(*some.options, "-n", 2, "echo", "in")
     assert result.out == "in\nin\n", repr(result)
-    assert result.seconds < 2 * SLOWER
-    assert memory - before < 25 * SLOWER
+    assert not timed or result.seconds < 2
+    assert memory - before < 25 * SLOW_BUILD
     agent, = some.finish()
     assert agent.rc == 0 and agent.err.count("\n") < 400, repr(agent)
 
 
 def settled(job):
     """Its processes, once the one that served the first job has given place to the next."""
-    until, last, since = time.monotonic() + 20 * SLOWER, None, 0
+    until, last, since = time.monotonic() + patience(), None, 0
     while time.monotonic() < until:
         now = sorted(job.processes())
         if now != last:
             last, since = now, time.monotonic()
-        if len(now) > 1 and time.monotonic() - since > 0.5 * SLOWER:
+        if len(now) > 1 and time.monotonic() - since > 1.5 * SLOW_BUILD:
             return now
         time.sleep(0.05)
     raise AssertionError(f"its processes do not settle: {last}")
 
 
-def test_crowd_at_an_agent_without_descriptors(drarun, agents):
+@and_timed
+def test_crowd_at_an_agent_without_descriptors(drarun, agents, timed):
     """The loop does not turn for connections that it cannot take."""
     some = agents(1, once=False)
     drarun(*some.options, "true").ok()
@@ -300,8 +307,8 @@ def test_crowd_at_an_agent_without_descriptors(drarun, agents):
     _, end = cost(some.jobs[0])
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
     result = drarun(*some.options, "-n", 2, "echo", "in")
-    assert end - start < 0.1 * SLOWER
-    assert result.out == "in\nin\n" and result.seconds < 2 * SLOWER, repr(result)
+    assert end - start < 0.3 * SLOW_BUILD  # of CPU, in a second
+    assert result.out == "in\nin\n" and (not timed or result.seconds < 2), repr(result)
     for stranger in strangers:
         stranger.close()
     some.jobs[0].signal(signal.SIGTERM)
