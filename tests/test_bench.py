@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import ANYWHERE, ANYWHERE_MISSING, BUILD, SLOWER, SOURCE
+from support.build import ANYWHERE, ANYWHERE_MISSING, BUILD, SOURCE, patience
 from support.mpi import ALL
 
 pytestmark = pytest.mark.plain("MPI libraries leak; what is ours has unit tests on that build")
@@ -282,7 +282,7 @@ def test_options_of_nccl_tests():
     """All 32 with -h: taken, or refused with a reason but for the default; by letter and by name."""
     assert len(TAKEN) + len(REFUSED) + 1 == 32
     def run(*words):
-        return subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([BENCH, *words], capture_output=True, text=True, timeout=patience(), check=False)
 
     help_text = run("--help").stdout
     for letter, name, usual, other in TAKEN + REFUSED:
@@ -329,7 +329,7 @@ def running(drarun):
     """Starts a measurement that does not end by itself, and waits for its table: (job, {rank: pid})."""
     def start(*words):
         job = drarun.start("bench", "all_reduce", "-b", "1K", "-e", "1K", "--iters", "100000000", *words)
-        pids, deadline = {}, time.monotonic() + 30
+        pids, deadline = {}, time.monotonic() + patience()
         while not (pids and line.startswith("#        (B)")):
             assert time.monotonic() < deadline, "no table after 30 s"
             line = job.process.stdout.readline()
@@ -345,9 +345,8 @@ def test_stopped_rank_is_named(running, drarun, tmp_path):
     job, pids = running("--workers", "2", "-n", "4", "--json-lines", lines)
     time.sleep(1)  # it is in the middle of it
     os.kill(pids[2], signal.SIGSTOP)
-    began = time.monotonic()
-    result = job.finish(timeout=30)
-    assert time.monotonic() - began < 20 and result.rc == 124
+    result = job.finish()
+    assert result.rc == 124
     # MPI's ranks may complain of each other as they are ended
     assert re.search(r"^drarun: rank 2 on worker 1 \(\S+\) has been stopped for \d+\.\d s .*in all_reduce of 1024 bytes \(--hang-after\)$",
                      result.err, re.MULTILINE), result
@@ -365,25 +364,24 @@ def test_silent_agent_is_named(running):
     job, pids = running("--workers", "2", "-n", "4")
     agent = int(Path(f"/proc/{pids[3]}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(agent, signal.SIGSTOP)
-    began = time.monotonic()
     try:
-        result = job.finish(timeout=30)
+        result = job.finish()
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGCONT)
-    assert time.monotonic() - began < 30 and result.rc == 70
-    assert re.search(r"worker 1 \(\S+\) was lost: nothing was heard from it for ([4-9]|1\d)\.\d s \(--hang-after\)", result.err), result
+    assert result.rc == 70
+    assert re.search(r"worker 1 \(\S+\) was lost: nothing was heard from it for (?![0-3]\.)\d+\.\d s \(--hang-after\)", result.err), result
 
 
 def test_rank_that_never_comes_is_named(drarun, tmp_path):
     """It has not even opened the backend; MPI alone would wait for ever."""
     late = tmp_path / "late"
-    late.write_text(f'#!/bin/sh\n[ "$RANK" != 1 ] || exec sleep 100\nexec {BENCH} "$@"\n')
+    late.write_text(f'#!/bin/sh\n[ "$RANK" != 1 ] || exec sleep 1000\nexec {BENCH} "$@"\n')
     late.chmod(0o755)
     began = time.monotonic()
     result = drarun("bench", "all_reduce", "-n", "3", "-b", "8", "-e", "8", env={"DRARUN_BENCH": str(late)})
-    assert 4 <= time.monotonic() - began < 30 and result.rc == 124
-    assert re.search(r"drarun: rank 1 on worker 0 \(\S+\) has not begun after ([4-9]|1\d)\.\d s, and the others wait", result.err), result
+    assert time.monotonic() - began >= 4 and result.rc == 124
+    assert re.search(r"drarun: rank 1 on worker 0 \(\S+\) has not begun after (?![0-3]\.)\d+\.\d s, and the others wait", result.err), result
     result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--hang-after", "1h")
     assert result.rc == 0 and "hang" not in result.err
 
@@ -406,6 +404,7 @@ def named_slow(drarun, file, slow=None):
     return [int(rank) for rank in re.findall(r"^# Slow rank            : (\d+) on \S+ \(none\): its pairs take ", result.out, re.M)]
 
 
+@pytest.mark.timed
 def test_slow_rank_is_named(drarun, tmp_path):
     """10 % of 10 ms, on as few cores as there are: that rank alone, and none when none is slow. scripts/soak: 200 of each."""
     drawn = random.Random(7)
@@ -416,10 +415,9 @@ def test_slow_rank_is_named(drarun, tmp_path):
 
 
 def on_hosts(drarun, file, *words, **slow):
-    """16 sleeping ranks on four hosts; slow: which of them is slower by half, in what. They sleep longer where programs beside
-    them may keep them from waking in time."""
+    """16 sleeping ranks on four hosts; slow: which of them is slower by half, in what."""
     file.unlink(missing_ok=True)
-    env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(file), "SLEEP_US": str(10000 * SLOWER), "SLEEP_HOST": "4",
+    env = {"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(file), "SLEEP_US": "10000", "SLEEP_HOST": "4",
            **{name: f"{rank}:50" for name, rank in slow.items()}}
     script = 'hostname host$((RANK / 4)); exec "$0" "$@"'
     result = drarun("-n", "16", "unshare", "-ru", "sh", "-c", script, BUILD / "bin" / "drarun-bench", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
@@ -445,6 +443,7 @@ def for_programs(drarun, lines, document):
     assert "NIC rail 2 of host1 (its NIC, rank 6): +" in page and page.count('class="f-paper s-limit"') == 1
 
 
+@pytest.mark.timed
 def test_slow_nic_is_named(drarun, tmp_path):
     """By its rail and host, where its rank is as fast as others at home; else the rank alone. Nobody, where nobody is slow."""
     file, lines, document = (tmp_path / name for name in ("ranks", "a.jsonl", "a.json"))
@@ -543,7 +542,7 @@ def test_runs_on_an_older_glibc(build):
     root = fetched.stdout.split()[1]
     run = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ON_ROOT, "sh", root, ANYWHERE, build / "bin",
                           "/.drarun/bin/drarun", "-n", "2", "/.drarun/bin/drarun-bench", "all_reduce", "-b", "1K", "-e", "1K", "-n", "2"],
-                         capture_output=True, text=True, timeout=120)
+                         capture_output=True, text=True, timeout=patience(120))
     assert run.returncode == 0 and "Open MPI v4.1.0" in run.stdout and "# Out of bounds values : 0 OK" in run.stdout, run
     libc = next(Path(root).glob("lib/*-linux-gnu/libc.so.6"))
     assert b"GNU C Library (Debian GLIBC 2.31" in libc.read_bytes()

@@ -14,7 +14,7 @@ sys.path.insert(0, str(SOURCE))
 from benchmarks.bench.family import Pace, Scale  # noqa: E402
 from benchmarks.bench.imb import SAME, Beside  # noqa: E402
 
-pytestmark = pytest.mark.plain("what is timed has no sanitizer in it")
+pytestmark = pytest.mark.timed
 
 SCALE = Scale(5, (Pace(128, 18), Pace(64, 12)), largest=17)
 EACH, ALL = 1.25, 1.1  # of a size; of the sizes of a collective

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from support.build import SLOWER
+from support.build import patience
 from support.mpi import ALL
 
 HOST = socket.gethostname()
@@ -153,7 +153,7 @@ def test_a_child_that_leaves_ends_the_job(spawn, mpi, how, status, said):
 def test_signals_reach_children(spawn, tmp_path):
     """And nothing of them is left, which the fixture checks."""
     job = spawn("--workers", 2, "-n", 1, "--slots", 2, case=["lost", "hang"], start=True)
-    deadline = time.monotonic() + 60 * SLOWER
+    deadline = time.monotonic() + patience()
     while len(list(tmp_path.glob("hanging.*"))) < 2:
         assert time.monotonic() < deadline and job.process.poll() is None, repr(job.finish())
         time.sleep(0.02)
