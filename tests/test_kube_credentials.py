@@ -13,7 +13,7 @@ import time
 import pytest
 
 from support.api_proxy import kubeconfig
-from support.build import SLOWER
+from support.build import patience
 from support.kube_fixtures import admin_token, cluster, probe_of, proxy  # noqa: F401
 from support.kube_probe import PROGRAM
 
@@ -43,7 +43,7 @@ def config_of(cluster, tmp_path):
 
 def refused(*args, env=None):
     """What the program says when it does not begin."""
-    run = subprocess.run([PROGRAM, *map(str, args)], input="", capture_output=True, text=True, timeout=20 * SLOWER,
+    run = subprocess.run([PROGRAM, *map(str, args)], input="", capture_output=True, text=True, timeout=patience(),
                          env=env)
     assert run.returncode == 1, run
     return run.stderr.strip()
@@ -167,8 +167,13 @@ def at(seconds):
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+# as answer(), with a token for three seconds from when it is asked
+SHORT = "when = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(time.time() + 3))\n"
+
+
 def test_exec_credential_expires(plugin, probe_of, admin_token):
-    probe = probe_of("--kubeconfig", plugin(answer(token=admin_token, expirationTimestamp=at(3))))
+    body = SHORT + answer(token=admin_token, expirationTimestamp="WHEN").rstrip(")\n") + ".replace('WHEN', when))\n"
+    probe = probe_of("--kubeconfig", plugin(body))
     assert who(probe) == ADMIN and len(plugin.runs()) == 1
     time.sleep(3.1)
     plugin(answer(token=admin_token, expirationTimestamp=at(3600)))
@@ -202,14 +207,13 @@ def test_exec_credential_is_refused(plugin, probe_of, admin_token):
     (answer(token="x", expirationTimestamp="soon"), "no RFC 3339 time"),
     (answer(token="x", expirationTimestamp="2001-01-01T00:00:00Z"), "has expired already"),
     ("print('x' * (2 << 20))", "its answer is larger than"),
-    ("time.sleep(60)", "no answer within 2 s"),
-    ("import subprocess\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)", "no answer within 2 s"),
+    ("time.sleep(1000)", "no answer within 2 s"),
+    ("import subprocess\nsubprocess.Popen(['sleep', '1000'])\ntime.sleep(1000)", "no answer within 2 s"),
 ])
 def test_exec_plugin_fails(plugin, probe_of, body, part):
     path = plugin(body)
-    begin = time.monotonic()
-    failed = probe_of("--kubeconfig", path, "--exec-ms", 2000).ask(**WHO)
-    assert time.monotonic() - begin < 10 * SLOWER
+    limit_ms = 2000 if "within 2 s" in part else 10 ** 6  # one that ends must not meet a limit
+    failed = probe_of("--kubeconfig", path, "--exec-ms", limit_ms).ask(**WHO)
     assert part in failed["err"]["text"], failed["err"]["text"]
     assert "credential plugin " in failed["err"]["text"] and str(path) in failed["err"]["text"]
 
@@ -224,22 +228,19 @@ def test_exec_plugin_missing(plugin, probe_of):
 
 def test_exec_plugin_hangs_while_a_call_is_cancelled_by_the_end(plugin, probe_of):
     """Ending does not wait for it, and it is gone then."""
-    probe = probe_of("--kubeconfig", plugin("time.sleep(60)"))
+    probe = probe_of("--kubeconfig", plugin("time.sleep(1000)"))
     probe.start(**WHO)
-    end = time.monotonic() + 10 * SLOWER
+    end = time.monotonic() + patience()
     while not plugin.runs():
         assert time.monotonic() < end
         time.sleep(0.02)
-    begin = time.monotonic()
-    assert probe.close()[0] == 0 and time.monotonic() - begin < 5 * SLOWER
+    assert probe.close()[0] == 0
 
 
 def test_certificate_that_is_not_trusted(config_of, probe_of, admin_token, tmp_path):
     probe = probe_of("--kubeconfig", config_of({"token": admin_token}, more={}))
-    begin = time.monotonic()
     failed = probe.ask(**WHO)
     assert (failed["err"]["code"], failed["tries"]) == (129, 1) and "certificate" in failed["err"]["text"]
-    assert time.monotonic() - begin < 5 * SLOWER
     insecure = config_of({"token": admin_token}, more={"insecure-skip-tls-verify": True})
     assert who(probe_of("--kubeconfig", insecure)) == ADMIN
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from support.api_proxy import Exchange, kubeconfig
-from support.build import SLOWER
+from support.build import SLOW_BUILD, patience
 from support.kube_fixtures import (admin_token, behind, cluster, probe_of, proxy,  # noqa: F401
                                    space)
 
@@ -107,7 +107,7 @@ def test_status_429_and_retry_after(proxy, behind, space):
     begin = time.monotonic()
     made = behind.ask(do="create", **MAPS, namespace=space.name, body=config_map("a"))
     assert (made["status"], made["tries"], made["lost"]) == (201, 2, False)
-    assert 1 <= time.monotonic() - begin < 2.5 * SLOWER
+    assert time.monotonic() - begin >= 1
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])
@@ -159,10 +159,10 @@ def test_watch_is_refused_by_a_server_that_has_just_started(proxy, behind, space
     behind.until(watch, "synced")
     proxy.fault(forbidden("watch"), is_watch, 4)
     proxy.cut()
-    trouble = behind.next(watch, 20 * SLOWER)
+    trouble = behind.next(watch)
     assert (trouble["event"], trouble["err"]["code"]) == ("trouble", 11), trouble
     assert f"watch configmaps in namespace {space.name}: refused for now, tried again for 30 s: 403: " in trouble["err"]["text"]
-    well = behind.next(watch, 20 * SLOWER)
+    well = behind.next(watch)
     assert (well["event"], well["err"]) == ("trouble", None), well
     behind.ask(do="create", **MAPS, namespace=space.name, body=config_map("a"))
     assert behind.next(watch)["event"] == "added"
@@ -170,10 +170,8 @@ def test_watch_is_refused_by_a_server_that_has_just_started(proxy, behind, space
 
 def test_deadline_names_itself(proxy, behind):
     proxy.fault(lambda exchange: time.sleep(5))
-    begin = time.monotonic()
     late = behind.ask(**VERSION, timeout_ms=500)
     assert late["err"]["code"] == 110 and "timed out after 5" in late["err"]["text"], late
-    assert time.monotonic() - begin < 2 * SLOWER
 
 
 def test_too_large_an_answer(proxy, behind):
@@ -184,7 +182,7 @@ def test_too_large_an_answer(proxy, behind):
     proxy.fault(endless)
     large = behind.ask(**VERSION, timeout=60)
     assert large["err"]["code"] == 27 and "larger than 64 MiB" in large["err"]["text"], large
-    assert behind.memory_kib() < (200 << 10) * SLOWER
+    assert behind.memory_kib() < (200 << 10) * SLOW_BUILD
 
 
 def test_many_calls_while_connections_break(proxy, behind, space):
@@ -351,17 +349,20 @@ def test_frozen_api_server(cluster, tmp_path, probe_of, space):
 
 def test_stream(proxy, behind, space):
     """Bytes as they come; the server's end, and a connection that is lost."""
+    first = threading.Event()
+
     def drip(exchange):
         exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for i in range(3):
             exchange.chunk(f"line {i}\n".encode())
-            time.sleep(0.3)
+            first.wait(patience())
         exchange.send(b"0\r\n\r\n")
     proxy.fault(drip)
     stream = behind.start(do="stream", path="/logs/x")
+    assert behind.next(stream)["bytes"] == "line 0\n"
+    first.set()
     events = behind.until(stream, "ended")
-    assert "".join(each["bytes"] for each in events[:-1]) == "line 0\nline 1\nline 2\n"
-    assert events[-1]["err"] is None and events[-1]["at"] - events[0]["at"] > 400000
+    assert "".join(each["bytes"] for each in events[:-1]) == "line 1\nline 2\n" and events[-1]["err"] is None
 
     def breaks(exchange):
         exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -394,11 +395,11 @@ def test_stream_is_held_back(proxy, behind):
     proxy.fault(flood)
     stream = behind.start(do="stream", path="/logs/x")
     behind.start(do="pause", which=stream, pause=True)
-    time.sleep(1)
-    before = len(sent)
-    assert before < 60
-    time.sleep(0.5)
-    assert len(sent) == before
+    before, end = -1, time.monotonic() + patience()
+    while len(sent) != before and time.monotonic() < end:  # until buffers are full
+        before = len(sent)
+        time.sleep(1)
+    assert len(sent) == before < 60
     behind.start(do="pause", which=stream, pause=False)
     events = behind.until(stream, "ended")
     assert sum(len(each["bytes"]) for each in events[:-1]) == 64 << 20

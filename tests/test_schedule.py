@@ -4,6 +4,7 @@ GPUs and NICs come aligned, and whether `drarun plan` knows beforehand what ther
 import json
 import os
 import random
+import time
 
 import pytest
 import yaml
@@ -59,18 +60,24 @@ class Bench:
                 next((False for condition in each.get("status", {}).get("conditions", ())
                       if condition["reason"] == "Unschedulable"), None) for each in self.pods(name)]
 
-    def settled(self, name):
-        """All of its pods are placed, or so many are as there is room for: all(...) of it tells."""
+    def is_placed(self, name, fits=True):
+        """Whether all of its pods have nodes. That is waited for where it fits; else until the scheduler has found none for one of them,
+        and has nothing new to say."""
         def look():
             found = self.verdicts(name)
-            return found if found and None not in found else None
-        found = self.cluster.wait(lambda: f"no verdict: {self.verdicts(name)}", look, PLACED_S)
-        while not all(found):
-            try:
-                found = self.cluster.wait("no news", lambda before=found: None if look() in (before, None) else look(), QUIET_S)
-            except AssertionError:
-                break
-        return found
+            return found if found and None not in found and (all(found) or not fits) else None
+        try:
+            found = self.cluster.wait(lambda: f"no verdict: {self.verdicts(name)}", look, PLACED_S)
+            while not all(found):
+                before, end = found, time.monotonic() + QUIET_S
+                while found == before and time.monotonic() < end:
+                    time.sleep(0.05)
+                    found = look() or before
+                if found == before:
+                    return False
+            return True
+        except AssertionError:
+            return False
 
     def allocations(self, name):
         """By claim: [(request, driver, pool, device), ...]."""
@@ -117,7 +124,7 @@ def test_32_pairs_on_4_nodes(bench, align, expected):
     roots = {(each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"]): value_of(device, "pcieRoot")
              for each in bench.cluster.api.get("resource.k8s.io/v1", "ResourceSlice") for device in each["spec"]["devices"]}
     bench.make(bench.file("job", workers=32, placement={"spread": "none"}, devices=devices(1, 1, align)))
-    assert all(bench.settled("job"))
+    assert bench.is_placed("job"), bench.verdicts("job")
     pairs = [{roots[device] for _, *rest in claim for device in [tuple(rest)]} for claim in bench.allocations("job")]
     assert len(pairs) == 32
     assert sum(len(pair) == 1 for pair in pairs) == expected
@@ -149,13 +156,15 @@ def test_plan_and_scheduler_agree_on_what_fits(bench):
     for case in range(CASES):
         rng = random.Random(SEED * 1000003 + case)
         for other in range(rng.randint(0, 3)):
-            bench.make(bench.file(f"other{other}", **job(rng, 4)))
-            bench.settled(f"other{other}")
+            path = bench.file(f"other{other}", **job(rng, 4))
+            fits = bench.fits(path)
+            bench.make(path)
+            bench.is_placed(f"other{other}", fits)
         wanted = job(rng, 8)
         path = bench.file("job", **wanted)
         predicted = bench.fits(path)
         bench.make(path)
-        real = all(bench.settled("job"))
+        real = bench.is_placed("job", predicted)
         fitting += real
         if predicted != real:
             wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
@@ -222,7 +231,7 @@ def test_plan_and_scheduler_agree_on_which_nodes(bench):
         path = bench.file("job", **wanted)
         predicted = bench.fits(path)
         bench.make(path)
-        real = all(bench.settled("job"))
+        real = bench.is_placed("job", predicted)
         fitting += real
         if predicted != real:
             nodes = [(each["spec"], each["metadata"]["labels"]["pool"], each["status"]["allocatable"]) for each in api.get("v1", "Node")]
@@ -267,7 +276,7 @@ def test_two_node_scenarios_are_on_two_nodes(bench, seed):
         found = bench.drarun("plan", "--live", "-o", "json", path, env=bench.env, timeout=100).ok().out
         planned = sorted(each["node"] for each in json.loads(found)["prediction"]["workers"])
         bench.make(path)
-        assert all(bench.settled("job"))
+        assert bench.is_placed("job")
         placed = nodes_of(bench, "job")
     finally:
         for each in classes:
@@ -288,6 +297,6 @@ def test_a_job_does_not_wait_for_what_is_left_of_its_last_attempt(bench):
         for term in each["spec"].get("affinity", {}).get("podAntiAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", ()):
             term["labelSelector"]["matchLabels"]["drarun.dev/attempt"] = "0"
     bench.cluster.api.make(*left)
-    assert all(bench.settled("job")) and len(set(nodes_of(bench, "job"))) == 2
+    assert bench.is_placed("job") and len(set(nodes_of(bench, "job"))) == 2
     bench.cluster.api.make(*items)
-    assert all(bench.settled("job")) and nodes_of(bench, "job") == ["fake0", "fake0", "fake1", "fake1"]
+    assert bench.is_placed("job") and nodes_of(bench, "job") == ["fake0", "fake0", "fake1", "fake1"]
