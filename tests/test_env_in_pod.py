@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from support.build import patience
 from support.sysfs_tree import make_tree
 
 SCRIPT = "usr/local/gib/scripts/set_nccl_env.sh"
@@ -39,7 +40,7 @@ class Pod:
 
     def env(self, *options, variables=(), under=("chroot",)):
         program = [shutil.which(under[0]), *under[1:], self.root, "/bin/drarun"]
-        return subprocess.run([*program, "env", *options], capture_output=True, text=True, timeout=60,
+        return subprocess.run([*program, "env", *options], capture_output=True, text=True, timeout=patience(),
                               env=dict(variables))
 
 
@@ -125,10 +126,10 @@ def test_a_script_that_fails_leaves_the_table(pod, lines, says):
 
 def test_a_script_that_hangs(pod):
     a4 = pod("a4-highgpu-8g")
-    a4.script("export NCCL_IB_TC=60", "sleep 60")
+    a4.script("export NCCL_IB_TC=60", "sleep 1000")
     start = time.monotonic()
     done = a4.env()
-    assert 5 <= time.monotonic() - start < 20
+    assert time.monotonic() - start >= 5
     assert "not done after 5.0 s; killed" in done.stderr and exported(done.stdout)["NCCL_IB_TC"] == "52"
 
 
@@ -144,7 +145,7 @@ def test_another_trees_script_is_not_run(pod, build):
     a4 = pod("a4-highgpu-8g")
     a4.script("export NCCL_IB_TC=60", "echo >/ran")
     done = subprocess.run([build / "bin" / "drarun", "env", "--root", a4.root], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=patience())
     assert f"VENDOR_SCRIPT_NOT_USED: /{SCRIPT}: not run, since root is not this machine's own" in done.stderr
     assert exported(done.stdout)["NCCL_IB_TC"] == "52"
     assert not os.path.exists("/ran") and not (a4.root / "ran").exists()

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from support.build import patience
+
 SUM = ("md5sum", "-")
 
 
@@ -47,7 +49,7 @@ def test_large_file(drarun, tmp_path):
 
 def test_endless_input_that_is_not_read(drarun):
     with open("/dev/zero", "rb") as stdin:
-        assert drarun("sh", "-c", "head -c 10 >/dev/null; sleep 0.5", stdin=stdin).ok().seconds < 10
+        assert drarun("sh", "-c", "head -c 10 >/dev/null; sleep 0.5", stdin=stdin).ok()
 
 
 def test_a_rank_that_ends_leaves_input_alone(drarun):
@@ -102,7 +104,7 @@ def test_terminal(drarun):
 
 
 def test_terminal_ctrl_c(drarun):
-    shown, status = on_terminal(drarun.program, "sh", "-c", "printf '?'; read a; sleep 60",
+    shown, status = on_terminal(drarun.program, "sh", "-c", "printf '?'; read a; sleep 1000",
                                 answer=b"\x03")
     assert status == 130, shown
 
@@ -118,7 +120,7 @@ def test_stop_and_continue(drarun):
     job = drarun.start("sh", "-c", "echo start; sleep 1; echo end")
     assert job.process.stdout.readline() == "start\n"
     job.signal(20)  # SIGTSTP
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + patience()
     while state(job.pid) != "T":
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -3,11 +3,14 @@
 import hashlib
 import os
 import re
+import select
 import socket
 import subprocess
 import time
 
 import pytest
+
+from support.build import patience
 
 PRINT = """
 import os, sys
@@ -69,10 +72,9 @@ def test_unfinished_last_line_gets_no_newline(drarun):
 
 
 def test_a_prompt_is_shown_at_once(drarun):
-    job = drarun.start("sh", "-c", "printf 'name? '; sleep 20", text=False)
-    began = time.monotonic()
+    job = drarun.start("sh", "-c", "printf 'name? '; sleep 1000", text=False)
+    assert select.select([job.process.stdout], [], [], patience())[0]
     assert os.read(job.process.stdout.fileno(), 100) == b"name? "
-    assert time.monotonic() - began < 15, "when the program has ended alone"
     job.signal(15)
     job.finish()
 
@@ -169,15 +171,14 @@ def test_full_disk_before_the_start(drarun, small_disk, tmp_path):
 
 def test_full_disk_in_the_middle(drarun, small_disk):
     result = drarun("-n", 2, "--output-dir", small_disk / "out", "sh", "-c",
-                    "head -c 1000000 /dev/zero; sleep 60")
+                    "head -c 1000000 /dev/zero; sleep 1000")
     assert result.rc == 70
     assert re.search(r"cannot write to .*/out/rank\.[01]\.out: No space left on device", result.err)
     assert result.err.count("No space left") == 1
-    assert result.seconds < 20
 
 
 def test_full_disk_of_our_stdout(drarun):
-    result = drarun("sh", "-c", "echo x; sleep 60", under=["sh", "-c", 'exec "$@" > /dev/full', "sh"])
+    result = drarun("sh", "-c", "echo x; sleep 1000", under=["sh", "-c", 'exec "$@" > /dev/full', "sh"])
     assert result.rc == 70
     assert "cannot write to standard output: No space left on device" in result.err
 
@@ -230,7 +231,7 @@ def test_stdout_is_a_socket(drarun):
     size = 0
     while piece := ours.recv(1 << 16):
         size += len(piece)
-    assert (job.wait(20), size) == (0, 3_000_000)
+    assert (job.wait(patience()), size) == (0, 3_000_000)
 
 
 def test_stdout_is_appended_to(drarun, tmp_path):

@@ -16,10 +16,12 @@ import time
 
 import pytest
 
+from support.build import patience
 from support.nccl_tests import Run
 from support.registry import Registry, path_of
 from support.run import output_of as ok
 from support.sysfs_tree import make_tree
+from support.timed import and_timed
 
 pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a library that has them")
 
@@ -93,7 +95,7 @@ def test_wheel_has_the_library_and_its_types(wheel, python):
     ("libc.so.6", "is version ? and too old for this package: it lacks drarun_"),
 ])
 def test_a_wrong_library_is_refused(python, library, says):
-    run = subprocess.run([python, "-c", "import drarun"], capture_output=True, text=True, timeout=60,
+    run = subprocess.run([python, "-c", "import drarun"], capture_output=True, text=True, timeout=patience(),
                          env={**os.environ, "DRARUN_LIBRARY": library})
     assert run.returncode == 1 and "ImportError: drarun: " in run.stderr and says in run.stderr, run.stderr
 
@@ -364,7 +366,7 @@ def test_threads_share_a_job(py, examples_dir):
     for each in threads:
         each.start()
     for each in threads:
-        each.join(60)
+        each.join(patience())
     assert seen == [wanted] * 8
 
 
@@ -459,11 +461,12 @@ except KeyboardInterrupt:
 """
 
 
+@and_timed
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.02, 0.5])
-def test_ctrl_c_twice_does_not_wait_for_a_silent_server(python, silent, delay):
+def test_ctrl_c_twice_does_not_wait_for_a_silent_server(python, silent, delay, timed):
     begin = time.monotonic()
     assert ok(python, "-c", CTRL_C, silent, delay) == "interrupted True\n"
-    assert time.monotonic() - begin < 30  # a request's deadline is 60 s
+    assert not timed or time.monotonic() - begin < 30  # a request's deadline is 60 s
 
 
 @pytest.fixture

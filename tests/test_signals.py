@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from support.build import patience
+
 READY = "echo ready; "
 
 
@@ -20,11 +22,11 @@ def started(drarun, *args):
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
 def test_end(drarun, signo, where):
-    job = started(drarun, *where, "sh", "-c", READY + "sleep 60; echo late")
+    job = started(drarun, *where, "sh", "-c", READY + "sleep 1000; echo late")
     job.signal(signo)
     result = job.finish()
     assert result.rc == 128 + signo
-    assert result.seconds < 20 and "late" not in result.out
+    assert "late" not in result.out
 
 
 def test_ranks_get_that_very_signal_and_time(drarun):
@@ -39,10 +41,8 @@ def test_ranks_get_that_very_signal_and_time(drarun):
 
 def test_ranks_that_ignore_everything(drarun):
     job = started(drarun, "-n", 2, "sh", "-c", "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
-    began = time.monotonic()
     job.signal(signal.SIGINT)
     assert job.finish().rc == 130
-    assert time.monotonic() - began < 20
 
 
 def test_twice_is_final(drarun):
@@ -50,10 +50,8 @@ def test_twice_is_final(drarun):
                   "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
     job.signal(signal.SIGINT)
     time.sleep(0.3)
-    began = time.monotonic()
     job.signal(signal.SIGINT)
     assert job.finish().rc == 130
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
@@ -72,22 +70,20 @@ def test_nohup(drarun):
 
 
 def test_timeout(drarun):
-    result = drarun("--timeout", "0.5", "-n", 2, "sleep", "60")
+    result = drarun("--timeout", "0.5", "-n", 2, "sleep", "1000")
     assert result.rc == 124
     assert "--timeout" in result.err
-    assert result.seconds < 20
 
 
 def test_first_failure_ends_the_others(drarun):
-    program = "if [ $RANK = 1 ]; then exit 9; fi; (sleep 61 & sleep 62 & setsid sleep 63 & wait)"
+    program = "if [ $RANK = 1 ]; then exit 9; fi; (sleep 1001 & sleep 1002 & setsid sleep 1003 & wait)"
     result = drarun("--workers", 2, "-n", 4, "sh", "-c", program)
     assert result.rc == 9
-    assert result.seconds < 20
 
 
 def test_signal_before_anything_runs(drarun):
     for wait in (0, 0.0005, 0.001, 0.002, 0.004):
-        job = drarun.start("-n", 4, "sleep", "60")
+        job = drarun.start("-n", 4, "sleep", "1000")
         time.sleep(wait)
         job.signal(signal.SIGTERM)
         assert job.finish(timeout=30).rc in (143, -15)
@@ -100,24 +96,23 @@ def children(pid):
 
 @pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
 def test_agent_killed(drarun, where):
-    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 60 & sleep 61")
+    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 1000 & sleep 1001")
     victim = children(job.pid)[0]
     os.kill(victim, signal.SIGKILL)
     result = job.finish()
     assert result.rc == 70
     assert "killed by SIGKILL" in result.err
-    assert result.seconds < 20
 
 
 @pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
 def test_launcher_killed(drarun, where):
-    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 60 & sleep 61")
+    job = started(drarun, *where, "sh", "-c", READY + "setsid sleep 1000 & sleep 1001")
     job.signal(signal.SIGKILL)
     assert job.finish().rc == -9
 
 
 def test_agent_stopped_is_killed_at_the_end(drarun):
-    job = started(drarun, "-n", 2, "sh", "-c", READY + "sleep 60")
+    job = started(drarun, "-n", 2, "sh", "-c", READY + "sleep 1000")
     agent = children(job.pid)[0]
     os.kill(agent, signal.SIGSTOP)
     job.signal(signal.SIGTERM)
@@ -130,7 +125,7 @@ def test_stalled_reader_does_not_hold_up_the_end(drarun):
     job = drarun.start("-n", 2, "sh", "-c", "cat /dev/zero", text=False)
     time.sleep(0.5)
     job.signal(signal.SIGTERM)
-    job.process.wait(20)
+    job.process.wait(patience())
     assert job.process.returncode == 143
     job.finish()
 
@@ -143,7 +138,7 @@ def test_no_more_processes_allowed(drarun):
     probe = subprocess.run([*under, drarun.program, "--version"], capture_output=True)
     if probe.returncode:
         pytest.skip(f"cannot limit processes here: {probe.stderr!r}")
-    result = drarun("-n", 16, "sleep", "60", under=under, timeout=30)
+    result = drarun("-n", 16, "sleep", "1000", under=under, timeout=30)
     assert result.rc == 76 and result.out == ""
     assert "16 ranks on this worker are more than the user may start, 6 processes and threads" in result.err, result
 
@@ -152,7 +147,7 @@ def test_no_more_processes_allowed(drarun):
 def test_first_process_ends_before_it_has_a_job(drarun, signo):
     """A container's first process has no signal's default action: a pod deleted early stayed for its grace period."""
     job = drarun.start("validate", "-", under=["unshare", "--pid", "--fork", "--kill-child"], stdin=subprocess.PIPE)
-    end = time.monotonic() + 10
+    end = time.monotonic() + patience()
     parent = f"/proc/{job.process.pid}/task/{job.process.pid}/children"
     while not (first := open(parent).read().split()) or "drarun" not in open(f"/proc/{first[0]}/comm").read():
         assert time.monotonic() < end, "it does not start"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support import nccl_xml
-from support.build import SANITIZE, SOURCE
+from support.build import SOURCE, patience
 from support.sysfs_tree import leaves, make_tree
 
 FIXTURES = {path.stem: json.loads(path.read_text())
@@ -191,7 +191,7 @@ def test_nccls_own_reader_takes_the_xml(drarun, tmp_path):
     for name in ("core", "nccl", "debug", "checks", "alloc", "os", "nvmlwrap"):
         (tmp_path / f"{name}.h").write_text(f'#include "{ours / "shim.hpp"}"\n')
     subprocess.run(["g++", "-std=c++17", "-w", "-fpermissive", f"-I{tmp_path}", f"-I{NCCL}/src/graph",
-                    tmp_path / "reader.cc", "-o", program], check=True, timeout=120)
+                    tmp_path / "reader.cc", "-o", program], check=True, timeout=patience(120))
 
     def same(element):
         return (element.tag, dict(element.attrib), [same(child) for child in element])
@@ -200,7 +200,7 @@ def test_nccls_own_reader_takes_the_xml(drarun, tmp_path):
         text = topo(drarun, make_tree(FIXTURES[name], tmp_path / name), "--format", "nccl-xml").out
         (tmp_path / "in.xml").write_text(text)
         done = subprocess.run([program, tmp_path / "in.xml", tmp_path / "out.xml"], capture_output=True, text=True,
-                              timeout=30)
+                              timeout=patience())
         assert done.returncode == 0 and "WARN" not in done.stderr and "gnoring" not in done.stderr, done.stderr
         assert same(ElementTree.parse(tmp_path / "out.xml").getroot()) == same(ElementTree.fromstring(text))
 
@@ -444,7 +444,7 @@ def test_this_machine(drarun):
     assert machine["limits"]["memlockKnown"]
 
 
-@pytest.mark.plain("a bound for the plain build")
+@pytest.mark.timed
 def test_is_fast(drarun, build, tmp_path):
     root = make_tree(FIXTURES["dgx-h100"], tmp_path)
     times = []

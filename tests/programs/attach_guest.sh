@@ -4,7 +4,6 @@
 set -u
 hook=$1 bpf=$2
 say() { printf '%s: %s\n' "$1" "$(tr '\n' ' ' <<<"${*:2}")"; }
-now() { echo $(($(date +%s%N) / 1000000)); }
 modprobe -a e1000e dummy vrf rdma_rxe
 mkdir -p /run/netns /tmp/orders
 mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
@@ -185,5 +184,5 @@ echo 1 >/sys/bus/pci/devices/"$pci"/remove
 cp /tmp/orders/nic1 /tmp/orders/nic1-too # a lock of its own
 say unplugged "$(attach g nic1-too)" &
 attaching=$!
-t=$(now); back=$(restore nic1); say unplugged-ms $(($(now) - t)); say unplugged-restore "$back"
+say unplugged-restore "$(restore nic1)"
 wait "$attaching"
