@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from support.build import patience
 from support.cluster_jobs import Running
 
 SLEEP = ["sh", "-c", "cd /tmp; echo up; exec sleep 1000"]
@@ -82,7 +83,7 @@ def terminal(jobs):
     process = subprocess.Popen([*map(str, jobs.cluster.under), jobs.drarun.program, "exec", "-t", "job", "2"], stdin=theirs,
                                stdout=theirs, stderr=theirs, env={**os.environ, **jobs.env})
     os.close(theirs)
-    text, end = "", time.monotonic() + 30
+    text, end = "", time.monotonic() + patience()
     os.write(ours, b"sleep 1; echo size $(stty size) of $DRARUN_RANK; exit 5\n")
     while time.monotonic() < end:
         if not select.select([ours], [], [], 1)[0]:
@@ -92,7 +93,7 @@ def terminal(jobs):
         except OSError:
             break
     os.close(ours)
-    assert process.wait(10) == 5, text
+    assert process.wait(patience()) == 5, text
     found = [line for line in text.splitlines() if line.startswith("size ") and line.strip().endswith(" of 2")]
     assert found, text
     return " ".join(found[0].split()[1:3])

@@ -228,7 +228,7 @@ def age(jobs, name, past):
 
 def test_next_run_takes_away_what_a_killed_launcher_left(jobs):
     """Of one whose Lease is over; not of two that live, nor of one that was killed just now."""
-    living = [Running(jobs, "--here", name=name, command=["sh", "-c", "sleep 12; echo $RANK done"])
+    living = [Running(jobs, "--here", name=name, command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.1; done; echo $RANK done"])
               for name in ("left", "right")]
     for each in living:
         each.wait_running()
@@ -241,6 +241,7 @@ def test_next_run_takes_away_what_a_killed_launcher_left(jobs):
     jobs.cluster.wait("the killed job remains", lambda: not of_job(jobs, "old"), 30)
     assert {name: of_job(jobs, name) for name in before} == before
     for each in living:
+        jobs.verb("exec", each.name, 0, "--", "touch", "/tmp/go").ok()
         assert each.ended().out == "0 done\n"
     age(jobs, "fresh", 61)
     again = jobs.run(name="fresh", command=["echo", "of its name"])  # its pods are still going
@@ -356,7 +357,7 @@ SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)+)\} (\S+)')
 
 def scrape(jobs, ip, port=7172, path="/metrics", method="GET"):
     """Status, type of the content and text."""
-    code = ("import http.client, json, sys; c = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5); "
+    code = ("import http.client, json, sys; c = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=60); "
             "c.request(*sys.argv[3:]); r = c.getresponse(); "
             "print(json.dumps([r.status, r.getheader('Content-Type'), r.read().decode()]))")
     done = jobs.cluster.in_ns(["python3", "-c", code, ip, port, method, path])
@@ -482,7 +483,7 @@ def test_user_role_is_enough_and_not_more(jobs, cluster):
     assert not [each for each in asked if each.code == 403], asked
     used = {(f"{each.resource}/{each.subresource}" if each.subresource else each.resource, each.verb) for each in asked}
     given = {(name, verb) for rule in role["rules"] for name in rule["resources"] for verb in rule["verbs"]}
-    assert given - used == NOT_TRIED and used <= given, (given - used, used - given)
+    assert given - used <= NOT_TRIED and used <= given, (given - used, used - given)
 
 
 def test_image_for_another_architecture(jobs, tmp_path):

@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from support.build import SLOWER
 from support.cluster.machines import GPU, Machine, SMALL, only
 from support.cluster.pods import BUSYBOX
 from support.cluster_jobs import Running
@@ -15,7 +14,7 @@ from support.cluster_jobs import Running
 OUTAGE_S = float(os.environ.get("DRARUN_OUTAGE_S", 6))
 # clients of the API server that could not reach it try again after pauses that double up to 30 s: the kubelets',
 # the controllers' (of them the garbage collector's), and ours of 5 s
-AGAIN_S = (30 + 2 * min(OUTAGE_S, 30)) * SLOWER
+AGAIN_S = 30 + 2 * min(OUTAGE_S, 30)
 MODES = {"here": ["--here"], "pod": []}
 PHASES = ("creating", "allocating", "starting", "running", "ending")
 

