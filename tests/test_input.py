@@ -117,16 +117,18 @@ def test_a_background_job_does_not_touch_the_terminal(drarun):
 
 
 def test_stop_and_continue(drarun):
-    job = drarun.start("sh", "-c", "echo start; sleep 1; echo end")
+    job = drarun.start("sh", "-c", "echo start; sleep 3; echo end")
     assert job.process.stdout.readline() == "start\n"
     job.signal(20)  # SIGTSTP
     deadline = time.monotonic() + patience()
     while state(job.pid) != "T":
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    time.sleep(0.2)
-    ranks = [pid for pid, line in job.processes().items() if line.startswith(("sh", "sleep"))]
-    assert ranks and {state(pid) for pid in ranks} <= {"T", "D"}  # D: in vfork, of a stopped child
+    states = set()
+    while not states or not states <= {"T", "D"}:  # D: in vfork, of a stopped child
+        assert time.monotonic() < deadline, states
+        time.sleep(0.01)
+        states = {state(pid) for pid, line in job.processes().items() if line.startswith(("sh", "sleep"))}
     job.signal(18)  # SIGCONT
     assert job.finish(timeout=10).ok().out == "end\n"
 
