@@ -7,13 +7,14 @@ import time
 
 import pytest
 
-from support.build import SLOWER
+from support.build import patience
+from support.timed import and_timed
 from support.cluster.machines import GPU, Machines, SMALL, only
 from support.cluster_jobs import Running
 
 LOST_S = 15
 LAUNCHER_LOST_S = 30
-GONE_S = 20
+GONE_S = 60
 HERE_OR_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 # says "saved" when it is told to end
 SAVES = ["sh", "-c", 'trap "echo rank $RANK saved; exit 0" TERM; echo up; while :; do sleep 0.1; done']
@@ -52,14 +53,16 @@ def test_eviction_gives_every_rank_its_grace(jobs, mode):
     assert result.err.count("worker 0") == 0, result
 
 
-def test_grace_has_an_end(jobs):
+@and_timed
+def test_grace_has_an_end(jobs, timed):
     deaf = ["sh", "-c", 'trap "" TERM; echo up; while :; do sleep 0.1; done']
     job = Running(jobs, "--here", workers=2, template=template(deaf, terminationGracePeriodSeconds=4)).wait_lines(2)
     began = time.monotonic()
     evict(jobs, "job-w-1")
     result = job.ended()
     assert result.rc == 70 and "was evicted" in result.err, result
-    assert 1.5 < job.at - began < 4 + 4 * SLOWER, job.at - began
+    took = job.at - began
+    assert took > 1.5 and (not timed or took < 8), took
 
 
 @pytest.mark.gate
@@ -87,7 +90,9 @@ def test_news_of_a_deletion_come_after_the_ranks_have_ended(jobs, jobs_proxy):
     job = Running(jobs, "--here", env=jobs_proxy.env, workers=2, command=SLEEPS).wait_lines(2)
     news.clear()
     jobs.cluster.api.delete("v1", "Pod", "job-w-0", jobs.namespace.name)
-    threading.Timer(1, news.set).start()  # an agent has said so before; the launcher waits 3 s from then
+    # the agent has said so: the launcher waits 3 s for what the cluster says
+    jobs.cluster.wait(lambda: f"the agent does not leave: {job.said}", lambda: any("is taken away" in line for line in job.said), GONE_S)
+    news.set()
     result = job.ended()
     assert result.rc == 70 and re.search(r"worker 0 \(job-w-0 on n\d\) was deleted", result.err), result
 
@@ -113,7 +118,7 @@ def test_news_of_a_deletion_come_with_those_of_the_end(jobs, jobs_proxy):
                 kept = b""
             if has_ended(event):
                 break
-        over.wait(60)
+        over.wait(patience())
     jobs_proxy.fault(held, lambda method, path: "/pods?" in path and "watch=" in path, 10 ** 6)
     job = Running(jobs, "--here", env=jobs_proxy.env, workers=2, command=SLEEPS).wait_lines(2)
     jobs.cluster.api.delete("v1", "Pod", "job-w-0", jobs.namespace.name)
@@ -256,30 +261,32 @@ def test_cancel_of_a_job_led_from_here(jobs):
 
 
 def test_total_deadline_under_running_ranks(jobs):
-    result = jobs.run("--here", command=SLEEPS, timeouts={"total": "4s"})
+    result = jobs.run("--here", command=SLEEPS, timeouts={"total": "15s"})
     assert result.rc == 124 and "spec.timeouts.total" in result.err, result
     assert result.out == "up\n", result
 
 
 def test_name_of_an_expired_job_is_free(jobs):
-    def again():
-        result = jobs.run("--here", command=["true"], ttlSecondsAfterFinished=2)
+    def again(name, seconds):
+        result = jobs.run("--here", name=name, command=["true"], ttlSecondsAfterFinished=seconds)
         assert result.rc == 0 or "there is a job" in result.err, result
         return result.rc == 0
-    assert again() and not again()
-    jobs.cluster.wait("its name stays taken", again, 10, 0.5)
-    jobs.cluster.wait("it stays", lambda: "no jobs" in jobs.verb("list").ok().err, 10, 0.5)
+    assert again("kept", 1000) and not again("kept", 1000)
+    jobs.verb("cancel", "kept").ok()
+    assert again("job", 2)
+    jobs.cluster.wait("its name stays taken", lambda: again("job", 2), GONE_S, 0.5)
+    jobs.cluster.wait("it stays", lambda: "no jobs" in jobs.verb("list").ok().err, GONE_S, 0.5)
 
 
 @HERE_OR_POD
 def test_ended_job_is_shown_for_its_time_to_live(jobs, mode):
-    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=4).rc == 3
+    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=20).rc == 3
     assert "failed" in jobs.verb("status", "job").ok().out and jobs.verb("wait", "job").rc == 3
     assert "job" in jobs.verb("list").ok().out
 
     def gone():
         return "no jobs" in jobs.verb("list").ok().err and not what_is_left(jobs)
-    jobs.cluster.wait(lambda: f"it stays: {what_is_left(jobs)}", gone, 4 + GONE_S, 0.2)
+    jobs.cluster.wait(lambda: f"it stays: {what_is_left(jobs)}", gone, 20 + GONE_S, 0.2)
 
 
 @pytest.mark.parametrize("mode,kind,owner", [(["--here"], ("v1", "ConfigMap"), "job-status"),
@@ -289,18 +296,19 @@ def test_deleting_the_owner_alone_removes_everything(jobs, mode, kind, owner):
     jobs.cluster.api.delete(*kind, owner, jobs.namespace.name)
     result = job.ended()
     assert result.rc in (69, 70) and "delete" in result.err, result
-    assert result.seconds < 15 * SLOWER, result
     jobs.cluster.wait(lambda: f"it leaves {what_is_left(jobs)}", lambda: not what_is_left(jobs), GONE_S)
 
 
-def test_silent_node_is_noticed_in_15_s_and_avoided(jobs):
+@and_timed
+def test_silent_node_is_noticed_and_avoided(jobs, timed):
     job = Running(jobs, "--here", workers=1, command=SECOND_ENDS, restarts=1).wait_lines(1)
     lost = next(each for each in jobs.cluster.nodes if each.name == node_of(jobs, "job-w-0"))
     began = time.monotonic()
     lost.cut()
     try:
         job.wait_lines(1, "attempt 2")
-        assert time.monotonic() - began < LOST_S + 5 * SLOWER
+        took = time.monotonic() - began
+        assert not timed or took < LOST_S + 5, took  # and the next attempt's start
         result = job.ended().ok()
         assert f"(job-w-0 on {lost.name}) was lost with its node" in result.err, result
         jobs.cluster.wait("its pods are not gone while the node is silent", lambda: not jobs.cluster.api.get(
@@ -310,7 +318,8 @@ def test_silent_node_is_noticed_in_15_s_and_avoided(jobs):
         lost.wait_ready()
 
 
-def test_node_of_the_launcher_is_silent(jobs):
+@and_timed
+def test_node_of_the_launcher_is_silent(jobs, timed):
     """Said within 30 s by the client, list and status; cancel ends the job without its launcher, and nothing of it stays."""
     job = Running(jobs, workers=2, command=SLEEPS, placement={"spread": "node"}, restarts=1).wait_running()
     pod = launcher_pod(jobs, "job")
@@ -322,7 +331,8 @@ def test_node_of_the_launcher_is_silent(jobs):
     lost.cut()
     try:
         jobs.cluster.wait(lambda: f"it is not said: {job.said}", lambda: any(words in line for line in job.said), 60)
-        assert time.monotonic() - began < LAUNCHER_LOST_S + 10 * SLOWER
+        took = time.monotonic() - began
+        assert not timed or took < LAUNCHER_LOST_S + 10, took
         assert words in jobs.verb("list").ok().out
         assert words in jobs.verb("status", "job").ok().out
         told = json.loads(jobs.verb("status", "job", "--output", "json").ok().out)["silence"]
