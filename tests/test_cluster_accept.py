@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from support.build import BUILD, SLOWER
+from support.build import BUILD
 from support.cluster import Cluster
 from support.cluster_jobs import in_namespace
 
@@ -42,7 +42,7 @@ def jobs(cluster, drarun, tmp_path, request):
 
 
 def accept(jobs, *more):
-    return jobs.verb(*jobs.words, *more, timeout=300 * SLOWER)
+    return jobs.verb(*jobs.words, *more, timeout=300)
 
 
 def states(result):
@@ -113,14 +113,14 @@ def test_spec_that_is_wrong(jobs):
 
 def on_one_node(jobs, command):
     return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", "--here",
-                     "--alone", "-l", "kubernetes.io/hostname=n0", timeout=120 * SLOWER)
+                     "--alone", "-l", "kubernetes.io/hostname=n0", timeout=120)
 
 
 def test_errors_of_a_nodes_gpu(jobs):
     """It is as fast as the others, but its NVLink counts errors while it is measured."""
     spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, command=[
         "sh", "-c", "LD_LIBRARY_PATH=/nvml NVML_STAND_IN=/gpus-$DRARUN_NODE exec " + COMMAND[2].removeprefix("exec ")])
-    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-o", "json", timeout=300 * SLOWER)
+    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-o", "json", timeout=300)
     assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "bad", "n2": "passed"}, result
     reason = json.loads(result.out)["nodes"][1]["reason"]
     assert reason == "alone, twice: errors were counted while it ran: n1: GPU 0000:18:00.0 NVLink 1 replays +7"

@@ -151,7 +151,7 @@ def test_preferred_alignment_takes_the_numa_node(jobs, unaligned):
 
 
 def test_required_alignment_waits_and_says_why(jobs, unaligned):
-    result = jobs.run("--here", devices=claimed(align="required"), command=["true"], timeouts={"allocation": "8s"})
+    result = jobs.run("--here", devices=claimed(align="required"), command=["true"], timeouts={"allocation": "20s"})
     assert result.rc == 75, result
     assert "timeouts.allocation" in result.err and "pcieRoot" in result.err
 

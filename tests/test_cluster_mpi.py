@@ -6,12 +6,11 @@ import random
 import re
 import secrets
 import signal
-import time
 
 import pytest
 import yaml
 
-from support.build import BUILD, SLOWER
+from support.build import BUILD
 from support.cluster import programs
 from support.cluster.plugin import Nics, Plugin, device_class
 from support.cluster.programs import MPIS, program, starter
@@ -174,7 +173,7 @@ def test_bench_over_claimed_nics(jobs, plugged, tmp_path):
     kept = tmp_path / "run.json"
     result = jobs.verb("bench", "all_reduce", "--workers", 2, "--nics", 1, "--spread", "node", "-b", "1K", "-e", "1M", "-f", 32, "--iters", 5,
                        "--nic-gbit", 100, "-x", "UCX_TLS=tcp,self", "-x", "MY_TOKEN=hunter2", "--image", BARE, "-J", kept,
-                       timeout=120 * SLOWER).ok()
+                       timeout=120).ok()
     hosts = re.findall(r"^#  Rank +\d+ Group +0 Pid +\d+ on +(\S+) device", result.out, re.M)
     assert len(hosts) == len(set(hosts)) == 2, result
     rows = re.findall(r"^ +(\d+) +\d+ +float +sum +-1 .* 0 +\S+ +\S+ +\S+ +0$", result.out, re.M)
@@ -220,7 +219,7 @@ def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     base = jobs.file(image=BARE, command=["true"], ranksPerWorker=1, restarts=0)
     result = jobs.verb("bench", "all_reduce", "--nics", 1, "--sweep", "ranks-per-worker=2,1", "-b", "64K", "-e", "64K", "--iters", 2,
                        "--here", "--job", base, "-J", tmp_path / "run.json", "--csv", tmp_path / "run.csv",
-                       "--json-lines", tmp_path / "run.jsonl", timeout=240 * SLOWER, env={"DRARUN_AGENT": "copy"}).ok()
+                       "--json-lines", tmp_path / "run.jsonl", timeout=240, env={"DRARUN_AGENT": "copy"}).ok()
     assert result.out.count("# Out of bounds values : 0 OK") == 2 and "job 2 of 2: ranks-per-worker=1" in result.err, result
     table = result.out.split("of first  claims\n")[1].splitlines()
     assert re.fullmatch(r"# +[\d.]+ +[\d.]+ +\S+( %)? +100\.00 %  ranks-per-worker=2", table[0]), table
@@ -244,10 +243,9 @@ def test_bench_names_a_stopped_rank(jobs, cluster, tmp_path):
     found = "grep -lz ^all_reduce /proc/[0-9]*/cmdline | cut -d/ -f3"
     node, pids = next((each, pids) for each in cluster.nodes if (pids := each.ok(["sh", "-c", found]).split()))
     node.ok(["kill", "-STOP", pids[0]])
-    began = time.monotonic()
-    result = job.finish(60)
-    assert time.monotonic() - began < 30 and result.rc == 124, result
-    assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for [2-4]\.\d s .*in all_reduce of 1024 bytes",
+    result = job.finish()
+    assert result.rc == 124, result
+    assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for \d+\.\d s .*in all_reduce of 1024 bytes",
                      result.err), result
     made = json.loads(kept.read_text())
     assert made["failed"]["status"] == 124 and "has been stopped for" in made["failed"]["text"] and made["results"] == [], made
@@ -277,7 +275,7 @@ def torch(*command):
 
 
 def test_torch_gloo(jobs):
-    result = jobs.run(workers=2, ranksPerWorker=2, launch="env", timeout=120 * SLOWER,
+    result = jobs.run(workers=2, ranksPerWorker=2, launch="env", timeout=120,
                       **torch("/usr/bin/python3", "/examples/train.py")).ok()
     assert result.out == "torchrun: 4 ranks, workers: 2, y = 3.000 x -1.000, the same and right on every rank\n"
 
@@ -287,7 +285,7 @@ def test_torchrun(jobs):
     # Debian's torchrun fails without (examples/torchrun/README.md)
     job["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "9:1"}
                                                        for name in ("PET_REDIRECTS", "PET_TEE")]
-    result = jobs.run("--here", workers=2, launch="env", timeout=120 * SLOWER, **job).ok()
+    result = jobs.run("--here", workers=2, launch="env", timeout=120, **job).ok()
     assert "torchrun: 4 ranks, workers: 2, y = 3.000 x -1.000, the same and right on every rank\n" in result.out
 
 
@@ -385,7 +383,7 @@ def test_much_output_in_order_and_whole(jobs, mode):
     script = ("import os,random,sys; r=int(os.environ['RANK']); random.seed(r); f=sys.stdout if r==0 else sys.stderr; "
               f"f.buffer.write(random.randbytes({MANY})+b'end')")
     result = jobs.verb("run", jobs.file(workers=2, **mpi("/usr/bin/python3", "-c", script)), *mode, "--quiet",
-                       text=False, timeout=120 * SLOWER)
+                       text=False, timeout=120)
     assert result.rc == 0, result.err[-2000:]
     err = re.sub(rb"^drarun: namespace [^\n]*\n", b"", result.err)
     for rank, got in enumerate((result.out, err)):
