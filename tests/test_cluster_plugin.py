@@ -4,13 +4,14 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 
 import pytest
 import yaml
 
 from support.api_proxy import NodesProxy, kubeconfig
-from support.build import BUILD, SOURCE
+from support.build import BUILD, SOURCE, patience
 from support.cluster import seeds
 from support.cluster.claiming import COUNT, Claimed, claim, claimed, claiming, plugged, plugins  # noqa: F401
 from support.cluster.plugin import NIC, Nics, Plugin, device_class
@@ -116,9 +117,8 @@ def test_two_pods_reach_each_other(cluster, claimed):
         assert told["metadata"]["name"] == f"reach-{i}" and told["apiVersion"].endswith("v1beta1")
         given = told["requests"][0]["devices"][0]
         assert given["networkData"]["interfaceName"] == "net1" and given["attributes"]["dra.net/ifName"]["string"]
-    heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
-                             "10.94.1.1", "5000"], input="")
-    assert heard == "reach-1\n"
+    cluster.wait("nobody answers", lambda: pods[0].node.run(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
+                                                             "10.94.1.1", "5000"], input="").stdout == "reach-1\n", 60)
     device = cluster.wait("no status", lambda: status_of(cluster, "reach-0"), 10)[0]
     assert device["networkData"]["interfaceName"] == "net1" and device["networkData"]["ips"] == ["10.94.0.1/16"]
     assert [(each["type"], each["status"]) for each in device["conditions"]] == [("Prepared", "True")]
@@ -143,7 +143,7 @@ def test_init_container_two_containers_and_a_restart(cluster, claimed):
         return statuses.get("main", {}).get("restartCount") == 1 and "running" in statuses["main"]["state"]
     cluster.wait(lambda: pod.describe(), restarted, 60)
     for container in ("first", "second", "main"):
-        assert pod.log(container) == "up\n"
+        cluster.wait(lambda: pod.describe() + pod.log(container), lambda: pod.log(container) == "up\n", 60)
 
 
 def test_a_container_that_lists_one_request(cluster, claimed):
@@ -382,7 +382,8 @@ def test_checkpoint_damaged(cluster, claimed, plugins):
 
 
 def test_forced_delete_and_reuse(cluster, claimed):
-    """The pod runs on for the kubelet's 2 s, while its NICs are the next one's: they are taken from it."""
+    """The pod runs on for the kubelet's 2 s, while its NICs are the next one's: they are taken from it. How soon, benchmarks/run plugin
+    --only reuse says."""
     config = [{"interface": {"name": f"net{k}"}} for k in range(COUNT)]
     first = claimed("forced", "sleep 600", "n0", count=COUNT, config=config)
     first.wait_phase("Running")
@@ -396,9 +397,6 @@ def test_forced_delete_and_reuse(cluster, claimed):
             nics.replug()
         return after.get()["status"]["phase"] == "Succeeded"
     cluster.wait(lambda: after.describe(), done, 60)
-    took = time.monotonic() - began
-    print(f"the next pod has ended {took:.2f} s after the forced delete of the one before")
-    assert took < 45, after.describe()  # goal 1 s, benchmarks/run plugin --only reuse
 
 
 def test_host_network(cluster, claimed):
@@ -429,14 +427,16 @@ def test_checkpoints_of_other_versions(cluster, claimed, plugins):
 
 @pytest.fixture
 def older(cluster, plugins, tmp_path):
-    """older("v1beta2"): the first plugin, started before an API server that has no other versions of resource.k8s.io."""
+    """older("v1beta2"): the first plugin, started before an API server that has no other versions of resource.k8s.io; older(): before a
+    proxy that hides nothing."""
     made, first = [], plugins[0]
 
     def start(*versions):
         cluster.kubectl("create", "clusterrolebinding", "older", "--clusterrole=cluster-admin", "--serviceaccount=default:default")
         proxy = NodesProxy(cluster, for_nodes=True)
         made.append(proxy)
-        proxy.serve_only("resource.k8s.io", versions)
+        if versions:
+            proxy.serve_only("resource.k8s.io", versions)
         first.stop()
         first.kubeconfig = kubeconfig(tmp_path / "older", proxy.url, {"token": cluster.kubectl("create", "token", "default").strip()},
                                       {"certificate-authority": str(cluster.keys.folder / "ca.crt")})
@@ -683,9 +683,16 @@ def test_manifests_written_for_dranet(cluster, taken, policy, name):
         taken.wait(RAILS)
 
 
-def test_calls_under_way_are_answered_before_the_end(cluster, plugins):
-    """SIGTERM while the API server hangs below a Prepare: it is done first, then the plugin ends."""
+def test_calls_under_way_are_answered_before_the_end(cluster, plugins, older):
+    """SIGTERM while a Prepare waits for the API server: it is done first, then the plugin ends."""
     first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
+    asked, go = threading.Event(), threading.Event()
+
+    def held(exchange):
+        asked.set()
+        go.wait()
+        exchange.forward()
+    older().fault(held, lambda method, path: method == "GET" and "/resourceclaims/drain" in path)
     node.stop_kubelet()
     cluster.wait("the kubelet's connection stays", lambda: not first.registered(), 60)
     pod = claiming(cluster, "drain", "true", "n0")
@@ -695,26 +702,22 @@ def test_calls_under_way_are_answered_before_the_end(cluster, plugins):
     result = {"request": "nic0", "driver": NIC, "pool": "n0", "device": "nic0"}
     api.ok("PUT", api.path(claims, "ResourceClaim", "default", "drain") + "/status", {
         **made, "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": [holder]}})
-    cluster.apiserver.freeze()
     try:
         asking = subprocess.Popen([*node.under, cluster.programs / "prepare-times", "-socket",
                                    f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "-name", "drain", "-uid",
                                    made["metadata"]["uid"], "-rounds=1", "-checkpoint=/nonexistent"],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        cluster.wait("nobody calls", first.registered, 20)
-        time.sleep(2)
+        assert asked.wait(patience()), first.log()
         node.ok(["pkill", "-TERM", "-x", first.name])
-        time.sleep(0.5)
-        assert node.run(["pgrep", "-x", first.name]).returncode == 0, first.log()
+        cluster.never("it has ended", lambda: node.run(["pgrep", "-x", first.name]).returncode, 1)
     finally:
-        cluster.apiserver.thaw()
-    said = asking.communicate(timeout=30)[1]
+        go.set()
+        node.start_kubelet()
+    said = asking.communicate(timeout=patience())[1]
     cluster.wait("it does not end", lambda: node.run(["pgrep", "-x", first.name]).returncode, 15)
     assert "/nonexistent" in said, said  # answered, and what the tool does then
     assert first.checkpoints() == [made["metadata"]["uid"]]
-    first.start()
-    node.start_kubelet()
-    first.wait()
+    first.start().wait()
     pod.wait_phase("Succeeded")
     pod.delete()
     api.delete(claims, "ResourceClaim", "drain", "default")
