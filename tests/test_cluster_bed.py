@@ -163,18 +163,20 @@ def test_network_between_two_pods_is_cut(cluster):
         return {first + second for first, here in pods.items() for second, there in pods.items() if here is not there and
                 here.node.run(["ip", "netns", "exec", here.network_namespace(), "busybox", "nc", "-w", "1", there.ip,
                                "5000"], input="").stdout == "hello\n"}
+    def settles(wanted):
+        cluster.wait(lambda: f"expected {wanted}, heard {hear()}", lambda: hear() == wanted, 60)
     everyone = {"ab", "ba", "ac", "ca", "bc", "cb"}
-    assert hear() == everyone
+    settles(everyone)
     cluster.cut(pods["a"], pods["b"])
     cluster.cut(pods["a"], pods["c"])
-    assert hear() == {"bc", "cb"}
+    settles({"bc", "cb"})
     cluster.cut(pods["a"], pods["b"], mend=True)
     cluster.cut(pods["a"], pods["c"], mend=True)
-    assert hear() == everyone
+    settles(everyone)
     cluster.node(0).cut()
-    assert hear() == {"ac", "ca"}
+    settles({"ac", "ca"})
     cluster.node(0).mend()
-    assert hear() == everyone
+    settles(everyone)
     for pod in pods.values():
         pod.delete(grace=0)
 
@@ -316,9 +318,8 @@ def test_claims_are_prepared_on_two_nodes(cluster, machines):
             "resource.k8s.io/v1", "ResourceClaim", pod.name, "default")["status"].get("devices"), 10)
         network, = [each["networkData"] for each in status if each["driver"] == NIC]
         assert (network["interfaceName"], network["ips"]) == (name, [f"{addresses[i]}/16"])
-    heard = pods[0].node.ok(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
-                             addresses[1], "5000"], input="")
-    assert heard == "prepared-1\n"
+    cluster.wait("nobody answers", lambda: pods[0].node.run(["ip", "netns", "exec", pods[0].network_namespace(), "busybox", "nc", "-w", "5",
+                                                             addresses[1], "5000"], input="").stdout == "prepared-1\n", 60)
     for pod in pods:
         pod.delete()
         cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", pod.name, "default")

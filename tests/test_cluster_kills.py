@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.build import patience
 from support.api_proxy import NodesProxy
 from support.cluster_jobs import IMAGE
 
 # of every write, before the server has it and after; 0: is_chosen
 ROUNDS = int(os.environ.get("DRARUN_KILLS", 0))
 LANES = 6
-GONE_S = 10  # the garbage collector's, of a worker Job that was deleted
+GONE_S = 60  # the garbage collector's, of a worker Job that was deleted
 RANK = ["sh", "-c", "echo rank $RANK of attempt $DRARUN_ATTEMPT; sleep 0.3; [ $DRARUN_ATTEMPT != 1 ] || exit $0"]
 # the fields of spec: from creation to an end with success, and over the restart of a failed attempt
 JOBS = {
@@ -150,7 +151,7 @@ def test_port_of_the_metrics_is_taken(jobs, drarun):
         case.run()
         assert "metrics are not served: port 7172: Address already in use; DRARUN_METRICS=PORT" in case.out, case.out
     finally:
-        holder.communicate(timeout=10)
+        holder.communicate(timeout=patience())
 
 
 def is_chosen(spec, turn, has_it):
@@ -169,5 +170,5 @@ def test_killed_at_each_write(jobs, drarun, spec):
              for has_it in (False, True) if ROUNDS or is_chosen(spec, turn, has_it)]
     with ThreadPoolExecutor(LANES) as lanes:
         done = list(lanes.map(lambda case: Case(account, spec, *case).run(), cases))
-    killed = sum(each[1] for each in done)
-    assert killed >= len(cases) * 0.7, (killed, len(cases), writes)  # how often the status is written varies
+    reached = [len(made) >= turn for (turn, _, _), (made, _) in zip(cases, done)]  # how often the status is written varies
+    assert [killed for _, killed in done] == reached and sum(reached) >= len(cases) / 2, (cases, reached, writes)
