@@ -49,7 +49,7 @@ static const char *past_group(const char *p, char close)
 /* Behind a word; NULL: a quotation or bracket is open. */
 static const char *past_word(const char *p)
 {
-    if (strchr("<>", *p) && p[1] == '(') /* bash: a process as a file */
+    if (*p && strchr("<>", *p) && p[1] == '(') /* bash: a process as a file */
         p = past_group(p + 1, ')');
     const char *from = p;
     while (p && *p && (!strchr(" \t\n;|&<>()", *p) || (*p == '(' && p > from && p[-1] == '='))) {

@@ -57,6 +57,7 @@ static void finds_simple_commands(void **state)
         {"a > >(tee b) 3", "first 0 [a] [3] O(> >(tee b))\n"},
         {"A=(b 'c d') e", "first 0 [A=(b 'c d')] [e]\n"},
         {"a 2 > b", "first 0 [a] [2] O(> b)\n"},
+        {"a >", "first 0 [a] O(>)\n"},
         {"a 'b", "first 0 [a]\nopen\n"},
         {"a $(b", "first 0 [a]\nopen\n"},
         {"", ""},
