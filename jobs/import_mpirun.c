@@ -20,7 +20,7 @@ static const char *find_script(struct mpirun *m, const struct strlist *words, si
 {
     bool has_c = false;
     strlist_add(&m->shell, words->items[at]);
-    for (at++; at < words->count && strchr("-+", words->items[at][0]); at++) {
+    for (at++; at < words->count && (*words->items[at] == '-' || *words->items[at] == '+'); at++) {
         const char *flags = words->items[at];
         strlist_add(&m->shell, flags);
         has_c |= flags[0] == '-' && flags[1] != '-' && strchr(flags, 'c');
