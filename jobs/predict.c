@@ -131,7 +131,7 @@ static char *describe(const struct placing *placing)
                    p->placed == 1 ? "s" : "");
         add_reasons(placing, "; elsewhere ", &text);
     } else if (placing->tally.nodes == 0) {
-        buf_add_str(&text, "no node has devices");
+        buf_add_str(&text, placing->claim->request_count ? "no node has devices" : "there is none");
     } else {
         add_reasons(placing, "", &text);
     }
@@ -267,6 +267,43 @@ static int place(struct placing *placing, struct drarun_error *err)
     return rc < 0 ? rc : 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The same for pods that claim nothing, on all nodes that are known. */
+static int place_unclaimed(struct placing *placing, const json_t *node_labels,
+                           struct drarun_error *err)
+{
+    struct prediction *p = placing->p;
+    cleanup_free const char **nodes = calloc(json_object_size(node_labels) + 1, sizeof *nodes);
+    const char *name;
+    json_t *labels;
+    size_t count = 0;
+    if (!nodes)
+        return error_set(err, ENOMEM, "out of memory");
+    json_object_foreach((json_t *)node_labels, name, labels) nodes[count++] = name;
+    qsort(nodes, count, sizeof *nodes, by_name);
+    for (size_t n = 0; n < count && p->placed < p->count; n++) {
+        char why[PREDICT_WHY] = "";
+        uint32_t room = room_of(placing, nodes[n], why);
+        bool is_own = placing->spread_by && room > 0;
+        for (room = is_own ? 1 : room; room > 0 && p->placed < p->count; room--) {
+            struct predict_worker *worker = &p->workers[p->placed++];
+            *worker = (struct predict_worker){nodes[n], json_array()};
+            if (!worker->results)
+                return error_set(err, ENOMEM, "out of memory");
+        }
+        if (p->placed < p->count && !is_own)
+            note_closed(&placing->tally, why);
+    }
+    if (p->placed == p->count)
+        return 0;
+    p->shortage = describe(placing);
+    return p->shortage ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
 /* The devices of one node that a kind admits, in one of the pools that it has slices in. */
 static size_t admitted_locally(const struct predict_kind *kind,
                                const struct predict_inventory *inventory,
@@ -322,6 +359,13 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
                       struct predict_claim *read, struct predict_inventory *inventory,
                       struct prediction *p, struct drarun_error *err)
 {
+    struct placing placing = {.claim = read,
+                              .inventory = inventory,
+                              .gate = cluster->gate,
+                              .spread_by = cluster->spread_by,
+                              .p = p};
+    if (!claim)
+        return place_unclaimed(&placing, cluster->node_labels, err);
     int rc = predict_claim_read(claim, read, err);
     if (rc == 0)
         rc = predict_inventory_build(cluster, inventory, err);
@@ -330,11 +374,6 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
     if (rc == 0)
         count_of_nodes(read, inventory);
     if (rc == 0) {
-        struct placing placing = {.claim = read,
-                                  .inventory = inventory,
-                                  .gate = cluster->gate,
-                                  .spread_by = cluster->spread_by,
-                                  .p = p};
         rc = place(&placing, err);
         predict_view_done(&placing.view);
     }

@@ -73,7 +73,8 @@ struct predict_cluster {
     const char *spread_off; /* what would let them share nodes, for people; NULL: nothing is told */
 };
 
-/* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1. The cluster must outlive the
+/* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of
+ * the cluster gate, spread and the nodes that node_labels names decide. The cluster must outlive the
  * prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class that is
  * not known, a selector that is refused, or fails on a device that the scheduler would look at (it
  * gives up on such a claim), a mode, constraint or quantity that is not modelled. */

@@ -52,6 +52,19 @@ static int read_pod(const struct preview_input *in, json_t **ret_template,
                   : node_fit_new(in->nodes, json_object_get(*ret_template, "spec"), ret_fit, err);
 }
 
+/* A Node that was written by hand, or cut down to its labels. */
+static bool lacks_amounts(const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach((json_t *)nodes, i, node)
+    {
+        if (!json_object_get(json_object_get(node, "status"), "allocatable"))
+            return true;
+    }
+    return false;
+}
+
 /* What decides over pods, too, and was not given or is not modelled. */
 static void note_unseen(const struct preview_input *in, struct strlist *notes)
 {
@@ -66,6 +79,9 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
     else
         strlist_add(notes, "what other pods take of the nodes' CPU and memory; quotas and limit "
                            "ranges of the namespace");
+    if (lacks_amounts(in->nodes))
+        strlist_add(notes, "CPU, memory and devices of plugins on Nodes that are given without "
+                           "status.allocatable");
     if (others)
         strlist_add(notes, "the template's pod affinity and topology spread");
 }
@@ -77,8 +93,9 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (p->predicted)
         prediction_done(&p->prediction);
     p->predicted = false;
-    int rc = claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err);
-    if (rc < 0 || !in->slices)
+    bool claims = claims_wanted(in->spec);
+    int rc = claims ? claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
+    if (rc < 0 || (claims ? !in->slices : json_array_size(in->nodes) == 0))
         return rc;
     CLEANUP(json_decrefp) json_t *pod = NULL;
     CLEANUP(node_fit_freep) struct node_fit *fit = NULL;
@@ -99,7 +116,7 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     p->predicted = rc == 0;
     if (p->predicted)
         note_unseen(in, &p->prediction.notes);
-    if (p->predicted && p->step == 0)
+    if (p->predicted && claims && p->step == 0)
         p->advice = advise(in->spec, &p->prediction);
     return rc;
 }
@@ -258,8 +275,9 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
                   struct drarun_error *err)
 {
     struct preview p = {0};
-    int rc = claims_wanted(input->spec) ? climb(input, &p, err) : 0;
-    if (rc == 0 && p.predicted && !p.prediction.shortage)
+    bool claims = claims_wanted(input->spec);
+    int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
+    if (rc == 0 && claims && p.predicted && !p.prediction.shortage)
         rc = make_plan(input, &p, err);
     if (rc < 0)
         preview_done(&p);

@@ -13,9 +13,10 @@
 
 struct preview_input {
     const struct job_spec *spec;
-    const struct slices *slices; /* NULL: no prediction */
+    const struct slices *slices; /* NULL: no prediction for a job with claims */
     const json_t *classes;       /* array of DeviceClasses, or NULL */
-    const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide */
+    const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide, and for a
+                                  * job without claims there is no prediction */
     const json_t *node_labels;   /* node name -> labels, or NULL */
     const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
     const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
@@ -30,7 +31,7 @@ struct preview {
     const char *advice;    /* a better spec for the same devices; NULL */
     bool predicted;        /* prediction is filled */
     struct prediction prediction;
-    bool planned; /* every worker has a node, and plan is filled */
+    bool planned; /* it has claims, every worker has a node, and plan is filled */
     struct plan plan;
     json_t *claims; /* as they would be allocated: the plan borrows from them */
     struct plan_worker_input *workers;

@@ -138,7 +138,8 @@ static void head(const struct preview_input *in, const struct preview *p, struct
 
 static void needs(const struct prediction *prediction, struct buf *out)
 {
-    buf_add_str(out, "\nRequests over the slices:\n");
+    if (prediction->need_count > 0)
+        buf_add_str(out, "\nRequests over the slices:\n");
     for (size_t i = 0; i < prediction->need_count; i++) {
         const struct predict_need *need = &prediction->needs[i];
         buf_printf(out, "  %s: %zu of %zu devices admitted\n", need->requests, need->admitted,
@@ -157,8 +158,8 @@ static void needs(const struct prediction *prediction, struct buf *out)
 static void placed(const struct preview *p, struct buf *out)
 {
     struct table table = {.columns = 3};
-    buf_add_str(out,
-                "\nAllocation, predicted (first fit; the scheduler may choose other nodes):\n");
+    buf_printf(out, "\n%s, predicted (first fit; the scheduler may choose other nodes):\n",
+               p->claim ? "Allocation" : "Nodes");
     for (uint32_t i = 0; i < p->prediction.placed; i++) {
         const struct predict_worker *worker = &p->prediction.workers[i];
         struct buf names = BUF_INIT;
@@ -393,9 +394,11 @@ void preview_text(const struct preview_input *input, const struct preview *previ
 {
     head(input, preview, out);
     if (!preview->predicted) {
-        if (preview->claim)
-            buf_add_str(out, "With --slices FILE (kubectl get resourceslices -o json) the "
-                             "allocation is predicted.\n");
+        buf_add_str(out, preview->claim
+                             ? "With --slices FILE (kubectl get resourceslices,nodes -o json) the "
+                               "allocation is predicted.\n"
+                             : "With --nodes FILE (kubectl get nodes -o json) it is predicted "
+                               "whether nodes take the pods.\n");
         return;
     }
     needs(&preview->prediction, out);

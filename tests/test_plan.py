@@ -415,6 +415,37 @@ def test_nodes_that_take_no_pods(drarun, source, tmp_path):
     assert result.rc == 75 and "cordoned on 1 node, label pool of nodeSelector missing on 1 node" in result.out, result
 
 
+def test_jobs_that_claim_nothing(drarun, source, tmp_path):
+    """GPUs of a device plugin, and none at all: the nodes alone decide, and without them that is said."""
+    cluster = json.loads((source / "examples/clusters/a4-two-nodes.json").read_text())
+    nodes, job = tmp_path / "nodes.json", tmp_path / "job.yaml"
+    taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
+    amounts = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    items = [{**each, "spec": {"taints": taints}, "status": {"allocatable": amounts}} for each in cluster["items"] if each["kind"] == "Node"]
+    nodes.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+    def planned(workers, *options, **more):
+        job.write_text(yaml.safe_dump({"metadata": {"name": "j"}, "spec": {"workers": workers, "image": "i", "command": ["c"], **more}}))
+        return drarun("plan", job, *options)
+
+    gpus = {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}
+    for where in (("--nodes", nodes), ("--slices", source / "examples/clusters/a4-two-nodes.json", "--nodes", nodes)):
+        result = planned(2, *where, devices=gpus).ok()
+        assert re.search(r"Nodes, predicted.*\n  worker 0  \S+0\s.*\n  worker 1  \S+1\s", result.out), result
+        assert "what other pods take" in result.out and "Requests" not in result.out and "Allocation" not in result.out
+        result = planned(3, *where, devices=gpus)
+        assert result.rc == 75 and "No room: worker 2 of 3 has no node: too little nvidia.com/gpu on 2 nodes" in result.out, result
+        result = planned(2, *where)
+        assert result.rc == 75 and "worker 0 of 2 has no node: taint nvidia.com/gpu not tolerated on 2 nodes" in result.out, result
+    result = planned(3, "--nodes", nodes, devices={"gpus": {"count": 1, "resource": "nvidia.com/gpu"}}, placement={"spread": "node"})
+    assert result.rc == 75 and "3 workers, one per node by placement.spread; 2 nodes fit; placement.spread: none packs them" in result.out, result
+    answer = json.loads(planned(2, "--nodes", nodes, "-o", "json", devices=gpus).ok().out)["prediction"]
+    assert [each["results"] for each in answer["workers"]] == [[], []] and answer["shortage"] is None
+    assert "With --nodes FILE" in planned(2, devices=gpus).ok().out
+    nodes.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**each, "status": {}} for each in items]}))
+    assert "Nodes that are given without status.allocatable" in planned(2, "--nodes", nodes, devices=gpus).ok().out
+
+
 PAGE = (SOURCE / "docs/clusters.md").read_text()
 JOBS = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", PAGE, re.S))
 
