@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/pod_amounts.h"
 #include "jobs/predict_private.h"
 #include "jobs/tolerations.h"
 #include "lib/base/error.h"
@@ -20,103 +21,6 @@ struct node_fit {
     json_t *nodes;   /* name -> Node, borrowed references of our own */
     json_t *request; /* resource -> a real number, of one pod */
 };
-
-/* ---- what a pod asks for ---- */
-
-static int amount(const json_t *list, const char *name, double *ret_amount,
-                  struct drarun_error *err)
-{
-    const json_t *value = json_object_get(list, name);
-    struct cel_quantity quantity;
-    *ret_amount = 0;
-    if (!value)
-        return 0;
-    int rc = predict_quantity(value, name, &quantity, err);
-    if (rc == 0)
-        *ret_amount = cel_quantity_real(&quantity);
-    return rc;
-}
-
-/* A limit is a request, too, where none is given. */
-static int of_container(const json_t *container, json_t *ret_amounts, struct drarun_error *err)
-{
-    static const char *const lists[] = {"limits", "requests"}; /* the later wins */
-    const json_t *resources = json_object_get(container, "resources");
-    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
-        const json_t *list = json_object_get(resources, lists[l]);
-        const char *name;
-        json_t *value;
-        json_object_foreach((json_t *)list, name, value)
-        {
-            double much;
-            int rc = amount(list, name, &much, err);
-            if (rc < 0)
-                return rc;
-            if (json_object_set_new(ret_amounts, name, json_real(much)) < 0)
-                return error_set(err, ENOMEM, "out of memory");
-        }
-    }
-    return 0;
-}
-
-/* Adds to a sum, or raises it to what is more. */
-static int merge(json_t *sum, const json_t *more, bool add, struct drarun_error *err)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)more, name, value)
-    {
-        double now = json_real_value(json_object_get(sum, name)), other = json_real_value(value);
-        double both = add ? now + other : now > other ? now : other;
-        if (json_object_set_new(sum, name, json_real(both)) < 0)
-            return error_set(err, ENOMEM, "out of memory");
-    }
-    return 0;
-}
-
-/* Initial containers run one after the other, beside those before them that restart always. */
-static int of_initial(const json_t *pod, json_t *running, json_t *peak, struct drarun_error *err)
-{
-    size_t i;
-    json_t *container;
-    json_array_foreach(json_object_get(pod, "initContainers"), i, container)
-    {
-        CLEANUP(json_decrefp) json_t *own = json_object();
-        bool stays = strcmp(value_text_or(container, "restartPolicy", ""), "Always") == 0;
-        int rc = own ? of_container(container, own, err) : error_set(err, ENOMEM, "out of memory");
-        if (rc == 0 && stays)
-            rc = merge(running, own, true, err);
-        else if (rc == 0)
-            rc = merge(own, running, true, err);
-        if (rc == 0)
-            rc = merge(peak, stays ? running : own, false, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* After the scheduler's resource.PodRequests (k8s.io/component-helpers/resource). */
-static int of_pod(const json_t *pod, json_t *sum, struct drarun_error *err)
-{
-    CLEANUP(json_decrefp) json_t *peak = json_object();
-    size_t i;
-    json_t *container;
-    int rc = peak ? of_initial(pod, sum, peak, err) : error_set(err, ENOMEM, "out of memory");
-    json_array_foreach(json_object_get(pod, "containers"), i, container)
-    {
-        CLEANUP(json_decrefp) json_t *own = json_object();
-        if (rc == 0)
-            rc = own ? of_container(container, own, err) : error_set(err, ENOMEM, "out of memory");
-        if (rc == 0)
-            rc = merge(sum, own, true, err);
-    }
-    if (rc == 0)
-        rc = merge(sum, peak, false, err);
-    if (rc == 0 && json_object_set_new(sum, PODS, json_real(1)) < 0)
-        rc = error_set(err, ENOMEM, "out of memory");
-    return rc;
-}
 
 /* ---- nodes ---- */
 
@@ -135,7 +39,9 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
         if (name && json_object_set(fit->nodes, name, node) < 0)
             return error_set(err, ENOMEM, "out of memory");
     }
-    int rc = of_pod(pod, fit->request, err);
+    int rc = pod_requests(pod, fit->request, err);
+    if (rc == 0 && json_object_set_new(fit->request, PODS, json_real(1)) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
         *ret_fit = TAKE_PTR(fit);
     return rc;
@@ -189,7 +95,7 @@ static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, c
     json_object_foreach(fit->request, name, request)
     {
         double all = 0, one = json_real_value(request);
-        if (one <= 0 || amount(allocatable, name, &all, NULL) < 0)
+        if (one <= 0 || pod_amount(allocatable, name, &all, NULL) < 0)
             continue;
         double count = all / one + 1e-9; /* 0.3 / 0.1 is less than 3 */
         uint32_t room = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod asks for of CPU, memory and the rest, as numbers: bytes, cores, devices. Pure. */
+#ifndef DRARUN_JOBS_POD_AMOUNTS_H
+#define DRARUN_JOBS_POD_AMOUNTS_H
+
+#include <jansson.h>
+#include "drarun/error.h"
+
+/* The quantity called name of a list of resources; 0 where it has none. -EINVAL, kind SPEC: it is no
+ * quantity. */
+int pod_amount(const json_t *list, const char *name, double *ret_amount, struct drarun_error *err);
+
+/* Adds resource -> a real number to the object sum, after the scheduler's resource.PodRequests
+ * (k8s.io/component-helpers/resource). pod: its spec. A limit is a request, too, where none is
+ * given. -EINVAL as above. */
+int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err);
+
+#endif
