@@ -512,6 +512,22 @@ static void take_volumes(const struct import *im, json_t *pod)
     }
 }
 
+/* The vendor's daemon may stand first; the ranks are the job's first container's. */
+static void put_ranks_first(const struct import *im, json_t *pod)
+{
+    size_t index = import_ranks_container(pod);
+    json_t *containers = json_object_get(pod, "containers");
+    struct reader_node list;
+    if (index == 0 || !reader_get(&im->pod, "containers", &list))
+        return;
+    json_t *ranks = json_incref(json_array_get(containers, index));
+    json_array_remove(containers, index);
+    json_array_insert_new(containers, 0, ranks);
+    struct reader_node from = reader_item(&list, index);
+    reader_fail(&from, "the ranks' container, as it alone asks for GPUs or lists claims: it comes "
+                       "first in the job, which starts them there");
+}
+
 static json_t *copy_template(const struct import *im)
 {
     json_t *copy = json_object();
@@ -527,6 +543,7 @@ static json_t *copy_template(const struct import *im)
     if (pod && json_object_get(pod, "restartPolicy"))
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
+    put_ranks_first(im, pod);
     take_volumes(im, pod);
     return copy;
 }

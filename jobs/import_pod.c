@@ -29,6 +29,29 @@ json_t *import_first_container(json_t *template)
     return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
 }
 
+/* Of the device plugin, or by claim. */
+static bool asks_for_devices(const json_t *container)
+{
+    const json_t *resources = json_object_get(container, "resources");
+    const json_t *limits = json_object_get(resources, "limits");
+    return json_object_get(limits, "nvidia.com/gpu") || json_object_get(limits, "amd.com/gpu") ||
+           json_array_size(json_object_get(resources, "claims")) > 0;
+}
+
+size_t import_ranks_container(const json_t *pod)
+{
+    size_t i, found = 0, count = 0;
+    json_t *container;
+    json_array_foreach(json_object_get(pod, "containers"), i, container)
+    {
+        if (asks_for_devices(container)) {
+            found = i;
+            count++;
+        }
+    }
+    return count == 1 ? found : 0;
+}
+
 json_t *import_child(json_t *object, const char *key)
 {
     json_t *value = json_object_get(object, key);
@@ -44,7 +67,7 @@ static bool first_container(const struct reader_node *pod, struct reader_node *c
 {
     if (!reader_get(pod, "containers", containers) || json_array_size(containers->value) == 0)
         return false;
-    *ret_first = reader_item(containers, 0);
+    *ret_first = reader_item(containers, import_ranks_container(pod->value));
     return json_is_object(ret_first->value);
 }
 

@@ -22,8 +22,15 @@ static int missing(const struct reader_node *holder, struct drarun_error *err, c
 
 static json_int_t number_of(const struct reader_node *object, const char *key, json_int_t otherwise)
 {
-    json_t *value = json_object_get(object->value, key);
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+    struct reader_node node;
+    if (!reader_get(object, key, &node) || json_is_null(node.value))
+        return otherwise;
+    if (json_is_integer(node.value))
+        return json_integer_value(node.value);
+    reader_fail(&node, "no number: taken as %" JSON_INTEGER_FORMAT "; say in spec.workers how many "
+                       "pods there are",
+                otherwise);
+    return otherwise;
 }
 
 static void set_workers(struct import *im, json_int_t workers)

@@ -360,6 +360,58 @@ def test_pods_that_differ(drarun, change, path, line):
     assert line is None or f"<stdin>:{line}: " in run.err, run.err
 
 
+def test_pods_that_differ_in_nothing_that_counts(imported):
+    """As published: one file ends without a line end, and one pod calls a volume otherwise."""
+    def daemon(pod, volume, end):
+        pod["spec"]["containers"][0].update(command=["bash", "-c"], args=["run_test" + end], volumeMounts=[
+            {"name": volume, "mountPath": "/a"}, {"name": "b", "mountPath": "/b"}])
+        pod["spec"]["volumes"] = [{"name": volume, "emptyDir": {}}, {"name": "b", "emptyDir": {}}]
+
+    objects = list(yaml.safe_load_all(two_pods()))
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    for pod, volume, end in zip(pods, ("proc", "proc-sys"), ("\n", "")):
+        daemon(pod, volume, end)
+    spec, _ = imported(yaml.safe_dump_all(objects, sort_keys=False))
+    assert spec["workers"] == 2 and first(spec)["volumeMounts"][0] == {"name": "proc", "mountPath": "/a"}
+
+
+@pytest.mark.parametrize("change", [
+    lambda c, v: c["volumeMounts"][0].update(name="b"),
+    lambda c, v: v[0].update(emptyDir={"medium": "Memory"}),
+    lambda c, v: c.update(args=["run_test x"]),
+])
+def test_pods_whose_volumes_differ(drarun, change):
+    objects = list(yaml.safe_load_all(two_pods()))
+    for pod in (each for each in objects if each["kind"] == "Pod"):
+        pod["spec"]["containers"][0].update(args=["run_test"], volumeMounts=[{"name": "a", "mountPath": "/a"}])
+        pod["spec"]["volumes"] = [{"name": "a", "emptyDir": {}}, {"name": "b", "emptyDir": {}}]
+    change(objects[-1]["spec"]["containers"][0], objects[-1]["spec"]["volumes"])
+    run = drarun("import", "-", input=yaml.safe_dump_all(objects, sort_keys=False))
+    assert run.rc == 65 and "is not that of the Pod nccl-test-host-1" in run.err, run
+
+
+def test_a_daemon_before_the_ranks(imported):
+    """The container that asks for GPUs is the ranks', wherever it stands."""
+    ranks = {"name": "test", "image": "i", "command": ["app"], "env": [{"name": "NCCL_IB_HCA", "value": "mlx5"}],
+             "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    daemon = {"name": "tcpx-daemon", "image": "d", "command": ["daemon"]}
+    pod = {"kind": "Job", "metadata": {"name": "s"}, "spec": {"template": {"spec": {"containers": [daemon, ranks]}}}}
+    spec, notes = imported(yaml.safe_dump(pod))
+    assert [each["name"] for each in spec["template"]["spec"]["containers"]] == ["test", "tcpx-daemon"]
+    assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} and "resources" not in first(spec)
+    assert "spec.template.spec.containers[1]: the ranks' container, as it alone asks for GPUs" in notes
+    assert "spec.template.spec.containers[1].env[0]: NCCL_IB_HCA=mlx5 is left out" in notes
+    daemon["resources"] = {"limits": {"nvidia.com/gpu": 8}}
+    spec, notes = imported(yaml.safe_dump(pod))
+    assert first(spec)["name"] == "tcpx-daemon" and "the ranks' container" not in notes
+
+
+def test_a_number_of_pods_that_is_to_be_filled_in(imported):
+    spec, notes = imported(jobset(replicated("w", TRAIN, 1, "__NUM_NODES__")))
+    assert spec["workers"] == 1
+    assert "template.spec.parallelism: no number: taken as 1; say in spec.workers how many pods there are" in notes
+
+
 def away(kind="podAntiAffinity", **selector):
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}]}}}
