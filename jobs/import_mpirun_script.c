@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The script in which mpirun stands: what it changes for the ranks before, and what is left out. */
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/import_mpirun.h"
@@ -31,6 +33,151 @@ static bool is_assignment(const char *word)
     return n > 0 && !(word[0] >= '0' && word[0] <= '9') && word[n] == '=';
 }
 
+/* ---- what a script computes from what the manifest says ---- */
+
+#define SUM_MAX 1000000000LL
+
+/* $((...)): whole numbers, names with and without $, + - * / % and brackets. */
+struct sum {
+    struct mpirun *m;
+    const char *at;
+    bool failed; /* something else, or too large */
+};
+
+static long long sum_of(struct sum *s);
+
+static char next_of(struct sum *s)
+{
+    while (*s->at == ' ' || *s->at == '\t')
+        s->at++;
+    return *s->at;
+}
+
+static long long number(struct sum *s, const char *text, char **ret_end)
+{
+    long long value = strtoll(text, ret_end, 10);
+    bool is_octal = text[0] == '0' && isdigit((unsigned char)text[1]);
+    s->failed |= !isdigit((unsigned char)text[0]) || is_octal || value > SUM_MAX;
+    return value;
+}
+
+static long long value_of_name(struct sum *s)
+{
+    char name[64], *end;
+    const char *value = NULL;
+    s->at += *s->at == '$';
+    bool in_braces = *s->at == '{';
+    s->at += in_braces;
+    size_t n = 0;
+    while (n < sizeof name - 1 && (isalnum((unsigned char)s->at[n]) || s->at[n] == '_'))
+        n++;
+    snprintf(name, sizeof name, "%.*s", (int)n, s->at);
+    s->at += n;
+    s->failed |= n == 0 || (in_braces && *s->at != '}');
+    s->at += in_braces && *s->at == '}';
+    if (s->failed || launcher_env_look_up(&s->m->env, name, &value) != SHELL_LITERAL || !value) {
+        s->failed = true;
+        return 0;
+    }
+    long long found = number(s, value, &end);
+    s->failed |= *end != '\0';
+    return found;
+}
+
+static long long factor(struct sum *s)
+{
+    char *end;
+    long long value;
+    if (next_of(s) == '(') {
+        s->at++;
+        value = sum_of(s);
+        s->failed |= next_of(s) != ')';
+        s->at += *s->at == ')';
+    } else if (isdigit((unsigned char)*s->at)) {
+        value = number(s, s->at, &end);
+        s->at = end;
+    } else {
+        value = value_of_name(s);
+    }
+    return value;
+}
+
+static long long product(struct sum *s)
+{
+    long long value = factor(s);
+    for (char sign = next_of(s); !s->failed && sign && strchr("*/%", sign); sign = next_of(s)) {
+        s->at++;
+        long long other = factor(s);
+        s->failed |= sign != '*' && other == 0;
+        if (s->failed)
+            return 0;
+        value = sign == '*' ? value * other : sign == '/' ? value / other : value % other;
+        s->failed |= llabs(value) > SUM_MAX;
+    }
+    return value;
+}
+
+static long long sum_of(struct sum *s)
+{
+    long long value = product(s);
+    for (char sign = next_of(s); !s->failed && (sign == '+' || sign == '-'); sign = next_of(s)) {
+        s->at++;
+        long long other = product(s);
+        value = sign == '+' ? value + other : value - other;
+        s->failed |= llabs(value) > SUM_MAX;
+    }
+    return value;
+}
+
+/* How many lines the operator's hostfile has: one a worker. text: of a command's substitution. */
+static bool counts_hosts(const char *text)
+{
+    static const char *const forms[][2] = {
+        {"sed -n '$=' ", ""}, {"wc -l < ", ""},     {"wc -l <", ""},
+        {"cat ", " | wc -l"}, {"cat ", "|wc -l"}, {"grep -c . ", ""},
+    };
+    static const char file[] = "hostfile";
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        size_t begin = strlen(forms[i][0]), end = strlen(forms[i][1]), length = strlen(text);
+        if (length < begin + end + strlen(file) || strncmp(text, forms[i][0], begin) != 0 ||
+            strcmp(text + length - end, forms[i][1]) != 0)
+            continue;
+        const char *name = text + begin, *last = text + length - end;
+        if (!memchr(name, ' ', (size_t)(last - name)) &&
+            strncmp(last - strlen(file), file, strlen(file)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* $((..)), or $(..) of the hostfile; -1: not to be told. */
+static long long computed(struct mpirun *m, const char *word)
+{
+    struct buf plain = BUF_INIT;
+    const json_t *workers = json_object_get(m->im->job, "workers");
+    bool is_quoted = word[0] == '"';
+    size_t length = strlen(word);
+    bool is_whole = length > 4u + 2u * is_quoted && strncmp(word + is_quoted, "$(", 2) == 0;
+    long long value = -1;
+    if (!is_whole)
+        return -1;
+    buf_add(&plain, word + is_quoted, length - 2u * is_quoted);
+    char *text = plain.data;
+    size_t last = plain.len - 1;
+    if (!plain.failed && strncmp(text, "$((", 3) == 0 && strcmp(text + last - 1, "))") == 0) {
+        struct sum sum = {.m = m, .at = text + 3};
+        value = sum_of(&sum);
+        if (sum.failed || strcmp(sum.at, "))") != 0)
+            value = -1;
+    } else if (!plain.failed && text[last] == ')') {
+        text[last] = '\0';
+        if (counts_hosts(text + 2))
+            value = workers ? json_integer_value(workers) : 1;
+    }
+    buf_done(&plain);
+    return value;
+}
+
 /* NAME=VALUE of the script. */
 static void assign(struct mpirun *m, const char *word, bool is_exported)
 {
@@ -45,6 +192,16 @@ static void assign(struct mpirun *m, const char *word, bool is_exported)
         for (size_t i = 0; i < fields.count; i++)
             buf_printf(&quoted, "%s%s", i ? " " : "", fields.items[i]);
     }
+    long long value = worth == SHELL_COMPUTED ? computed(m, equals + 1) : -1;
+    CLEANUP(buf_done) struct buf line = BUF_INIT;
+    buf_add_str(&line, word);
+    if (value >= 0 && name) {
+        buf_printf(&quoted, "%lld", value);
+        worth = SHELL_LITERAL;
+        reader_fail(m->node, "the launcher's %.100s is %lld", word, value);
+        buf_reset(&line);
+        buf_printf(&line, "%s=%lld", name, value);
+    }
     buf_add(&quoted, "", 0);
     struct launcher_variable *v =
         name ? launcher_env_set(&m->env, name, worth == SHELL_LITERAL ? quoted.data : NULL, worth)
@@ -54,8 +211,8 @@ static void assign(struct mpirun *m, const char *word, bool is_exported)
         v->is_own = true;
         v->is_used = false;
     }
-    if (worth != SHELL_COMPUTED)
-        strlist_add(&m->lines, word);
+    if (worth != SHELL_COMPUTED && line.data)
+        strlist_add(&m->lines, line.data);
     buf_done(&quoted);
     strlist_done(&fields);
 }

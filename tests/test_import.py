@@ -390,6 +390,28 @@ def test_pods_whose_volumes_differ(drarun, change):
     assert run.rc == 65 and "is not that of the Pod nccl-test-host-1" in run.err, run
 
 
+HOSTS = "NUM_GPUS=4\nNUM_HOSTS={}\n"
+
+
+@pytest.mark.parametrize("script,ranks", [
+    (HOSTS.format("$(sed -n '$=' /etc/mpi/hostfile)") + "NP=$(($NUM_HOSTS*$NUM_GPUS))\nmpirun -np $NP -npernode $NUM_GPUS app", 4),
+    (HOSTS.format("$(wc -l < /etc/mpi/hostfile)") + 'NP="$(( (NUM_HOSTS + 1) * ${NUM_GPUS} - 4 ))"\nmpirun -np "$NP" app', 4),
+    (HOSTS.format("$(cat /etc/mpi/hostfile | wc -l)") + "export NP=$((NUM_HOSTS*NUM_GPUS/2*2))\nmpirun -np $NP app", 4),
+])
+def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
+    """From the hostfile, which has a line for each worker, and by arithmetic: as OCI's tests are published."""
+    spec, notes = imported(MPIJOB.replace("slotsPerWorker: 2", "slotsPerWorker: 4").replace("COMMAND", json.dumps(["bash", "-c", script])))
+    assert (spec["workers"], spec["ranksPerWorker"]) == (3, ranks) and first(spec)["command"] == ["app"], spec
+    assert "the launcher's NUM_HOSTS=$(" in notes and " is 3" in notes
+
+
+@pytest.mark.parametrize("value", ["$(grep -v x /etc/mpi/hostfile | wc -l)", "$(hostname)", "$((UNKNOWN*2))", "$((1/0))", "$((2**3))",
+                                   "$((010))", "$((9999999999))", "$((99999*99999))", "$((2)", "$(nproc)"])
+def test_numbers_that_only_the_launcher_can_compute(drarun, value):
+    run = drarun("import", "-", input=MPIJOB.replace("COMMAND", json.dumps(["bash", "-c", f"NP={value}\nmpirun -np $NP app"])))
+    assert (run.rc == 65 and "the value $NP is known to the launcher's shell alone" in run.err) or "no mpirun with a program" in run.err, run
+
+
 def test_a_daemon_before_the_ranks(imported):
     """The container that asks for GPUs is the ranks', wherever it stands."""
     ranks = {"name": "test", "image": "i", "command": ["app"], "env": [{"name": "NCCL_IB_HCA", "value": "mlx5"}],
