@@ -3,10 +3,13 @@
 #ifndef DRARUN_JOBS_KNOWN_CLASS_H
 #define DRARUN_JOBS_KNOWN_CLASS_H
 
+#include <stdbool.h>
+
 struct known_class {
     const char *name;
     const char *driver;     /* whose opaque configuration its requests take */
     const char *expression; /* its selector; NULL: not published */
+    bool assumed;           /* it is published nowhere, and taken for all devices of the driver */
 };
 
 /* NULL: none of that name is known. */

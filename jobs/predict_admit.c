@@ -85,7 +85,8 @@ static const json_t *find_class(const json_t *classes, const char *name)
 }
 
 static int add_class(const char *name, struct predict_need *need, struct predict_filters *filters,
-                     const json_t *classes, struct drarun_error *err)
+                     const json_t *classes, struct predict_inventory *inventory,
+                     struct drarun_error *err)
 {
     char where[128];
     snprintf(where, sizeof where, "class %.100s", name);
@@ -95,6 +96,11 @@ static int add_class(const char *name, struct predict_need *need, struct predict
                              json_object_get(json_object_get(class, "spec"), "selectors"), true,
                              err);
     const struct known_class *known = known_class(name);
+    if (known && known->assumed)
+        predict_note(inventory,
+                     "which devices DeviceClass %s selects, as it is published nowhere: taken for "
+                     "all of driver %s; give it, as kubectl get deviceclasses -o yaml prints it",
+                     name, known->driver);
     if (known && known->expression)
         return add_filter(need, filters, where, known->expression, true, err);
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
@@ -183,17 +189,17 @@ static struct cel_device *device_new(const struct predict_device *from, struct d
     return made;
 }
 
-static int make_filters(struct predict_claim *claim, size_t k, size_t devices,
+static int make_filters(struct predict_claim *claim, size_t k, struct predict_inventory *inventory,
                         const json_t *classes, struct drarun_error *err)
 {
     struct predict_kind *kind = &claim->kinds[k];
     char where[128];
     kind->need.requests = names_of(claim, k);
-    kind->admits = calloc(devices + 1, 1);
+    kind->admits = calloc(inventory->device_count + 1, 1);
     kind->filters = calloc(1, sizeof *kind->filters);
     if (!kind->admits || !kind->need.requests || !kind->filters)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = add_class(kind->class, &kind->need, kind->filters, classes, err);
+    int rc = add_class(kind->class, &kind->need, kind->filters, classes, inventory, err);
     snprintf(where, sizeof where, "request %.100s", kind->need.requests);
     return rc == 0 ? add_selectors(&kind->need, kind->filters, where, kind->selectors, false, err)
                    : rc;
@@ -225,7 +231,7 @@ int predict_admit(struct predict_claim *claim, struct predict_inventory *invento
 {
     int rc = 0;
     for (size_t k = 0; rc == 0 && k < claim->kind_count; k++)
-        rc = make_filters(claim, k, inventory->device_count, classes, err);
+        rc = make_filters(claim, k, inventory, classes, err);
     for (size_t d = 0; rc == 0 && d < inventory->device_count; d++) {
         struct cel_device *device = device_new(&inventory->devices[d], err);
         rc = device ? 0 : error_prefix(err, "device %s", inventory->devices[d].slice.name);

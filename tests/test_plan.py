@@ -320,8 +320,9 @@ def test_examples(drarun, machine, source, name, where, nodes, shows):
 def test_class_of_the_cluster(drarun, machine, source, tmp_path):
     spec = source / "examples" / "jobs" / "queued-torchrun.yaml"
     words = ["plan", spec, "--workers", 2, *machine("a4-highgpu-8g", 2)]
-    result = drarun(*words)
-    assert result.rc == 65 and "no DeviceClass mrdma.google.com is known here" in result.err
+    result = drarun(*words)  # what GKE's own class selects is published nowhere: taken for its driver's devices, and said
+    assert result.rc == 75 and "too few devices for request nic" in result.out and \
+        "Not predicted: which devices DeviceClass mrdma.google.com selects" in result.out, result
     classes = tmp_path / "classes.yaml"
     classes.write_text("""apiVersion: resource.k8s.io/v1
 kind: DeviceClass
@@ -444,6 +445,16 @@ def test_jobs_that_claim_nothing(drarun, source, tmp_path):
     assert "With --nodes FILE" in planned(2, devices=gpus).ok().out
     nodes.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**each, "status": {}} for each in items]}))
     assert "Nodes that are given without status.allocatable" in planned(2, "--nodes", nodes, devices=gpus).ok().out
+
+
+def test_gkes_own_driver(drarun, machine, source):
+    """Its slices have DraNet's attributes under the driver's own name."""
+    options = machine("a4-highgpu-8g", 2)
+    path = options[options.index("--slices") + 1]
+    path.write_text(path.read_text().replace('"driver": "dra.net"', '"driver": "mrdma.google.com"'))
+    result = drarun("plan", source / "examples/jobs/queued-torchrun.yaml", "--workers", 2, *options).ok()
+    assert "worker 1  node-1" in result.out and "8 GPUs, 8 NICs: 8 PIX" in result.out, result
+    assert "Not predicted: which devices DeviceClass mrdma.google.com selects" in result.out
 
 
 PAGE = (SOURCE / "docs/clusters.md").read_text()
