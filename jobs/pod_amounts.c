@@ -24,11 +24,12 @@ int pod_amount(const json_t *list, const char *name, double *ret_amount, struct 
 }
 
 /* A limit is a request, too, where none is given. */
-static int of_container(const json_t *container, json_t *ret_amounts, struct drarun_error *err)
+static int of_container(const json_t *container, bool limits_alone, json_t *ret_amounts,
+                        struct drarun_error *err)
 {
     static const char *const lists[] = {"limits", "requests"}; /* the later wins */
     const json_t *resources = json_object_get(container, "resources");
-    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+    for (size_t l = 0; l < (limits_alone ? 1 : ARRAY_LEN(lists)); l++) {
         const json_t *list = json_object_get(resources, lists[l]);
         const char *name;
         json_t *value;
@@ -61,7 +62,8 @@ static int merge(json_t *sum, const json_t *more, bool add, struct drarun_error 
 }
 
 /* Initial containers run one after the other, beside those before them that restart always. */
-static int of_initial(const json_t *pod, json_t *running, json_t *peak, struct drarun_error *err)
+static int of_initial(const json_t *pod, bool limits_alone, json_t *running, json_t *peak,
+                      struct drarun_error *err)
 {
     size_t i;
     json_t *container;
@@ -69,7 +71,8 @@ static int of_initial(const json_t *pod, json_t *running, json_t *peak, struct d
     {
         CLEANUP(json_decrefp) json_t *own = json_object();
         bool stays = strcmp(value_text_or(container, "restartPolicy", ""), "Always") == 0;
-        int rc = own ? of_container(container, own, err) : error_set(err, ENOMEM, "out of memory");
+        int rc = own ? of_container(container, limits_alone, own, err)
+                     : error_set(err, ENOMEM, "out of memory");
         if (rc == 0 && stays)
             rc = merge(running, own, true, err);
         else if (rc == 0)
@@ -82,19 +85,31 @@ static int of_initial(const json_t *pod, json_t *running, json_t *peak, struct d
     return 0;
 }
 
-int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err)
+static int sum_up(const json_t *pod, bool limits_alone, json_t *sum, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *peak = json_object();
     size_t i;
     json_t *container;
-    int rc = peak ? of_initial(pod, sum, peak, err) : error_set(err, ENOMEM, "out of memory");
+    int rc = peak ? of_initial(pod, limits_alone, sum, peak, err)
+                  : error_set(err, ENOMEM, "out of memory");
     json_array_foreach(json_object_get(pod, "containers"), i, container)
     {
         CLEANUP(json_decrefp) json_t *own = json_object();
         if (rc == 0)
-            rc = own ? of_container(container, own, err) : error_set(err, ENOMEM, "out of memory");
+            rc = own ? of_container(container, limits_alone, own, err)
+                     : error_set(err, ENOMEM, "out of memory");
         if (rc == 0)
             rc = merge(sum, own, true, err);
     }
     return rc == 0 ? merge(sum, peak, false, err) : rc;
+}
+
+int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err)
+{
+    return sum_up(pod, false, sum, err);
+}
+
+int pod_limits(const json_t *pod, json_t *sum, struct drarun_error *err)
+{
+    return sum_up(pod, true, sum, err);
 }

@@ -6,13 +6,15 @@
 #include <jansson.h>
 #include "drarun/error.h"
 
-/* The quantity called name of a list of resources; 0 where it has none. -EINVAL, kind SPEC: it is no
- * quantity. */
+/* The quantity called name of a list of resources; 0 where it has none. -EINVAL, kind SPEC: it is
+ * no quantity. */
 int pod_amount(const json_t *list, const char *name, double *ret_amount, struct drarun_error *err);
 
 /* Adds resource -> a real number to the object sum, after the scheduler's resource.PodRequests
  * (k8s.io/component-helpers/resource). pod: its spec. A limit is a request, too, where none is
  * given. -EINVAL as above. */
 int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err);
+/* The same of limits alone, as quotas count them. */
+int pod_limits(const json_t *pod, json_t *sum, struct drarun_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "jobs/claims.h"
 #include "jobs/cliques.h"
 #include "jobs/machine.h"
+#include "jobs/namespace_fit.h"
 #include "jobs/node_fit.h"
 #include "jobs/node_spread.h"
 #include "jobs/pod_merge.h"
@@ -77,8 +78,10 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
         strlist_add(notes, "whether nodes take the pods (taints, labels, CPU, memory): give the "
                            "Nodes");
     else
-        strlist_add(notes, "what other pods take of the nodes' CPU and memory; quotas and limit "
-                           "ranges of the namespace");
+        strlist_add(notes, "what other pods take of the nodes' CPU and memory");
+    if (!in->rules_known && json_array_size(in->quotas) == 0 &&
+        json_array_size(in->limit_ranges) == 0)
+        strlist_add(notes, "quotas and limit ranges of the namespace");
     if (lacks_amounts(in->nodes))
         strlist_add(notes, "CPU, memory and devices of plugins on Nodes that are given without "
                            "status.allocatable");
@@ -248,6 +251,19 @@ static int warn_unnamed(const struct preview_input *in, struct preview *p, struc
     return paths.failed || p->plan.warnings.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* A job that finds room and that the namespace does not admit has none. */
+static int ask_namespace(const struct preview_input *in, struct preview *p,
+                         struct drarun_error *err)
+{
+    const struct namespace_rules rules = {in->quotas, in->limit_ranges};
+    char *why = NULL;
+    if (!p->predicted || p->prediction.shortage)
+        return 0;
+    int rc = namespace_fit(in->spec, &rules, &why, &p->prediction.notes, err);
+    p->prediction.shortage = why;
+    return rc;
+}
+
 static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     const struct job_spec *spec = in->spec;
@@ -277,6 +293,8 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
     struct preview p = {0};
     bool claims = claims_wanted(input->spec);
     int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
+    if (rc == 0)
+        rc = ask_namespace(input, &p, err);
     if (rc == 0 && claims && p.predicted && !p.prediction.shortage)
         rc = make_plan(input, &p, err);
     if (rc < 0)

@@ -20,6 +20,9 @@ struct preview_input {
     const json_t *node_labels;   /* node name -> labels, or NULL */
     const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
     const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
+    const json_t *quotas;        /* array of ResourceQuotas, or NULL */
+    const json_t *limit_ranges;  /* array of LimitRanges, or NULL */
+    bool rules_known;            /* there are no other quotas and limit ranges */
     const struct profiles *profiles;
     const char *nccl_version; /* NULL: the spec's, else the newest that is known */
 };
@@ -30,8 +33,8 @@ struct preview {
     uint32_t placed_first; /* workers that step 0 places, where it does not place all */
     const char *advice;    /* a better spec for the same devices; NULL */
     bool predicted;        /* prediction is filled */
-    struct prediction prediction;
-    bool planned; /* it has claims, every worker has a node, and plan is filled */
+    struct prediction prediction; /* its shortage may be the namespace's (jobs/namespace_fit.h) */
+    bool planned;                 /* it has claims, every worker has a node, and plan is filled */
     struct plan plan;
     json_t *claims; /* as they would be allocated: the plan borrows from them */
     struct plan_worker_input *workers;

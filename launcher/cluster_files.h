@@ -4,12 +4,14 @@
 #define DRARUN_LAUNCHER_CLUSTER_FILES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include "drarun/error.h"
 
 struct cluster_kind {
     const char *kind; /* "ResourceSlice" */
     json_t *objects;  /* array to which they are added */
+    bool *known;      /* set where a cluster was asked for all of them; NULL */
 };
 
 /* Adds the objects of these kinds that the files hold, alone, in Lists or one document after

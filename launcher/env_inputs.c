@@ -163,10 +163,10 @@ static int keep_pods_claims(const char *wanted, struct env_inputs *in, struct dr
 static int read_objects(const struct env_sources *s, struct env_inputs *in,
                         struct drarun_error *err)
 {
-    const struct cluster_kind claims[] = {{"ResourceClaim", in->claims},
-                                          {"ResourceSlice", in->slices_json},
-                                          {"Node", in->nodes},
-                                          {"Pod", in->pods}};
+    const struct cluster_kind claims[] = {{"ResourceClaim", in->claims, NULL},
+                                          {"ResourceSlice", in->slices_json, NULL},
+                                          {"Node", in->nodes, NULL},
+                                          {"Pod", in->pods, NULL}};
     int rc = cluster_files_read(s->claims, claims, ARRAY_LEN(claims), err);
     if (rc == 0)
         rc = cluster_files_read(s->slices, &claims[1], 2, err);

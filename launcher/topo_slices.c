@@ -282,7 +282,8 @@ int topo_slices_read(const struct strlist *files, const struct strlist *claims, 
 {
     struct slices slices;
     json_t *all = json_array(), *given = json_array();
-    const struct cluster_kind kinds[] = {{"ResourceSlice", all}, {"ResourceClaim", given}};
+    const struct cluster_kind kinds[] = {{"ResourceSlice", all, NULL},
+                                         {"ResourceClaim", given, NULL}};
     int rc =
         all && given ? cluster_files_read(strlist_items(files), &kinds[0], 1, err) : no_memory(err);
     if (rc == 0)

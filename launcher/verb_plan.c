@@ -35,15 +35,18 @@ static const struct option_spec option_list[] = {
      .group = cluster,
      .kind = OPTION_LIST,
      .offset = FIELD(slices),
-     .help = "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
-             "Nodes, DeviceClasses, ResourceClaims\nand DeviceTaintRules too"},
+     .help =
+         "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
+         "Nodes, DeviceClasses, ResourceClaims,\nDeviceTaintRules, ResourceQuotas and LimitRanges "
+         "too"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",
      .group = cluster,
      .kind = OPTION_LIST,
      .offset = FIELD(nodes),
-     .help = "Nodes, whose labels tell the machine type"},
+     .help = "Nodes, whose labels tell the machine type; may hold\nResourceQuotas and LimitRanges "
+             "of the namespace too"},
     {.name = "classes",
      .value = "FILE",
      .choices = "FILE",
@@ -162,8 +165,10 @@ static int build_live(const struct options *options, const struct drarun_spec *s
     plan_objects_init(&objects);
     struct cluster_kind kinds[PLAN_KINDS];
     int rc = plan_objects_kinds(&objects, kinds, err);
+    struct cluster_choice choice = options->cluster;
+    choice.namespace = spec->job.namespace; /* NULL: the context's */
     if (rc == 0)
-        rc = cluster_api()->read(&options->cluster, kinds, PLAN_KINDS, err);
+        rc = cluster_api()->read(&choice, kinds, PLAN_KINDS, err);
     objects.known = true;
     if (rc == 0)
         return plan_new_take(spec, chosen, &objects, ret_plan, err);

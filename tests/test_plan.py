@@ -457,6 +457,26 @@ def test_gkes_own_driver(drarun, machine, source):
     assert "Not predicted: which devices DeviceClass mrdma.google.com selects" in result.out
 
 
+def test_quotas_and_limit_ranges(drarun, source, tmp_path):
+    """Of the job's namespace, in the files of slices or of nodes. Where none are given, that is said."""
+    slices, rules = source / "examples/clusters/a4-two-nodes.json", tmp_path / "cluster.json"
+    example = source / "examples/jobs/two-by-two.yaml"
+    assert "Not predicted: quotas and limit ranges of the namespace" in drarun("plan", example, "--slices", slices).ok().out
+    quota = {"kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "train"}}
+    of_class = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
+    nodes = [each for each in json.loads(slices.read_text())["items"] if each["kind"] == "Node"]
+    for used, rc, says in [("0", 0, "score of the job"), ("2", 75, f"No room: ResourceQuota team: {of_class}: the job asks for 4, 2 of 4 are used")]:
+        items = [{**quota, "spec": {"hard": {of_class: "4"}}, "status": {"used": {of_class: used}}}]
+        rules.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *items]}))
+        result = drarun("plan", example, "--slices", slices, "--nodes", rules)
+        assert result.rc == rc and says in result.out and "quotas and limit" not in result.out, result
+    limit = {"kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}}
+    rules.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, limit]}))
+    answer = json.loads(drarun("plan", example, "--slices", slices, "--nodes", rules, "-o", "json").out)
+    assert answer["prediction"]["shortage"] == "LimitRange small: the launcher's pod says nothing of memory, at most 1Gi is allowed" or \
+        "small: a worker's pod says nothing of memory" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
+
+
 PAGE = (SOURCE / "docs/clusters.md").read_text()
 JOBS = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", PAGE, re.S))
 

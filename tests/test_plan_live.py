@@ -44,6 +44,51 @@ def test_who_may_not_read_slices_is_told(drarun, nodes, tmp_path):
     assert result.rc == 69 and "resourceslices" in result.err and "403" in result.err
 
 
+# ---- what a namespace admits ----
+
+def container(**resources):
+    return {"name": "w", "image": "i", "command": ["c"], "resources": resources}
+
+
+SAYS = container(requests={"cpu": "2", "memory": "8Gi"}, limits={"cpu": "4", "memory": "8Gi"})
+QUOTAS = [{"pods": "9"}, {"limits.cpu": "100"}, {"requests.cpu": "1"}, {"cpu": "100", "memory": "100Gi"}, {"limits.memory": "7Gi"}]
+RANGES = [None, {"type": "Container", "max": {"memory": "8Gi"}}, {"type": "Container", "max": {"memory": "4Gi"}},
+          {"type": "Container", "defaultRequest": {"cpu": "3"}, "default": {"cpu": "5", "memory": "1Gi"}},
+          {"type": "Pod", "max": {"cpu": "4"}}, {"type": "Pod", "min": {"memory": "1Gi"}}]
+TOGETHER = [*((quota, None) for quota in QUOTAS), *((QUOTAS[0], limit) for limit in RANGES[1:]), (QUOTAS[2], RANGES[3]), (QUOTAS[3], RANGES[1]),
+            (QUOTAS[4], RANGES[1]), (QUOTAS[4], RANGES[3])]
+
+
+def test_the_namespaces_rules_are_the_servers(drarun, nodes, tmp_path):
+    """plan says of a worker's pod what the API server says. The launcher's pod must not be what it is about: it gets
+    what any of these rules allow."""
+    api, where, wrong, verdicts = nodes.api, "tight", [], set()
+    nodes.namespace(where)
+    amounts = {"cpu": "1m", "memory": "1Gi"}
+    launcher = {"resources": {"requests": amounts, "limits": amounts}}
+    for case, (pod, (quota, limit)) in enumerate((pod, both) for pod in (SAYS, container()) for both in TOGETHER):
+        spec = {"workers": 1, "template": {"spec": {"containers": [pod]}}, "launcher": launcher}
+        api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": where}, "spec": {"hard": quota}})
+        if limit:
+            api.make({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": where}, "spec": {"limits": [limit]}})
+        api.ok("PATCH", f"{api.path('v1', 'ResourceQuota', where, 'q')}/status", {"status": {"hard": quota, "used": dict.fromkeys(quota, "0")}},
+               content="application/merge-patch+json")
+        file = tmp_path / "job.json"
+        file.write_text(json.dumps({"metadata": {"name": f"j{case}", "namespace": where}, "spec": spec}))
+        result = drarun("plan", file, "--kubeconfig", nodes.kubeconfig(), "-o", "json", under=nodes.under)
+        assert result.rc in (0, 75), result
+        made = next(each for each in json.loads(drarun("render", file, "--format", "json").ok().out)["items"] if each["kind"] == "Pod")
+        made["metadata"].pop("ownerReferences", None)
+        status, answer = api.request("POST", api.path("v1", "Pod", where) + "?dryRun=All", made)
+        verdicts.add(result.rc)
+        if (status == 201) != (result.rc == 0):
+            wrong.append((pod, quota, limit, json.loads(result.out)["prediction"]["shortage"], status, answer.get("message")))
+        api.delete("v1", "ResourceQuota", "q", where)
+        if limit:
+            api.delete("v1", "LimitRange", "r", where)
+    assert not wrong and verdicts == {0, 75}
+
+
 def test_files_or_cluster(drarun, nodes, tmp_path):
     result = plan(drarun, nodes, tmp_path, "--live", "--slices", "x")
     assert result.rc == 64 and "give one of them" in result.err

@@ -27,8 +27,15 @@ struct drarun_plan {
 
 void plan_objects_init(struct plan_objects *objects)
 {
-    *objects = (struct plan_objects){json_array(), json_array(), json_array(),
-                                     json_array(), json_array(), false};
+    *objects = (struct plan_objects){
+        .slices = json_array(),
+        .nodes = json_array(),
+        .classes = json_array(),
+        .claims = json_array(),
+        .rules = json_array(),
+        .quotas = json_array(),
+        .limit_ranges = json_array(),
+    };
 }
 
 void plan_objects_done(struct plan_objects *objects)
@@ -38,17 +45,23 @@ void plan_objects_done(struct plan_objects *objects)
     json_decref(objects->classes);
     json_decref(objects->claims);
     json_decref(objects->rules);
+    json_decref(objects->quotas);
+    json_decref(objects->limit_ranges);
     *objects = (struct plan_objects){0};
 }
 
-int plan_objects_kinds(const struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
+int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
                        struct drarun_error *err)
 {
-    const struct cluster_kind all[PLAN_KINDS] = {{"ResourceSlice", objects->slices},
-                                                 {"Node", objects->nodes},
-                                                 {"DeviceClass", objects->classes},
-                                                 {"ResourceClaim", objects->claims},
-                                                 {"DeviceTaintRule", objects->rules}};
+    const struct cluster_kind all[PLAN_KINDS] = {
+        {"ResourceSlice", objects->slices, NULL},
+        {"Node", objects->nodes, NULL},
+        {"DeviceClass", objects->classes, NULL},
+        {"ResourceClaim", objects->claims, NULL},
+        {"DeviceTaintRule", objects->rules, NULL},
+        {"ResourceQuota", objects->quotas, &objects->quotas_known},
+        {"LimitRange", objects->limit_ranges, &objects->ranges_known},
+    };
     for (size_t i = 0; i < PLAN_KINDS; i++)
         if (!all[i].objects)
             return error_set(err, ENOMEM, "out of memory");
@@ -88,6 +101,9 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .node_labels = plan->labels,
         .claims = objects->claims,
         .taint_rules = objects->rules,
+        .quotas = objects->quotas,
+        .limit_ranges = objects->limit_ranges,
+        .rules_known = objects->quotas_known && objects->ranges_known,
         .profiles = &plan->given->profiles,
         .nccl_version = o->nccl_version,
     };
@@ -158,8 +174,9 @@ static int read_objects(const struct drarun_plan_options *o, struct plan_objects
                     : 0;
     if (rc == 0)
         rc = cluster_files_read(o->slices, kinds, PLAN_KINDS, err);
+    const struct cluster_kind beside_nodes[] = {kinds[1], kinds[5], kinds[6]};
     if (rc == 0)
-        rc = cluster_files_read(o->nodes, &kinds[1], 1, err);
+        rc = cluster_files_read(o->nodes, beside_nodes, ARRAY_LEN(beside_nodes), err);
     if (rc == 0)
         rc = cluster_files_read(o->classes, &kinds[2], 1, err);
     return rc == 0 ? cluster_files_read(o->claims, &kinds[3], 1, err) : rc;

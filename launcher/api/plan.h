@@ -9,16 +9,18 @@
 #include "launcher/cluster_files.h"
 
 struct plan_objects {
-    json_t *slices, *nodes, *classes, *claims, *rules; /* arrays */
-    bool known;                                        /* what slices there are is known */
+    json_t *slices, *nodes, *classes, *claims, *rules, *quotas, *limit_ranges; /* arrays */
+    bool known;        /* what slices there are is known */
+    bool quotas_known; /* quotas and limit_ranges are all of the namespace's */
+    bool ranges_known;
 };
 
 void plan_objects_init(struct plan_objects *objects);
 void plan_objects_done(struct plan_objects *objects);
-/* Where objects of which kind go, slices first, then nodes, classes, claims, rules. -ENOMEM: there
- * was no memory for the arrays. */
-#define PLAN_KINDS 5
-int plan_objects_kinds(const struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
+/* Where objects of which kind go, slices first, then nodes, classes, claims, rules, quotas, limit
+ * ranges. -ENOMEM: there was no memory for the arrays. */
+#define PLAN_KINDS 7
+int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
                        struct drarun_error *err);
 
 /* Of the options nccl_version and workers; takes the objects, also on failure. */

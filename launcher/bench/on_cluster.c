@@ -47,7 +47,7 @@ static int read_served(const struct bench_choice *choice, bool gpus, bool nics,
     CLEANUP(json_decrefp) json_t *slices = json_array();
     CLEANUP(json_decrefp) json_t *nodes = json_array();
     const struct cluster_kind kinds[] = {
-        {"DeviceClass", classes}, {"ResourceSlice", slices}, {"Node", nodes}};
+        {"DeviceClass", classes, NULL}, {"ResourceSlice", slices, NULL}, {"Node", nodes, NULL}};
     const struct served_objects objects = {classes, slices, nodes};
     int rc = cluster_api()->read(&choice->cluster, kinds, ARRAY_LEN(kinds), err);
     return rc < 0 ? rc : served_find(&objects, gpus, nics, ret_served, err);

@@ -12,10 +12,9 @@ static const struct {
     const char *kind;
     const struct kube_resource *resource;
 } known[] = {
-    {"ResourceSlice", &kube_resource_slices},
-    {"Node", &kube_nodes},
-    {"DeviceClass", &kube_device_classes},
-    {"ResourceClaim", &kube_resource_claims},
+    {"ResourceSlice", &kube_resource_slices}, {"Node", &kube_nodes},
+    {"DeviceClass", &kube_device_classes},    {"ResourceClaim", &kube_resource_claims},
+    {"ResourceQuota", &kube_resource_quotas}, {"LimitRange", &kube_limit_ranges},
 };
 
 static bool find(const struct cluster *cluster, const char *kind,
@@ -35,7 +34,8 @@ static bool find(const struct cluster *cluster, const char *kind,
 static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
                      const struct kube_resource *resource, struct drarun_error *err)
 {
-    const struct kube_target target = {.resource = resource};
+    const struct kube_target target = {.resource = resource,
+                                       .namespace_ = kind->known ? cluster->namespace : NULL};
     CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i;
     json_t *item;
@@ -64,6 +64,8 @@ int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, siz
             return error_kind(err, missing.kind, missing.code, "%s", missing.text);
         if (rc < 0)
             log_note("%s; done without", missing.text);
+        else if (kinds[i].known)
+            *kinds[i].known = true;
     }
     return 0;
 }

@@ -7,8 +7,9 @@
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster_files.h"
 
-/* Adds the objects of these kinds, of all namespaces. The first kind must be readable; what else
- * may not be read, or is not served, is said and left out. Runs the loop. */
+/* Adds the objects of these kinds, of all namespaces, but quotas and limit ranges, which are those
+ * of the cluster's namespace. The first kind must be readable; what else may not be read, or is not
+ * served, is said and left out. Runs the loop. */
 int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
                   struct drarun_error *err);
 

@@ -20,6 +20,8 @@ RESOURCE(kube_secrets, "", "v1", "secrets", "Secret", true);
 RESOURCE(kube_config_maps, "", "v1", "configmaps", "ConfigMap", true);
 RESOURCE(kube_service_accounts, "", "v1", "serviceaccounts", "ServiceAccount", true);
 RESOURCE(kube_namespaces, "", "v1", "namespaces", "Namespace", false);
+RESOURCE(kube_resource_quotas, "", "v1", "resourcequotas", "ResourceQuota", true);
+RESOURCE(kube_limit_ranges, "", "v1", "limitranges", "LimitRange", true);
 RESOURCE(kube_jobs, "batch", "v1", "jobs", "Job", true);
 RESOURCE(kube_leases, "coordination.k8s.io", "v1", "leases", "Lease", true);
 RESOURCE(kube_roles, "rbac.authorization.k8s.io", "v1", "roles", "Role", true);
