@@ -240,7 +240,7 @@ bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile,
         error_set(&why, EPERM, "%s: not run, since the program that asks has not allowed it",
                   profile->script);
     else
-        vendor_script_run(profile->script, VENDOR_SCRIPT_MS, &env, &why);
+        vendor_script_run_apart(profile->script, VENDOR_SCRIPT_MS, &env, &why);
     json_t *script = env ? json_pack("{s:s, s:o}", "path", profile->script, "env", env)
                          : json_pack("{s:s, s:s}", "path", profile->script, "reason", why.text);
     json_object_set_new(in->probe, "script", script);

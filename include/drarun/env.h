@@ -25,9 +25,9 @@ struct drarun_env_options {
     const char *profile;       /* fabric profile. NULL: detected */
     const char *profiles;      /* file of the site's profiles, tried first. NULL: none */
     const char *pod_interface; /* of the pod's network. NULL: of its default route */
-    /* 1: the vendor's script that some profiles have is run with /bin/sh, up to 10 s. To end it
-     * with all that it left behind, every child of this process is killed: for programs without
-     * children of their own. 0: it is not run, and drarun_env_warning says so. */
+    /* 1: the vendor's script that some profiles have is run with /bin/sh, up to 10 s, in a fork of
+     * this process, as the programs do it: what it sets counts. 0: it is not run, and
+     * drarun_env_warning says so. */
     unsigned char run_script;
     const char
         *hca_list; /* NCCL_IB_HCA: "auto", as the profile says; "always"; "never". NULL: auto */

@@ -240,3 +240,87 @@ int vendor_script_run(const char *path, uint32_t deadline_ms, json_t **ret_env,
     *ret_env = env;
     return 0;
 }
+
+/* ---- apart ---- */
+
+#define ANSWER_FD (STDERR_FILENO + 1)
+#define APART_MS 2000 /* beyond the script's own deadline */
+
+/* {"env": {..}} or {"code": errno, "text": ".."}. Whatever the caller does with signals and
+ * descriptors stays with the caller. */
+__attribute__((noreturn)) static void serve(const char *path, uint32_t ms, int out)
+{
+    struct drarun_error err = {0};
+    json_t *env = NULL;
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the script's status away */
+    if (out != ANSWER_FD && dup2(out, ANSWER_FD) < 0)
+        _exit(1);
+    close_range(ANSWER_FD + 1, ~0u, 0);
+    if (fcntl(ANSWER_FD, F_SETFD, FD_CLOEXEC) < 0)
+        _exit(1);
+    int rc = vendor_script_run(path, ms, &env, &err);
+    json_t *answer = rc == 0 ? json_pack("{s:o}", "env", env)
+                             : json_pack("{s:i, s:s}", "code", err.code, "text", err.text);
+    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+    _exit(text && fd_write_all(ANSWER_FD, text, strlen(text)) == 0 ? 0 : 1);
+}
+
+/* Until its end or the deadline. */
+static int read_answer(int *fd, uint32_t ms, struct buf *text)
+{
+    int64_t deadline = clock_ms() + ms + APART_MS;
+    int rc = fd_set_nonblock(*fd);
+    while (rc == 0 && *fd >= 0) {
+        struct pollfd ready = {.fd = *fd, .events = POLLIN};
+        int64_t left = deadline - clock_ms();
+        int n = left > 0 ? poll(&ready, 1, (int)left) : 0;
+        if (n == 0)
+            return -ETIMEDOUT;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        rc = n > 0 ? take(fd, 2 * VENDOR_SCRIPT_OUTPUT + CHUNK, false, text) : 0;
+    }
+    return rc == 0 && text->failed ? -ENOMEM : rc;
+}
+
+static int take_answer(const char *path, const struct buf *text, json_t **ret_env,
+                       struct drarun_error *err)
+{
+    CLEANUP(json_decrefp)
+    json_t *answer = text->len > 0 ? json_loadb(text->data, text->len, 0, NULL) : NULL;
+    json_t *env = json_object_get(answer, "env");
+    const char *why = json_string_value(json_object_get(answer, "text"));
+    int code = (int)json_integer_value(json_object_get(answer, "code"));
+    if (!env)
+        return error_set(err, code ? code : EIO, "%s%s", why ? "" : path,
+                         why ? why : ": the process that ran it ended early");
+    *ret_env = json_incref(env);
+    return 0;
+}
+
+int vendor_script_run_apart(const char *path, uint32_t deadline_ms, json_t **ret_env,
+                            struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_set(err, errno, "%s: cannot be run: %s", path, strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0)
+        serve(path, deadline_ms, fds[1]);
+    int rc = pid < 0 ? -errno : 0;
+    close(fds[1]);
+    if (rc == 0)
+        rc = read_answer(&fds[0], deadline_ms, &text);
+    if (fds[0] >= 0)
+        close(fds[0]);
+    if (rc < 0 && pid > 0)
+        kill(pid, SIGKILL);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return rc < 0 ? error_set(err, -rc, "%s: cannot be run: %s", path, strerror(-rc))
+                  : take_answer(path, &text, ret_env, err);
+}

@@ -20,4 +20,10 @@
 int vendor_script_run(const char *path, uint32_t deadline_ms, json_t **ret_env,
                       struct drarun_error *err);
 
+/* The same for a process that has children, threads and handlers of signals: in a fork of it, which
+ * adopts what the script leaves. Nothing of the caller is changed but that a child comes and goes.
+ */
+int vendor_script_run_apart(const char *path, uint32_t deadline_ms, json_t **ret_env,
+                            struct drarun_error *err);
+
 #endif

@@ -89,7 +89,7 @@ class Environment(Mapping[str, str]):
 def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod: str | None = None,
         probe: PathName | None = None, root: PathName | None = None, network: str | None = None,
         nccl_version: str | None = None, profile: str | None = None, profiles: PathName | None = None,
-        pod_interface: str | None = None, run_script: bool = False, hca_list: str | None = None,
+        pod_interface: str | None = None, run_script: bool = True, hca_list: str | None = None,
         mpi_transport: str | None = None) -> Environment:
     """The NCCL, UCX and MPI environment for the devices that this pod or machine really holds, or that a pod whose
     claims are given would hold. What os.environ says for them already is the user's, and stays.
@@ -104,8 +104,8 @@ def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod:
     profile: fabric profile; None: detected.
     profiles: a file of the site's profiles, tried first.
     pod_interface: of the pod's network; None: that of its default route, else eth0.
-    run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 10 s. To end it with all that
-    it left, every child of this process is killed: only for programs without children.
+    run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 10 s, in a fork of this process,
+    as ``drarun env`` does. False: what it would set is not known, and a warning says so.
     hca_list: whether NCCL_IB_HCA is set: "auto", as the profile says, "always", "never"; None: auto.
     mpi_transport: "auto", "tcp" or "rdma"; None: auto.
 

@@ -161,7 +161,7 @@ class Tree:
         self.write(f"{port}/rate", IB_RATES[nic["speedMbps"]])
         for index in range(8):
             self.write(f"{port}/gids/{index}", ZERO_GID)
-        if nic["linkLayer"] == "InfiniBand":  # the subnet's prefix and the port's own number
+        if efa or nic["linkLayer"] == "InfiniBand":  # the subnet's prefix and the port's own number; EFA's driver has one, too
             self.write(f"{port}/gids/0", f"fe80:0000:0000:0000:0000:0000:0000:{self.uverbs + 1:04x}")
         for gid in nic.get("gids", []):
             self.gid(port, nic, gid)

@@ -27,7 +27,7 @@ static char path[sizeof folder + 16], pidfile[sizeof folder + 16];
 static json_t *env;
 static struct drarun_error err;
 
-static int run(const char *text, uint32_t ms)
+static void write_script(const char *text)
 {
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -36,6 +36,11 @@ static int run(const char *text, uint32_t ms)
     json_decref(env);
     env = NULL;
     err = (struct drarun_error){0};
+}
+
+static int run(const char *text, uint32_t ms)
+{
+    write_script(text);
     return vendor_script_run(path, ms, &env, &err);
 }
 
@@ -218,6 +223,35 @@ static int clear(void **unused)
     return tree_remove(AT_FDCWD, folder);
 }
 
+/* As a library does it: the caller's child goes on, its SIGCHLD stays ignored, its descriptors are
+ * nobody's, and a failure is one. */
+static void apart(void **unused)
+{
+    (void)unused;
+    int fds[2], status;
+    write_script("export NCCL_NET=gIB");
+    assert_int_equal(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(fds[1]);
+        (void)!read(fds[0], &status, 1);
+        _exit(7);
+    }
+    assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), 0);
+    assert_string_equal(value("NCCL_NET"), "gIB");
+    write_script("sleep 300 & echo broken >&2; exit 3");
+    signal(SIGCHLD, SIG_IGN);
+    assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), -EIO);
+    says("ended with status 3: broken");
+    signal(SIGCHLD, SIG_DFL);
+    assert_int_equal(vendor_script_run_apart("/no/such/script", LONG_MS, &env, &err), -ENOENT);
+    assert_int_equal(kill(child, 0), 0);
+    close(fds[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    close(fds[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +262,7 @@ int main(void)
         cmocka_unit_test(that_never_ends),
         cmocka_unit_test(that_prints_much),
         cmocka_unit_test(that_leaves_a_process),
+        cmocka_unit_test(apart),
     };
     return cmocka_run_group_tests_name("vendor_script", tests, prepare, clear);
 }

@@ -54,7 +54,7 @@ def bind(*, cpus: bool = True) -> Binding:
     ids = gpu_ids()
     if not ids:
         return Binding((), (), "Ray gave it no GPUs")
-    found = held(_options.derive({**_options.here(), "network": "any"}))
+    found = held(_options.derive({**_options.here(), "network": "any"}, run_script=False))
     gpus = chosen(found, ids)
     _order(ids, [gpu.id for gpu in gpus])
     bound, why = _bind(frozenset().union(*(gpu.cpus for gpu in gpus))) if cpus else ((), "as the caller wished")

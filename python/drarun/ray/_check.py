@@ -51,7 +51,7 @@ def check(actors: Any, *, backend: str = "nccl", timeout: float = 60.0) -> Group
 def report(name: str) -> Report:
     """Of the process that runs it, a worker of Ray's."""
     context = ray().get_runtime_context()
-    found = _options.derive({**_options.here(), "network": "any"})
+    found = _options.derive({**_options.here(), "network": "any"}, run_script=False)
     have = held(found)
     ids = [str(each) for each in context.get_accelerator_ids().get("GPU", [])]
     known = {each for gpu in have.gpus for each in (gpu.id, gpu.uuid)}

@@ -63,8 +63,7 @@ def _base(base: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def hook() -> None:
     """Ray's worker_process_setup_hook, with the options of runtime_env(). What it raises is the reason that Ray gives
-    for the worker that did not start. A vendor's script is run where the machine's profile has one: a process that
-    begins has no children yet."""
+    for the worker that did not start."""
     options = _options.here()
     _apply(_options.derive(options, run_script=True))
     then = options.get("then")
@@ -75,11 +74,11 @@ def hook() -> None:
 
 def setup(**options: str) -> Environment:
     """What hook() does, for a hook of one's own or the first line of an actor whose process has no hook; options: those
-    of drarun.env() that runtime_env() takes too. No vendor's script is run."""
+    of drarun.env() that runtime_env() takes too."""
     unknown = sorted(set(options) - set(_options.NAMES))
     if unknown:
         raise UsageError(f"unknown {', '.join(unknown)}; known: {', '.join(_options.NAMES)}")
-    return _apply(_options.derive(options or _options.here()))
+    return _apply(_options.derive(options or _options.here(), run_script=True))
 
 
 def _apply(found: Environment) -> Environment:

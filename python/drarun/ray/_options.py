@@ -51,7 +51,7 @@ def here() -> dict[str, str]:
     return options
 
 
-def derive(options: Mapping[str, str], *, run_script: bool = False) -> Environment:
+def derive(options: Mapping[str, str], *, run_script: bool) -> Environment:
     """drarun.env(). Where it is not said which network: RDMA where there are GPUs, any where there are none."""
     given: dict[str, Any] = {name: value for name, value in options.items() if name in NAMES}
     if "network" in given:
@@ -59,7 +59,7 @@ def derive(options: Mapping[str, str], *, run_script: bool = False) -> Environme
     try:
         return env(run_script=run_script, **given, network="rdma")
     except SpecError as error:
-        found = env(**given, network="any")
+        found = env(run_script=run_script, **given, network="any")
         if held(found).gpus:
             raise SpecError(f"{error}; drarun.ray.runtime_env(network=\"any\") would use TCP", code=error.code) from error
         return found
