@@ -21,6 +21,7 @@ pytestmark = pytest.mark.plain("a Python without sanitizers cannot load a librar
 FIXTURES = SOURCE / "tests/data/fixtures"
 MACHINES = sorted(path.stem for path in FIXTURES.glob("*.json"))
 WITHOUT_RDMA = {"small-l4-2gpu", "a3-megagpu-8g"}  # the latter's NICs are told by a node's label alone
+OF_THE_NODE = {"azure-nd96isr-h100-v5": "opt/microsoft/ndv5/topo.xml"}  # mounted from there; tells the machine, as no label does
 SCRIPT = "usr/local/gib/scripts/set_nccl_env.sh"
 SAYS = "export NCCL_NET=gIB NCCL_IB_TC=77 NCCL_OF_THE_SCRIPT=1"
 OURS = ("NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_", "CUDA_", "HIP_", "LD_LIBRARY_PATH")
@@ -103,10 +104,13 @@ def test_same_pod_same_variables(drarun, build, tmp_path, name):
         pytest.skip("namespaces need root")
     pytest.importorskip("cffi", reason="no python3-cffi: scripts/setup --test installs it")
     pod = Pod(build, tmp_path, name)
+    assert name not in OF_THE_NODE or (pod.tree / OF_THE_NODE[name]).exists()
     status, wanted, said = pod.run(pod.drarun, "env", "--", "env", "-0")
     assert (status == 0) == (name not in WITHOUT_RDMA), said
     if "gke-" in said:
         assert (wanted["NCCL_OF_THE_SCRIPT"], wanted["NCCL_NET"]) == ("1", "gIB")
+    if name in OF_THE_NODE:
+        assert wanted["NCCL_TOPO_FILE"] == f"/{OF_THE_NODE[name]}", said
     if (pod.tree / "dev/nvidia-caps-imex-channels").exists():
         assert wanted["NCCL_MNNVL_ENABLE"] == "2"
     wrong = {}
