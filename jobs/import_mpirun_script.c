@@ -133,7 +133,7 @@ static long long sum_of(struct sum *s)
 static bool counts_hosts(const char *text)
 {
     static const char *const forms[][2] = {
-        {"sed -n '$=' ", ""}, {"wc -l < ", ""},     {"wc -l <", ""},
+        {"sed -n '$=' ", ""}, {"wc -l < ", ""},   {"wc -l <", ""},
         {"cat ", " | wc -l"}, {"cat ", "|wc -l"}, {"grep -c . ", ""},
     };
     static const char file[] = "hostfile";

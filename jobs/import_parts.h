@@ -133,8 +133,8 @@ json_t *import_child(json_t *object, const char *key);
 
 json_t *import_first_container(json_t *template);
 
-/* Which of a pod's containers runs the ranks: the first, or the only one that asks for GPUs or lists
- * claims. Our copy of a template has it first. */
+/* Which of a pod's containers runs the ranks: the first, or the only one that asks for GPUs or
+ * lists claims. Our copy of a template has it first. */
 size_t import_ranks_container(const json_t *pod);
 
 #endif

@@ -27,8 +27,9 @@ static json_int_t number_of(const struct reader_node *object, const char *key, j
         return otherwise;
     if (json_is_integer(node.value))
         return json_integer_value(node.value);
-    reader_fail(&node, "no number: taken as %" JSON_INTEGER_FORMAT "; say in spec.workers how many "
-                       "pods there are",
+    reader_fail(&node,
+                "no number: taken as %" JSON_INTEGER_FORMAT "; say in spec.workers how many "
+                "pods there are",
                 otherwise);
     return otherwise;
 }

@@ -74,10 +74,10 @@ struct predict_cluster {
 };
 
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of
- * the cluster gate, spread and the nodes that node_labels names decide. The cluster must outlive the
- * prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class that is
- * not known, a selector that is refused, or fails on a device that the scheduler would look at (it
- * gives up on such a claim), a mode, constraint or quantity that is not modelled. */
+ * the cluster gate, spread and the nodes that node_labels names decide. The cluster must outlive
+ * the prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class
+ * that is not known, a selector that is refused, or fails on a device that the scheduler would look
+ * at (it gives up on such a claim), a mode, constraint or quantity that is not modelled. */
 int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
             struct prediction *ret_prediction, struct drarun_error *err);
 /* Calls fn with each device that class and selectors of the requests admit whose names begin with
