@@ -21,8 +21,10 @@
 #define PING_LOST_MS 30000
 #define STATUS_AFTER_MS 2000
 #define HEARSAY_MS 250
-/* After an exit or abort, in which the crash that it may be the echo of can still become known. */
+/* After an exit or abort, in which the end that it may be the echo of can still become known. */
 #define SETTLE_MS 100
+/* Then, until each agent has told of the ends that it knows of: not for ever where one hangs. */
+#define SETTLE_ANSWERS_MS 3000
 /* After the loss of a worker, until the API tells how its pod ended. */
 #define SETTLE_POD_MS 3000
 /* A node that is gone says nothing, and its pods stay for minutes. It is looked for with each ping:
@@ -77,24 +79,68 @@ static bool awaits_pod(const struct job *job)
     return false;
 }
 
+/* A rank's end and its echoes reach us by different agents, in any order: an agent that runs late
+ * may hold the end that all began with. */
+static void ask_agents(struct job *job)
+{
+    Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
+    ping.ask = ++job->settle_ask;
+    agents_send(job, &envelope);
+}
+
+static bool agents_answered(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        if (agent->channel && agent->phase < AGENT_DONE && agent->settled != job->settle_ask)
+            return false;
+    }
+    return true;
+}
+
+static bool settle_for(struct job *job, enum settling what, int64_t limit_ms)
+{
+    if (job_start_clock(job->settle_clock, limit_ms) < 0)
+        return false;
+    job->settling = what;
+    return true;
+}
+
+/* The present stage is over; the next one that has something to wait for begins. */
+static void settle_on(struct job *job)
+{
+    enum settling before = job->settling;
+    job->settling = SETTLE_NOTHING;
+    event_del(job->settle_clock);
+    if (before == SETTLE_MOMENT && !agents_answered(job) &&
+        settle_for(job, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
+        return;
+    if (before == SETTLE_POD || !awaits_pod(job) || !settle_for(job, SETTLE_POD, SETTLE_POD_MS))
+        cause_settle(job->cause);
+    if (job->state < JOB_ENDING)
+        job_event(job, JOB_CAUSE);
+}
+
 static void on_settle_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    bool again = !job->pod_awaited && awaits_pod(job);
-    job->pod_awaited = again && job_start_clock(job->settle_clock, SETTLE_POD_MS) == 0;
-    if (!job->pod_awaited)
-        cause_settle(job->cause);
-    if (job->state < JOB_ENDING)
-        job_event(job, JOB_CAUSE);
+    if (job->settling == SETTLE_ANSWERS)
+        log_verbose("not every agent says within %d ms that it has told all ends",
+                    SETTLE_ANSWERS_MS);
+    settle_on(job);
     job_look(job);
 }
 
 void job_caused(struct job *job, bool first)
 {
-    bool wait = first && cause_may_change(job->cause);
-    if (!first || (wait && job_start_clock(job->settle_clock, SETTLE_MS) == 0))
+    if (!first)
         return;
+    if (cause_may_change(job->cause) && settle_for(job, SETTLE_MOMENT, SETTLE_MS)) {
+        ask_agents(job);
+        return;
+    }
     if (job->state != JOB_ENDING)
         job_event(job, JOB_CAUSE);
 }
@@ -166,8 +212,7 @@ static void on_hearsay_clock(evutil_socket_t fd, short what, void *arg)
 /* The ranks have ended, and what the cluster may still say would be the cause. */
 static bool awaits_words(const struct job *job)
 {
-    bool settling = job->pod_awaited || event_pending(job->settle_clock, EV_TIMEOUT, NULL);
-    return settling && awaits_pod(job);
+    return job->settling != SETTLE_NOTHING && awaits_pod(job);
 }
 
 /* Agents that stay for more ranks need not any more: all have ended. */
@@ -181,6 +226,8 @@ static void release(struct job *job)
 
 void job_look(struct job *job)
 {
+    if (job->settling == SETTLE_ANSWERS && agents_answered(job))
+        settle_on(job);
     if (job->spawn)
         job_spawn_look(job->spawn);
     if (job->hold && !job->released && job->state == JOB_RUNNING &&

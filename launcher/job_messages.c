@@ -361,7 +361,11 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         on_done(agent);
         break;
-    default: /* ready, pong: the phase or the time says it all */
+    case DRARUN__WIRE__ENVELOPE__BODY_PONG:
+        if (message->pong->ask != 0)
+            agent->settled = message->pong->ask;
+        break;
+    default: /* ready: the phase says it all */
         break;
     }
 }

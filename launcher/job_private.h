@@ -56,9 +56,18 @@ struct agent {
     bool pod_told;      /* the cluster has said why */
     json_t *inspection; /* what it says that it holds; NULL: it has said nothing */
     int64_t heard_ms;
-    uint64_t held;   /* bytes of its output here */
-    uint64_t unsaid; /* bytes written of which it has not been told */
+    uint64_t held;    /* bytes of its output here */
+    uint64_t unsaid;  /* bytes written of which it has not been told */
+    uint32_t settled; /* the last question of job.settle_ask that it has answered */
     uint32_t ranks_left;
+};
+
+/* What is awaited before a first cause counts that another may take the place of. */
+enum settling {
+    SETTLE_NOTHING = 0,
+    SETTLE_MOMENT,  /* what servers and shells have yet to notice */
+    SETTLE_ANSWERS, /* each agent tells what ended before it was asked */
+    SETTLE_POD,     /* the cluster says how a worker's pod ended */
 };
 
 struct job {
@@ -119,8 +128,9 @@ struct job {
     struct event *ping_clock;
     struct event *stop_clock;    /* before we stop */
     struct event *hearsay_clock; /* before hearsay counts */
-    struct event *settle_clock;  /* before an exit or abort counts as the first cause */
-    bool pod_awaited;            /* the same clock: before the loss of a worker does */
+    struct event *settle_clock;  /* the latest end of each stage of settling */
+    enum settling settling;      /* before a first cause that may be an echo counts */
+    uint32_t settle_ask;         /* the last question whether agents have more to tell */
     int64_t ticked_ms;           /* job_tick */
     uint32_t overdue_stage;
 

@@ -113,6 +113,14 @@ def test_abort_holds_its_rank_until_the_job_ends(client):
     assert result.rc == 7 and "came back" not in result.err, repr(result)
 
 
+@pytest.mark.parametrize("where", ["two", "three"])
+def test_exit_that_is_told_after_the_abort_that_it_caused(client, where):
+    """The agent of the rank that leaves is late; the job's status is that rank's all the same."""
+    result = client("exit-unread", where=where)
+    assert result.rc == 5, repr(result)
+    assert f"rank 1 on worker 0 ({socket.gethostname()}) exited with status 5" in result.err, repr(result)
+
+
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("bind", ["core", "0"])
 @pytest.mark.parametrize("cores", [True, False], ids=["cores", "no-cores"])

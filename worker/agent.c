@@ -253,11 +253,16 @@ static void on_ended(struct agent *agent, const Drarun__Wire__Ended *ended)
     agent_leave(agent, ended->status & 0xff);
 }
 
-static void on_pong_due(struct agent *agent)
+static void on_ping(struct agent *agent, const Drarun__Wire__Ping *ping)
 {
-    Drarun__Wire__Pong pong = DRARUN__WIRE__PONG__INIT;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PONG, pong, &pong);
-    agent_send(agent, &envelope);
+    if (ping->ask == 0 || !agent->ranks) {
+        agent_send_pong(agent, ping->ask);
+        return;
+    }
+    agent->settle_ask = ping->ask;
+    if (agent->pmix)
+        pmix_host_drain(agent->pmix);
+    ranks_settle(agent->ranks);
 }
 
 /* Messages that need running ranks; false for other kinds. */
@@ -341,7 +346,7 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
         on_ended(agent, message->ended);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_PING:
-        on_pong_due(agent);
+        on_ping(agent, message->ping);
         break;
     default:
         error_set(&err, EPROTO, "a message of kind %d from the launcher", message->body_case);

@@ -95,6 +95,7 @@ struct agent {
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
+    uint32_t settle_ask;   /* the launcher's question that ranks_settle answers */
     bool out_of_order;     /* something may be left in shared memory */
     uint64_t output_bytes; /* of all ranks */
     bool mpi_library;      /* a rank had an MPI library loaded */
@@ -178,6 +179,7 @@ void agent_send_hello(struct agent *agent);
 void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello);
 void agent_send_ready(struct agent *agent);
 void agent_send_done(struct agent *agent);
+void agent_send_pong(struct agent *agent, uint32_t ask);
 void agent_rank_connected(struct agent *agent, uint32_t rank, int api);
 void agent_rank_finalized(struct agent *agent, uint32_t rank);
 void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char *text);
@@ -186,6 +188,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
                      size_t length, bool partial);
 bool agent_on_reaped(void *arg, const struct rank_result *result);
 void agent_on_ended(void *arg, const struct rank_result *result);
+void agent_on_settled(void *arg);
 void agent_on_input_done(void *arg, size_t bytes);
 
 #endif

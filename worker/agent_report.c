@@ -125,6 +125,14 @@ void agent_send_done(struct agent *agent)
     agent_send(agent, &envelope);
 }
 
+void agent_send_pong(struct agent *agent, uint32_t ask)
+{
+    Drarun__Wire__Pong pong = DRARUN__WIRE__PONG__INIT;
+    pong.ask = ask;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PONG, pong, &pong);
+    agent_send(agent, &envelope);
+}
+
 void agent_rank_connected(struct agent *agent, uint32_t rank, int api)
 {
     int64_t index = agent_job_local_index(&agent->job, rank);
@@ -265,4 +273,11 @@ void agent_on_ended(void *arg, const struct rank_result *result)
         agent_mpirun_ended(agent);
     if (agent->late_abort.there && !ranks_any_dying(agent->ranks, agent->late_abort.rank))
         send_late_abort(agent);
+}
+
+void agent_on_settled(void *arg)
+{
+    struct agent *agent = arg;
+    send_late_abort(agent);
+    agent_send_pong(agent, agent->settle_ask);
 }

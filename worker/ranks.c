@@ -62,6 +62,7 @@ struct ranks {
     uint32_t kill_after_ms;
     bool ending;           /* ranks_end was called */
     bool all_ended;        /* the owner was told */
+    bool settling;         /* the owner is to be told when nothing is left to tell */
     bool limit_raised;     /* ranks get files_before */
     int64_t kill_at_us;    /* while ending: when SIGKILL follows */
     int64_t killed_us;     /* when it was sent; 0: not yet */
@@ -252,23 +253,38 @@ static void give_up_ranks(struct ranks *ranks)
     }
 }
 
-static void on_child(evutil_socket_t fd, short what, void *arg)
+static void reap(struct ranks *ranks)
 {
-    struct ranks *ranks = arg;
-    struct signalfd_siginfo info[4];
     struct rusage use;
     int status;
     pid_t pid;
-    (void)what;
-    /* one pending signal may stand for many children: only wait4 knows */
-    while (read(fd, info, sizeof info) > 0)
-        ;
     while ((pid = wait4(-1, &status, WNOHANG, &use)) > 0) {
         struct rank *rank = find_pid(ranks, pid);
         if (rank) /* else an orphan that we adopted */
             tell_reaped(ranks, rank, status, &use);
     }
     event_active(ranks->update, EV_TIMEOUT, 0);
+}
+
+static void on_child(evutil_socket_t fd, short what, void *arg)
+{
+    struct signalfd_siginfo info[4];
+    (void)what;
+    /* one pending signal may stand for many children: only wait4 knows */
+    while (read(fd, info, sizeof info) > 0)
+        ;
+    reap(arg);
+}
+
+void ranks_settle(struct ranks *ranks)
+{
+    ranks->settling = true;
+    reap(ranks);
+    for (size_t i = 0; i < ranks->started; i++) {
+        const struct rank *rank = &ranks->rank[i];
+        if (rank->state == RANK_RUNNING && proctree_is_exiting(rank->result.pid))
+            ranks_dying(ranks, rank->result.rank);
+    }
 }
 
 /* ---- the end, computed from the state ---- */
@@ -408,6 +424,10 @@ static void on_update(evutil_socket_t fd, short what, void *arg)
     if (all_reaped(ranks))
         next_us = earlier(next_us, end_leftovers(ranks, now_us));
     plan_update(ranks, next_us, now_us);
+    if (ranks->settling && ranks->told == ranks->queued && ranks->unnoticed == 0) {
+        ranks->settling = false;
+        ranks->owner.settled(ranks->owner.arg);
+    }
     if (ranks->all_ended || !all_reaped(ranks) || ranks->ended < ranks->started ||
         ranks->remains.state != REMAINS_GONE || !drained(ranks))
         return;

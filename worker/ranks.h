@@ -67,6 +67,8 @@ struct ranks_owner {
      * those of ranks_add were started, or after ranks_end when those that were started have ended.
      */
     void (*all_ended)(void *arg);
+    /* After ranks_settle: no rank is dying, and each that has ended was told. */
+    void (*settled)(void *arg);
     /* So many bytes of input went into the stdin pipe of every rank that reads (or were dropped).
      */
     void (*input_done)(void *arg, size_t bytes);
@@ -120,6 +122,11 @@ int ranks_input(struct ranks *ranks, const void *data, size_t length);
 void ranks_dying(struct ranks *ranks, uint32_t rank);
 /* Some rank but this one is dying, or has ended and was not told yet. */
 bool ranks_any_dying(const struct ranks *ranks, uint32_t but);
+
+/* Looks which ranks have ended or are exiting, and calls `settled` once all of them were told, or
+ * after about a second without an end. What has become of a rank that a fellow lost before this
+ * call is told by then. */
+void ranks_settle(struct ranks *ranks);
 
 /* Signals every live rank's process group. */
 void ranks_signal(struct ranks *ranks, int signo);

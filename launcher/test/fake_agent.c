@@ -187,6 +187,14 @@ static void echo(const Drarun__Wire__Input *input)
     self.input_ended |= input->eof;
 }
 
+static void answer(const Drarun__Wire__Ping *ping)
+{
+    Drarun__Wire__Pong pong = DRARUN__WIRE__PONG__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PONG, pong, &pong);
+    pong.ask = ping->ask;
+    say(&envelope);
+}
+
 /* Takes the message when it keeps it. */
 static void hear(Drarun__Wire__Envelope **message)
 {
@@ -210,6 +218,9 @@ static void hear(Drarun__Wire__Envelope **message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_END:
         self.ending = true;
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_PING:
+        answer((*message)->ping);
         break;
     default:
         break;

@@ -14,8 +14,11 @@
 
 #include "lib/base/cleanup.h"
 
+#define TASK_EXITING 0x4 /* PF_EXITING of the kernel's, which no header for programs has */
+
 struct birth {
     pid_t parent;               /* -1: not to be seen */
+    unsigned flags;             /* the kernel's of the task */
     unsigned long long started; /* in ticks since boot: with its number it tells one process */
 };
 
@@ -30,8 +33,8 @@ int proctree_adopt_orphans(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* proc(5), /proc/PID/stat: "pid (comm) state ppid ... starttime ...", the 22nd; comm may hold
- * spaces and brackets. */
+/* proc(5), /proc/PID/stat: "pid (comm) state ppid ... flags ... starttime ...", the 9th and the
+ * 22nd; comm may hold spaces and brackets. */
 static struct birth read_birth(int proc, const char *pid_name)
 {
     const struct birth gone = {.parent = -1};
@@ -45,9 +48,9 @@ static struct birth read_birth(int proc, const char *pid_name)
     char *after = strrchr(text, ')');
     struct birth birth;
     if (!after || sscanf(after + 1,
-                         " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                         " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
                          "%*d %llu",
-                         &birth.parent, &birth.started) != 2)
+                         &birth.parent, &birth.flags, &birth.started) != 3)
         return gone;
     return birth;
 }
@@ -63,6 +66,12 @@ static struct birth birth_of(pid_t pid)
 pid_t proctree_parent(pid_t pid)
 {
     return birth_of(pid).parent;
+}
+
+bool proctree_is_exiting(pid_t pid)
+{
+    struct birth birth = birth_of(pid);
+    return birth.parent >= 0 && (birth.flags & TASK_EXITING);
 }
 
 static struct process *read_processes(size_t *ret_count)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -719,6 +721,46 @@ static void case_abort_unread(void)
     pause();
 }
 
+/* A stream between ranks of several agents; its peer's end is seen as by an MPI library. */
+static int stream_to_rank_1(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX}; /* an abstract name */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "%s", me.nspace);
+    if (me.rank == 1) {
+        CHECK(bind(fd, (struct sockaddr *)&name, sizeof name) == 0 && listen(fd, 1) == 0, "listen");
+        fence(NULL, 0, false);
+        return accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    }
+    fence(NULL, 0, false);
+    if (me.rank == size - 1)
+        CHECK(connect(fd, (struct sockaddr *)&name, sizeof name) == 0, "connect");
+    return fd;
+}
+
+/* Rank 1 exits while its agent stands still for a second; the last rank, of another agent, sees
+ * that and aborts. */
+static void case_exit_unread(void)
+{
+    int fd = stream_to_rank_1();
+    char byte;
+    if (me.rank == 1) {
+        pid_t agent = getppid();
+        CHECK(fd >= 0, "accept");
+        kill(agent, SIGSTOP);
+        if (fork() == 0) {
+            close_range(0, ~0U, 0);
+            sleep(1);
+            kill(agent, SIGCONT);
+            _exit(0);
+        }
+        _exit(5);
+    }
+    if (me.rank == size - 1 && read(fd, &byte, 1) <= 0)
+        PMIx_Abort(14, "a peer has gone", NULL, 0);
+    pause();
+}
+
 /* Rank 1 leaves in the way that argv[2] names while the others wait in a fence. */
 static void case_leave(const char *how)
 {
@@ -757,6 +799,7 @@ int main(int argc, char **argv)
         {"spawn-refused", case_spawn_refused},
         {"abort", case_abort},
         {"abort-unread", case_abort_unread},
+        {"exit-unread", case_exit_unread},
         {"lookup-timeout", case_lookup_timeout},
         {"big", case_big},
         {"pause", case_pause},

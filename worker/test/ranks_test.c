@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/proctree.h"
 #include "worker/ranks.h"
 #include "worker/remains.h"
 #include "worker/tail.h"
@@ -51,6 +53,7 @@ struct fixture {
     size_t in_flight, most_in_flight;
     size_t input_done;
     int all_ended;
+    int settled, told_when_settled;
     int places;
     bool hold;
     bool noticing;          /* what on_reaped says */
@@ -166,6 +169,14 @@ static void on_all_ended(void *arg)
     event_base_loopbreak(f->base);
 }
 
+static void on_settled(void *arg)
+{
+    struct fixture *f = arg;
+    f->settled++;
+    f->told_when_settled = f->places;
+    ranks_input(f->ranks, NULL, 0); /* who waits for that may end */
+}
+
 static void on_input_done(void *arg, size_t bytes)
 {
     struct fixture *f = arg;
@@ -178,6 +189,7 @@ static void open_ranks(struct fixture *f, size_t count)
                                       .ended = on_ended,
                                       .reaped = on_reaped,
                                       .all_ended = on_all_ended,
+                                      .settled = on_settled,
                                       .input_done = on_input_done,
                                       .hold = f->hold,
                                       .arg = f};
@@ -675,6 +687,41 @@ static void told_when_the_server_has_noticed(void **state)
     assert_int_equal(f->seen[0].place, 1);
 }
 
+/* What ended before the question is told before its answer, though nobody has read SIGCHLD yet. */
+static void settled_after_what_had_ended(void **state)
+{
+    struct fixture *f = *state;
+    siginfo_t info;
+    f->noticing = true; /* of a server that then says nothing */
+    open_ranks(f, 3);
+    start_one(f, 0, WORDS("sh", "-c", "exit 3"), false);
+    start_one(f, 1, WORDS("cat"), true);
+    start_one(f, 2, WORDS("sh", "-c", "exit 4"), false);
+    for (uint32_t i = 0; i < 3; i += 2)
+        assert_int_equal(
+            waitid(P_PID, (id_t)ranks_pid(f->ranks, FIRST_RANK + i), &info, WEXITED | WNOWAIT), 0);
+    ranks_settle(f->ranks);
+    wait_all(f);
+    assert_int_equal(f->settled, 1);
+    assert_int_equal(f->told_when_settled, 2);
+    assert_int_equal(f->seen[1].place, 2);
+}
+
+/* The main thread of rank 0 has ended, which looks like its end, and another one goes on. */
+static void settled_though_a_thread_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    open_ranks(f, 1);
+    start_one(f, 0, WORDS(self, "thread"), true);
+    while (!proctree_is_exiting(ranks_pid(f->ranks, FIRST_RANK)))
+        usleep(1000);
+    ranks_settle(f->ranks);
+    wait_all(f);
+    assert_int_equal(f->settled, 1);
+    assert_int_equal(f->told_when_settled, 0);
+    assert_int_equal(f->seen[0].result.code, 7);
+}
+
 static void freed_while_running(void **state)
 {
     struct fixture *f = *state;
@@ -687,11 +734,29 @@ static void freed_while_running(void **state)
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+static void *go_on(void *arg)
+{
+    char byte;
+    (void)arg;
+    while (read(STDIN_FILENO, &byte, 1) > 0)
+        ;
+    exit(7);
+}
+
+static void leave_a_thread(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, go_on, NULL), 0);
+    pthread_exit(NULL);
+}
+
 int main(int argc, char **argv)
 {
     make_pattern();
     if (argc == 3 && strcmp(argv[1], "pattern") == 0)
         return write_pattern(strtoul(argv[2], NULL, 10));
+    if (argc == 2 && strcmp(argv[1], "thread") == 0)
+        leave_a_thread();
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = '\0';
     sigset_t child;
@@ -730,6 +795,8 @@ int main(int argc, char **argv)
         TEST(sign_of_an_end_decides_the_order),
         TEST(sign_of_no_end),
         TEST(told_when_the_server_has_noticed),
+        TEST(settled_after_what_had_ended),
+        TEST(settled_though_a_thread_goes_on),
         TEST(freed_while_running),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,19 @@ static void test_descendants(void **state)
     assert_int_equal(proctree_parent(one), -1);
 }
 
+static void test_exiting(void **state)
+{
+    siginfo_t info;
+    (void)state;
+    pid_t pid = sleeper();
+    assert_false(proctree_is_exiting(pid));
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_true(proctree_is_exiting(pid));
+    assert_int_equal(end_of(pid), SIGKILL);
+    assert_false(proctree_is_exiting(pid));
+}
+
 /* A child with this number, as clone3(2) gives it to those who may ask. */
 static pid_t sleeper_as(pid_t pid)
 {
@@ -91,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descendants),
+        cmocka_unit_test(test_exiting),
         cmocka_unit_test(test_a_number_that_is_anothers_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
