@@ -86,6 +86,18 @@ static void pmix_signal(void *arg, uint32_t first, uint32_t count, int signo)
         ranks_signal_some(agent->ranks, first, count, signo);
 }
 
+static pid_t pid_of_rank(void *arg, uint32_t rank)
+{
+    const struct agent *agent = arg;
+    return agent->ranks ? ranks_pid(agent->ranks, rank) : -1;
+}
+
+static bool is_rank(pid_t pid, void *arg)
+{
+    const struct agent *agent = arg;
+    return agent->ranks && ranks_has_pid(agent->ranks, pid);
+}
+
 static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct agent *agent = arg;
@@ -126,6 +138,8 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .abort = rank_abort,
         .route = pmix_send,
         .signal = pmix_signal,
+        .pid_of = pid_of_rank,
+        .is_rank = is_rank,
         .log = pmix_log,
         .spawn = pmix_spawn,
         .failed = pmix_failed,

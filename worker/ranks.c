@@ -113,6 +113,14 @@ pid_t ranks_pid(const struct ranks *ranks, uint32_t rank)
     return -1;
 }
 
+bool ranks_has_pid(const struct ranks *ranks, pid_t pid)
+{
+    for (size_t i = 0; i < ranks->started; i++)
+        if (ranks->rank[i].result.pid == pid && ranks->rank[i].state == RANK_RUNNING)
+            return true;
+    return false;
+}
+
 /* ---- signals ---- */
 
 /* The rank is not reaped, so its number and its group's are still its own. */

@@ -139,5 +139,6 @@ void ranks_end(struct ranks *ranks, bool at_once);
 
 size_t ranks_running(const struct ranks *ranks);           /* started and not reaped */
 pid_t ranks_pid(const struct ranks *ranks, uint32_t rank); /* -1 when it does not run */
+bool ranks_has_pid(const struct ranks *ranks, pid_t pid);  /* a rank that runs has it */
 
 #endif

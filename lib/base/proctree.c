@@ -121,9 +121,10 @@ static bool signal_one(const struct process *process, int signo)
     return (fd < 0 ? kill(process->pid, signo) : pidfd_send_signal(fd, signo, NULL, 0)) == 0;
 }
 
-size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg)
+/* Until fn returns true, which is then returned. */
+static bool any_below(pid_t root, bool (*fn)(const struct process *process, void *arg), void *arg)
 {
-    size_t count = 0, signalled = 0;
+    size_t count = 0;
     cleanup_free struct process *list = read_processes(&count);
     /* pids are not ordered by birth once they have wrapped: repeat until nothing new is found */
     for (bool again = true; again;) {
@@ -132,9 +133,48 @@ size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg)
             if (list[i].below || !is_below(list, count, list[i].birth.parent, root))
                 continue;
             list[i].below = again = true;
-            if ((!skip || !skip(list[i].pid, arg)) && signal_one(&list[i], signo))
-                signalled++;
+            if (fn(&list[i], arg))
+                return true;
         }
     }
-    return signalled;
+    return false;
+}
+
+struct signalling {
+    int signo;
+    bool (*skip)(pid_t pid, void *arg);
+    void *arg;
+    size_t count;
+};
+
+static bool signal_if_wanted(const struct process *process, void *arg)
+{
+    struct signalling *s = arg;
+    if ((!s->skip || !s->skip(process->pid, s->arg)) && signal_one(process, s->signo))
+        s->count++;
+    return false;
+}
+
+size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg), void *arg)
+{
+    struct signalling s = {.signo = signo, .skip = skip, .arg = arg};
+    any_below(root, signal_if_wanted, &s);
+    return s.count;
+}
+
+struct question {
+    bool (*fn)(pid_t pid, void *arg);
+    void *arg;
+};
+
+static bool ask(const struct process *process, void *arg)
+{
+    const struct question *question = arg;
+    return question->fn(process->pid, question->arg);
+}
+
+bool proctree_any(pid_t root, bool (*fn)(pid_t pid, void *arg), void *arg)
+{
+    struct question question = {fn, arg};
+    return any_below(root, ask, &question);
 }

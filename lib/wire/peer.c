@@ -23,11 +23,11 @@ struct end {
     uint64_t inode; /* of the socket's file; 0: no process has it any more */
 };
 
-static int end_owner(const struct end *end, uid_t *ret_uid)
+static int end_owner(const struct end *end, struct peer *ret)
 {
     if (end->state != ESTABLISHED || end->inode == 0)
         return -ESRCH;
-    *ret_uid = end->uid;
+    *ret = (struct peer){.uid = end->uid, .inode = end->inode};
     return 0;
 }
 
@@ -104,7 +104,7 @@ static int read_table(const struct sockaddr_in *ours, const struct sockaddr_in *
     return ferror(table) ? -EIO : -ESRCH;
 }
 
-int peer_uid(int fd, uid_t *ret_uid)
+int peer_find(int fd, struct peer *ret)
 {
     struct sockaddr_in ours = {0}, peer = {0};
     socklen_t ours_size = sizeof ours, peer_size = sizeof peer;
@@ -118,5 +118,14 @@ int peer_uid(int fd, uid_t *ret_uid)
     int rc = ask_sock_diag(&ours, &peer, &end);
     if (rc < 0 && rc != -ESRCH)
         rc = read_table(&ours, &peer, &end);
-    return rc < 0 ? rc : end_owner(&end, ret_uid);
+    return rc < 0 ? rc : end_owner(&end, ret);
+}
+
+int peer_uid(int fd, uid_t *ret_uid)
+{
+    struct peer peer;
+    int rc = peer_find(fd, &peer);
+    if (rc == 0)
+        *ret_uid = peer.uid;
+    return rc;
 }

@@ -4,6 +4,7 @@
 #define DRARUN_WIRE_PEER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The user whose process has made the other end of this IPv4 connection, as the kernel knows it
@@ -12,5 +13,13 @@
  * as root's; -EAFNOSUPPORT: not IPv4; otherwise the reason why the kernel cannot be asked. Any
  * thread. */
 int peer_uid(int fd, uid_t *ret_uid);
+
+/* That end as the kernel knows it. */
+struct peer {
+    uid_t uid;
+    uint64_t inode; /* of its socket: /proc/PID/fd of those that have it say "socket:[INODE]" */
+};
+/* The same, with more of it. */
+int peer_find(int fd, struct peer *ret);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,8 +13,10 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/dial.h"
+#include "worker/pmix/handshake.h"
 #include "worker/pmix/host_private.h"
 #include "worker/pmix/listener.h"
+#include "worker/pmix/member.h"
 
 #ifdef DRARUN_PMIX_UNPATCHED
 /* The library accepts whoever connects, on a port that is free now. */
@@ -32,12 +35,51 @@ static void add_port(const struct pmix_host *host, void *list)
     PMIx_Info_list_add(list, PMIX_TCP_IPV4_PORT, &port, PMIX_INT);
 }
 #else
-/* fd: of our user, with a handshake on its way. */
-static void on_client(int accepted, void *arg)
+/* The rank that a visitor says it is, or whose tool it is; -1: it names none of this agent. */
+static int64_t claimed_rank(const struct pmix_host *host, const struct pmix_visitor *visitor)
+{
+    struct handshake claim;
+    pmix_proc_t proc;
+    if (!visitor->message || handshake_read(visitor->message, visitor->length, &claim) < 0 ||
+        !claim.named)
+        return -1;
+    PMIX_LOAD_PROCID(&proc, claim.nspace, claim.rank);
+    int64_t rank = pmix_rank_of(host, &proc);
+    return rank >= 0 && agent_job_local_index(host->job, (uint32_t)rank) >= 0 ? rank : -1;
+}
+
+/* A process that no rank has started is a tool, whatever it says, and no tool may attach. */
+static bool is_of_the_job(struct pmix_host *host, const struct pmix_visitor *visitor)
+{
+    char whose[32] = "any rank";
+    int64_t rank = claimed_rank(host, visitor);
+    pid_t pid = rank < 0 ? -1 : host->owner.pid_of(host->owner.arg, (uint32_t)rank);
+    /* who names no rank of ours is the library's to refuse */
+    bool (*is_rank)(pid_t pid, void *arg) = rank < 0 ? NULL : host->owner.is_rank;
+    enum membership membership = member_of(pid, visitor->inode, is_rank, host->owner.arg);
+    if (rank >= 0)
+        snprintf(whose, sizeof whose, "rank %" PRId64, rank);
+    if (membership == MEMBER_UNKNOWN)
+        log_verbose("PMIx: served a process of our user as %s, whose processes do not all show us "
+                    "their descriptors",
+                    whose);
+    if (membership != MEMBER_NO)
+        return true;
+    if (!host->refusal_logged)
+        log_note("PMIx: refused a process of our user that %s has not started: tools may not "
+                 "attach, and what a service starts for a rank (docker run) is none of its own",
+                 whose);
+    host->refusal_logged = true;
+    return false;
+}
+
+static void on_client(const struct pmix_visitor *visitor, void *arg)
 {
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
-    cleanup_close int fd = accepted;
+    cleanup_close int fd = visitor->fd;
+    if (!is_of_the_job(host, visitor))
+        return;
     if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
         return;

@@ -27,6 +27,9 @@ struct pmix_host_owner {
     void (*route)(void *arg, Drarun__Wire__Routed *message, bool broadcast);
     /* Signals ranks of this agent. */
     void (*signal)(void *arg, uint32_t first, uint32_t count, int signo);
+    /* The process of a rank of this agent, -1 when there is none; and whether one is a rank's. */
+    pid_t (*pid_of)(void *arg, uint32_t rank);
+    bool (*is_rank)(pid_t pid, void *arg);
     /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
     /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */

@@ -51,6 +51,7 @@ struct pmix_host {
     const char *session_dir;
     struct pmix_listener *listener; /* NULL: the library listens itself */
     uint16_t port;
+    bool refusal_logged;
     struct upcall_queue *queue;
     bool started;
     bool environment_set;

@@ -2,9 +2,11 @@
 #include "worker/pmix/listener.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -14,15 +16,18 @@
 #include "lib/wire/acceptor.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/peer.h"
+#include "worker/pmix/handshake.h"
 
 #define SILENCE_MAX_MS 10000
 
-/* A connection of our user that has sent nothing yet. */
+/* A connection of our user whose handshake is not there yet. */
 struct silent {
     TAILQ_ENTRY(silent) entry;
     struct pmix_listener *listener;
     struct event *readable;
     int fd;
+    uint64_t inode;
+    size_t wanted; /* bytes until it is looked at again */
 };
 
 struct pmix_listener {
@@ -43,15 +48,44 @@ static void silent_free(struct silent *silent)
     free(silent);
 }
 
+/* The loop is told once so many bytes are there, or the peer has gone. */
+static bool wait_for(struct silent *silent, size_t wanted)
+{
+    int low = (int)wanted;
+    silent->wanted = wanted;
+    return setsockopt(silent->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low) == 0;
+}
+
+static void hand_on(struct silent *silent, const void *message, size_t length)
+{
+    struct pmix_listener *listener = silent->listener;
+    wait_for(silent, 1);
+    const struct pmix_visitor visitor = {
+        .fd = take_fd(&silent->fd), .inode = silent->inode, .message = message, .length = length};
+    silent_free(silent);
+    listener->connected(&visitor, listener->arg);
+}
+
+static bool has_gone(int fd)
+{
+    struct pollfd peer = {.fd = fd, .events = POLLRDHUP};
+    return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct silent *silent = arg;
-    struct pmix_listener *listener = silent->listener;
-    int ready = (what & EV_READ) ? take_fd(&silent->fd) : -1;
-    (void)fd;
-    silent_free(silent);
-    if (ready >= 0)
-        listener->connected(ready, listener->arg);
+    uint8_t message[HANDSHAKE_MAX];
+    ssize_t n = (what & EV_READ) ? recv(fd, message, silent->wanted, MSG_PEEK | MSG_DONTWAIT) : -1;
+    size_t length = n >= (ssize_t)HANDSHAKE_HEADER ? handshake_length(message) : 0;
+    if (n <= 0 || ((size_t)n < silent->wanted && has_gone(fd)))
+        silent_free(silent);
+    else if ((size_t)n < silent->wanted || length == 0) /* no kernel that waits; or no handshake */
+        hand_on(silent, NULL, 0);
+    else if (length == silent->wanted)
+        hand_on(silent, message, length);
+    else if (!wait_for(silent, length))
+        hand_on(silent, NULL, 0);
 }
 
 static void log_refusal_once(struct pmix_listener *listener, int rc, uid_t uid)
@@ -69,13 +103,12 @@ static void log_refusal_once(struct pmix_listener *listener, int rc, uid_t uid)
 }
 
 /* libpmix believes what a client says of itself. */
-static bool is_of_our_user(struct pmix_listener *listener, int fd)
+static bool is_of_our_user(struct pmix_listener *listener, int fd, struct peer *peer)
 {
-    uid_t uid = 0;
-    int rc = peer_uid(fd, &uid);
-    if (rc == 0 && uid == geteuid())
+    int rc = peer_find(fd, peer);
+    if (rc == 0 && peer->uid == geteuid())
         return true;
-    log_refusal_once(listener, rc, uid);
+    log_refusal_once(listener, rc, peer->uid);
     return false;
 }
 
@@ -84,15 +117,18 @@ static void on_accepted(int accepted, void *arg)
     static const struct timeval patience = {.tv_sec = SILENCE_MAX_MS / 1000};
     struct pmix_listener *listener = arg;
     cleanup_close int fd = accepted;
-    if (!is_of_our_user(listener, fd))
+    struct peer peer = {0};
+    if (!is_of_our_user(listener, fd, &peer))
         return;
     struct silent *silent = calloc(1, sizeof *silent);
     if (!silent)
         return;
-    *silent = (struct silent){.listener = listener, .fd = take_fd(&fd)};
+    *silent = (struct silent){.listener = listener, .fd = take_fd(&fd), .inode = peer.inode};
     TAILQ_INSERT_TAIL(&listener->silent, silent, entry);
-    silent->readable = event_new(listener->base, silent->fd, EV_READ, on_readable, silent);
-    if (!silent->readable || event_add(silent->readable, &patience) < 0)
+    silent->readable =
+        event_new(listener->base, silent->fd, EV_READ | EV_PERSIST, on_readable, silent);
+    if (!silent->readable || event_add(silent->readable, &patience) < 0 ||
+        !wait_for(silent, HANDSHAKE_HEADER))
         silent_free(silent);
 }
 

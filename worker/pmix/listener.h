@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The PMIx server's port on the loopback, which every user of the machine and every container of
  * the pod can reach. Accepts connections, asks the kernel whose process each is, and closes those
- * of other users unread. A connection is handed on once it has something to read, since libpmix
- * reads a handshake on its only thread: one that stays silent costs a descriptor until it is
- * closed. Loop thread only. */
+ * of other users unread. A connection is shown to the owner once its handshake is there as a whole,
+ * since libpmix reads it on its only thread: one that stays silent, or says half of it, costs a
+ * descriptor until it is closed. Loop thread only. */
 #ifndef DRARUN_WORKER_PMIX_LISTENER_H
 #define DRARUN_WORKER_PMIX_LISTENER_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
 
 struct pmix_listener;
 
-/* fd is non-blocking, close-on-exec and the callee's. Must not free the listener. */
-typedef void (*pmix_listener_fn)(int fd, void *arg);
+/* A process of our user, as its handshake and the kernel show it. */
+struct pmix_visitor {
+    int fd;              /* non-blocking, close-on-exec, the callee's; nothing was taken from it */
+    uint64_t inode;      /* of the other end's socket */
+    const void *message; /* the handshake, borrowed; NULL: too long, or not one, or not readable */
+    size_t length;
+};
+/* Must not free the listener. */
+typedef void (*pmix_listener_fn)(const struct pmix_visitor *visitor, void *arg);
 
 struct pmix_listener *pmix_listener_new(struct event_base *base, pmix_listener_fn connected,
                                         void *arg, uint16_t *ret_port, struct drarun_error *err);
