@@ -100,12 +100,13 @@ void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall);
 void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void pmix_on_log(struct pmix_host *host, struct upcall *upcall);
 
-/* data.c: publish, lookup, unpublish; the data live on worker 0 */
+/* data.c: publish, lookup, unpublish; asked of worker 0 */
 void pmix_on_publish(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_unpublish(struct pmix_host *host, struct upcall *upcall);
-void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message);
+/* data_store.c: worker 0 */
+void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void data_store_free(struct data_store *store);
 
 /* Remembers the upcall until a reply with this id comes; 0 without memory. */
