@@ -245,9 +245,9 @@ static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)
 static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest *request)
 {
     Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
-    if (!owns_rank(agent, request->rank))
+    if (!request->pmix && !owns_rank(agent, request->rank))
         return;
-    job_names_ask(agent->job->names, request, &reply);
+    job_names_ask(agent->job->names, agent->pmix, request, &reply);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REPLY, name_reply, &reply);
     agent_send(agent, &envelope);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of ports that ranks publish by PMI-1, for all agents of the job. */
+/* Names that ranks publish: those of PMI-1 for all agents of the job, and those of PMIx, which
+ * worker 0 keeps, as far as other jobs of the user may know them (user_names.h). */
 #ifndef DRARUN_LAUNCHER_JOB_NAMES_H
 #define DRARUN_LAUNCHER_JOB_NAMES_H
 
@@ -12,8 +13,9 @@ struct job_names;
 
 struct job_names *job_names_new(void);
 void job_names_free(struct job_names *names);
-/* A name exists once. The reply's port is borrowed until the next call. */
-void job_names_ask(struct job_names *names, const Drarun__Wire__NameRequest *request,
-                   Drarun__Wire__NameReply *ret_reply);
+/* A name exists once among the user's jobs. pmix: version of the libpmix that has packed the
+ * values, and is to read them. What the reply points to is borrowed until the next call. */
+void job_names_ask(struct job_names *names, const char *pmix,
+                   const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply);
 
 #endif

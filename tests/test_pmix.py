@@ -36,7 +36,7 @@ def client(request, build, drarun):
     """client("modex", where="two"): the Result of that case. options: more of drarun's."""
 
     def run(*case, where, options=(), **how):
-        return drarun(*options, *PLACES[where], *request.param.command(build), *case, timeout=30, **how)
+        return drarun(*options, *PLACES[where], *request.param.command(build), *case, **{"timeout": 30, **how})
 
     run.version = request.param.version
     return run
@@ -49,7 +49,7 @@ def where(request):
 
 def test_rank_that_publishes_too_much(client):
     """It is refused the rest, and the others are not; its agent's memory is not the rank's."""
-    result = client("publish-much", where="two").ok()
+    result = client("publish-much", where="two", timeout=300).ok()  # a file for each key
     assert result.err == "drarun-worker: rank 0: PMIx: it has published more than 4096 keys or 16777216 bytes: the rest is refused\n"
 
 

@@ -123,6 +123,11 @@ static void pmi1_spawn(void *arg, const struct spawn_request *request)
     agent_spawn_ask(arg, request, NULL);
 }
 
+static void pmix_name(void *arg, Drarun__Wire__NameRequest *request, void *token)
+{
+    agent_name_send(arg, request, token);
+}
+
 static void pmi1_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
                       const char *port)
 {
@@ -142,6 +147,7 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .is_rank = is_rank,
         .log = pmix_log,
         .spawn = pmix_spawn,
+        .name = pmix_name,
         .failed = pmix_failed,
         .arg = agent,
     };

@@ -153,6 +153,8 @@ void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, v
 /* For the PMI-1 servers' owner: names of ports. */
 void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, const char *service,
                     const char *port);
+/* For the PMIx server's: as pmix_host_owner.name. */
+void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token);
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused);
 void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);

@@ -85,36 +85,54 @@ struct agent_name {
     LIST_ENTRY(agent_name) entry;
     uint64_t id;
     uint32_t rank;
+    void *token; /* of the PMIx server; NULL: the rank's, by PMI-1 */
 };
 
-static void answer_name_take(struct agent *agent, struct agent_name *name, bool good,
-                             const char *port)
+/* reply: NULL: the launcher cannot be asked. */
+static void answer_name(struct agent *agent, uint32_t rank, void *token,
+                        const Drarun__Wire__NameReply *reply)
+{
+    if (token)
+        pmix_host_named(token, reply);
+    else
+        pmi1_host_named(agent_pmi1(agent, rank), rank, reply && reply->good,
+                        reply ? reply->port : "");
+}
+
+static void answer_name_take(struct agent *agent, struct agent_name *name,
+                             const Drarun__Wire__NameReply *reply)
 {
     LIST_REMOVE(name, entry);
-    pmi1_host_named(agent_pmi1(agent, name->rank), name->rank, good, port);
+    answer_name(agent, name->rank, name->token, reply);
     free(name);
+}
+
+void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token)
+{
+    struct agent_name *name = can_ask(agent) ? malloc(sizeof *name) : NULL;
+    message->id = agent->spawns.last_id + 1;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REQUEST, name_request, message);
+    if (!name || channel_send(agent->control, &envelope) < 0) {
+        free(name);
+        answer_name(agent, message->rank, token, NULL);
+        return;
+    }
+    *name =
+        (struct agent_name){.id = ++agent->spawns.last_id, .rank = message->rank, .token = token};
+    LIST_INSERT_HEAD(&agent->spawns.names, name, entry);
 }
 
 void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, const char *service,
                     const char *port)
 {
     Drarun__Wire__NameRequest message = DRARUN__WIRE__NAME_REQUEST__INIT;
-    struct agent_name *name = can_ask(agent) ? malloc(sizeof *name) : NULL;
-    message.id = agent->spawns.last_id + 1;
     message.rank = rank;
     message.action = what == PMI1_PUBLISH  ? DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH
                      : what == PMI1_LOOKUP ? DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP
                                            : DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
     message.service = (char *)service;
     message.port = (char *)port;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REQUEST, name_request, &message);
-    if (!name || channel_send(agent->control, &envelope) < 0) {
-        free(name);
-        pmi1_host_named(agent_pmi1(agent, rank), rank, false, "");
-        return;
-    }
-    *name = (struct agent_name){.id = ++agent->spawns.last_id, .rank = rank};
-    LIST_INSERT_HEAD(&agent->spawns.names, name, entry);
+    agent_name_send(agent, &message, NULL);
 }
 
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply)
@@ -124,13 +142,13 @@ void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *rep
         if (name->id == reply->id)
             break;
     if (name)
-        answer_name_take(agent, name, reply->good, reply->port);
+        answer_name_take(agent, name, reply);
 }
 
 void agent_spawn_drop(struct agent *agent)
 {
     while (!LIST_EMPTY(&agent->spawns.names))
-        answer_name_take(agent, LIST_FIRST(&agent->spawns.names), false, "");
+        answer_name_take(agent, LIST_FIRST(&agent->spawns.names), NULL);
     while (!LIST_EMPTY(&agent->spawns.asked))
         answer_take(agent, LIST_FIRST(&agent->spawns.asked), NULL, false);
 }

@@ -5,6 +5,16 @@
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
+/* What lives for one look-up is how Open MPI's processes meet, and of use within the job alone. */
+static bool is_shared(const struct upcall *upcall)
+{
+    const pmix_info_t *range = upcall_info(upcall, PMIX_RANGE);
+    const pmix_info_t *persist = upcall_info(upcall, PMIX_PERSISTENCE);
+    bool far = !range || range->value.data.range == PMIX_RANGE_SESSION ||
+               range->value.data.range == PMIX_RANGE_GLOBAL;
+    return far && !(persist && persist->value.data.persist == PMIX_PERSIST_FIRST_READ);
+}
+
 static bool is_directive(const pmix_info_t *info)
 {
     return strncmp(info->key, "pmix.", 5) == 0;
@@ -47,6 +57,7 @@ void pmix_on_publish(struct pmix_host *host, struct upcall *upcall)
         status = PMIX_ERR_OUT_OF_RESOURCE;
     if (status == PMIX_SUCCESS) {
         publish.rank = (uint32_t)rank;
+        publish.shared = is_shared(upcall);
         publish.data.data = (uint8_t *)buffer.base_ptr;
         publish.data.len = buffer.bytes_used;
         message.body_case = DRARUN__WIRE__ROUTED__BODY_PUBLISH;
@@ -136,6 +147,18 @@ static void answer_lookup(struct upcall *upcall, const Drarun__Wire__DataReply *
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
+/* Open MPI tells the error to this rank alone, and those that connect with it would wait for ever:
+ * so the job ends. */
+static void refuse_to_connect(struct pmix_host *host, const struct upcall *upcall)
+{
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (rank >= 0)
+        host->owner.abort(
+            host->owner.arg, (uint32_t)rank, 1,
+            "its MPI library cannot connect to a port of another job here; ports work "
+            "within a job, as of drarun -n 1 FIRST : -n 1 SECOND");
+}
+
 void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     struct upcall *upcall = pmix_unpend(host, message->id);
@@ -151,6 +174,8 @@ void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message
             upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
         return;
     }
+    if (upcall->lookup_cb && message->data_reply->status == PMIX_ERR_NOT_SUPPORTED)
+        refuse_to_connect(host, upcall);
     if (upcall->lookup_cb && message->data_reply->status == PMIX_SUCCESS)
         answer_lookup(upcall, message->data_reply);
     else

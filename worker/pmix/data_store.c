@@ -17,6 +17,7 @@
 #define DATA_RANK_BYTES_MAX FRAME_MAX
 #define DATA_RANK_WAITERS_MAX 256u /* lookups that wait */
 #define DATA_BYTES_MAX (256u << 20)
+#define FAR_PORTS_MAX 4096u
 #define DATA_BUCKETS 4096u
 
 struct data_entry {
@@ -25,6 +26,7 @@ struct data_entry {
     pmix_proc_t publisher;
     uint32_t rank;   /* of the job: the same */
     bool first_read; /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
+    bool shared;     /* the launcher has it, too */
     pmix_key_t key;
     pmix_value_t value;
 };
@@ -37,6 +39,7 @@ struct data_waiter {
     uint32_t rank; /* who asks */
     uint64_t id;
     struct strlist keys;
+    struct buf others; /* of the reply: what other jobs have */
     struct event *timeout;
 };
 
@@ -52,6 +55,7 @@ struct data_store {
     uint32_t ranks;
     size_t bytes;
     struct data_waiter *waiters;
+    struct strlist far_ports; /* texts that other jobs have published */
 };
 
 static struct data_store *store_new(uint32_t ranks)
@@ -93,6 +97,7 @@ static void waiter_free(struct data_waiter *waiter)
     if (waiter->timeout)
         event_free(waiter->timeout);
     strlist_done(&waiter->keys);
+    buf_done(&waiter->others);
     free(waiter);
 }
 
@@ -111,6 +116,7 @@ void data_store_free(struct data_store *store)
         waiter_free(store->waiters);
         store->waiters = next;
     }
+    strlist_done(&store->far_ports);
     free(store->usage);
     free(store);
 }
@@ -142,16 +148,16 @@ static void remove_entry(struct data_store *store, struct data_entry *gone)
 }
 
 static void reply(struct pmix_host *host, uint32_t to, uint64_t id, pmix_status_t status,
-                  const pmix_data_buffer_t *buffer)
+                  const struct buf *packed)
 {
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     Drarun__Wire__DataReply body = DRARUN__WIRE__DATA_REPLY__INIT;
     body.status = status;
-    if (buffer && buffer->bytes_used > PMIX_ROUTED_MAX) {
+    if (packed && packed->len > PMIX_ROUTED_MAX) {
         body.status = PMIX_ERR_OUT_OF_RESOURCE;
-    } else if (buffer) {
-        body.data.data = (uint8_t *)buffer->base_ptr;
-        body.data.len = buffer->bytes_used;
+    } else if (packed) {
+        body.data.data = (uint8_t *)packed->data;
+        body.data.len = packed->len;
     }
     message.destination = to;
     message.id = id;
@@ -160,9 +166,23 @@ static void reply(struct pmix_host *host, uint32_t to, uint64_t id, pmix_status_
     pmix_route(host, &message);
 }
 
-/* Answers when all keys are there, or (at_once) with those that are; false when it must wait. */
-static bool try_lookup(struct pmix_host *host, const struct strlist *keys, uint32_t source,
-                       uint64_t id, bool at_once)
+/* Appends the publisher and the datum, as replies and other jobs get them. info: lent for packing.
+ */
+static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix_info_t *info)
+{
+    pmix_data_buffer_t buffer;
+    pmix_proc_t proc = *publisher;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    if (PMIx_Data_pack(NULL, &buffer, &proc, 1, PMIX_PROC) == PMIX_SUCCESS &&
+        PMIx_Data_pack(NULL, &buffer, (void *)info, 1, PMIX_INFO) == PMIX_SUCCESS)
+        buf_add(out, buffer.base_ptr, buffer.bytes_used);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+/* Answers when all keys are there, or (at_once) with those that are; false when it must wait.
+ * others: what other jobs have, beside the keys. */
+static bool try_lookup(struct pmix_host *host, const struct strlist *keys, const struct buf *others,
+                       uint32_t source, uint64_t id, bool at_once)
 {
     struct data_store *store = host->store;
     size_t found = 0;
@@ -170,8 +190,8 @@ static bool try_lookup(struct pmix_host *host, const struct strlist *keys, uint3
         found += find(store, keys->items[i]) != NULL;
     if (found < keys->count && !at_once)
         return false;
-    pmix_data_buffer_t buffer;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    struct buf packed = BUF_INIT;
+    buf_add(&packed, others->data, others->len);
     for (size_t i = 0; i < keys->count; i++) {
         struct data_entry *entry = find(store, keys->items[i]);
         if (!entry)
@@ -180,13 +200,15 @@ static bool try_lookup(struct pmix_host *host, const struct strlist *keys, uint3
         PMIX_INFO_CONSTRUCT(&info);
         PMIX_LOAD_KEY(info.key, entry->key);
         info.value = entry->value; /* lent for packing */
-        PMIx_Data_pack(NULL, &buffer, &entry->publisher, 1, PMIX_PROC);
-        PMIx_Data_pack(NULL, &buffer, &info, 1, PMIX_INFO);
+        pack_datum(&packed, &entry->publisher, &info);
         if (entry->first_read)
             remove_entry(store, entry);
     }
-    reply(host, source, id, found > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, &buffer);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    pmix_status_t status = packed.failed    ? PMIX_ERR_NOMEM
+                           : packed.len > 0 ? PMIX_SUCCESS
+                                            : PMIX_ERR_NOT_FOUND;
+    reply(host, source, id, status, &packed);
+    buf_done(&packed);
     return true;
 }
 
@@ -214,7 +236,7 @@ static void retry_waiters(struct pmix_host *host)
     struct data_waiter *next;
     for (struct data_waiter *waiter = host->store->waiters; waiter; waiter = next) {
         next = waiter->next;
-        if (try_lookup(host, &waiter->keys, waiter->source, waiter->id, false))
+        if (try_lookup(host, &waiter->keys, &waiter->others, waiter->source, waiter->id, false))
             remove_waiter(host->store, waiter);
     }
 }
@@ -274,7 +296,51 @@ static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publ
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t publish(struct data_store *store, const Drarun__Wire__Publish *message)
+/* One rank's publish while the launcher is asked whether another job has a name of it. */
+struct publishing {
+    uint32_t source;
+    uint64_t id;
+    uint32_t rank;
+    pmix_status_t status;
+};
+
+static void publishing_done(struct shared_round *round)
+{
+    struct pmix_host *host = round->host;
+    struct publishing *publishing = round->arg;
+    for (size_t i = 0; i < round->count; i++) {
+        const struct shared_name *name = &round->names[i];
+        struct data_entry *entry = name->key ? find(host->store, name->key) : NULL;
+        if (name->answer != SHARED_NO || !entry || entry->rank != publishing->rank)
+            continue;
+        entry->shared = false; /* it is another job's there */
+        remove_entry(host->store, entry);
+        publishing->status = PMIX_ERR_DUPLICATE_KEY;
+    }
+    reply(host, publishing->source, publishing->id, publishing->status, NULL);
+    retry_waiters(host);
+    free(publishing);
+}
+
+static void share(struct shared_round *round, const char *key)
+{
+    struct buf packed = BUF_INIT;
+    pmix_info_t info;
+    struct data_entry *entry = find(round->host->store, key);
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_LOAD_KEY(info.key, entry->key);
+    info.value = entry->value; /* lent for packing */
+    pack_datum(&packed, &entry->publisher, &info);
+    entry->shared = !packed.failed && packed.len > 0;
+    if (entry->shared)
+        shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH, key, packed.data,
+                         packed.len);
+    buf_done(&packed);
+}
+
+/* Adds what the message has; fresh: the keys that are there now. */
+static pmix_status_t add_all(struct data_store *store, const Drarun__Wire__Publish *message,
+                             struct strlist *fresh)
 {
     pmix_data_buffer_t buffer;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
@@ -295,10 +361,37 @@ static pmix_status_t publish(struct data_store *store, const Drarun__Wire__Publi
             break; /* the end */
         size_t bytes = sizeof(struct data_entry) + (size_t)(buffer.unpack_ptr - before);
         status = add_entry(store, &publisher, message->rank, first_read, &info, bytes);
+        if (status == PMIX_SUCCESS)
+            strlist_add(fresh, info.key);
         PMIX_INFO_DESTRUCT(&info);
     }
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     return status;
+}
+
+static void publish(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    struct strlist fresh = STRLIST_INIT;
+    struct shared_round *round = NULL;
+    pmix_status_t status = add_all(host->store, message->publish, &fresh);
+    struct publishing *publishing = NULL;
+    if (message->publish->shared && fresh.count > 0)
+        publishing = malloc(sizeof *publishing);
+    if (publishing) {
+        *publishing =
+            (struct publishing){message->source, message->id, message->publish->rank, status};
+        round = shared_round_new(host, fresh.count, publishing_done, publishing);
+    }
+    for (size_t i = 0; round && i < fresh.count; i++)
+        share(round, fresh.items[i]);
+    strlist_done(&fresh);
+    if (round) {
+        shared_round_end(round);
+        return;
+    }
+    free(publishing);
+    reply(host, message->source, message->id, status, NULL);
+    retry_waiters(host);
 }
 
 static pmix_status_t may_wait(struct data_store *store, uint32_t rank)
@@ -313,60 +406,174 @@ static pmix_status_t may_wait(struct data_store *store, uint32_t rank)
     return PMIX_ERR_OUT_OF_RESOURCE;
 }
 
-static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
+/* One rank's look-up while the launcher is asked for what other jobs have. */
+struct looking {
+    uint32_t source;
+    uint64_t id;
+    uint32_t rank, timeout_s;
+    bool wait;
+    struct strlist keys;
+};
+
+static void add_waiter(struct pmix_host *host, struct looking *looking, struct buf *others)
 {
-    const Drarun__Wire__Lookup *wanted = message->lookup;
-    struct strlist keys = STRLIST_INIT;
-    for (size_t i = 0; i < wanted->n_keys; i++)
-        strlist_add(&keys, wanted->keys[i]);
-    if (try_lookup(host, &keys, message->source, message->id, !wanted->wait)) {
-        strlist_done(&keys);
-        return;
-    }
     struct data_waiter *waiter = NULL;
-    pmix_status_t status = may_wait(host->store, wanted->rank);
+    pmix_status_t status = may_wait(host->store, looking->rank);
     if (status == PMIX_SUCCESS && !(waiter = calloc(1, sizeof *waiter)))
         status = PMIX_ERR_NOMEM;
     if (status != PMIX_SUCCESS) {
-        strlist_done(&keys);
-        reply(host, message->source, message->id, status, NULL);
+        reply(host, looking->source, looking->id, status, NULL);
         return;
     }
     *waiter = (struct data_waiter){.next = host->store->waiters,
                                    .host = host,
-                                   .source = message->source,
-                                   .rank = wanted->rank,
-                                   .id = message->id,
-                                   .keys = keys};
+                                   .source = looking->source,
+                                   .rank = looking->rank,
+                                   .id = looking->id,
+                                   .keys = looking->keys,
+                                   .others = *others};
+    looking->keys = (struct strlist)STRLIST_INIT;
+    *others = (struct buf)BUF_INIT;
     host->store->waiters = waiter;
-    host->store->usage[wanted->rank].waiters++;
-    if (wanted->timeout_s == 0)
+    host->store->usage[looking->rank].waiters++;
+    if (looking->timeout_s == 0)
         return; /* the end of the job is its deadline */
-    struct timeval limit = timeval_from_ms((int64_t)wanted->timeout_s * 1000);
+    struct timeval limit = timeval_from_ms((int64_t)looking->timeout_s * 1000);
     waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
     if (waiter->timeout)
         evtimer_add(waiter->timeout, &limit);
 }
 
-static void unpublish_all(struct data_store *store, uint32_t rank)
+static void drop_key(struct strlist *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) != 0)
+            continue;
+        free(keys->items[i]);
+        keys->items[i] = keys->items[--keys->count];
+        keys->items[keys->count] = NULL;
+        return;
+    }
+}
+
+static void looking_free(struct looking *looking)
+{
+    strlist_done(&looking->keys);
+    free(looking);
+}
+
+/* Open MPI's processes meet by waiting for keys that begin with the port, and then want their
+ * servers to connect them, which ours do within the job alone. */
+static bool is_of_far_port(const struct data_store *store, const char *key)
+{
+    for (size_t i = 0; i < store->far_ports.count; i++) {
+        size_t length = strlen(store->far_ports.items[i]);
+        if (strncmp(key, store->far_ports.items[i], length) == 0 && key[length] == ':')
+            return true;
+    }
+    return false;
+}
+
+static void note_far_port(struct data_store *store, const struct buf *packed)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {packed->data, packed->len};
+    pmix_proc_t proc;
+    pmix_info_t info;
+    int32_t one = 1;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    PMIX_INFO_CONSTRUCT(&info);
+    if (PMIx_Data_embed(&buffer, &bytes) == PMIX_SUCCESS &&
+        PMIx_Data_unpack(NULL, &buffer, &proc, &one, PMIX_PROC) == PMIX_SUCCESS &&
+        PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) == PMIX_SUCCESS &&
+        info.value.type == PMIX_STRING && info.value.data.string && info.value.data.string[0] &&
+        store->far_ports.count < FAR_PORTS_MAX &&
+        !strlist_has(&store->far_ports, info.value.data.string))
+        strlist_add(&store->far_ports, info.value.data.string);
+    PMIX_INFO_DESTRUCT(&info);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+static void looking_done(struct shared_round *round)
+{
+    struct looking *looking = round->arg;
+    struct buf others = BUF_INIT;
+    for (size_t i = 0; i < round->count; i++) {
+        struct shared_name *name = &round->names[i];
+        if (name->answer != SHARED_YES || find(round->host->store, name->key))
+            continue; /* or our own job has it by now */
+        buf_add(&others, name->value.data, name->value.len);
+        note_far_port(round->host->store, &name->value);
+        drop_key(&looking->keys, name->key);
+    }
+    if (!try_lookup(round->host, &looking->keys, &others, looking->source, looking->id,
+                    !looking->wait))
+        add_waiter(round->host, looking, &others);
+    buf_done(&others);
+    looking_free(looking);
+}
+
+static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    const Drarun__Wire__Lookup *wanted = message->lookup;
+    struct shared_round *round = NULL;
+    for (size_t i = 0; wanted->wait && i < wanted->n_keys; i++)
+        if (is_of_far_port(host->store, wanted->keys[i])) {
+            reply(host, message->source, message->id, PMIX_ERR_NOT_SUPPORTED, NULL);
+            return;
+        }
+    struct looking *looking = malloc(sizeof *looking);
+    if (looking) {
+        *looking = (struct looking){message->source,   message->id,  wanted->rank,
+                                    wanted->timeout_s, wanted->wait, STRLIST_INIT};
+        for (size_t i = 0; i < wanted->n_keys; i++)
+            strlist_add(&looking->keys, wanted->keys[i]);
+        round = looking->keys.failed
+                    ? NULL
+                    : shared_round_new(host, wanted->n_keys, looking_done, looking);
+    }
+    if (!round) {
+        if (looking)
+            looking_free(looking);
+        reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
+        return;
+    }
+    for (size_t i = 0; i < wanted->n_keys; i++)
+        if (!find(host->store, wanted->keys[i]))
+            shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP, wanted->keys[i], NULL,
+                             0);
+    shared_round_end(round);
+}
+
+static void withdraw(struct pmix_host *host, struct data_entry *entry)
+{
+    struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
+    if (round) {
+        shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH, entry->key, NULL, 0);
+        shared_round_end(round);
+    }
+    remove_entry(host->store, entry);
+}
+
+static void unpublish_all(struct pmix_host *host, uint32_t rank)
 {
     struct data_entry *next;
     for (size_t b = 0; b < DATA_BUCKETS; b++)
-        for (struct data_entry *entry = store->buckets[b]; entry; entry = next) {
+        for (struct data_entry *entry = host->store->buckets[b]; entry; entry = next) {
             next = entry->next;
             if (entry->rank == rank)
-                remove_entry(store, entry);
+                withdraw(host, entry);
         }
 }
 
-static void unpublish(struct data_store *store, const Drarun__Wire__Unpublish *message)
+static void unpublish(struct pmix_host *host, const Drarun__Wire__Unpublish *message)
 {
     if (message->n_keys == 0)
-        unpublish_all(store, message->rank);
+        unpublish_all(host, message->rank);
     for (size_t i = 0; i < message->n_keys; i++) {
-        struct data_entry *entry = find(store, message->keys[i]);
+        struct data_entry *entry = find(host->store, message->keys[i]);
         if (entry && entry->rank == message->rank)
-            remove_entry(store, entry);
+            withdraw(host, entry);
     }
 }
 
@@ -379,10 +586,9 @@ void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *messa
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_LOOKUP) {
         lookup(host, message);
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_PUBLISH) {
-        reply(host, message->source, message->id, publish(host->store, message->publish), NULL);
-        retry_waiters(host);
+        publish(host, message);
     } else {
-        unpublish(host->store, message->unpublish);
+        unpublish(host, message->unpublish);
         reply(host, message->source, message->id, PMIX_SUCCESS, NULL);
     }
 }

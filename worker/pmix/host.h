@@ -34,6 +34,9 @@ struct pmix_host_owner {
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
     /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */
     void (*spawn)(void *arg, const struct spawn_request *request, void *token);
+    /* Worker 0 asks the launcher about a name that other jobs may know: action, service and value
+     * of the request are set, and borrowed. pmix_host_named answers, perhaps within the call. */
+    void (*name)(void *arg, Drarun__Wire__NameRequest *request, void *token);
     /* The library failed: the job cannot go on. */
     void (*failed)(void *arg, const struct drarun_error *err);
     void *arg;
@@ -58,6 +61,8 @@ int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err);
 void pmix_host_drop_group(struct pmix_host *host);
 /* What pmix_host_owner.spawn asked for: its group, NULL when it cannot be. */
 void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots);
+/* What pmix_host_owner.name asked for; reply: borrowed, NULL when the launcher cannot be asked. */
+void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply);
 /* CPUs that a rank is bound to, before its group is added (the first one: before any rank
  * connects); copied. */
 int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count);

@@ -109,6 +109,34 @@ void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message
 void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void data_store_free(struct data_store *store);
 
+/* data_shared.c: what worker 0 asks the launcher of names that other jobs of the user may know, in
+ * a round of several questions. */
+enum shared_answer {
+    SHARED_UNKNOWN = 1, /* nobody could be asked */
+    SHARED_NO,          /* publish: another job has it; look-up: no other job has it */
+    SHARED_YES,
+};
+struct shared_name {
+    struct shared_round *round;
+    char *key;
+    enum shared_answer answer;
+    struct buf value; /* of a look-up: a packed pmix_proc_t and pmix_info_t */
+};
+struct shared_round {
+    struct pmix_host *host;
+    size_t count, open;
+    void (*done)(struct shared_round *round); /* NULL: the answers do not matter */
+    void *arg;
+    struct shared_name names[];
+};
+/* NULL without memory. At most `most` questions, then shared_round_end: when all are answered,
+ * which may be before it returns, done is called and the round is freed. */
+struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
+                                      void (*done)(struct shared_round *round), void *arg);
+void shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
+                      size_t length);
+void shared_round_end(struct shared_round *round);
+
 /* Remembers the upcall until a reply with this id comes; 0 without memory. */
 uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall);
 struct upcall *pmix_unpend(struct pmix_host *host, uint64_t id);
