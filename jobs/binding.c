@@ -2,6 +2,7 @@
 #include "jobs/binding.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,11 @@ int bind_parse(const char *text, struct bind_policy *ret_policy, struct drarun_e
         }
     struct drarun_error own = {0};
     int rc = check_list(text, &own);
+    if (rc < 0 && isalpha((unsigned char)text[0]) &&
+        !strpbrk(text, ",;")) /* a word: what is wrong with it as a list is no help */
+        return error_kind(err, DRARUN_ERR_USAGE, -rc,
+                          "binding \"%s\": expected none, core, numa or CPUs such as \"0-3;4-7\"",
+                          text);
     if (rc < 0)
         return error_kind(err, DRARUN_ERR_USAGE, -rc,
                           "binding \"%s\": expected none, core, numa or CPUs such as "

@@ -13,6 +13,7 @@
 #define NO_DEVICES                                                                                 \
     "ranks see the devices that are here, or that a cluster's job claims (drarun help bench, man " \
     "drarun): leave it out"
+#define NAMES "what ranks publish is known to all jobs of the user on this machine: leave it out"
 #define NO_FILES "drarun copies no files: the program must be on every machine"
 #define DEBUGGER "start the debugger as the program: drarun -n 2 xterm -e gdb --args PROGRAM"
 #define REPORT "--report FILE and --output json tell how the job ended, -v each step"
@@ -210,15 +211,16 @@ const struct foreign_option foreign_options[] = {
      "debug-daemons debug-daemons-file d debug-devel leave-session-attached novm "
      "do-not-resolve use-regexp fwd-mpirun-port enable-instant-on-support",
      0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
-    {FOREIGN_MPIRUN, "launch-agent hnp ompi-server dvm-uri cf cartofile", 1, FOREIGN_REFUSED,
-     NO_DAEMONS, NULL},
+    {FOREIGN_MPIRUN, "launch-agent hnp dvm-uri cf cartofile", 1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
+    {FOREIGN_MPIRUN, "ompi-server", 1, FOREIGN_REFUSED, NAMES, NULL},
+    {FOREIGN_HYDRA, "nameserver", 1, FOREIGN_REFUSED, NAMES, NULL},
     {FOREIGN_OPENMPI5, "dvm forward-signals keepalive singleton tmpdir test-suicide", 1,
      FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_OPENMPI5, "hetero-nodes set-sid system-server", 0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_OPENMPI4, "dvm", 0, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HYDRA,
      "launcher launcher-exec bootstrap bootstrap-exec bootstrap-exec-args rmk iface "
-     "demux nameserver localhost usize branch-count tmpdir bindlib css ckpoint-interval "
+     "demux localhost usize branch-count tmpdir bindlib css ckpoint-interval "
      "ckpoint-prefix ckpoint-num ckpointlib tree-width",
      1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HYDRA,

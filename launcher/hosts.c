@@ -287,6 +287,14 @@ int hosts_use(struct job_request *request, struct drarun_error *err)
     struct hosts hosts = {0};
     bool named = request->hosts || request->hostfile;
     bool several = request->agents || request->pods || request->workers || named;
+    bool counted = request->program_count > 0 && request->programs[0].ranks > 0;
+    if (request->per_host && !several && counted)
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "-N %u: how many ranks each worker has, and there is one worker, which has "
+            "all: leave -N out; srun's nodes are --workers K here, or --agents "
+            "elsewhere",
+            request->per_host);
     if (request->per_host && !several)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-N %u: how many ranks each worker has, and there is one worker: -n %u; "

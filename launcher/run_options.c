@@ -30,7 +30,7 @@ static int set_ranks(void *target, const char *shown, const char *value, struct 
     int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &number, &bad);
     if (rc == 0)
         current(target)->ranks = (uint32_t)number;
-    else if (rc == -EINVAL && k8s_is_label(value)) /* as kubectl's, and our other verbs' */
+    else if (rc == -EINVAL && strcmp(shown, "-n") == 0 && k8s_is_label(value)) /* as kubectl's */
         error_kind(err, bad.kind, bad.code,
                    "%s; for run it is the number of ranks: --namespace %s is the namespace",
                    bad.text, value);

@@ -46,6 +46,9 @@ def test_completion(drarun):
     (["-n", 10**30, "x"], "expected 1 to 1000000"),
     (["run", "job.yaml", "-n", "train"], "got \"train\"; for run it is the number of ranks: --namespace train is the"),
     (["run", "-n", "train", "job.yaml"], "--namespace train is the namespace"),
+    (["-np", "two", "x"], "expected a whole number from 1 to 1000000, got \"two\"\n"),
+    (["--bind-to", "hwthread", "x"], "expected none, core, numa or CPUs such as \"0-3;4-7\"\n"),
+    (["-nameserver", "host", "x"], "what ranks publish is known to all jobs of the user on this machine: leave it out"),
     (["-n", "4.5", "x"], "expected a whole number from 1 to 1000000, got \"4.5\"\n"),
     (["job.yaml", "-n", 4], "-n 4: a job's spec says how many ranks a worker has"),
     (["job.yaml", "-x", "A=1"], "--env: what a job's ranks get is in its spec"),
@@ -131,11 +134,12 @@ def test_variables_of_other_launchers(drarun):
     """What the user told mpirun or srun by a variable is heeded, or named once."""
     result = drarun("sleep", 1000, env={"MPIEXEC_TIMEOUT": "1"})
     assert result.rc == 124
-    env = {"HYDRA_HOST_FILE": "hosts", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1", "OMPI_MCA_btl": "self"}
+    env = {"HYDRA_HOST_FILE": "hosts", "I_MPI_PIN": "0", "I_MPI_PIN_DOMAIN": "core", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1", "OMPI_MCA_btl": "self"}
     said = drarun("true", env=env).ok().err.splitlines()
     assert said == ["drarun: HYDRA_HOST_FILE=hosts: drarun does not read this variable: --hostfile FILE",
+                    "drarun: I_MPI_PIN_DOMAIN=core: drarun does not read this variable: --bind none, core, numa or a list as 0-1;2-3",
                     "drarun: SLURM_NTASKS=4: drarun does not read this variable: -n N"]
-    assert drarun("-n", 2, "-H", "localhost", "true", env=env).ok().err == ""
+    assert drarun("-n", 2, "-H", "localhost", "--bind", "core", "true", env=env).ok().err == ""
     assert drarun("-q", "true", env=env).ok().err == ""
     assert "OMPI_MCA_orte_tag_output=1" in drarun("--mca", "orte_tag_output", 1, "true").ok().err
 
