@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from .table import PROGRAMS
 HERE = Path(__file__).resolve().parent
 HOME = {"Open MPI 5": "openmpi", "MPICH 5": "mpich", "Intel MPI": "impi"}
 COMPILERS = {"Open MPI 4.1": ("mpicc.openmpi", "mpicxx.openmpi"), "MPICH 4.0": ("mpicc.mpich", "mpicxx.mpich")}
+SUITE, SUITE_OF_TWO = "MPICH's suite", "MPICH's suite in two workers"
 WORDS = {"passes": "passes", "fails": "**fails**", "unsteady": "unsteady under both", "not compared": "-"}
 
 
@@ -86,14 +88,16 @@ def once(program, library, launcher):
     return run
 
 
-def report_programs(out, programs=PROGRAMS, rounds=3):
-    """A row for each program and library. Returns the rows that fail under drarun alone."""
+def report_programs(out, programs=PROGRAMS, only="", rounds=3):
+    """A row for each program and library whose names match. Returns the rows that fail under drarun alone."""
     out("| program | library | ranks | own launcher | drarun | drarun, two workers |")
     out("|---|---|---|---|---|---|")
     remarks, failed = [], []
     for program in programs:
         for library in program.libraries:
             name = f"{program.name}, {library}"
+            if not re.search(only, name):
+                continue
             lacking = missing_packages(program.packages)
             if lacking:
                 out(f"| {program.name} | {library} | {program.ranks} | not installed: {', '.join(lacking)} | - | - |")
@@ -107,6 +111,7 @@ def report_programs(out, programs=PROGRAMS, rounds=3):
                 said = [f"{who.name} said: {what}" for who, key in ((peer, "peer"), (ours, "ours")) for what in found[key] if what]
                 if said:
                     remarks.append(f"- {name}, {ours.name}, {found['verdict']} after {len(found['ours'])}: {'; '.join(said)}")
+                    print(remarks[-1], file=sys.stderr, flush=True)  # in case it is ended before the end
                 if found["verdict"] == "fails":
                     failed.append(f"{name}, {ours.name}")
             out(f"| {program.name} | {library} | {program.ranks} | {cells['peer']} | {cells[DRARUN.name]} | {cells[TWO_WORKERS.name]} |")
@@ -115,7 +120,7 @@ def report_programs(out, programs=PROGRAMS, rounds=3):
     return failed
 
 
-def report_suite(out, names, seconds, seed, ours=DRARUN, rounds=3):
+def report_suite(out, names, seconds, seed, ours, rounds=3):
     """The tests that fit in so many seconds for each library, drawn by the seed. Returns those that fail under drarun alone."""
     out("| library | tests in its lists | run | not compiled | fail under its own launcher | pass under drarun, of the others | fail under drarun |")
     out("|---|---|---|---|---|---|---|")
@@ -181,14 +186,21 @@ def report(out, options):
     out("Each row ran under the MPI library's own launcher and under drarun, in turns. What fails under drarun is repeated, up to three times, "
         "as long as it passes under its own launcher. Two workers are beside the library's own launcher on one node.")
     out()
-    failed = report_programs(out, chosen(options.programs))
-    out()
-    if options.time:
-        out("## MPICH's own test suite")
+    failed = []
+    programs = chosen(options.only)
+    if programs:
+        failed += report_programs(out, programs, options.only)
         out()
-        out(f"Of Debian 12's source package, {options.time:g} minutes for each library, the tests drawn by seed {options.seed}; one worker.")
+    for ours, title in (DRARUN, SUITE), (TWO_WORKERS, SUITE_OF_TWO):
+        names = chosen_libraries(title, options.only) if options.time else []
+        if not names:
+            continue
+        out(f"## {title}")
         out()
-        failed += report_suite(out, list(suite.LIBRARY), options.time * 60, options.seed)
+        out(f"Of Debian 12's source package, {options.time:g} minutes for each library, the tests drawn by seed {options.seed}; {ours.name}, beside the "
+            "library's own launcher on one node.")
+        out()
+        failed += report_suite(out, names, options.time * 60, options.seed, ours)
         out()
     out("Nothing fails under drarun alone." if not failed else f"Fails under drarun alone: {len(failed)}.")
     for each in failed:
@@ -196,8 +208,15 @@ def report(out, options):
     return int(bool(failed))
 
 
-def chosen(pattern):
-    """The programs whose name matches, installed as far as they can be."""
-    programs = [program for program in PROGRAMS if re.search(pattern or "", program.name)]
+def chosen(only):
+    """The programs of which a row matches, installed as far as they can be."""
+    programs = [program for program in PROGRAMS if any(re.search(only, f"{program.name}, {library}") for library in program.libraries)]
     install(programs)
     return programs
+
+
+def chosen_libraries(title, only):
+    """Those with which that part of the suite is asked for."""
+    if title == SUITE_OF_TWO and not only:
+        return []
+    return [name for name in suite.LIBRARY if re.search(only, f"{title}, {name}")]
