@@ -44,6 +44,7 @@ void cause_story_done(struct cause_story *story)
     free(story->host);
     free(story->pod);
     free(story->text);
+    free(story->advice);
     free(story->tail);
     *story = (struct cause_story){0};
 }
@@ -60,6 +61,7 @@ static struct cause_story story_of_end(const struct cause_end *end, enum cause_k
         .oom = end->oom,
         .ran_us = end->ran_us,
         .host = cause_clean_text(end->host),
+        .advice = cause_clean_text(end->advice),
         .tail = end->stderr_tail_length > 0 ? clean_copy(end->stderr_tail, end->stderr_tail_length)
                                             : NULL,
     };

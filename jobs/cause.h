@@ -28,6 +28,7 @@ struct cause_end {
     enum cause_api api; /* what it connected to */
     bool finalized;     /* it left that API in order */
     bool by_us;         /* we were ending it */
+    const char *advice; /* of its agent: why, and what mends it; NULL or "": it knows nothing */
     const char *stderr_tail;
     size_t stderr_tail_length;
 };

@@ -17,9 +17,10 @@ struct cause_story {
     enum pod_end end;          /* CAUSE_POD */
     bool of_worker;            /* CAUSE_FAILURE: worker is set */
     char *host;
-    char *pod;  /* its name */
-    char *text; /* of the abort or the failure */
-    char *tail; /* last lines of stderr */
+    char *pod;    /* its name */
+    char *text;   /* of the abort or the failure */
+    char *advice; /* of the rank's agent */
+    char *tail;   /* last lines of stderr */
 };
 
 struct cause_app {

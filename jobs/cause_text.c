@@ -199,7 +199,9 @@ static void advise_exit(int code, struct buf *out)
 static void add_advice(const struct cause *cause, struct buf *out)
 {
     const struct cause_story *first = &cause->first;
-    if (first->kind == CAUSE_SIGNAL)
+    if (first->advice)
+        buf_add_str(out, first->advice);
+    else if (first->kind == CAUSE_SIGNAL)
         advise_signal(first, out);
     else if (first->kind == CAUSE_EXIT)
         advise_exit(first->code, out);

@@ -203,6 +203,7 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         .api = api_of(wire->api),
         .finalized = wire->finalized,
         .by_us = wire->by_us,
+        .advice = wire->advice,
         .stderr_tail = (const char *)wire->stderr_tail.data,
         .stderr_tail_length = wire->stderr_tail.len,
     };

@@ -454,6 +454,31 @@ static void the_report_has_all_of_a_signal(void **state)
     rankmap_done(&map);
 }
 
+/* What the agent knows of a rank comes before what its status usually means. */
+static void the_agents_advice_is_told(void **state)
+{
+    (void)state;
+    const uint32_t ranks = 1;
+    struct rankmap map;
+    struct buf text = BUF_INIT;
+    struct cause_end end = {
+        .host = "here", .code = 127, .advice = "its process 7 is\x1b elsewhere"};
+    assert_int_equal(rankmap_build(&ranks, 1, 1, 0, &map, NULL), 0);
+    struct cause *cause = cause_new(&map);
+    assert_true(cause_rank_end(cause, &end));
+    cause_explain(cause, &text);
+    assert_string_equal(text.data, "rank 0 on worker 0 (here) exited with status 127\n"
+                                   "  its process 7 is? elsewhere\n");
+    json_t *report = cause_json(cause);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(report, "cause"), "advice")),
+        "its process 7 is? elsewhere");
+    json_decref(report);
+    buf_done(&text);
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
 /* What a rank spawned is expected to use what the rank used: it waits for them. */
 static void ranks_that_come_later_count(void **state)
 {
@@ -482,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_the_first_cause),
         cmocka_unit_test(the_report_has_all_of_a_signal),
+        cmocka_unit_test(the_agents_advice_is_told),
         cmocka_unit_test(ranks_that_come_later_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
