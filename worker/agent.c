@@ -480,8 +480,10 @@ void agent_free(struct agent *agent)
     topology_free(agent->topology);
     close_fd(&agent->options.control_fd);
     close_fd(&agent->options.listen_fd);
-    for (uint32_t i = 0; agent->rank && i < agent->job.local_count; i++)
+    for (uint32_t i = 0; agent->rank && i < agent->job.local_count; i++) {
         free(agent->rank[i].cpus);
+        free(agent->rank[i].refusal);
+    }
     free(agent->rank);
     free(agent->app_connected);
     if (agent->late_abort.timer)

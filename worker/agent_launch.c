@@ -106,6 +106,11 @@ static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
                     length > 0 && text[length - 1] != '\n');
 }
 
+static void pmix_refused(void *arg, uid_t uid)
+{
+    agent_user_refused(arg, uid);
+}
+
 static void pmix_failed(void *arg, const struct drarun_error *err)
 {
     struct agent *agent = arg;
@@ -148,6 +153,7 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .log = pmix_log,
         .spawn = pmix_spawn,
         .name = pmix_name,
+        .refused = pmix_refused,
         .failed = pmix_failed,
         .arg = agent,
     };

@@ -30,6 +30,7 @@ enum agent_state {
 struct agent_rank {
     enum { RANK_API_NONE = 0, RANK_API_PMIX, RANK_API_PMI1 } api;
     bool finalized;
+    char *refusal;  /* why its connection to PMIx was refused; NULL: it was not */
     uint32_t *cpus; /* that it is bound to; NULL: none */
     size_t cpu_count;
 };
@@ -96,6 +97,7 @@ struct agent {
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
     uint32_t settle_ask;   /* the launcher's question that ranks_settle answers */
+    unsigned refusals;     /* connections to PMIx of other users that were looked into */
     bool out_of_order;     /* something may be left in shared memory */
     uint64_t output_bytes; /* of all ranks */
     bool mpi_library;      /* a rank had an MPI library loaded */
@@ -184,6 +186,7 @@ void agent_send_done(struct agent *agent);
 void agent_send_pong(struct agent *agent, uint32_t ask);
 void agent_rank_connected(struct agent *agent, uint32_t rank, int api);
 void agent_rank_finalized(struct agent *agent, uint32_t rank);
+void agent_user_refused(struct agent *agent, uid_t uid);
 void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char *text);
 /* For struct ranks_owner. */
 void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,

@@ -12,11 +12,13 @@
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+#include "worker/other_user.h"
 #include "worker/session.h"
 #include "worker/vendor_env.h"
 
 extern char **environ;
 
+#define REFUSALS_MAX 16u   /* looks at /proc for strangers, and two for each rank */
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */
@@ -157,6 +159,34 @@ void agent_rank_finalized(struct agent *agent, uint32_t rank)
         agent->rank[index].finalized = true;
 }
 
+/* The rank whose process it is gets the reason, which its end carries. What strangers can make us
+ * look at is bounded. */
+void agent_user_refused(struct agent *agent, uid_t uid)
+{
+    bool is_first = agent->refusals == 0, is_rank = false;
+    if (agent->refusals >= REFUSALS_MAX + 2 * agent->job.local_count)
+        return;
+    agent->refusals++;
+    for (uint32_t i = 0; agent->ranks && i < agent->job.local_count; i++) {
+        struct agent_rank *rank = &agent->rank[i];
+        pid_t pid = ranks_pid(agent->ranks, agent->job.local[i]);
+        struct buf reason = BUF_INIT;
+        if (rank->api == RANK_API_NONE && !rank->refusal && pid > 0 &&
+            other_user_explain(pid, uid, &reason)) {
+            rank->refusal = buf_take(&reason);
+            is_rank = true;
+            if (is_first)
+                log_note("PMIx: refused a connection of rank %u: %s", agent->job.local[i],
+                         rank->refusal ? rank->refusal : "out of memory");
+            is_first = false;
+        }
+        buf_done(&reason);
+    }
+    if (is_first && !is_rank)
+        log_note("PMIx: refused a connection of user %u: only processes of user %u may connect",
+                 (unsigned)uid, (unsigned)geteuid());
+}
+
 static void send_abort(struct agent *agent, uint32_t rank, int status, const char *text)
 {
     Drarun__Wire__Abort message = DRARUN__WIRE__ABORT__INIT;
@@ -265,6 +295,8 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     message.finalized = rank->finalized;
     message.by_us = result->by_us;
     message.mpi_library = agent->mpi_library;
+    if (rank->refusal)
+        message.advice = rank->refusal;
     message.stderr_tail.data = (uint8_t *)result->stderr_tail;
     message.stderr_tail.len = result->stderr_tail_length;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);

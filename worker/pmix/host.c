@@ -73,7 +73,7 @@ static bool is_of_the_job(struct pmix_host *host, const struct pmix_visitor *vis
     return false;
 }
 
-static void on_client(const struct pmix_visitor *visitor, void *arg)
+static void on_client(void *arg, const struct pmix_visitor *visitor)
 {
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
@@ -91,9 +91,16 @@ static void on_client(const struct pmix_visitor *visitor, void *arg)
         log_error("PMIx: a connection was closed: %s", PMIx_Error_string(status));
 }
 
+static void on_refused(void *arg, uid_t uid)
+{
+    struct pmix_host *host = arg;
+    host->owner.refused(host->owner.arg, uid);
+}
+
 static int open_port(struct pmix_host *host, struct drarun_error *err)
 {
-    host->listener = pmix_listener_new(host->base, on_client, host, &host->port, err);
+    struct pmix_listener_owner owner = {.connected = on_client, .refused = on_refused, .arg = host};
+    host->listener = pmix_listener_new(host->base, &owner, &host->port, err);
     return host->listener ? 0 : -err->code;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <event2/event.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
@@ -37,6 +38,8 @@ struct pmix_host_owner {
     /* Worker 0 asks the launcher about a name that other jobs may know: action, service and value
      * of the request are set, and borrowed. pmix_host_named answers, perhaps within the call. */
     void (*name)(void *arg, Drarun__Wire__NameRequest *request, void *token);
+    /* A process of another user, perhaps a rank's, wanted to connect; it still waits. */
+    void (*refused)(void *arg, uid_t uid);
     /* The library failed: the job cannot go on. */
     void (*failed)(void *arg, const struct drarun_error *err);
     void *arg;

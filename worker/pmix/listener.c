@@ -33,10 +33,9 @@ struct silent {
 struct pmix_listener {
     struct event_base *base;
     struct acceptor *acceptor;
-    pmix_listener_fn connected;
-    void *arg;
+    struct pmix_listener_owner owner;
     TAILQ_HEAD(, silent) silent; /* the oldest first */
-    bool refusal_logged;
+    bool unknown_logged;
 };
 
 static void silent_free(struct silent *silent)
@@ -63,7 +62,7 @@ static void hand_on(struct silent *silent, const void *message, size_t length)
     const struct pmix_visitor visitor = {
         .fd = take_fd(&silent->fd), .inode = silent->inode, .message = message, .length = length};
     silent_free(silent);
-    listener->connected(&visitor, listener->arg);
+    listener->owner.connected(listener->owner.arg, &visitor);
 }
 
 static bool has_gone(int fd)
@@ -88,18 +87,14 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         hand_on(silent, NULL, 0);
 }
 
-static void log_refusal_once(struct pmix_listener *listener, int rc, uid_t uid)
+static void log_unknown_once(struct pmix_listener *listener, int rc)
 {
-    if (rc == -ESRCH || listener->refusal_logged)
+    if (rc == -ESRCH || listener->unknown_logged)
         return;
-    listener->refusal_logged = true;
-    if (rc < 0)
-        log_error("PMIx: the kernel does not say whose a connection is (%s): refused, and so may "
-                  "the ranks' be",
-                  strerror(-rc));
-    else
-        log_note("PMIx: refused a connection of user %u: only processes of user %u may connect",
-                 (unsigned)uid, (unsigned)geteuid());
+    listener->unknown_logged = true;
+    log_error("PMIx: the kernel does not say whose a connection is (%s): refused, and so may "
+              "the ranks' be",
+              strerror(-rc));
 }
 
 /* libpmix believes what a client says of itself. */
@@ -108,7 +103,10 @@ static bool is_of_our_user(struct pmix_listener *listener, int fd, struct peer *
     int rc = peer_find(fd, peer);
     if (rc == 0 && peer->uid == geteuid())
         return true;
-    log_refusal_once(listener, rc, peer->uid);
+    if (rc == 0)
+        listener->owner.refused(listener->owner.arg, peer->uid);
+    else
+        log_unknown_once(listener, rc);
     return false;
 }
 
@@ -141,8 +139,9 @@ static bool close_oldest(void *arg)
     return oldest;
 }
 
-struct pmix_listener *pmix_listener_new(struct event_base *base, pmix_listener_fn connected,
-                                        void *arg, uint16_t *ret_port, struct drarun_error *err)
+struct pmix_listener *pmix_listener_new(struct event_base *base,
+                                        const struct pmix_listener_owner *owner, uint16_t *ret_port,
+                                        struct drarun_error *err)
 {
     int fd = -1;
     struct pmix_listener *listener = calloc(1, sizeof *listener);
@@ -150,12 +149,12 @@ struct pmix_listener *pmix_listener_new(struct event_base *base, pmix_listener_f
         error_set(err, ENOMEM, "out of memory");
         return NULL;
     }
-    *listener = (struct pmix_listener){.base = base, .connected = connected, .arg = arg};
+    *listener = (struct pmix_listener){.base = base, .owner = *owner};
     TAILQ_INIT(&listener->silent);
-    struct acceptor_owner owner = {
+    struct acceptor_owner accepting = {
         .accepted = on_accepted, .make_room = close_oldest, .arg = listener};
     if (listen_on("127.0.0.1:0", &fd, ret_port, err) < 0 ||
-        !(listener->acceptor = acceptor_new_take(base, fd, &owner, err))) {
+        !(listener->acceptor = acceptor_new_take(base, fd, &accepting, err))) {
         pmix_listener_free(listener);
         return NULL;
     }

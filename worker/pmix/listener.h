@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <event2/event.h>
 #include "drarun/error.h"
 
@@ -21,11 +22,17 @@ struct pmix_visitor {
     const void *message; /* the handshake, borrowed; NULL: too long, or not one, or not readable */
     size_t length;
 };
-/* Must not free the listener. */
-typedef void (*pmix_listener_fn)(const struct pmix_visitor *visitor, void *arg);
 
-struct pmix_listener *pmix_listener_new(struct event_base *base, pmix_listener_fn connected,
-                                        void *arg, uint16_t *ret_port, struct drarun_error *err);
+struct pmix_listener_owner { /* no call may free the listener */
+    void (*connected)(void *arg, const struct pmix_visitor *visitor);
+    /* A process of that user is about to lose its connection. */
+    void (*refused)(void *arg, uid_t uid);
+    void *arg;
+};
+
+struct pmix_listener *pmix_listener_new(struct event_base *base,
+                                        const struct pmix_listener_owner *owner, uint16_t *ret_port,
+                                        struct drarun_error *err);
 /* Closes the port and the connections that were not handed on. NULL is fine. */
 void pmix_listener_free(struct pmix_listener *listener);
 
