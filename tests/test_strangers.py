@@ -102,10 +102,10 @@ def connections(victim, user, count, said=b""):
     return process
 
 
-def handshake(namespace, rank, uid, size=8, bfrops="v41", version="4.2.6"):
+def handshake(namespace, rank, uid, size=8, bfrops="v41", version="4.2.6", security="native"):
     """What a client of libpmix sends: a header, then its security module, credential, kind, name and modules."""
     credential = struct.pack("=II", uid, uid)
-    body = (b"native\0" + struct.pack("!I", size) + credential + b"\0" + namespace.encode() + b"\0" + struct.pack("!I", rank) +
+    body = (security.encode() + b"\0" + struct.pack("!I", size) + credential + b"\0" + namespace.encode() + b"\0" + struct.pack("!I", rank) +
             version.encode() + b"\0" + bfrops.encode() + b"\0" + b"\1" + b"hash\0")
     return struct.pack("=iIQ", -1, 0, len(body)) + body
 
@@ -224,7 +224,7 @@ def test_ranks_behind_wrappers(drarun, client, tmp_path, wrapper):
 
 
 @both
-@pytest.mark.parametrize("wrong", [{"uid": NOBODY}, {"bfrops": "none"}, {"size": 1 << 31}, {"version": "5", "uid": NOBODY}, {"namespace": "other"}],
+@pytest.mark.parametrize("wrong", [{"security": "none"}, {"bfrops": "none"}, {"size": 1 << 31}, {"version": "5", "security": "none"}, {"namespace": "other"}],
                          ids=lambda wrong: next(iter(wrong)))
 def test_refused_client_of_a_rank(victim, wrong):
     """A process of rank 1 names it and is refused by the library; the rank itself connects after it."""
