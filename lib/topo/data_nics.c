@@ -69,23 +69,59 @@ static uint32_t highest_rate(const struct data_nic *nics, size_t count)
     return mbps;
 }
 
-/* InfiniBand where both have as many: it is built for data alone. */
-static enum topo_link most_common_link(const struct data_nic *nics, size_t count, uint32_t mbps)
+/* InfiniBand where both carry as much: it is built for data alone. A port of an unknown rate counts
+ * as a fast one. */
+static enum topo_link strongest_link(const struct data_nic *nics, size_t count)
 {
     static const enum topo_link order[] = {TOPO_LINK_IB, TOPO_LINK_ETHERNET, TOPO_LINK_OTHER};
-    size_t found[TOPO_LINK_OTHER + 1] = {0};
+    uint64_t sums[TOPO_LINK_OTHER + 1] = {0}, best = 0;
+    uint32_t highest = highest_rate(nics, count);
     for (size_t i = 0; i < count; i++)
         for (size_t p = 0; p < ports_of(&nics[i]); p++) {
             uint32_t rate = nics[i].ports[p].rate_mbps;
-            if (counts(&nics[i], p) && (rate == mbps || rate == 0))
-                found[nics[i].ports[p].link]++;
+            if (counts(&nics[i], p))
+                sums[nics[i].ports[p].link] += rate ? rate : highest ? highest : 1;
         }
     enum topo_link most = TOPO_LINK_UNKNOWN;
-    size_t best = 0;
     for (size_t i = 0; i < ARRAY_LEN(order); i++)
-        if (found[order[i]] > best) {
+        if (sums[order[i]] > best) {
             most = order[i];
-            best = found[most];
+            best = sums[most];
+        }
+    return most;
+}
+
+static bool is_of(const struct data_nic *nic, size_t port, enum topo_link link)
+{
+    enum topo_link own = nic->ports[port].link;
+    return counts(nic, port) &&
+           (own == link || own == TOPO_LINK_UNKNOWN || link == TOPO_LINK_UNKNOWN);
+}
+
+static uint64_t sum_of_rate(const struct data_nic *nics, size_t count, enum topo_link link,
+                            uint32_t mbps)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t p = 0; p < ports_of(&nics[i]); p++)
+            if (is_of(&nics[i], p, link) && nics[i].ports[p].rate_mbps == mbps)
+                sum += mbps;
+    return sum;
+}
+
+/* The higher one where two carry as much. */
+static uint32_t strongest_rate(const struct data_nic *nics, size_t count, enum topo_link link)
+{
+    uint32_t most = 0;
+    uint64_t best = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t p = 0; p < ports_of(&nics[i]); p++) {
+            uint32_t rate = nics[i].ports[p].rate_mbps;
+            uint64_t sum = is_of(&nics[i], p, link) ? sum_of_rate(nics, count, link, rate) : 0;
+            if (sum > best || (sum == best && sum > 0 && rate > most)) {
+                most = rate;
+                best = sum;
+            }
         }
     return most;
 }
@@ -97,8 +133,7 @@ static void choose_ports(struct data_nic *nic, enum topo_link most, uint32_t mbp
         return;
     for (size_t p = 0; p < ports_of(nic); p++) {
         const struct topo_port *port = &nic->ports[p];
-        bool other = port->link != TOPO_LINK_UNKNOWN && most != TOPO_LINK_UNKNOWN;
-        if (!counts(nic, p) || (other && port->link != most))
+        if (!is_of(nic, p, most))
             continue;
         of_link |= 1u << p;
         if (port->rate_mbps == mbps || port->rate_mbps == 0)
@@ -106,7 +141,7 @@ static void choose_ports(struct data_nic *nic, enum topo_link most, uint32_t mbp
     }
     nic->data_ports = nic->claimed ? of_link : of_rate;
     if (!nic->data_ports)
-        nic->use = of_link ? NIC_USE_SLOWER : NIC_USE_OTHER_LINK;
+        nic->use = of_link ? NIC_USE_OTHER_RATE : NIC_USE_OTHER_LINK;
 }
 
 void data_nics_choose(struct data_nic *nics, size_t count)
@@ -116,11 +151,11 @@ void data_nics_choose(struct data_nic *nics, size_t count)
         nics[i].data_ports = 0;
     }
     use_uplinks(nics, count);
-    uint32_t mbps = highest_rate(nics, count);
-    enum topo_link most = most_common_link(nics, count, mbps);
+    enum topo_link most = strongest_link(nics, count);
+    uint32_t mbps = strongest_rate(nics, count, most);
     for (size_t i = 0; i < count; i++) {
         nics[i].most = most;
-        nics[i].fastest_mbps = mbps;
+        nics[i].most_mbps = mbps;
         choose_ports(&nics[i], most, mbps);
     }
 }
@@ -170,9 +205,9 @@ void data_nic_reason(const struct data_nic *nic, char *text, size_t size)
         snprintf(text, size, "%s (%s, most others are %s)", nic->name,
                  topo_link_name(active_port(nic)->link), topo_link_name(nic->most));
         break;
-    case NIC_USE_SLOWER:
+    case NIC_USE_OTHER_RATE:
         snprintf(text, size, "%s (%g Gb/s, others have %g)", nic->name,
-                 active_port(nic)->rate_mbps / 1000.0, nic->fastest_mbps / 1000.0);
+                 active_port(nic)->rate_mbps / 1000.0, nic->most_mbps / 1000.0);
         break;
     default:
         snprintf(text, size, "%s", nic->name);

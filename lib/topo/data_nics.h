@@ -12,8 +12,8 @@ enum nic_use {
     NIC_USE_WITHHELD, /* its verbs node is not in this pod */
     NIC_USE_DOWN,     /* it has ports, and none is active */
     NIC_USE_UPLINK,   /* its interface carries the default route, or is part of the one that does */
-    NIC_USE_OTHER_LINK, /* of another link layer than most ports of the highest rate */
-    NIC_USE_SLOWER,     /* as storage NICs are */
+    NIC_USE_OTHER_LINK, /* of another link layer than the one that can carry most */
+    NIC_USE_OTHER_RATE, /* as storage NICs have */
 };
 
 struct data_nic {
@@ -26,14 +26,16 @@ struct data_nic {
     bool claimed;       /* named by a claim: its rate does not rule it out */
     /* the choice */
     enum nic_use use;
-    uint32_t data_ports;   /* bit i: ports[i] carries data */
-    enum topo_link most;   /* OTHER_LINK: the link layer that was chosen */
-    uint32_t fastest_mbps; /* SLOWER: the highest rate */
+    uint32_t data_ports; /* bit i: ports[i] carries data */
+    enum topo_link most; /* OTHER_LINK: the link layer that was chosen */
+    uint32_t most_mbps;  /* OTHER_RATE: the rate that was chosen */
 };
 
 #define DATA_NIC_PORTS_MAX 16u
 
-/* What is not known rules nothing out. The uplink is used where no other device could be. */
+/* The link layer whose ports carry most together, and of its rates the one that does: a few faster
+ * NICs for storage outvote no more than a few slower ones. What is not known rules nothing out. The
+ * uplink is used where no other device could be. */
 void data_nics_choose(struct data_nic *nics, size_t count);
 
 /* The first port that carries data; NULL: none, or not known. */

@@ -19,6 +19,7 @@
     }
 
 static struct topo_port ib400[] = {IB(400000)}, eth400[] = {ETH(400000)}, eth100[] = {ETH(100000)};
+static struct topo_port eth200[] = {ETH(200000)};
 static struct topo_port eth_unknown[] = {ETH(0)};
 static struct topo_port unknown[] = {{.number = 1}};
 static struct topo_port efa[] = {{1, TOPO_YES, "ACTIVE", TOPO_LINK_OTHER, 100000, NULL, 0}};
@@ -53,8 +54,11 @@ static const struct row rows[] = {
     {"all are down", {NIC(ib_down), NIC(eth_down)}, "LL", 0},
     {"the fabric of most", {NIC(ib400), NIC(ib400), NIC(eth400)}, "DDO", 1},
     {"InfiniBand of as many", {NIC(ib400), NIC(eth400)}, "DO", 1},
-    {"the highest rate decides", {NIC(ib400), NIC(eth100), NIC(eth100), NIC(eth100)}, "DOOO", 1},
+    {"a slower fabric of many", {NIC(ib400), NIC(eth100), NIC(eth100), NIC(eth100)}, "DOOO", 1},
     {"slower", {NIC(eth100), NIC(eth400)}, "SD", 0},
+    {"few faster ones", {NIC(eth200), NIC(eth200), NIC(eth200), NIC(eth400)}, "DDDS", 1},
+    {"as much in all", {NIC(eth200), NIC(eth200), NIC(eth400)}, "SSD", 0},
+    {"a faster fabric of few", {NIC(eth200), NIC(eth200), NIC(eth200), NIC(ib400)}, "DDDO", 1},
     {"slower, and claimed", {NIC(eth100, .claimed = true), NIC(eth400, .claimed = true)}, "DD", 1},
     {"an unknown rate", {NIC(eth_unknown), NIC(eth400)}, "DD", 1},
     {"the uplink", {NIC(eth400, .uplink = "eth0"), NIC(eth400)}, "UD", 0},
