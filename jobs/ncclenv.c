@@ -418,15 +418,40 @@ static const char *visible_name(const struct plan_worker *worker)
     return strcmp(vendor, "AMD") == 0 ? "HIP_VISIBLE_DEVICES" : NULL;
 }
 
+const char *ncclenv_hip_numbers(const struct plan_worker *worker, size_t g)
+{
+    json_t *entry = NULL;
+    size_t i;
+    json_array_foreach((json_t *)worker->probe.gpus, i, entry)
+    {
+        const char *pci = value_text(entry, "pci");
+        if (pci && pci_parse(pci) == worker->gpus[g].device.pci)
+            return value_text(entry, "hip");
+    }
+    return NULL;
+}
+
+static bool has_hip_numbers(const struct plan_worker *worker)
+{
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        if (!ncclenv_hip_numbers(worker, g))
+            return false;
+    return true;
+}
+
+/* In our order, which is that of addresses, whatever the order of the library is. */
 static const char *visible_devices(struct planning *p, const struct plan_worker *worker)
 {
     struct buf out = BUF_INIT;
     bool uuids = worker->mig || worker->probe.visible_gpus > (int32_t)worker->gpu_count;
+    bool hip = has_hip_numbers(worker);
     for (size_t g = 0; g < worker->gpu_count; g++)
         uuids &= worker->gpus[g].device.uuid != NULL;
     for (size_t g = 0; g < worker->gpu_count; g++) {
         buf_printf(&out, "%s", g ? "," : "");
-        if (uuids)
+        if (hip)
+            buf_add_str(&out, ncclenv_hip_numbers(worker, g));
+        else if (uuids)
             buf_add_str(&out, worker->gpus[g].device.uuid);
         else
             buf_printf(&out, "%zu", g);

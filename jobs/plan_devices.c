@@ -276,8 +276,13 @@ static void warn_vendor(struct planning *p, uint32_t w)
     else if (vendor && strcmp(vendor, "AMD") == 0)
         warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
                      "%zu GPUs of AMD: paired with NICs as NCCL would; RCCL's own choice and its "
-                     "GPUDirect RDMA are not modelled",
-                     worker->gpu_count);
+                     "GPUDirect RDMA are not modelled%s",
+                     worker->gpu_count,
+                     worker->gpu_count < 2 || !p->plan->workers[w].probe.gpus ||
+                             ncclenv_hip_numbers(worker, 0)
+                         ? ""
+                         : "; ROCm's order of them is not known (/sys/class/kfd), and it is taken "
+                           "for that of their addresses");
     else if (vendor && strcmp(vendor, "NVIDIA") != 0)
         warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
                      "%zu GPUs of %s: neither NCCL nor RCCL drives them; no variable chooses a "

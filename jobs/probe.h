@@ -48,7 +48,7 @@ struct probe { /* texts are borrowed from the document */
     const char *cpuset;       /* what the pod may use; NULL */
     const char *interface;    /* of the pod's default route; NULL */
     const json_t *pci_numa;   /* PCI address -> NUMA node; NULL */
-    const json_t *gpus;       /* [{pci, uuid, numa, index, product, vendor}]: seen GPUs; NULL */
+    const json_t *gpus;       /* [{pci, uuid, numa, product, vendor, hip}]: seen GPUs; NULL */
     const json_t *other_gpus; /* vendor -> how many, of those that are not in gpus; NULL */
     const json_t *paths;      /* GPU's PCI address -> NIC's -> PIX, PXB, PHB, NODE or SYS; NULL */
     double inter_socket;      /* GB/s; 0 unknown */

@@ -234,6 +234,18 @@ def test_storage_nics_are_slower(env, topo):
     assert result.warnings("NIC_LEFT_OUT") == ["mlx5_2 (100 Gb/s, others have 400), mlx5_3 (100 Gb/s, others have 400)"]
 
 
+def test_few_faster_nics(env, topo):
+    """One or two of 400 Gb/s for storage beside eight of 200 for data, of their fabric or of another."""
+    for link in ("InfiniBand", "Ethernet"):
+        data = [nic(i, rate=200) for i in range(8)]
+        mixed = machine([*data, nic(8, link=link)], gpus=8)
+        result = env(mixed)
+        assert result.get("NCCL_IB_HCA") == "=" + ",".join(f"mlx5_{i}:1" for i in range(8)), link
+        why = "Ethernet" if link == "Ethernet" else "InfiniBand, most others are Ethernet"
+        assert result.warnings("NIC_LEFT_OUT") == [f"mlx5_8 ({'400 Gb/s, others have 200' if link == 'Ethernet' else why})"]
+        assert data_nics(topo, mixed) == [n["ib"] for n in data]
+
+
 def test_what_was_left_out_is_said_once(env):
     result = env("13-env-uplink-vf-aks")
     assert result.warnings("EXTRA_IB_DEVICES_VISIBLE") == [] and "MIXED_NIC_SPEED" not in result.err
@@ -452,6 +464,47 @@ def test_amd_gpus_in_a_pod(env, topo):
     assert result.get("HIP_VISIBLE_DEVICES") == "0,1,2,3,4,5,6,7" and result.get("CUDA_VISIBLE_DEVICES") is None
     assert "8 GPUs of AMD" in result.warnings("GPU_VENDOR")[0]
     assert "8 GPUs, 8 NICs" in topo(AMD).out
+
+
+def kfd(*nodes):
+    """Files of the KFD: (its PCI address as domain, bus, device; render node) of each, behind a CPU's node."""
+    def node(number, domain, bus, device, minor, simds=1216):
+        return {f"sys/class/kfd/kfd/topology/nodes/{number}/properties":
+                f"cpu_cores_count {0 if simds else 64}\nsimd_count {simds}\nlocation_id {bus << 8 | device << 3}\n"
+                f"domain {domain}\ndrm_render_minor {minor}\nunique_id 1234"}
+    files = node(0, 0, 0, 0, 0, simds=0)
+    for number, (domain, bus, device, minor) in enumerate(nodes, 1):
+        files.update(node(number, domain, bus, device, minor))
+    return files
+
+
+def amd(count=4):
+    """GPUs on the buses 0x13, 0x23, ..., whose NICs are beside them."""
+    described = machine([nic(i) for i in range(count)], gpus=count)
+    return dict(described, gpus=[dict(g, vendor="0x1002", **{"class": "0x120000"}) for g in described["gpus"]])
+
+
+def test_amd_gpus_in_rocms_order(env):
+    """HIP counts the KFD's nodes, whose order is not that of the addresses."""
+    result = env(dict(amd(), files=kfd((0, 0x43, 0, 131), (0, 0x33, 0, 130), (0, 0x13, 0, 128), (0, 0x23, 0, 129))))
+    assert result.get("HIP_VISIBLE_DEVICES") == "2,3,1,0"
+    assert "order" not in result.warnings("GPU_VENDOR")[0]
+    assert env(amd()).warnings("GPU_VENDOR")[0].endswith("and it is taken for that of their addresses")
+
+
+def test_amd_gpus_that_the_container_was_given(env, topo):
+    """sysfs shows four; the KFD's nodes, or the render nodes, say which two are here."""
+    two = kfd((0, 0x43, 0, 131), (0, 0x33, 0, 130))
+    four = kfd((0, 0x43, 0, 131), (0, 0x33, 0, 130), (0, 0x13, 0, 140), (0, 0x23, 0, 141))
+    for files in (two, four):
+        result = env(dict(amd(), files=files))
+        assert "2 GPUs, 4 NICs" in result.err and result.get("HIP_VISIBLE_DEVICES") == "1,0", result.err
+
+
+def test_partitions_of_an_amd_gpu(env):
+    """Each has as many numbers as it has partitions."""
+    files = kfd((0, 0x23, 0, 129), (0, 0x23, 0, 129), (0, 0x13, 0, 128), (0, 0x13, 0, 128))
+    assert env(dict(amd(2), files=files)).get("HIP_VISIBLE_DEVICES") == "2,3,0,1"
 
 
 def test_graphics_beside_accelerators(env):

@@ -248,6 +248,7 @@ static void devices_done(struct topo_host *host)
     for (size_t i = 0; i < host->pci_count; i++)
         pci_place_done(&host->pci[i].place);
     for (size_t i = 0; i < host->gpu_count; i++) {
+        free(host->gpus[i].hip);
         free(host->gpus[i].product);
         free(host->gpus[i].uuid);
     }

@@ -41,6 +41,7 @@ struct topo_gpu {
     char *product, *uuid; /* NULL: not known */
     int32_t minor;        /* N of /dev/nvidiaN; -1: not known */
     enum topo_tri usable; /* its node is under /dev: this pod was given it */
+    char *hip; /* AMD: its numbers in ROCm's order, "3", of its partitions "6,7"; NULL: not known */
 };
 
 enum topo_link { TOPO_LINK_UNKNOWN = 0, TOPO_LINK_IB, TOPO_LINK_ETHERNET, TOPO_LINK_OTHER };

@@ -127,5 +127,5 @@ int read_gpus(struct facts_reader *r)
         host->nvswitch_count += is_nvswitch(&host->pci[i]);
     }
     judge_c2c(host);
-    return 0;
+    return r->devices_alone ? 0 : read_kfd(r);
 }

@@ -40,6 +40,7 @@ bool facts_name_ok(struct facts_reader *r, const char *where, const char *name);
 bool attr_number(int dir, const char *name, uint32_t *ret_value);
 
 int read_pci(struct facts_reader *r);
+int read_kfd(struct facts_reader *r); /* of the GPUs that were read */
 /* Index of the function that a link-free path goes through, added with its bridges when new;
  * TOPO_NONE when there is none. */
 int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index);
