@@ -122,8 +122,9 @@ static int take_plan(const struct options *o, struct result *r, struct drarun_er
     return rc;
 }
 
-static int add_runs(const struct options *o, const struct runs *runs, bool page, struct buf *out,
-                    struct drarun_error *err)
+/* ret_failed: set where a run failed or did not end. file: for the line that says so. */
+static int add_runs(const struct options *o, const struct runs *runs, const char *file, bool page,
+                    struct buf *out, bool *ret_failed, struct drarun_error *err)
 {
     static const struct verdict_demands none = VERDICT_NO_DEMANDS;
     int rc = 0;
@@ -133,6 +134,9 @@ static int add_runs(const struct options *o, const struct runs *runs, bool page,
         rc = rc < 0 ? rc : bench_machine_judge(&o->machine, runs->list[i], &none, &verdict, err);
         if (rc < 0)
             break;
+        for (size_t k = 0; page && k < verdict.failures.count; k++)
+            log_error("bench report: %s: FAILED: %s", file, verdict.failures.items[k]);
+        *ret_failed = *ret_failed || verdict.failures.count > 0;
         if (page)
             report_run(&verdict, theme_of(o), out);
         else
@@ -142,7 +146,7 @@ static int add_runs(const struct options *o, const struct runs *runs, bool page,
     return rc;
 }
 
-static int report(struct options *o, const struct strlist *files, struct buf *out,
+static int report(struct options *o, const struct strlist *files, struct buf *out, bool *ret_failed,
                   struct drarun_error *err)
 {
     bool page = !o->format || strcmp(o->format, "html") == 0;
@@ -156,7 +160,7 @@ static int report(struct options *o, const struct strlist *files, struct buf *ou
             rc =
                 error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--format %s is of one run; %s holds %zu",
                            o->format, files->items[i], runs.count);
-        rc = rc < 0 ? rc : add_runs(o, &runs, page, out, err);
+        rc = rc < 0 ? rc : add_runs(o, &runs, files->items[i], page, out, ret_failed, err);
         runs_done(&runs);
     }
     if (page)
@@ -187,11 +191,12 @@ static int run(int argc, char *const argv[])
     struct strlist files = STRLIST_INIT;
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
+    bool failed = false;
     int rc = pick(argc, argv, &options, &files, &err);
     if (rc == 0 && options.help)
         verb_help(&verb_bench_report, &out);
     else if (rc == 0)
-        rc = report(&options, &files, &out, &err);
+        rc = report(&options, &files, &out, &failed, &err);
     if (rc == 0 && out.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc == 0 && options.output && !options.help) {
@@ -205,7 +210,8 @@ static int run(int argc, char *const argv[])
         log_error("bench report: %s", err.text);
         return error_exit_status(err.kind);
     }
-    return verb_write("bench report", &out);
+    int status = verb_write("bench report", &out);
+    return status == 0 && failed ? 1 : status;
 }
 
 const struct verb verb_bench_report = {

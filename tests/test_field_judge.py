@@ -180,8 +180,10 @@ def test_check_of_its_own(judge):
 
 
 def test_report_of_a_run_that_died(drarun):
-    """The page says that it failed and no per cent; a bare picture or table has no place for that."""
-    page = drarun("bench", "report", CRASHED / "mid.txt").ok().out
+    """The page says that it failed and no per cent, and the status does; a bare picture or table has no place for that."""
+    result = drarun("bench", "report", CRASHED / "mid.txt")
+    page = result.out
+    assert result.rc == 1 and "mid.txt: FAILED: the run failed on a2 after 2 sizes: Test NCCL failure" in result.err, result
     assert '<p class="big failed">FAILED</p>' in page and "of the limit</span>" not in page and "the run failed on a2 after 2 sizes" in page
     for kind in ("svg", "csv"):
         result = drarun("bench", "report", "--format", kind, CRASHED / "mid.txt")
@@ -234,6 +236,20 @@ def test_libfabric_by_its_provider(judge, verdict, provider, network, rdma, befo
         assert judge(text, "--require-rdma").rc == (0 if rdma == "proven" else 1)
     words = f"{network} with provider {provider}" if provider else f"{network}, of which no line names the provider"
     assert rdma == "proven" or words in judge(text).out
+
+
+@pytest.mark.parametrize("line,rdma", [
+    ("NCCL INFO NET/OFI Setting provider_filter to efa", "proven"), ("NCCL INFO NET/OFI Setting provider_filter to tcp", "not used"),
+    ("+ mpirun -x FI_PROVIDER=efa -x FI_EFA_USE_DEVICE_RDMA=1 ./all_reduce_perf", "proven"), ("export FI_PROVIDER=\"verbs;ofi_rxm\"", "proven"),
+    ("mpirun -x FI_PROVIDER=tcp ./x", "not used"), ("mpirun -x FI_PROVIDER=efa,tcp ./x", "not proven"), ("mpirun -x FI_PROVIDER=^tcp ./x", "not proven"),
+    ("mpirun -x FI_PROVIDER=$P ./x", "not proven"), ("mpirun -x FI_PROVIDER= ./x", "not proven"), ("mpirun -x FI_PROVIDER ./x", "not proven")])
+def test_libfabric_by_the_only_provider_that_may_be(judge, verdict, line, rdma):
+    """No line says what was chosen, as with NCCL_DEBUG=INFO for INIT alone."""
+    text = line + "\n" + fabric("", "Libfabric")
+    assert verdict(text)["rdma"] == rdma
+    assert judge(text, "--require-rdma").rc == (0 if rdma == "proven" else 1)
+    both = verdict(text + "node-0:1:2 [0] NCCL INFO NET/OFI Selected provider is tcp, fabric is x (found 1 nics)\n")
+    assert both["rdma"] == ("not proven" if rdma == "proven" else "not used")
 
 
 def test_hosts_with_different_providers(judge):

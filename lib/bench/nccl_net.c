@@ -68,17 +68,29 @@ static enum nccl_net_kind provider_kind(struct span provider)
                                                        : NCCL_NET_UNPROVEN;
 }
 
+/* What was chosen, or the only one that may be: without it the plugin has no connections. */
 static void take_provider(struct nccl_layers *layers, struct span line)
 {
-    const char *at = after(line, "Selected provider is ");
-    at = at ? at : after(line, "Selected Provider is ");
+    static const char *const words[] = {"Selected provider is ", "Selected Provider is ",
+                                        "Setting provider_filter to ", "FI_PROVIDER="};
+    const char *at = NULL;
+    size_t i = 0;
+    for (; !at && i < ARRAY_LEN(words); i++)
+        at = after(line, words[i]);
     if (!at)
         return;
+    bool is_variable = i == ARRAY_LEN(words);
+    if (is_variable && at < line.end && (*at == '"' || *at == '\''))
+        at++;
     struct span provider = {at, at};
-    while (provider.end < line.end && !strchr(" ,(\t\r\033", *provider.end) && *provider.end)
+    while (provider.end < line.end && !strchr(" (\t\r\033\"'", *provider.end) && *provider.end)
         provider.end++;
-    if (provider.end > provider.at)
-        see(&layers->libfabric, provider_kind(provider), provider);
+    bool is_choice = is_variable && memchr(at, ',', (size_t)(provider.end - at));
+    if (!is_choice && provider.end > at && provider.end[-1] == ',') /* "efa, fabric is efa" */
+        provider.end--;
+    if (is_choice || provider.end == at || *at == '^' || *at == '$')
+        return; /* several that may be */
+    see(&layers->libfabric, provider_kind(provider), provider);
 }
 
 /* ---- UCX ---- */

@@ -4,6 +4,7 @@
  * transports. Whatever is not known to be RDMA is not proven to be. Lines of the log:
  *
  *   NET/OFI Selected provider is tcp;ofi_rxm, fabric is 10.0.0.0/24 (found 2 nics)
+ *   NET/OFI Setting provider_filter to efa; FI_PROVIDER=efa
  *   ... UCX  INFO  ucp_context_0 inter-node cfg#2 rma_am(rc_mlx5/mlx5_0:1) am(rc_mlx5/mlx5_0:1)
  *   ... UCX_TLS=rc,cuda_copy; NCCL_UCX_TLS set by environment to rc
  *

@@ -34,8 +34,9 @@ struct parse {
     struct cells row; /* begun and not complete */
     struct failure_lines failure;
     unsigned line, row_line;
-    char collective[32]; /* named by a command line before the run */
-    bool failed;         /* out of memory */
+    char collective[32];       /* named by a command line before the run */
+    struct nccl_layers before; /* what lines before the run say */
+    bool failed;               /* out of memory */
 };
 
 static void __attribute__((format(printf, 2, 3))) note(struct parse *p, const char *format, ...)
@@ -81,6 +82,9 @@ static struct run *current(struct parse *p)
     p->failed = !p->run;
     p->columns = (struct columns){0};
     p->failure = (struct failure_lines){0};
+    if (p->run)
+        p->run->log.layers = p->before;
+    p->before = (struct nccl_layers){0};
     if (p->run && p->collective[0])
         result_name_collective(&p->run->result, p->collective);
     if (p->run)
@@ -595,8 +599,10 @@ static void one_line(struct parse *p, const char *line, const char *end)
     size_t length = (size_t)(end - line);
     if ((find(line, end, "NCCL ") || failure_line_is(line, length)) && !current(p))
         return;
-    if (!p->run)
+    if (!p->run) {
+        nccl_layers_line(&p->before, line, length);
         return;
+    }
     nccl_log_line(&p->run->log, &p->run->result, line, length);
     failure_lines_take(&p->failure, line, length, &p->run->result);
 }
