@@ -17,7 +17,8 @@ static const struct launcher {
      FOREIGN_MPIRUN,
      {{"Open MPI 4", FOREIGN_OPENMPI4}, {"Open MPI 5", FOREIGN_OPENMPI5}}},
     {"mpiexec", FOREIGN_HYDRA, {{"MPICH", FOREIGN_MPICH}, {"Intel MPI", FOREIGN_INTEL}}},
-    {"srun", FOREIGN_SRUN, {{"", FOREIGN_SRUN}, {"", FOREIGN_SRUN}}},
+    {"srun", FOREIGN_SRUN, {{"", 0}, {"", 0}}},
+    {"horovodrun", FOREIGN_HOROVOD, {{"", 0}, {"", 0}}},
 };
 
 unsigned int foreign_launcher(const char *name)
@@ -45,7 +46,7 @@ static void add_names(const struct foreign_option *option, unsigned int from, st
         buf_printf(out, "%s`%s%.*s%s`", comma, n == 1 || (from & FOREIGN_HYDRA) ? "-" : "--",
                    (int)n, w, values[option->values_after]);
     for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
-        for (size_t k = 0; from == launchers[i].all && from != FOREIGN_SRUN && k < 2; k++)
+        for (size_t k = 0; from == launchers[i].all && k < 2; k++)
             if ((option->from & from) == launchers[i].part[k].one)
                 buf_printf(out, " (%s)", launchers[i].part[k].name);
 }
@@ -69,6 +70,10 @@ static void add_here(const struct foreign_option *option, struct buf *out)
         return;
     case FOREIGN_ALL_VARIABLE:
         buf_printf(out, "sets the variable `%sNAME` for all ranks", option->text);
+        return;
+    case FOREIGN_SETS:
+        buf_printf(out, "sets the variable `%s`%s for the program's ranks", option->text,
+                   option->values_after ? " to X" : "");
         return;
     case FOREIGN_INHERIT:
         buf_printf(out, "the same: %s of our variables", option->text);

@@ -114,11 +114,15 @@ const size_t foreign_variable_count = ARRAY_LEN(foreign_variables);
 
 void foreign_variables_table(unsigned int from, struct buf *out)
 {
-    buf_printf(out, "| variable of %s | drarun |\n|---|---|\n", foreign_launcher_name(from));
+    bool any = false;
     for (size_t i = 0; i < foreign_variable_count; i++) {
         const struct foreign_variable *variable = &foreign_variables[i];
         if (!(variable->from & from))
             continue;
+        if (!any)
+            buf_printf(out, "| variable of %s | drarun |\n|---|---|\n",
+                       foreign_launcher_name(from));
+        any = true;
         buf_printf(out, "| `%s` | ", variable->name);
         if (variable->ours)
             buf_printf(out, "as `%s`, in seconds, unless that is given", variable->ours);

@@ -113,6 +113,9 @@ int import_mpirun(struct import *im, json_t *template, struct drarun_error *err)
         .node = &node,
         .name = "mpirun",
         .container = import_first_container(template),
+        .is_mpijob = has_slots,
+        .pod = &im->launcher,
+        .own = &first,
         .err = err,
         .ranks = {.workers = workers ? (uint64_t)json_integer_value(workers) : 1,
                   .slots = slots       ? (uint64_t)json_integer_value(slots)

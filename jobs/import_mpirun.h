@@ -27,9 +27,12 @@ struct mpirun {
     bool inherits, inherits_said;   /* Hydra and srun: the launcher's variables */
     struct launcher_env env;
     struct import_ranks ranks;
-    bool ranks_said;
-    struct strlist shell; /* "/bin/bash", "-lc"; empty: no shell */
-    struct strlist lines; /* of a script before the program, where one is needed */
+    bool ranks_said, hosts_said;
+    bool is_mpijob;            /* whose operator writes /etc/mpi/hostfile */
+    const char *foreign_hosts; /* a hostfile that is not at hand; borrowed from the fields */
+    const struct reader_node *pod, *own; /* the launcher's, and its container */
+    struct strlist shell;                /* "/bin/bash", "-lc"; empty: no shell */
+    struct strlist lines;                /* of a script before the program, where one is needed */
     bool needs_shell;
     struct buf directory;
     struct field *fields;
@@ -56,6 +59,18 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
 /* The words behind the launcher's name, as a script has them. 1: a program was found; 0: none. */
 int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first);
 void mpirun_change_directory(struct mpirun *m, const char *path);
+/* Past the options of one program of several, from fields[i] on; ret_ranks: 0 where they do not say
+ * it. Returns the place of its first word, m->count where it is not known. */
+size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks);
+
+/* Hosts as a list; in a file, which is the operator's own (slotsPerWorker says its slots), of a
+ * ConfigMap among the manifests, or not at hand. */
+int mpirun_take_hosts(struct mpirun *m, const char *option, const struct field *value);
+int mpirun_take_hostfile(struct mpirun *m, const char *option, const struct field *value);
+
+/* The words of the program begin at fields[first]. -EINVAL: there are several programs. */
+int mpirun_check_one_program(struct mpirun *m, size_t first);
+int mpirun_take_program(struct mpirun *m, size_t first);
 
 /* Variables of the launcher that reach the ranks: one; those of a name or "PREFIX*"; what the
  * launcher hands on without being told, and a remark on the others. */

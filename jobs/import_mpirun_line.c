@@ -22,6 +22,7 @@ enum option_role { /* what becomes of an option; 0: nothing, which a remark says
                    ROLE_BY_NODE,
                    ROLE_EXCEED,
                    ROLE_HOSTS,
+                   ROLE_HOSTFILE,
                    ROLE_BIND,
                    ROLE_X,
                    ROLE_VARIABLE,
@@ -42,6 +43,7 @@ static const struct {
     const char *text; /* ROLE_REFUSED: why */
 } roles[] = {
     {FOREIGN_MPI | FOREIGN_SRUN, "n np ntasks", ROLE_RANKS, NULL},
+    {FOREIGN_HOROVOD, "np num-proc", ROLE_RANKS, NULL},
     {FOREIGN_MPIRUN, "c", ROLE_RANKS, NULL},
     {FOREIGN_MPI, "ppn npernode perhost grr", ROLE_EACH, NULL},
     {FOREIGN_MPIRUN, "N", ROLE_EACH, NULL},
@@ -55,6 +57,8 @@ static const struct {
     {FOREIGN_MPIRUN | FOREIGN_SRUN, "oversubscribe overcommit O", ROLE_EXCEED, NULL},
     {FOREIGN_MPI, "H host hosts hostlist machine machines machinelist", ROLE_HOSTS, NULL},
     {FOREIGN_SRUN, "w nodelist", ROLE_HOSTS, NULL},
+    {FOREIGN_HOROVOD, "H hosts", ROLE_HOSTS, NULL},
+    {FOREIGN_MPI | FOREIGN_HOROVOD, "hostfile machinefile default-hostfile f", ROLE_HOSTFILE, NULL},
     {FOREIGN_MPI, "bind-to", ROLE_BIND, NULL},
     {FOREIGN_MPIRUN, "x set-env", ROLE_X, NULL},
     {FOREIGN_HYDRA, "env genv", ROLE_VARIABLE, NULL},
@@ -72,6 +76,17 @@ static const struct {
      "places ranks in a way that a job of equal workers does not have"},
     {FOREIGN_MPI | FOREIGN_SRUN, "app configfile multi-prog het-group pack-group", ROLE_REFUSED,
      "starts several programs, and a job runs one"},
+    {FOREIGN_HOROVOD, "gloo jsrun", ROLE_REFUSED,
+     "starts ranks that meet without MPI, and drarun serves MPI's ranks: Horovod must have MPI "
+     "(horovodrun --check-build)"},
+    {FOREIGN_HOROVOD,
+     "min-np min-num-proc max-np max-num-proc slots-per-host slots elastic-timeout reset-limit "
+     "host-discovery-script blacklist-cooldown-range",
+     ROLE_REFUSED, "is for elastic jobs, and this job has a fixed number of ranks"},
+    {FOREIGN_HOROVOD, "config-file mpi-args", ROLE_REFUSED,
+     "has options that are not read here: write them as mpirun's or horovodrun's own"},
+    {FOREIGN_HOROVOD, "fusion-threshold-mb", ROLE_REFUSED,
+     "is the variable HOROVOD_FUSION_THRESHOLD in bytes: set that in its place"},
 };
 
 const char *mpirun_base_name(const char *path)
@@ -200,66 +215,6 @@ static int take_mapping(struct mpirun *m, const char *option, const char *text)
     return 0;
 }
 
-struct host {
-    char name[256];
-    uint64_t slots;
-};
-
-/* "a:4,b:4", "a,a,b,b": each host once with its slots, 1 unless it says more. Returns how many
- * hosts there are, or -EINVAL where slots differ; 0: no list. */
-static int64_t count_hosts(const char *list, uint64_t *ret_slots)
-{
-    cleanup_free struct host *hosts = calloc(IMPORT_OBJECTS_MAX, sizeof *hosts);
-    size_t count = 0;
-    while (hosts && *list && count < IMPORT_OBJECTS_MAX) {
-        size_t n = strcspn(list, ","), length = strcspn(list, ":,"), i = 0;
-        struct host host = {.slots = 1};
-        snprintf(host.name, sizeof host.name, "%.*s", (int)length, list);
-        if (length < n)
-            host.slots = strtoull(list + length + 1, NULL, 10);
-        while (i < count && strcmp(hosts[i].name, host.name) != 0)
-            i++;
-        if (i < count)
-            hosts[i].slots += host.slots;
-        else
-            hosts[count++] = host;
-        list += n + (list[n] == ',');
-    }
-    for (size_t i = 0; i < count; i++)
-        if (hosts[i].slots != hosts[0].slots)
-            return -EINVAL;
-    *ret_slots = count > 0 ? hosts[0].slots : 0;
-    return (int64_t)count;
-}
-
-/* Hosts that are named are all workers, or too few; their slots take the place of the hostfile's.
- */
-static int take_hosts(struct mpirun *m, const char *option, const struct field *value)
-{
-    uint64_t slots = 0;
-    bool is_list = value->text && !strchr(value->text, '/') && !strchr(value->text, '[');
-    int64_t hosts = is_list ? count_hosts(value->text, &slots) : 0;
-    if (hosts < 0)
-        return mpirun_refuse(
-            m,
-            "%s %s %s: hosts have different numbers of slots, and the workers of a "
-            "job have the same; " MPIRUN_INSTEAD,
-            m->name, option, value->text);
-    if (hosts > 0 && (uint64_t)hosts < m->ranks.workers)
-        return mpirun_refuse(m,
-                             "%s %s %s: %" PRId64 " of %" PRIu64
-                             " workers are named, and a job's workers all run ranks; set their "
-                             "number to it",
-                             m->name, option, value->text, hosts, m->ranks.workers);
-    if (slots > 0 && m->from != FOREIGN_SRUN) {
-        m->ranks.slots = slots;
-        m->ranks_said = true;
-    }
-    reader_fail(m->node, "%s %s %s: no hostfile; drarun knows its workers", m->name, option,
-                value->text ? value->text : value->raw);
-    return 0;
-}
-
 /* NAME=VALUE, or NAME of the launcher. */
 static int take_x(struct mpirun *m, const char *option, const struct field *value)
 {
@@ -347,11 +302,28 @@ static int role_of(unsigned int from, const char *name)
     return -1;
 }
 
-static int use_option(struct mpirun *m, const char *option, unsigned int from, const char *name,
-                      const struct field values[2])
+/* "NAME=VALUE", or NAME whose value is the option's. */
+static int take_its_variable(struct mpirun *m, const struct foreign_option *found,
+                             const char *option, const struct field *value)
+{
+    const char *equals = strchr(found->text, '='), *text = equals ? equals + 1 : NULL;
+    cleanup_free char *name =
+        strndup(found->text, equals ? (size_t)(equals - found->text) : strlen(found->text));
+    int rc = equals ? 0 : need_text(m, option, value, &text);
+    if (rc == 0 && !name)
+        rc = error_set(m->err, ENOMEM, "out of memory");
+    if (rc == 0)
+        mpirun_take_variable(m, name, text);
+    return rc;
+}
+
+static int use_option(struct mpirun *m, const char *option, const struct foreign_option *found,
+                      const char *name, const struct field values[2])
 {
     const char *text = NULL, *second = NULL;
-    int at = role_of(from, name), rc = 0;
+    int at = role_of(found->from & m->from, name), rc = 0;
+    if (found->way == FOREIGN_SETS)
+        return take_its_variable(m, found, option, &values[0]);
     switch (at < 0 ? 0 : (int)roles[at].role) {
     case ROLE_RANKS:
         m->ranks_said = true;
@@ -376,7 +348,9 @@ static int use_option(struct mpirun *m, const char *option, unsigned int from, c
         m->ranks.may_exceed = true;
         return 0;
     case ROLE_HOSTS:
-        return take_hosts(m, option, &values[0]);
+        return mpirun_take_hosts(m, option, &values[0]);
+    case ROLE_HOSTFILE:
+        return mpirun_take_hostfile(m, option, &values[0]);
     case ROLE_BIND:
         reader_fail(m->node,
                     "%s %s %s: ranks are bound near their GPUs; drarun run --bind changes it",
@@ -506,7 +480,7 @@ static int take_options(struct mpirun *m, size_t *ret_used)
             values[given] = m->fields[i++];
         if (given < option->values_after)
             break; /* and no program follows */
-        int rc = use_option(m, f->text, option->from & m->from, name, values);
+        int rc = use_option(m, f->text, option, name, values);
         if (rc < 0)
             return rc;
     }
@@ -514,96 +488,25 @@ static int take_options(struct mpirun *m, size_t *ret_used)
     return 0;
 }
 
-/* ---- the program ---- */
-
-/* Values of the manifest that a word needs where a shell on the worker expands it. */
-static void give_values(struct mpirun *m, const char *raw)
+size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks)
 {
-    for (size_t i = 0; i < m->env.count; i++) {
-        struct launcher_variable *v = &m->env.list[i];
-        const char *at = raw;
-        size_t n = strlen(v->name);
-        bool has = false;
-        while (!has && (at = strchr(at, '$'))) {
-            at += at[1] == '{' || at[1] == '(' ? 2 : 1;
-            has = strncmp(at, v->name, n) == 0 && (at[n] == '\0' || !strchr("_", at[n])) &&
-                  !(at[n] >= '0' && at[n] <= '9') && !((at[n] | 32) >= 'a' && (at[n] | 32) <= 'z');
-        }
-        if (!has || v->is_own)
-            continue;
-        if (v->entry) {
-            mpirun_hand_on(m, v);
-        } else if (v->value) {
-            struct buf line = BUF_INIT;
-            buf_printf(&line, "%s=", v->name);
-            shell_quote(v->value, &line);
-            strlist_add(&m->lines, line.data ? line.data : "");
-            buf_done(&line);
-        }
+    *ret_ranks = 0;
+    while (i < m->count && m->fields[i].text && m->fields[i].text[0] == '-') {
+        char name[64];
+        const char *value = NULL;
+        const struct foreign_option *option =
+            find_option(m, m->fields[i].text, name, sizeof name, &value);
+        if (!option)
+            return m->count;
+        size_t words = option->values_after - (value && option->values_after ? 1u : 0u);
+        if (!value && words > 0 && i + 1 < m->count)
+            value = m->fields[i + 1].text;
+        int at = role_of(option->from & m->from, name);
+        if (at >= 0 && roles[at].role == ROLE_RANKS)
+            *ret_ranks = value ? strtoull(value, NULL, 10) : 0;
+        i += 1 + words;
     }
-}
-
-static void add_word(const struct field *f, struct buf *line)
-{
-    buf_add_str(line, line->len ? " " : "exec ");
-    if (f->text)
-        shell_quote(f->text, line);
-    else
-        buf_add_str(line, f->raw);
-}
-
-static json_t *shell_command(struct mpirun *m, size_t first)
-{
-    struct buf script = BUF_INIT, line = BUF_INIT;
-    json_t *command = json_array();
-    for (size_t i = first; i < m->count; i++)
-        add_word(&m->fields[i], &line);
-    for (size_t i = 0; i < m->lines.count; i++)
-        buf_printf(&script, "%s\n", m->lines.items[i]);
-    buf_add_str(&script, line.data ? line.data : "");
-    for (size_t i = 0; i < m->shell.count; i++)
-        json_array_append_new(command, json_string(m->shell.items[i]));
-    if (m->shell.count == 0) {
-        json_array_append_new(command, json_string("sh"));
-        json_array_append_new(command, json_string("-c"));
-    }
-    json_array_append_new(command, json_string(script.data ? script.data : ""));
-    reader_fail(m->node, "the program stays in a shell, which each rank runs%s",
-                m->lines.count ? ", behind the lines of the script that change what it inherits"
-                               : ": its words have variables or patterns");
-    buf_done(&script);
-    buf_done(&line);
-    return command;
-}
-
-static int take_program(struct mpirun *m, size_t first)
-{
-    json_t *command = NULL;
-    for (size_t i = first; i < m->count; i++) {
-        const struct field *f = &m->fields[i];
-        if (f->text && strcmp(f->text, ":") == 0)
-            return mpirun_refuse(
-                m,
-                "%s starts several programs, with \":\" between them, and a job runs one "
-                "on all of its ranks; " MPIRUN_INSTEAD,
-                m->name);
-        if (f->worth == SHELL_COMPUTED)
-            return mpirun_refuse(
-                m,
-                "%s's program gets %s, which the launcher's shell computes, and ranks "
-                "would get other words; " MPIRUN_INSTEAD,
-                m->name, f->culprit);
-        m->needs_shell |= !f->text;
-        give_values(m, f->text ? f->text : f->raw);
-    }
-    if (m->needs_shell)
-        command = shell_command(m, first);
-    else
-        for (command = json_array(); first < m->count; first++)
-            json_array_append_new(command, json_string(m->fields[first].text));
-    json_object_set_new(m->container, "command", command);
-    json_object_del(m->container, "args");
-    return 0;
+    return i;
 }
 
 /* ---- ranks ---- */
@@ -615,13 +518,31 @@ static json_int_t default_each(const struct import *im)
     return json_is_integer(count) ? json_integer_value(count) : 1;
 }
 
+/* The same spread whatever slots a hostfile gives to the workers. */
+static bool hosts_do_not_matter(const struct import_ranks *ranks)
+{
+    return ranks->each > 0 || (ranks->ranks > 0 && (ranks->by_node || ranks->slots == 0 ||
+                                                    ranks->ranks == ranks->slots * ranks->workers));
+}
+
 static int take_ranks(struct mpirun *m)
 {
     uint64_t workers = 0, each = 0;
     json_t *job = m->im->job;
+    if (m->from == FOREIGN_HOROVOD && !m->hosts_said)
+        return mpirun_refuse(m,
+                             "%s names no hosts (-H, --hostfile), so that all of its ranks are in "
+                             "the launcher's own pod; " MPIRUN_INSTEAD,
+                             m->name);
+    if (m->foreign_hosts && !hosts_do_not_matter(&m->ranks))
+        return mpirun_refuse(m,
+                             "%s: how many ranks each worker gets is in the hostfile %s, which is "
+                             "not among these manifests; import its ConfigMap with them, say it by "
+                             "-np and -npernode, or " MPIRUN_INSTEAD,
+                             m->name, m->foreign_hosts);
     if (!m->ranks_said && m->ranks.slots == 0)
         return 0;
-    m->ranks.may_exceed |= (m->prefer & FOREIGN_MPIRUN) == 0;
+    m->ranks.may_exceed |= (m->prefer & (FOREIGN_MPIRUN | FOREIGN_HOROVOD)) == 0;
     m->ranks.by_node |= m->from == FOREIGN_SRUN; /* block: as many on each node */
     struct drarun_error reason = {0};
     if (import_spread(&m->ranks, &workers, &each, &reason) < 0)
@@ -654,6 +575,8 @@ unsigned int mpirun_known(const char *path)
         return FOREIGN_MPIRUN;
     if (is_in("mpiexec.hydra mpirun.mpich mpiexec.mpich mpirun.hydra", name))
         return FOREIGN_HYDRA;
+    if (strcmp(name, "horovodrun") == 0)
+        return FOREIGN_HOROVOD;
     return strcmp(name, "srun") == 0 ? FOREIGN_SRUN : 0;
 }
 
@@ -681,10 +604,15 @@ int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first
         return rc;
     if ((m->prefer & FOREIGN_MPIRUN) == 0 && !m->inherits_said && m->from == FOREIGN_MPI)
         m->inherits = true; /* an option told that it is Hydra */
-    rc = take_ranks(m);
+    if (m->from == FOREIGN_HOROVOD)
+        reader_fail(m->node, "ranks meet by MPI: Horovod must have been built with it, as "
+                             "horovodrun --check-build says; without, each rank is alone");
+    rc = mpirun_check_one_program(m, used);
+    if (rc == 0)
+        rc = take_ranks(m);
     if (rc == 0) {
         mpirun_hand_on_rest(m);
-        rc = take_program(m, used);
+        rc = mpirun_take_program(m, used);
     }
     if (rc == 0 && m->directory.len > 0)
         json_object_set_new(m->container, "workingDir", json_string(m->directory.data));

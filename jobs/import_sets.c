@@ -45,8 +45,11 @@ bool import_runs_mpirun(const json_t *template)
     json_t *container = import_first_container((json_t *)template);
     cleanup_free char *command = json_dumps(json_object_get(container, "command"), JSON_ENCODE_ANY);
     cleanup_free char *args = json_dumps(json_object_get(container, "args"), JSON_ENCODE_ANY);
-    return (command && (strstr(command, "mpirun") || strstr(command, "mpiexec"))) ||
-           (args && (strstr(args, "mpirun") || strstr(args, "mpiexec")));
+    static const char *const launchers[] = {"mpirun", "mpiexec", "horovodrun", "prterun"};
+    for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
+        if ((command && strstr(command, launchers[i])) || (args && strstr(args, launchers[i])))
+            return true;
+    return false;
 }
 
 static void take_launcher(struct import *im, const struct reader_node *template)

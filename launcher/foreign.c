@@ -66,6 +66,15 @@ static int set_variable(const struct typed *typed, struct strlist *env, struct d
     return env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* "NAME=VALUE", or NAME whose value was typed. */
+static int set_its_variable(const struct typed *typed, struct drarun_error *err)
+{
+    struct strlist *env = &current(typed)->env;
+    const char *value = typed->values[0];
+    strlist_addf(env, "%s%s%s", typed->option->text, value ? "=" : "", value ? value : "");
+    return env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static bool says_oversubscribe(const char *value)
 {
     return value && strcasestr(value, "oversubscribe");
@@ -119,6 +128,8 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
                            typed->each_only, request, err);
     case FOREIGN_VARIABLE:
         return set_variable(typed, &current(typed)->env, err);
+    case FOREIGN_SETS:
+        return set_its_variable(typed, err);
     case FOREIGN_ALL_VARIABLE:
         rc = whole_job(typed, err);
         return rc < 0 ? rc : set_variable(typed, &request->env_all, err);

@@ -113,6 +113,24 @@ def test_several_programs_are_refused(refused, command):
     assert "starts several programs" in refused(mpijob(command))
 
 
+def test_several_programs_as_one_that_chooses(refused, imported, drarun):
+    """The refusal shows a program that does the same, and import takes it."""
+    manifest = mpijob(["mpirun", "-np", "1", "./a", "--x", ":", "-np", "3", "./b", ":", "-np", "4", "./c"])
+    reason = refused(manifest)
+    script = reason.split("drarun import FILE -- sh -c '")[1].split("'")[0]
+    assert script == "test $RANK -lt 1 && exec ./a --x; test $RANK -lt 4 && exec ./b; exec ./c"
+    job, _ = imported(manifest, "sh", "-c", script)
+    assert first(job)["command"] == ["sh", "-c", script]
+    run = drarun("-n", 8, "sh", "-c", script.replace("./a --x", "echo a").replace("./b", "echo b").replace("./c", "echo c")).ok()
+    assert sorted(run.out.split()) == ["a", *["b"] * 3, *["c"] * 4]
+
+
+@pytest.mark.parametrize("words", [["a", ":", "-np", "3", "b"], ["-np", "1", "a", ":", "--no-such", "b"], ["-np", "1", "a'b", ":", "b"],
+                                   ["-np", "1", "a", "x" * 200, ":", "b"], ["-np", "1", "a", ":"], ["-np", "5", "a", ":", "-np", "3", ":"]])
+def test_several_programs_that_cannot_be_shown(refused, words):
+    assert "give the ranks' program behind the file" in refused(mpijob(["mpirun", *words]))
+
+
 @pytest.mark.parametrize("words", [
     ["mpirun", "--app", "file"], ["mpiexec.hydra", "-configfile", "f", "x"], ["srun", "--multi-prog", "f"]])
 def test_programs_in_a_file_are_refused(refused, words):
@@ -265,13 +283,14 @@ def test_exported_variables(imported, implementation, launch, given):
     assert ("are left out: " in notes) == ("C" not in given or "A" not in given)
 
 
+@pytest.mark.parametrize("launcher", ["mpirun", "horovodrun", "prterun"])
 @pytest.mark.parametrize("kind,spec,launch", [("Job", {}, "mpirun"), ("StatefulSet", {"replicas": 1}, "mpirun"),
                                               ("StatefulSet", {"replicas": 2}, None)])
-def test_pods_that_run_mpirun(imported, kind, spec, launch):
+def test_pods_that_run_mpirun(imported, kind, spec, launch, launcher):
     """Such a pod runs it once; as the program of eight ranks it would run eight times."""
-    text = workload(kind, {**KINDS[kind], **spec}).replace("- c\n", "- mpirun\n")
+    text = workload(kind, {**KINDS[kind], **spec}).replace("- c\n", f"- {launcher}\n")
     job, notes = imported(text)
-    assert first(job)["command"] == ["mpirun"] and job["spec"].get("launch") == launch
+    assert first(job)["command"] == [launcher] and job["spec"].get("launch") == launch
     assert ("the pod runs mpirun itself: launch is mpirun" if launch else "each pod runs mpirun itself") in notes
 
 
@@ -335,6 +354,88 @@ def test_ranks_of_others(imported, words, workers, each):
 ])
 def test_a_spread_that_no_job_has(refused, words, reason):
     assert reason in refused(mpijob(["mpirun", *words, "app"]))
+
+
+def hostfile(text, path="/h/hostfile"):
+    """For mpijob: a hostfile of a ConfigMap."""
+    folder, key = path.rsplit("/", 1)
+    config = yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "h"}, "data": {key: text}})
+    return {"launcher": {"volumeMounts": [{"name": "v", "mountPath": folder}]}, "more": "\n---\n" + config,
+            "pod": {"volumes": [{"name": "v", "configMap": {"name": "h"}}]}}
+
+
+@pytest.mark.parametrize("text", ["# both\na slots=2 max_slots=8\nb slots=2\n", "a:2\nb:2", "a\na\n\nb\r\nb\n", "  a slots=2 # one\n\tb  slots=2\n"])
+@pytest.mark.parametrize("words,workers,each", [([], 2, 2), (["-np", "4"], 2, 2), (["-np", "2"], 1, 2), (["-np", "2", "--map-by", "node"], 2, 1)])
+def test_slots_of_a_hostfile(imported, text, words, workers, each):
+    """They count in place of slotsPerWorker, which is 4."""
+    job, _ = imported(mpijob(["mpirun", "--hostfile", "/h/hostfile", *words, "app"], **hostfile(text)))
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (workers, each)
+
+
+@pytest.mark.parametrize("text,reason", [
+    ("a slots=2\nb slots=1\n", "hosts have different numbers of slots"), ("a slots=2\n", "1 of 2 workers are named")])
+def test_a_hostfile_that_no_job_has(refused, text, reason):
+    assert reason in refused(mpijob(["mpirun", "-machinefile", "/h/hostfile", "app"], **hostfile(text)))
+
+
+@pytest.mark.parametrize("words,spread", [
+    (["-np", "8"], (2, 4)), (["-np", "4", "-npernode", "2"], (2, 2)), (["-np", "2", "--map-by", "node"], (2, 1)),
+    (["-np", "4"], None), ([], None)])
+def test_a_hostfile_that_is_not_at_hand(imported, refused, words, spread):
+    """The script writes it: where its slots decide, nobody knows them."""
+    manifest = mpijob(f"make-hosts > /tmp/hosts; mpirun --hostfile /tmp/hosts {' '.join(words)} app")
+    if not spread:
+        assert "how many ranks each worker gets is in the hostfile /tmp/hosts, which is not among" in refused(manifest)
+        return
+    job, _ = imported(manifest)
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == spread
+
+
+# ---- horovodrun ----
+
+HOROVOD = ["horovodrun", "-np", "8", "-H", "m-worker-0:4,m-worker-1:4"]
+
+
+def test_horovodrun(imported):
+    """It hands on all variables; its options are variables of the ranks."""
+    words = [*HOROVOD, "--autotune", "--cycle-time-ms=3.5", "--no-stall-check", "--timeline-filename", "/t.json", "-p", "2222",
+             "--network-interfaces", "eth0,eth1", "--log-level", "INFO", "--verbose", "python", "train.py", "--autotune"]
+    job, notes = imported(mpijob(words, launcher={"env": [{"name": "DATA", "value": "/d"}]}))
+    assert first(job)["command"] == ["python", "train.py", "--autotune"]
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (2, 4)
+    assert env(job) == {"DATA": "/d", "HOROVOD_AUTOTUNE": "1", "HOROVOD_CYCLE_TIME": "3.5", "HOROVOD_STALL_CHECK_DISABLE": "1",
+                        "HOROVOD_TIMELINE": "/t.json", "HOROVOD_LOG_LEVEL": "INFO"}
+    assert "Horovod must have been built with it" in notes and "horovodrun -p 2222: not carried over" in notes
+
+
+@pytest.mark.parametrize("words,workers,each", [
+    (["-np", "4"], 1, 4), (["--num-proc=8"], 2, 4)])
+def test_ranks_of_horovodrun(imported, words, workers, each):
+    job, _ = imported(mpijob(f"horovodrun {' '.join(words)} --hostfile $OMPI_MCA_orte_default_hostfile python t.py"))
+    assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (workers, each)
+
+
+@pytest.mark.parametrize("words,reason", [
+    (["horovodrun", "-np", "8", "python", "t.py"], "names no hosts (-H, --hostfile), so that all of its ranks are in the launcher's own pod"),
+    ([*HOROVOD, "--gloo", "t.py"], "--gloo starts ranks that meet without MPI"),
+    ([*HOROVOD, "--min-np", "4", "t.py"], "--min-np is for elastic jobs"),
+    ([*HOROVOD, "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "t.py"], "is for elastic jobs"),
+    ([*HOROVOD, "--mpi-args=--map-by ppr:6:node", "t.py"], "has options that are not read here"),
+    ([*HOROVOD, "--config-file", "c.yaml", "t.py"], "has options that are not read here"),
+    ([*HOROVOD, "--fusion-threshold-mb", "32", "t.py"], "HOROVOD_FUSION_THRESHOLD in bytes"),
+    ([*HOROVOD, "--bind-to", "none", "t.py"], "horovodrun has no option --bind-to that is known here"),
+    (["horovodrun", "-np", "16", *HOROVOD[3:], "t.py"], "16 ranks are more than 2 workers with 4 slots hold"),
+])
+def test_horovodrun_that_is_refused(refused, words, reason):
+    assert reason in refused(mpijob(words))
+
+
+def test_options_of_horovodrun_are_ours(drarun):
+    result = drarun("-np", "2", "-H", "localhost:2", "--autotune", "--cycle-time-ms", "2.5", "--no-stall-check", "sh", "-c",
+                    "echo $HOROVOD_AUTOTUNE $HOROVOD_CYCLE_TIME $HOROVOD_STALL_CHECK_DISABLE").ok()
+    assert result.out == "1 2.5 1\n" * 2
+    gloo = drarun("-np", "2", "--gloo", "true")
+    assert gloo.rc == 64 and "Horovod must have been built with it" in gloo.err
 
 
 def test_slots_of_a_job_with_gpus(imported):

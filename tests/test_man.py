@@ -43,7 +43,7 @@ def test_every_option_has_an_entry(program, source):
     assert documented(path(program, source).read_text()) == listed
 
 
-@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec", "srun"])
+@pytest.mark.parametrize("launcher", ["mpirun", "mpiexec", "srun", "horovodrun"])
 def test_page_of_other_launchers(build, source, launcher):
     """docs/other-launchers.md holds what "drarun help mpirun" prints: the parser's own table."""
     table = subprocess.run([build / "bin/drarun", "help", launcher], capture_output=True, text=True, check=True).stdout

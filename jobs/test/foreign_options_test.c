@@ -78,6 +78,22 @@ static const struct {
      "x11 0 B 1 C 1 constraint 1 E 0 preserve-env 0 F 1 nodefile 1 L 1 licenses 1 M 1 clusters 1 "
      "S 1 core-spec 1 T 1 threads 1 V 0 version 0 X 0 disable-status 0 Z 0 no-allocate 0 b 1 "
      "begin 1 h 0 help 0 r 1 relative 1 extra-node-info 1 container-image 1 container-mounts 1"},
+    {FOREIGN_HOROVOD,
+     "v 0 version 0 np 1 num-proc 1 cb 0 check-build 0 disable-cache 0 start-timeout 1 "
+     "network-interface 1 network-interfaces 1 output-filename 1 verbose 0 config-file 1 p 1 "
+     "ssh-port 1 i 1 ssh-identity-file 1 fusion-threshold-mb 1 cycle-time-ms 1 cache-capacity 1 "
+     "hierarchical-allreduce 0 no-hierarchical-allreduce 0 hierarchical-allgather 0 "
+     "no-hierarchical-allgather 0 autotune 0 no-autotune 0 autotune-log-file 1 "
+     "autotune-warmup-samples 1 autotune-steps-per-sample 1 autotune-bayes-opt-max-samples 1 "
+     "autotune-gaussian-process-noise 1 min-np 1 min-num-proc 1 max-np 1 max-num-proc 1 "
+     "slots-per-host 1 elastic-timeout 1 reset-limit 1 blacklist-cooldown-range 2 "
+     "timeline-filename 1 timeline-mark-cycles 0 no-timeline-mark-cycles 0 no-stall-check 0 "
+     "stall-check 0 stall-check-warning-time-seconds 1 stall-check-shutdown-time-seconds 1 "
+     "mpi-threads-disable 0 no-mpi-threads-disable 0 mpi-args 1 tcp 0 binding-args 1 "
+     "num-nccl-streams 1 thread-affinity 1 gloo-timeout-seconds 1 log-level 1 "
+     "log-with-timestamp 0 log-without-timestamp 0 prefix-timestamp 0 "
+     "prefix-output-with-timestamp 0 log-hide-timestamp 0 no-log-hide-timestamp 0 H 1 hosts 1 "
+     "hostfile 1 host-discovery-script 1 gloo 0 mpi 0 jsrun 0 h 0 help 0"},
 };
 
 static void knows_the_usual_options(void **state)
@@ -140,7 +156,7 @@ static void finds_words_as_they_are_typed(void **state)
 
 static void shows_one_line_for_each(void **state)
 {
-    static const char *const names[] = {"mpirun", "mpiexec", "srun"};
+    static const char *const names[] = {"mpirun", "mpiexec", "srun", "horovodrun"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct buf text = BUF_INIT;
