@@ -58,8 +58,13 @@ struct topo_port {
     uint32_t number;
     enum topo_tri active;
     char state[16];        /* "ACTIVE", "DOWN"; "": not known */
+    char phys_state[24];   /* "LinkUp", "Polling"; "": not known */
     enum topo_link link;   /* EFA says "Unspecified": OTHER */
-    uint32_t rate_mbps;    /* 0: not known */
+    uint32_t rate_mbps;    /* of all lanes; 0: not known */
+    uint32_t lanes;        /* 0: not known */
+    char lane_speed[8];    /* of one lane, "NDR"; "": not known */
+    uint32_t lid;          /* 0: none, as with Ethernet, or not known */
+    uint32_t mtu, max_mtu; /* bytes of payload; 0: not known: sysfs does not say */
     struct topo_gid *gids; /* those that are set, by index */
     size_t gid_count;
 };

@@ -65,10 +65,15 @@ static int read_port(struct facts_reader *r, struct topo_rdma *rdma, const char 
     port->number = number;
     if (attr_read(dir, "state", text, sizeof text) > 0)
         port->active = rdma_state_parse(text, port->state, sizeof port->state);
+    if (attr_read(dir, "phys_state", text, sizeof text) > 0)
+        rdma_phys_state_parse(text, port->phys_state, sizeof port->phys_state);
     if (attr_read(dir, "link_layer", text, sizeof text) > 0)
         port->link = rdma_link_parse(text);
-    if (attr_read(dir, "rate", text, sizeof text) > 0)
+    if (attr_read(dir, "rate", text, sizeof text) > 0) {
         port->rate_mbps = rdma_rate_parse(text);
+        rdma_lanes_parse(text, &port->lanes, port->lane_speed, sizeof port->lane_speed);
+    }
+    attr_number(dir, "lid", &port->lid);
     cleanup_close int gids = openat(dir, "gids", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     cleanup_close int attrs =
         openat(dir, "gid_attrs", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -93,6 +98,30 @@ static int read_ports(struct facts_reader *r, struct topo_rdma *rdma, const char
     return rc;
 }
 
+#define VERBS_CLASS "sys/class/infiniband_verbs"
+
+/* Whether the character device is that RDMA device's; what is not known is not. */
+static bool is_uverbs_of(struct facts_reader *r, const char *uverbs, const char *rdma)
+{
+    char path[512], text[ROOT_TEXT_MAX];
+    snprintf(path, sizeof path, VERBS_CLASS "/%s/ibdev", uverbs);
+    return root_read(r->root, path, text, sizeof text) > 0 && strcmp(text, rdma) == 0;
+}
+
+/* For a device without a PCI function, as of software RDMA, and where several share one. */
+static int search_uverbs(struct facts_reader *r, struct topo_rdma *rdma)
+{
+    struct strlist names = STRLIST_INIT;
+    int rc = facts_list(r, VERBS_CLASS, &names);
+    for (size_t i = 0; rc == 0 && i < names.count && !rdma->uverbs[0]; i++)
+        if (strncmp(names.items[i], "uverbs", 6) == 0 &&
+            facts_name_ok(r, VERBS_CLASS, names.items[i]) &&
+            is_uverbs_of(r, names.items[i], rdma->name))
+            snprintf(rdma->uverbs, sizeof rdma->uverbs, "%s", names.items[i]);
+    strlist_done(&names);
+    return rc;
+}
+
 /* The kernel lists the character device in the PCI function's folder infiniband_verbs. */
 static int read_uverbs(struct facts_reader *r, struct topo_rdma *rdma, const char *device)
 {
@@ -100,8 +129,11 @@ static int read_uverbs(struct facts_reader *r, struct topo_rdma *rdma, const cha
     struct strlist names = STRLIST_INIT;
     snprintf(path, sizeof path, "%s/device/infiniband_verbs", device);
     int rc = facts_list(r, path, &names);
-    if (rc == 0 && names.count == 1 && facts_name_ok(r, path, names.items[0])) {
+    if (rc == 0 && names.count == 1 && facts_name_ok(r, path, names.items[0]))
         snprintf(rdma->uverbs, sizeof rdma->uverbs, "%s", names.items[0]);
+    else if (rc == 0)
+        rc = search_uverbs(r, rdma);
+    if (rc == 0 && rdma->uverbs[0]) {
         snprintf(path, sizeof path, "dev/infiniband/%s", rdma->uverbs);
         cleanup_close int fd = root_open(r->root, path, O_PATH, NULL);
         rdma->usable = fd >= 0 ? TOPO_YES : TOPO_NO;

@@ -24,6 +24,23 @@ uint32_t rdma_rate_parse(const char *text)
     return strncmp(p, " Gb/sec", 7) == 0 ? mbps : 0;
 }
 
+bool rdma_lanes_parse(const char *text, uint32_t *ret_lanes, char *ret_speed, size_t size)
+{
+    const char *p = strchr(text, '(');
+    uint32_t lanes = 0;
+    int digits = 0;
+    for (p = p ? p + 1 : ""; digits < 3 && isdigit((unsigned char)*p); p++, digits++)
+        lanes = lanes * 10 + (uint32_t)(*p - '0');
+    if (lanes == 0 || strncmp(p, "X ", 2) != 0)
+        return false;
+    size_t len = strspn(p + 2, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    if (len == 0 || len >= size || strcmp(p + 2 + len, ")") != 0)
+        return false;
+    snprintf(ret_speed, size, "%.*s", (int)len, p + 2);
+    *ret_lanes = lanes;
+    return true;
+}
+
 /* One group of four digits at p, as two bytes. */
 static bool parse_group(const char *p, uint8_t *bytes)
 {
@@ -93,6 +110,15 @@ enum topo_tri rdma_state_parse(const char *text, char *ret_state, size_t size)
         return TOPO_UNKNOWN;
     snprintf(ret_state, size, "%.*s", (int)len, p + 2);
     return strcmp(ret_state, "ACTIVE") == 0 ? TOPO_YES : TOPO_NO;
+}
+
+void rdma_phys_state_parse(const char *text, char *ret_state, size_t size)
+{
+    const char *p = text + strspn(text, "0123456789");
+    bool numbered = p != text && strncmp(p, ": ", 2) == 0;
+    size_t len =
+        numbered ? strspn(p + 2, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz ") : 0;
+    snprintf(ret_state, size, "%.*s", (int)len, numbered ? p + 2 : "");
 }
 
 enum topo_link rdma_link_parse(const char *text)

@@ -59,6 +59,8 @@ static void make_nic(const struct tree *tree)
     tree_file(tree, "dev/infiniband/uverbs4", "");
     tree_file(tree, NIC IB "/fw_ver", "28.41.1000\n");
     tree_file(tree, NIC IB "/ports/1/state", "4: ACTIVE\n");
+    tree_file(tree, NIC IB "/ports/1/phys_state", "5: LinkUp\n");
+    tree_file(tree, NIC IB "/ports/1/lid", "0x1f\n");
     tree_file(tree, NIC IB "/ports/1/link_layer", "Ethernet\n");
     tree_file(tree, NIC IB "/ports/1/rate", "400 Gb/sec (4X NDR)\n");
     tree_file(tree, NIC IB "/ports/1/gids/0", "0000:0000:0000:0000:0000:0000:0000:0000\n");
@@ -113,6 +115,45 @@ static void no_warnings(const struct topo_host *host)
         fail_msg("warning: %s", host->warnings.items[i]);
 }
 
+#define SOFT "sys/devices/virtual/infiniband/"
+#define SOFT_VERBS "sys/devices/virtual/infiniband_verbs/"
+
+static void make_soft(const struct tree *tree, const char *name, const char *uverbs)
+{
+    char path[128], target[128];
+    snprintf(path, sizeof path, SOFT "%s/ports/1/state", name);
+    tree_file(tree, path, "4: ACTIVE\n");
+    snprintf(path, sizeof path, "sys/class/infiniband/%s", name);
+    snprintf(target, sizeof target, "../../devices/virtual/infiniband/%s", name);
+    tree_link(tree, path, target);
+    snprintf(path, sizeof path, SOFT_VERBS "%s/ibdev", uverbs);
+    snprintf(target, sizeof target, "%s\n", name);
+    tree_file(tree, path, target);
+    snprintf(path, sizeof path, "sys/class/infiniband_verbs/%s", uverbs);
+    snprintf(target, sizeof target, "../../devices/virtual/infiniband_verbs/%s", uverbs);
+    tree_link(tree, path, target);
+}
+
+/* Software RDMA has no PCI function in whose folder its character device could be. */
+static void finds_nodes_of_software_rdma(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    make_soft(&tree, "rxe_0", "uverbs1");
+    make_soft(&tree, "rxe_1", "uverbs0");
+    tree_file(&tree, "sys/class/infiniband_verbs/abi_version", "6\n");
+    tree_file(&tree, "dev/infiniband/uverbs1", "");
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+    assert_int_equal(host.rdma_count, 2);
+    assert_string_equal(host.rdmas[0].uverbs, "uverbs1");
+    assert_int_equal(host.rdmas[0].usable, TOPO_YES);
+    assert_string_equal(host.rdmas[1].uverbs, "uverbs0");
+    assert_int_equal(host.rdmas[1].usable, TOPO_NO);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
 static void reads_a_pod(void **state)
 {
     (void)state;
@@ -145,6 +186,11 @@ static void reads_a_pod(void **state)
     assert_int_equal(nic->usable, TOPO_YES);
     assert_int_equal(nic->port_count, 1);
     assert_int_equal(nic->ports[0].rate_mbps, 400000);
+    assert_int_equal(nic->ports[0].lanes, 4);
+    assert_string_equal(nic->ports[0].lane_speed, "NDR");
+    assert_string_equal(nic->ports[0].phys_state, "LinkUp");
+    assert_int_equal(nic->ports[0].lid, 0x1f);
+    assert_int_equal(nic->ports[0].mtu, 0);
     assert_int_equal(nic->ports[0].active, TOPO_YES);
     assert_int_equal(nic->ports[0].gid_count, 2);
     assert_int_equal(nic->ports[0].gids[0].index, 2);
@@ -356,6 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
+        cmocka_unit_test(finds_nodes_of_software_rdma),
         cmocka_unit_test(tells_what_the_uplink_is_made_of),
         cmocka_unit_test(survives_hostile_trees),
         cmocka_unit_test(bounds_its_warnings),

@@ -22,6 +22,29 @@ static void parses_rates(void **state)
     assert_int_equal(rdma_rate_parse(""), 0);
 }
 
+static void parses_lanes(void **state)
+{
+    (void)state;
+    uint32_t lanes = 0;
+    char speed[8] = "";
+    assert_true(rdma_lanes_parse("400 Gb/sec (4X NDR)", &lanes, speed, sizeof speed));
+    assert_int_equal(lanes, 4);
+    assert_string_equal(speed, "NDR");
+    assert_true(rdma_lanes_parse("40 Gb/sec (12X QDR)", &lanes, speed, sizeof speed));
+    assert_true(rdma_lanes_parse("14 Gb/sec (1X FDR10)", &lanes, speed, sizeof speed));
+    assert_string_equal(speed, "FDR10");
+    static const char *const bad[] = {"800 Gb/sec",
+                                      "400 Gb/sec (4X)",
+                                      "400 Gb/sec (X NDR)",
+                                      "400 Gb/sec (4X NDR",
+                                      "400 Gb/sec (0X NDR)",
+                                      "400 Gb/sec (4X TOOLONGONE)",
+                                      ""};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(rdma_lanes_parse(bad[i], &lanes, speed, sizeof speed));
+    assert_int_equal(lanes, 1); /* untouched by what was refused */
+}
+
 static void parses_gids(void **state)
 {
     (void)state;
@@ -52,6 +75,12 @@ static void parses_words(void **state)
     assert_string_equal(word, "DOWN");
     assert_int_equal(rdma_state_parse("ACTIVE", word, sizeof word), TOPO_UNKNOWN);
     assert_int_equal(rdma_state_parse("4: \033", word, sizeof word), TOPO_UNKNOWN);
+    rdma_phys_state_parse("5: LinkUp", word, sizeof word);
+    assert_string_equal(word, "LinkUp");
+    rdma_phys_state_parse("4: PortConfigurationTraining", word, sizeof word);
+    assert_string_equal(word, "PortCon");
+    rdma_phys_state_parse("LinkUp", word, sizeof word);
+    assert_string_equal(word, "");
     assert_int_equal(rdma_link_parse("InfiniBand"), TOPO_LINK_IB);
     assert_int_equal(rdma_link_parse("Unspecified"), TOPO_LINK_OTHER);
     assert_int_equal(gid_type_parse("IB/RoCE v1", TOPO_LINK_IB), TOPO_GID_IB);
@@ -64,6 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parses_rates),
+        cmocka_unit_test(parses_lanes),
         cmocka_unit_test(parses_gids),
         cmocka_unit_test(parses_words),
     };
