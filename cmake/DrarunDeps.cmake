@@ -2,11 +2,13 @@
 # The libraries we build on, as imported targets.
 #
 #   drarun::event  drarun::event_openssl  drarun::openssl  drarun::protobufc  drarun::jansson  drarun::yaml  drarun::hwloc
-#   drarun::nl
+#   drarun::nl  drarun::nl_route
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
 #   drarun::nghttp2       likewise; absent in a cross build
+#   drarun::ibverbs       libibverbs; static, with the providers of drarun_verbs_providers, none of which is then
+#                         loaded at run time; shared, it loads those that are installed
 #   drarun::curl          libcurl, shared; absent in a cross build
 #   drarun::wslay         WebSocket frames, shared; absent in a cross build
 #   drarun::pmix_server   libpmix with cmake/patches/pmix, which scripts/fetch-pmix has built; always its
@@ -79,8 +81,29 @@ drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)
 drarun_library(nl nl-3 libnl3/netlink/netlink.h Threads::Threads m)
+drarun_library(nl_route nl-route-3 libnl3/netlink/netlink.h drarun::nl)
+drarun_library(ibverbs_core ibverbs infiniband/verbs.h drarun::nl_route drarun::nl Threads::Threads)
+add_library(drarun::ibverbs INTERFACE IMPORTED)
+if(DRARUN_STATIC)
+  # those that clouds and clusters have, and the kernel's software RDMA
+  set(drarun_verbs_providers bnxt_re efa erdma hns irdma mana mlx4 mlx5 rxe siw)
+  foreach(provider IN LISTS drarun_verbs_providers)
+    find_library(found_provider NAMES lib${provider}.a lib${provider}-rdmav34.a NO_CACHE)
+    if(NOT found_provider)
+      message(FATAL_ERROR "no archive of libibverbs' provider ${provider}; run scripts/setup (package libibverbs-dev)")
+    endif()
+    list(APPEND found_providers ${found_provider})
+    unset(found_provider)
+  endforeach()
+  list(JOIN drarun_verbs_providers "," found_names)
+  set_target_properties(drarun::ibverbs PROPERTIES
+    INTERFACE_COMPILE_DEFINITIONS "RDMA_STATIC_PROVIDERS=${found_names}"
+    INTERFACE_LINK_LIBRARIES "${found_providers};drarun::ibverbs_core")
+else()
+  target_link_libraries(drarun::ibverbs INTERFACE drarun::ibverbs_core)
+endif()
 drarun_find(path found_nl_include libnl3/netlink/netlink.h)
-foreach(target IN ITEMS drarun::nl drarun::nl_shared) # its headers include each other as netlink/...
+foreach(target IN ITEMS drarun::nl drarun::nl_shared drarun::nl_route drarun::nl_route_shared) # its headers include each other as netlink/...
   if(TARGET ${target})
     get_target_property(found_nl_alias ${target} ALIASED_TARGET)
     if(NOT found_nl_alias)

@@ -25,6 +25,7 @@
 #include "worker/beside.h"
 #include "worker/guard.h"
 #include "worker/install.h"
+#include "worker/nics.h"
 #include "worker/oom.h"
 #include "worker/pmix/host.h"
 #include "worker/remote_serve.h"
@@ -46,6 +47,7 @@ struct settings {
     int64_t beside; /* the rank; -1: none */
     char *const *words;
     const char *script; /* of a vendor: run it, and nothing else */
+    bool nics;          /* open them, and nothing else */
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -88,6 +90,9 @@ static const char help_text[] =
     "  --await TIME          see --entry (default 5m)\n"
     "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
     "  --vendor-script PATH  print what that script sets, as JSON (how an agent asks)\n"
+    "  --nics                open each RDMA device and print what it tells, a line of JSON each "
+    "(how\n"
+    "                        an agent and drarun doctor --nics ask)\n"
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
     "                        CPUs (what drarun exec starts)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
@@ -160,6 +165,7 @@ enum {
     OPT_REMOTE_SERVE,
     OPT_BESIDE,
     OPT_VENDOR_SCRIPT,
+    OPT_NICS,
     OPT_VERSION,
     OPT_HELP
 };
@@ -181,6 +187,7 @@ static const struct option option_table[] = {
     {"install-bench", required_argument, NULL, OPT_INSTALL_BENCH},
     {"beside", required_argument, NULL, OPT_BESIDE},
     {"vendor-script", required_argument, NULL, OPT_VENDOR_SCRIPT},
+    {"nics", no_argument, NULL, OPT_NICS},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -226,6 +233,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_VENDOR_SCRIPT:
         s->script = value;
         return 0;
+    case OPT_NICS:
+        s->nics = true;
+        return 0;
     case OPT_INSTALL:
     case OPT_INSTALL_DRARUN:
         rc = install_program(option == OPT_INSTALL ? INSTALL_SELF : "drarun", value, err);
@@ -266,7 +276,7 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
-    if (s->serve_fd >= 0 || s->script)
+    if (s->serve_fd >= 0 || s->script || s->nics)
         return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -412,6 +422,8 @@ int main(int argc, char **argv)
         return remote_serve(s.serve_fd);
     if (rc == 0 && s.script)
         return vendor_env_serve(s.script);
+    if (rc == 0 && s.nics)
+        return nics_serve();
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
         s.oom_exempt = oom_exempt(s.oom_score);
     if (rc == 0)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/inspect/inspect.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/inspect/device_metadata.h"
 #include "lib/inspect/probe_json.h"
+#include "lib/inspect/verbs_json.h"
 #include "lib/topo/root.h"
 
 #define UNLIMITED (-1)
@@ -69,23 +73,6 @@ static json_t *limits_json(const struct topo_limits *limits)
 
 /* ---- devices ---- */
 
-/* 0, or -errno: what a rank would be told that opens the node. Nothing but a device is opened, and
- * never one that could make us wait. */
-static int try_open(int root, const char *path)
-{
-    struct stat st;
-    int rc = root_open(root, path, O_PATH, NULL);
-    if (rc < 0)
-        return rc;
-    cleanup_close int place = rc;
-    if (fstat(place, &st) < 0)
-        return -errno;
-    if (!S_ISCHR(st.st_mode))
-        return -ENODEV;
-    cleanup_close int fd = root_open(root, path, O_RDWR | O_NONBLOCK | O_NOCTTY, NULL);
-    return fd < 0 ? fd : 0;
-}
-
 /* Opening a GPU's node would wake the GPU, which takes seconds where nothing keeps it awake; the
  * permission to do so is known without, the container's device rules included. */
 static int try_access(int root, const char *path)
@@ -105,33 +92,6 @@ static void set_opens(json_t *object, const char *path, int rc)
         set_text(object, "why", strerror(-rc));
 }
 
-static json_t *port_json(const struct topo_port *port)
-{
-    json_t *object = json_object();
-    set(object, "number", json_integer(port->number));
-    set_text(object, "state", port->state);
-    set_tri(object, "active", port->active);
-    if (port->link != TOPO_LINK_UNKNOWN)
-        set_text(object, "linkLayer", topo_link_name(port->link));
-    set(object, "gids", json_integer((json_int_t)port->gid_count));
-    return object;
-}
-
-static json_t *verbs_json(const struct topo_rdma *rdma, int root)
-{
-    char path[128];
-    json_t *object = json_object(), *ports = json_array();
-    set_text(object, "device", rdma->name);
-    if (rdma->uverbs[0]) {
-        snprintf(path, sizeof path, "/dev/infiniband/%s", rdma->uverbs);
-        set_opens(object, path, try_open(root, path));
-    }
-    for (size_t i = 0; i < rdma->port_count; i++)
-        json_array_append_new(ports, port_json(&rdma->ports[i]));
-    set(object, "ports", ports);
-    return object;
-}
-
 /* Those alone whose node is here or not known to be missing: sysfs shows the whole node's devices
  * in every pod that shares its network. */
 static json_t *all_verbs(const struct topo_host *host, int root)
@@ -139,7 +99,7 @@ static json_t *all_verbs(const struct topo_host *host, int root)
     json_t *list = json_array();
     for (size_t i = 0; i < host->rdma_count; i++)
         if (host->rdmas[i].usable != TOPO_NO)
-            json_array_append_new(list, verbs_json(&host->rdmas[i], root));
+            json_array_append_new(list, verbs_json(&host->rdmas[i], root, NULL));
     return list;
 }
 
@@ -189,17 +149,42 @@ static json_t *narrow_json(const struct topo_host *host)
     return list;
 }
 
-static json_t *netdevs_json(const struct topo_host *host)
+static json_t *addresses_json(const struct ifaddrs *all, const char *interface)
 {
     json_t *list = json_array();
+    for (const struct ifaddrs *each = all; each; each = each->ifa_next) {
+        char text[INET6_ADDRSTRLEN];
+        int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+        const void *address =
+            family == AF_INET    ? (const void *)&((struct sockaddr_in *)each->ifa_addr)->sin_addr
+            : family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)each->ifa_addr)->sin6_addr
+                                 : NULL;
+        if (address && strcmp(each->ifa_name, interface) == 0 &&
+            inet_ntop(family, address, text, sizeof text))
+            json_array_append_new(list, json_string(text));
+    }
+    return list;
+}
+
+/* here: the root is this machine's, whose addresses can be asked for; files do not have them. */
+static json_t *netdevs_json(const struct topo_host *host, bool here)
+{
+    json_t *list = json_array();
+    struct ifaddrs *addresses = NULL;
+    if (here && getifaddrs(&addresses) < 0)
+        here = false;
     for (size_t i = 0; i < host->netdev_count; i++) {
         const struct topo_netdev *netdev = &host->netdevs[i];
         json_t *object = json_object();
         set_text(object, "name", netdev->name);
         set_tri(object, "up", netdev->up);
         set(object, "mtu", json_integer(netdev->mtu));
+        if (here)
+            set(object, "addresses", addresses_json(addresses, netdev->name));
         json_array_append_new(list, object);
     }
+    if (addresses)
+        freeifaddrs(addresses);
     return list;
 }
 
@@ -262,7 +247,7 @@ static json_t *document(const struct inspect_options *options, const struct topo
     set(all, "verbs", all_verbs(host, root));
     set(all, "gpuNodes", gpu_nodes(host, root));
     set(all, "narrow", narrow_json(host));
-    set(all, "netdevs", netdevs_json(host));
+    set(all, "netdevs", netdevs_json(host, !options->root));
     set(all, "session", session_json(options->session_dir));
     set(all, "versions", versions_json(options, host));
     if (options->environ)

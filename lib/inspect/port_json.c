@@ -25,17 +25,23 @@ static json_t *gid_json(const struct topo_gid *gid)
     return object;
 }
 
-json_t *port_json(const struct topo_port *port, size_t others_max)
+json_t *gids_json(const struct topo_port *port, size_t others_max)
 {
-    json_t *object = json_object(), *gids = json_array();
+    json_t *gids = json_array();
     size_t others = 0;
     for (size_t i = 0; i < port->gid_count; i++)
         if (port->gids[i].type != TOPO_GID_UNKNOWN || others++ < others_max)
             json_array_append_new(gids, gid_json(&port->gids[i]));
+    return gids;
+}
+
+json_t *port_json(const struct topo_port *port, size_t others_max)
+{
+    json_t *object = json_object();
     set(object, "number", json_integer(port->number));
     set(object, "state", text_or_null(port->state, port->state[0]));
     set(object, "linkLayer", text_or_null(topo_link_name(port->link), port->link));
     set(object, "rateMbps", port->rate_mbps ? json_integer(port->rate_mbps) : json_null());
-    set(object, "gids", gids);
+    set(object, "gids", gids_json(port, others_max));
     return object;
 }

@@ -11,4 +11,7 @@
  * memory. */
 json_t *port_json(const struct topo_port *port, size_t others_max);
 
+/* Its GIDs alone, in the same way. */
+json_t *gids_json(const struct topo_port *port, size_t others_max);
+
 #endif

@@ -52,6 +52,7 @@ struct topo_gid {
     uint8_t bytes[16];
     enum topo_gid_type type;    /* UNKNOWN too where its netdev is outside this network namespace */
     char netdev[TOPO_NAME_MAX]; /* ""; as type */
+    bool elsewhere;             /* its netdev is known to be outside this network namespace */
 };
 
 struct topo_port {
@@ -69,12 +70,19 @@ struct topo_port {
     size_t gid_count;
 };
 
+struct topo_rdma_limits { /* 0: not known: sysfs does not say */
+    uint32_t qps, cqs, mrs;
+    uint64_t mr_bytes; /* of one memory region */
+};
+
 struct topo_rdma {
     char name[TOPO_NAME_MAX];           /* "mlx5_0" */
     size_t pci;                         /* TOPO_NONE: no PCI device (software RDMA), or not known */
     char *node_guid, *firmware, *board; /* NULL: not known */
     char uverbs[TOPO_NAME_MAX];         /* "uverbs0"; "": not known */
     enum topo_tri usable; /* its node is under /dev/infiniband: this pod was given it */
+    bool iwarp;           /* addresses are its interface's, without GIDs of them */
+    struct topo_rdma_limits limits;
     struct topo_port *ports;
     size_t port_count;
 };

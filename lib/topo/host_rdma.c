@@ -21,8 +21,10 @@ static void read_gid_attributes(int attrs, struct topo_gid *gid, enum topo_link 
     if (attrs < 0)
         return;
     snprintf(name, sizeof name, "types/%u", gid->index);
-    if (attr_read(attrs, name, text, sizeof text) > 0)
+    int len = attr_read(attrs, name, text, sizeof text);
+    if (len > 0)
         gid->type = gid_type_parse(text, link);
+    gid->elsewhere = len == -EINVAL;
     snprintf(name, sizeof name, "ndevs/%u", gid->index);
     if (attr_read(attrs, name, text, sizeof text) > 0 && strlen(text) < sizeof gid->netdev)
         snprintf(gid->netdev, sizeof gid->netdev, "%s", text);
@@ -156,6 +158,10 @@ static int read_texts(struct facts_reader *r, struct topo_rdma *rdma, const char
         if (rc < 0)
             return rc;
     }
+    cleanup_close int dir = root_open(r->root, device, O_PATH | O_DIRECTORY, NULL);
+    char text[ROOT_TEXT_MAX];
+    rdma->iwarp = dir >= 0 && attr_read(dir, "node_type", text, sizeof text) > 0 &&
+                  strstr(text, "RNIC") != NULL;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/inspect/inspect.h"
+#include "lib/inspect/verbs_json.h"
 #include "lib/topo/test/tree.h"
 
 #define NIC "sys/devices/pci0000:8c/0000:8c:01.0/infiniband/mlx5_0"
@@ -170,6 +171,91 @@ static void tells_narrow_links(void **state)
     }
 }
 
+/* What a device told that was opened, and what it did not come to. */
+static void tells_what_opening_gave(void **state)
+{
+    (void)state;
+    struct topo_gid gids[] = {{.index = 1, .bytes = {0xfe, 0x80}, .elsewhere = true},
+                              {.index = 3,
+                               .bytes = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7},
+                               .type = TOPO_GID_ROCE2,
+                               .netdev = "net1"}};
+    struct topo_port port = {.number = 1,
+                             .active = TOPO_YES,
+                             .state = "ACTIVE",
+                             .phys_state = "LinkUp",
+                             .link = TOPO_LINK_ETHERNET,
+                             .rate_mbps = 400000,
+                             .lanes = 4,
+                             .lane_speed = "NDR",
+                             .mtu = 4096,
+                             .gids = gids,
+                             .gid_count = 2};
+    struct topo_rdma rdma = {.name = "mlx5_0",
+                             .uverbs = "uverbs7",
+                             .limits = {.qps = 131072, .mr_bytes = UINT64_MAX},
+                             .ports = &port,
+                             .port_count = 1};
+    struct nic_open open = {.step = {[NIC_STEP_OPEN] = {.done = NIC_DONE_YES},
+                                     [NIC_STEP_QUERY] = {.done = NIC_DONE_YES},
+                                     [NIC_STEP_CQ] = {.done = NIC_DONE_YES},
+                                     [NIC_STEP_QP] = {.why = "no provider"},
+                                     [NIC_STEP_MEMORY] = {NIC_DONE_NO, ENOMEM, "no memory"}}};
+    json_t *told = verbs_json(&rdma, -1, &open);
+    json_t *expected = json_loads(
+        "{\"device\": \"mlx5_0\", \"path\": \"/dev/infiniband/uverbs7\", \"opens\": true, "
+        "\"steps\": "
+        "{\"open\": {\"done\": true}, \"query\": {\"done\": true}, \"cq\": {\"done\": true}, "
+        "\"qp\": "
+        "{\"done\": null, \"why\": \"no provider\"}, \"memory\": {\"done\": false, \"code\": 12, "
+        "\"why\": \"no memory\"}}, \"limits\": {\"qps\": 131072, \"mrBytes\": "
+        "9223372036854775807}, "
+        "\"ports\": [{\"number\": 1, \"state\": \"ACTIVE\", \"active\": true, \"physState\": "
+        "\"LinkUp\", \"linkLayer\": \"Ethernet\", \"rateMbps\": 400000, \"lanes\": 4, "
+        "\"laneSpeed\": "
+        "\"NDR\", \"mtu\": 4096, \"gids\": 2, \"gidsElsewhere\": 1, \"gidTable\": [{\"index\": 1, "
+        "\"address\": \"fe80::\", \"type\": null, \"netdev\": null}, {\"index\": 3, \"address\": "
+        "\"10.0.0.7\", \"type\": \"RoCE v2\", \"netdev\": \"net1\"}]}]}",
+        0, NULL);
+    assert_non_null(expected);
+    if (!json_equal(told, expected))
+        fail_msg("%s", json_dumps(told, 0));
+    json_decref(expected);
+    json_decref(told);
+}
+
+/* Why the device did not speak for itself is said, and its facts are sysfs'. */
+static void marks_what_is_inferred(void **state)
+{
+    (void)state;
+    struct topo_rdma rdma = {.name = "mlx5_0", .uverbs = "uverbs7"};
+    struct nic_open open = {.step = {{NIC_DONE_NO, EACCES, "Permission denied"}}};
+    json_t *told = verbs_json(&rdma, -1, &open);
+    assert_true(json_is_false(json_object_get(told, "opens")));
+    assert_string_equal(json_string_value(json_object_get(told, "why")), "Permission denied");
+    assert_string_equal(json_string_value(json_object_get(told, "inferred")), "Permission denied");
+    json_decref(told);
+}
+
+/* Of three devices one was told of whole, one by half a line, one not at all. */
+static void takes_what_a_process_told(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"device\": \"b\", \"steps\": {}}\nno JSON\n{\"device\": \"a\"}";
+    json_t *verbs = json_loads("[{\"device\": \"a\", \"opens\": true}, {\"device\": \"b\"}, "
+                               "{\"device\": \"c\", \"inferred\": \"it was not opened\"}]",
+                               0, NULL);
+    json_t *expected = json_loads(
+        "[{\"device\": \"a\", \"opens\": true, \"inferred\": \"it hung\"}, {\"device\": \"b\", "
+        "\"steps\": {}}, {\"device\": \"c\", \"inferred\": \"it hung\"}]",
+        0, NULL);
+    assert_int_equal(verbs_take(verbs, lines, strlen(lines), "it hung"), 0);
+    if (!json_equal(verbs, expected))
+        fail_msg("%s", json_dumps(verbs, 0));
+    json_decref(expected);
+    json_decref(verbs);
+}
+
 /* Needs a privileged user, as in the test bed. */
 static void opens_a_real_node(void **state)
 {
@@ -251,11 +337,19 @@ static void refuses_a_missing_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_limits),        cmocka_unit_test(tells_no_capability),
-        cmocka_unit_test(opens_verbs_devices), cmocka_unit_test(brings_device_metadata),
-        cmocka_unit_test(tells_narrow_links),  cmocka_unit_test(opens_a_real_node),
-        cmocka_unit_test(never_waits),         cmocka_unit_test(looks_for_files_in_the_root),
-        cmocka_unit_test(tells_an_empty_tree), cmocka_unit_test(refuses_a_missing_root),
+        cmocka_unit_test(tells_limits),
+        cmocka_unit_test(tells_no_capability),
+        cmocka_unit_test(opens_verbs_devices),
+        cmocka_unit_test(brings_device_metadata),
+        cmocka_unit_test(tells_narrow_links),
+        cmocka_unit_test(tells_what_opening_gave),
+        cmocka_unit_test(marks_what_is_inferred),
+        cmocka_unit_test(takes_what_a_process_told),
+        cmocka_unit_test(opens_a_real_node),
+        cmocka_unit_test(never_waits),
+        cmocka_unit_test(looks_for_files_in_the_root),
+        cmocka_unit_test(tells_an_empty_tree),
+        cmocka_unit_test(refuses_a_missing_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NICs that are opened (docs/design/038-open-nics.md), in a guest with soft-RoCE devices: what `drarun-worker --nics` tells of them
+is what rdma-core's own ibv_devinfo and the kernel tell, and each fault is seen."""
+import json
+import re
+
+import pytest
+
+from support.build import BUILD
+from support.live_guest import LiveGuest
+
+pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
+WORKER = BUILD / "bin/drarun-worker"
+RAILS = 2
+SETUP = """
+modprobe -a rdma_rxe ib_uverbs
+modprobe dummy numdummies=0
+for i in 0 1; do
+    ip link add rail$i type dummy
+    ip link set rail$i mtu 4200 up
+    ip address add 10.9.$i.1/24 dev rail$i
+    rdma link add rxe_$i type rxe netdev rail$i
+done
+for i in 0 1; do
+    until test -e /dev/infiniband/uverbs$i; do sleep 0.1; done
+    until grep -qs 0a09 /sys/class/infiniband/rxe_$i/ports/1/gids/*; do sleep 0.1; done
+done
+"""
+SMALL_MEMLOCK = ["prlimit", "--memlock=65536:65536", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+@pytest.fixture(scope="module")
+def guest():
+    made = LiveGuest()
+    try:
+        made.sh(SETUP)
+        yield made
+    finally:
+        made.close()
+
+
+def nics(guest, *under):
+    """{device: what the agent tells of it}."""
+    told = [json.loads(line) for line in guest.ok(*under, WORKER, "--nics").splitlines()]
+    return {each["device"]: each for each in told}
+
+
+def devinfo(guest):
+    """{device: ({name: value}, [GIDs of its port])}, as ibv_devinfo -v prints them."""
+    found = {}
+    for line in guest.ok("ibv_devinfo", "-v").splitlines():
+        name, _, value = (word.strip() for word in line.partition(":"))
+        if name == "hca_id":
+            values, gids = found[value] = {}, []
+        elif name.startswith("GID["):
+            gids.append(line.split(":", 1)[1].strip())
+        else:
+            values[name] = value
+    return found
+
+
+def plain(value):
+    """Of "4096 (5)" and "0x3f": the number."""
+    return int(value.split()[0], 0)
+
+
+def test_all_is_as_ibv_devinfo_says(guest):
+    mine, theirs = nics(guest), devinfo(guest)
+    assert sorted(mine) == sorted(theirs) == [f"rxe_{i}" for i in range(RAILS)]
+    for name, nic in mine.items():
+        values, gids = theirs[name]
+        [port] = nic["ports"]
+        assert "inferred" not in nic, nic
+        assert nic["firmware"] == values["fw_ver"] and nic["nodeGuid"] == values["node_guid"]
+        assert nic["limits"] == {"qps": plain(values["max_qp"]), "cqs": plain(values["max_cq"]), "mrs": plain(values["max_mr"]),
+                                 "mrBytes": min(plain(values["max_mr_size"]), (1 << 63) - 1)}
+        assert f"PORT_{port['state']} " in values["state"]
+        assert port["physState"].upper() == values["phys_state"].split()[0].replace("_", "")
+        assert port["linkLayer"] == values["link_layer"]
+        assert (port["mtu"], port["maxMtu"]) == (plain(values["active_mtu"]), plain(values["max_mtu"]))
+        assert port.get("lid", 0) == plain(values["port_lid"])
+        assert f"{port['lanes']}X" == values["active_width"].split()[0]
+        lane = float(values["active_speed"].split()[0])
+        assert port["rateMbps"] == lane * 1000 * port["lanes"] and {2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 14.0: "FDR", 25.0: "EDR"}[lane] \
+            == port["laneSpeed"]
+        assert [f"{each['address']}, {each['type']}" for each in port["gidTable"]] == [each.replace("::ffff:", "") for each in gids]
+        assert {each["netdev"] for each in port["gidTable"]} == {name.replace("rxe_", "rail")}
+        assert len(gids) == port["gids"] >= 2
+
+
+def test_rdma_link_agrees(guest):
+    links = {each["ifname"]: each for each in json.loads(guest.ok("rdma", "-j", "link"))}
+    for name, nic in nics(guest).items():
+        [port] = nic["ports"]
+        assert (port["state"], port["physState"].upper()) == (links[name]["state"], links[name]["physical_state"].replace("_", ""))
+
+
+def test_each_step_is_done(guest):
+    for nic in nics(guest).values():
+        assert nic["opens"] and {name: step["done"] for name, step in nic["steps"].items()} == dict.fromkeys(
+            ("open", "query", "cq", "qp", "memory"), True), nic
+
+
+def test_memory_that_may_not_be_locked(guest):
+    for nic in nics(guest, *SMALL_MEMLOCK).values():
+        assert nic["steps"]["memory"] == {"done": False, "code": 12, "why": "Cannot allocate memory"}, nic
+        assert nic["steps"]["qp"] == {"done": True} and "inferred" not in nic
+
+
+def test_node_that_may_not_be_opened(guest):
+    """What sysfs tells is there, and marked."""
+    guest.sh("chmod 600 /dev/infiniband/uverbs1")
+    try:
+        found = nics(guest, *NOBODY)
+    finally:
+        guest.sh("chmod 666 /dev/infiniband/uverbs1")
+    closed = next(each for each in found.values() if each["path"].endswith("uverbs1"))
+    other = next(each for each in found.values() if each is not closed)
+    assert not closed["opens"] and closed["why"] == closed["inferred"] == "Permission denied", closed
+    assert closed["steps"] == {"open": {"done": False, "code": 13, "why": "Permission denied"}}
+    assert closed["ports"][0]["state"] == "ACTIVE" and closed["limits"] == {} and "mtu" not in closed["ports"][0]
+    assert other["opens"] and "inferred" not in other
+
+
+def test_node_that_is_not_there(guest):
+    """As in a pod that was not given the device: it is not the pod's."""
+    script = "mount -t tmpfs none /dev/infiniband && mknod -m 666 /dev/infiniband/uverbs0 c 231 192 && exec $1 --nics"
+    told = guest.ok("unshare", "-m", "bash", "-ec", script, "bash", WORKER)
+    assert [json.loads(line)["path"] for line in told.splitlines()] == ["/dev/infiniband/uverbs0"]
+
+
+def test_port_that_is_down(guest):
+    guest.sh("ip link set rail1 down; until grep -q DOWN /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    try:
+        found = nics(guest)
+    finally:
+        guest.sh("ip link set rail1 up; until grep -q ACTIVE /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    [port] = found["rxe_1"]["ports"]
+    assert (port["state"], port["active"]) == ("DOWN", False) and found["rxe_1"]["opens"], port
+    assert found["rxe_0"]["ports"][0]["active"]
+
+
+def test_nothing_is_loaded(guest):
+    """The providers are in the agent."""
+    done = guest.run("strace", "-f", "-e", "trace=openat,open", WORKER, "--nics").ok()
+    assert "uverbs0" in done.err and not re.findall(r"\S+\.so\b|\S+libibverbs\.d\S*", done.err), done.err
