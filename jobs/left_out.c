@@ -55,6 +55,7 @@ const struct left_out left_out_fields[] = {
     {"spec.network", CARRIED},
     {"spec.onTcpFallback", WHY(watched, watched, watched), "report"},
     {"spec.onPreflightWarning", WHY(watched, watched, watched), "report"},
+    {"spec.preflight.fabric", WHY(watched, watched, watched), "off"},
     {"spec.launch", WHY(starts, NULL, starts), "env"},
     {"spec.mpi.transport", CARRIED},
     {"spec.nccl.profile", CARRIED},
@@ -105,6 +106,8 @@ static bool is_same(const json_t *value, const char *same)
     const char *text = json_string_value(value);
     if (json_is_integer(value))
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    if (json_is_false(value)) /* lib/doc/fields.h */
+        return same && strcmp(same, "off") == 0;
     return same && strcmp(text ? text : number, same) == 0;
 }
 

@@ -18,7 +18,11 @@
     X(VERBS_CLOSED)                                                                                \
     X(LINK_DOWN)                                                                                   \
     X(LINK_NARROW)                                                                                 \
+    X(LINK_SLOW)                                                                                   \
     X(NO_GID)                                                                                      \
+    X(NIC_QUEUES)                                                                                  \
+    X(NIC_MEMORY)                                                                                  \
+    X(NIC_UNTRIED)                                                                                 \
     X(HCA_COUNT)                                                                                   \
     X(MEMLOCK)                                                                                     \
     X(SHM)                                                                                         \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/claims.h"
+#include "jobs/nic_check.h"
 #include "jobs/preflight_private.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
@@ -14,9 +15,7 @@
 #define GIB (INT64_C(1) << 30)
 #define UNLIMITED (-1)
 
-/* A container's usual limits (64 KiB, 8 MiB) are too small for any NIC's queues; NCCL's and MPI's
- * buffers come on top. */
-#define MEMLOCK_LEAST (64 * MIB)
+/* NCCL's and MPI's buffers come on top of what nic_check.h asks for. */
 #define MEMLOCK_ENOUGH (1 * GIB)
 /* A container's own /dev/shm has 64 MiB. */
 #define SHM_LEAST (128 * MIB)
@@ -30,7 +29,8 @@ struct look {
     const struct plan_worker *planned; /* NULL: no plan */
     const json_t *document, *verbs;
     uint32_t index;
-    bool rdma; /* it is to move data by verbs */
+    bool rdma;         /* it is to move data by verbs */
+    bool memlock_told; /* what follows from the limit on locked memory has been */
 };
 
 static bool is_false(const json_t *object, const char *key)
@@ -46,19 +46,6 @@ static bool number_at(const json_t *object, const char *key, int64_t *ret_value)
         return false;
     *ret_value = json_integer_value(value);
     return true;
-}
-
-/* "64 KiB", "8 MiB", "1.5 GiB". */
-static const char *bytes_text(int64_t bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
-        value /= 1024;
-    snprintf(text, size, "%.*f %s", value < 10 && value != (double)(int64_t)value, value,
-             units[unit]);
-    return text;
 }
 
 #define refuse(look, code, cure, ...)                                                              \
@@ -84,53 +71,58 @@ static const json_t *find_named(const json_t *list, const char *key, const char 
     "does the container list its claim, and does the NIC's driver put the device into the pod "    \
     "(kubectl describe resourceclaim, the driver's log on the node)?"
 
-static void check_port(const struct look *look, const char *device, const json_t *port)
+static enum preflight_code code_of(enum nic_fault fault)
 {
-    int64_t number = 1, gids = 0;
-    number_at(port, "number", &number);
-    if (is_false(port, "active"))
-        refuse(look, PREFLIGHT_LINK_DOWN,
-               "look at the node's cable and switch port and, with InfiniBand, at the subnet "
-               "manager; until then keep the job from the node (a taint on the device does)",
-               "the link of its NIC %s, port %" PRId64 ", is %s", device, number,
-               value_text_or(port, "state", "")[0] ? value_text_or(port, "state", "")
-                                                   : "not active");
-    else if (number_at(port, "gids", &gids) && gids == 0)
-        refuse(look, PREFLIGHT_NO_GID,
-               "RoCE takes its address from the NIC's interface: has the driver given it one, and "
-               "is the interface in the pod?",
-               "its NIC %s, port %" PRId64 ", has no GID", device, number);
+    static const enum preflight_code codes[] = {
+        [NIC_FAULT_CLOSED] = PREFLIGHT_VERBS_CLOSED, [NIC_FAULT_DOWN] = PREFLIGHT_LINK_DOWN,
+        [NIC_FAULT_GID] = PREFLIGHT_NO_GID,          [NIC_FAULT_SLOW] = PREFLIGHT_LINK_SLOW,
+        [NIC_FAULT_QUEUES] = PREFLIGHT_NIC_QUEUES,   [NIC_FAULT_MEMLOCK] = PREFLIGHT_MEMLOCK,
+        [NIC_FAULT_MEMORY] = PREFLIGHT_NIC_MEMORY,   [NIC_FAULT_UNTRIED] = PREFLIGHT_NIC_UNTRIED,
+    };
+    return codes[fault];
 }
 
-static void check_device(const struct look *look, const json_t *verbs)
+/* A job that runs without RDMA, too, is not kept from it. */
+static void add_fault(void *arg, enum nic_fault fault, bool failed, const char *cure,
+                      const char *text)
 {
-    size_t i;
-    json_t *port;
-    bool down = true; /* a card of several ports may have a cable in one of them */
-    json_array_foreach(json_object_get(verbs, "ports"), i, port)
-    {
-        down &= is_false(port, "active");
-    }
-    if (is_false(verbs, "opens"))
-        refuse(look, PREFLIGHT_VERBS_CLOSED,
-               "the driver must allow the container to read and write that node (deviceNodes of "
-               "its CDI specification), for the container's user too",
-               "it cannot open %s of its NIC %s: %s", value_text_or(verbs, "path", ""),
-               value_text_or(verbs, "device", ""), value_text_or(verbs, "why", ""));
-    json_array_foreach(json_object_get(verbs, "ports"), i, port)
-    {
-        if (down || !is_false(port, "active"))
-            check_port(look, value_text_or(verbs, "device", ""), port);
-    }
+    struct look *look = arg;
+    look->memlock_told |= fault == NIC_FAULT_MEMLOCK;
+    preflight_add(look->run, code_of(fault), failed && look->spec->network != SPEC_NETWORK_ANY,
+                  look->index, cure, "%s", text);
 }
 
-static void check_planned_nic(const struct look *look, const struct plan_nic *nic)
+/* What its driver has published of a NIC's speed; 0: nothing. */
+static uint32_t published_mbps(const struct device *device)
+{
+    const json_t *attributes = device && device->slice ? device->slice->attributes : NULL;
+    const json_t *speed = json_object_get(json_object_get(attributes, "drarun.dev/speed"), "int");
+    json_int_t mbps = json_integer_value(speed);
+    return mbps > 0 && mbps < UINT32_MAX ? (uint32_t)mbps : 0;
+}
+
+/* device: of the claim; NULL: not claimed. */
+static void check_device(struct look *look, const json_t *verbs, const struct device *device)
+{
+    const struct nic_check check = {
+        .device = verbs,
+        .netdevs = json_object_get(look->document, "netdevs"),
+        .limits = json_object_get(look->document, "limits"),
+        .published_mbps = published_mbps(device),
+        .open = look->spec->fabric == SPEC_FABRIC_OPEN,
+        .fn = add_fault,
+        .arg = look,
+    };
+    nic_check(&check);
+}
+
+static void check_planned_nic(struct look *look, const struct plan_nic *nic)
 {
     const struct device *device = &nic->device;
     const json_t *netdevs = json_object_get(look->document, "netdevs");
     const json_t *found = nic->ibdev ? find_named(look->verbs, "device", nic->ibdev) : NULL;
     if (look->rdma && found)
-        check_device(look, found);
+        check_device(look, found, device);
     else if (look->rdma)
         refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
                "its claimed NIC %s has no RDMA device in the pod", nic->label);
@@ -140,17 +132,17 @@ static void check_planned_nic(const struct look *look, const struct plan_nic *ni
 }
 
 /* A claimed NIC was meant to carry data: its link is down on this node alone. */
-static void check_left_nics(const struct look *look)
+static void check_left_nics(struct look *look)
 {
     for (size_t i = 0; look->rdma && i < look->planned->left_count; i++) {
         const struct plan_left_nic *left = &look->planned->left[i];
         const json_t *found = find_named(look->verbs, "device", left->ibdev);
         if (left->use == NIC_USE_DOWN && left->claimed && found)
-            check_device(look, found);
+            check_device(look, found, &left->device);
     }
 }
 
-static void check_nics(const struct look *look)
+static void check_nics(struct look *look)
 {
     size_t i, count = json_array_size(look->verbs);
     json_t *verbs;
@@ -170,30 +162,24 @@ static void check_nics(const struct look *look)
                look->spec->nics.count);
     json_array_foreach((json_t *)look->verbs, i, verbs)
     {
-        check_device(look, verbs);
+        check_device(look, verbs, NULL);
     }
 }
 
 /* ---- limits ---- */
 
-static void check_memlock(const struct look *look)
+static void check_memlock(struct look *look)
 {
     const json_t *limits = json_object_get(look->document, "limits");
     char text[32];
-    int64_t memlock = 0, uid = 0;
-    if (!look->rdma || !is_false(limits, "ipcLock") || !number_at(limits, "memlock", &memlock) ||
-        memlock == UNLIMITED || memlock >= MEMLOCK_ENOUGH)
+    int64_t memlock = 0;
+    if (!look->rdma || look->memlock_told || !is_false(limits, "ipcLock") ||
+        !number_at(limits, "memlock", &memlock) || memlock == UNLIMITED ||
+        memlock >= MEMLOCK_ENOUGH)
         return;
-    bytes_text(memlock, text, sizeof text);
-    /* a capability of a container reaches only processes of root */
-    bool user = number_at(limits, "uid", &uid) && uid != 0;
-    const char *cure =
-        user
-            ? "the container's user is not root, whom the capability IPC_LOCK does not reach: run "
-              "it as root, or raise the container runtime's LimitMEMLOCK on the nodes to infinity"
-            : "add the capability IPC_LOCK to the container (securityContext.capabilities.add), or "
-              "raise the container runtime's LimitMEMLOCK on the nodes to infinity";
-    if (memlock < MEMLOCK_LEAST)
+    nic_bytes_text(memlock, text, sizeof text);
+    const char *cure = nic_memlock_cure(limits);
+    if (nic_memlock_small(limits))
         refuse(look, PREFLIGHT_MEMLOCK, cure,
                "it may lock %s of memory, and RDMA locks what it moves", text);
     else
@@ -213,14 +199,14 @@ static uint32_t ranks_of(const struct look *look)
     "mount an emptyDir with medium Memory at /dev/shm (drarun does where the template mounts "     \
     "nothing there), and leave it room in the memory limit"
 
-static void check_shm(const struct look *look)
+static void check_shm(struct look *look)
 {
     const json_t *limits = json_object_get(look->document, "limits");
     char text[32];
     int64_t size = 0;
     if (ranks_of(look) < 2 || !number_at(limits, "shm", &size) || size == UNLIMITED)
         return;
-    bytes_text(size, text, sizeof text);
+    nic_bytes_text(size, text, sizeof text);
     if (size < SHM_LEAST)
         refuse(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm has %s, for %u ranks", text,
                ranks_of(look));
@@ -231,7 +217,7 @@ static void check_shm(const struct look *look)
         warn(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm is not in memory");
 }
 
-static void check_session(const struct look *look)
+static void check_session(struct look *look)
 {
     const json_t *session = json_object_get(look->document, "session");
     const char *dir = value_text_or(session, "dir", "");
@@ -245,7 +231,7 @@ static void check_session(const struct look *look)
                "it can write neither $TMPDIR, /tmp, /dev/shm nor /run");
     else if (number_at(session, "free", &room) && room != UNLIMITED && room < SESSION_LEAST)
         refuse(look, PREFLIGHT_SESSION, "make room there, or set TMPDIR to another directory",
-               "%s has %s left", dir, bytes_text(room, text, sizeof text));
+               "%s has %s left", dir, nic_bytes_text(room, text, sizeof text));
 }
 
 /* ---- GPUs ---- */
@@ -267,7 +253,7 @@ static int64_t gpus_wanted(const struct look *look)
                                                      : (int64_t)planned->gpu_count;
 }
 
-static void check_gpus(const struct look *look)
+static void check_gpus(struct look *look)
 {
     const json_t *probe = json_object_get(look->document, "probe");
     int64_t seen = 0;
@@ -306,7 +292,7 @@ static bool is_planned(const struct look *look, uint64_t pci)
     return false;
 }
 
-static void check_narrow(const struct look *look)
+static void check_narrow(struct look *look)
 {
     size_t i;
     json_t *link;
@@ -329,7 +315,7 @@ static void check_narrow(const struct look *look)
 
 /* ---- alignment ---- */
 
-static void check_alignment(const struct look *look)
+static void check_alignment(struct look *look)
 {
     const struct plan *plan = look->run->in->plan;
     if (!plan || look->spec->align != SPEC_ALIGN_REQUIRED ||
@@ -355,7 +341,7 @@ static const json_t *versions_of(const struct preflight_input *in, uint32_t work
     return json_object_get(in->workers[worker].inspection, "versions");
 }
 
-static void check_versions(const struct look *look)
+static void check_versions(struct look *look)
 {
     const struct preflight_input *in = look->run->in;
     static const char *const keys[] = {"pmix", "drarun"};
@@ -427,7 +413,7 @@ static bool moves_by_verbs(const struct preflight_input *in, const struct plan_w
 
 static void check_worker(struct preflight_run *run, uint32_t worker)
 {
-    static void (*const checks[])(const struct look *) = {
+    static void (*const checks[])(struct look *) = {
         check_nics, check_memlock, check_shm,       check_session,
         check_gpus, check_narrow,  check_alignment, check_versions,
     };

@@ -30,6 +30,7 @@ enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
 enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
 enum spec_gang { SPEC_GANG_AUTO = 1, SPEC_GANG_NEVER };
 enum spec_spread { SPEC_SPREAD_NODE = 1, SPEC_SPREAD_NONE };
+enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 /* Devices of one kind for each worker. Texts are owned by the spec. */
@@ -70,6 +71,7 @@ struct job_spec {
     json_t *compute_domain; /* an object where wanted, else NULL */
     enum spec_network network;
     enum spec_fallback on_tcp_fallback, on_preflight_warning;
+    enum spec_fabric fabric; /* what the preflight does with NICs */
     enum spec_launch launch;
     enum spec_transport mpi_transport;
     const char *nccl_profile; /* "auto" or a profile's name */

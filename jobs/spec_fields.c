@@ -179,6 +179,11 @@ static const struct field placement_list[] = {
 };
 static const struct field_table placement_fields = TABLE(placement_list);
 
+static const struct field preflight_list[] = {
+    {"fabric", FIELD_CHOICE, AT(s.fabric), .choices = "off open", .fallback = "open"},
+};
+static const struct field_table preflight_fields = TABLE(preflight_list);
+
 static const struct field mpi_list[] = {
     {"transport", FIELD_CHOICE, AT(s.mpi_transport), .choices = "auto tcp rdma",
      .fallback = "auto"},
@@ -224,6 +229,7 @@ static const struct field spec_list[] = {
      .fallback = "report"},
     {"onPreflightWarning", FIELD_CHOICE, AT(s.on_preflight_warning), .choices = "report fail",
      .fallback = "report"},
+    {"preflight", FIELD_GROUP, 0, .group = &preflight_fields},
     {"launch", FIELD_CHOICE, AT(s.launch), .choices = "pmix env mpirun", .fallback = "pmix"},
     {"mpi", FIELD_GROUP, 0, .group = &mpi_fields},
     {"nccl", FIELD_GROUP, 0, .group = &nccl_fields},

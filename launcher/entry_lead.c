@@ -258,6 +258,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .addresses = l->addresses,
         .look_for = &l->look_for,
         .scripts = &l->scripts,
+        .open_nics = l->spec.fabric == SPEC_FABRIC_OPEN,
         .pods = (const char *const *)l->in->rendezvous->addresses.items,
         .nodes = l->nodes,
         .grace_ms = GRACE_MS,

@@ -148,6 +148,8 @@ static void send_hello(struct agent *agent)
         hello.scripts = pods->scripts->items;
         hello.n_scripts = pods->scripts->count;
     }
+    hello.fabric = pods && pods->open_nics ? DRARUN__WIRE__FABRIC__FABRIC_OPEN
+                                           : DRARUN__WIRE__FABRIC__FABRIC_OFF;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     agent_send(agent, &envelope);
 }

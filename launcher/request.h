@@ -42,6 +42,7 @@ struct request_pods {
     const char *const *dials;       /* the same from here; NULL: they can be dialled as they are */
     const struct strlist *look_for; /* paths for the agents' inspections; NULL: none */
     const struct strlist *scripts;  /* of vendors, for the same; NULL: none */
+    bool open_nics;                 /* they are to open their NICs for these */
     const char *const *pods;        /* their names by worker, and the names of their nodes */
     const char *const *nodes;       /* each may be NULL with entry */
     const uint32_t *rank_order;     /* workers in the order of their ranks; NULL: by number */

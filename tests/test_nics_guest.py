@@ -10,7 +10,7 @@ from support.build import BUILD
 from support.live_guest import LiveGuest
 
 pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
-WORKER = BUILD / "bin/drarun-worker"
+WORKER, CALLER = (BUILD / name for name in ("bin/drarun-worker", "tests/programs/wire_caller"))
 RAILS = 2
 SETUP = """
 modprobe -a rdma_rxe ib_uverbs
@@ -145,3 +145,34 @@ def test_nothing_is_loaded(guest):
     """The providers are in the agent."""
     done = guest.run("strace", "-f", "-e", "trace=openat,open", WORKER, "--nics").ok()
     assert "uverbs0" in done.err and not re.findall(r"\S+\.so\b|\S+libibverbs\.d\S*", done.err), done.err
+
+
+# ---- an agent ----
+
+INSPECTED = """
+umask 077; cd $(mktemp -d); od -An -N32 -vtx1 /dev/urandom | tr -d ' \n' >key
+DRARUN_KEY=$(cat key) "$1" --listen 127.0.0.1:7199 --pod --once 2>log &
+until grep -q 'listening on port' log; do sleep 0.1; done
+mkfifo in; "$2" 127.0.0.1:7199 key job 1 0 1 <in >out &
+exec 3>in
+until grep -qE '^(inspection|closed|failure)' out; do sleep 0.1; done
+echo end >&3
+grep ^inspection out | cut -d' ' -f2-
+exec 3>&-
+kill %1
+"""
+
+
+@pytest.mark.parametrize("wanted", [True, False], ids=["open", "off"])
+def test_agent_opens_nics_where_the_launcher_wants_it(guest, wanted):
+    env = {"WIRE_CALLER_OPEN_NICS": "1"} if wanted else {}
+    document = json.loads(guest.sh(INSPECTED, WORKER, CALLER, env=env))
+    assert len(document["verbs"]) == RAILS
+    for nic in document["verbs"]:
+        if wanted:
+            assert all(step["done"] for step in nic["steps"].values()) and nic["limits"]["qps"] > 0 and "inferred" not in nic, nic
+        else:
+            assert nic["inferred"] == "it was not opened" and nic["limits"] == {} and "steps" not in nic and nic["opens"], nic
+    assert [["fe80", f"10.9.{i}.1"] for i in range(RAILS)] == [
+        sorted((text[:4] if text.startswith("fe80") else text for text in each["addresses"]), reverse=True)
+        for each in document["netdevs"] if each["name"].startswith("rail")]

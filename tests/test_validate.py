@@ -29,6 +29,7 @@ spec:
   network: rdma
   onTcpFallback: report
   onPreflightWarning: report
+  preflight: {fabric: open}
   launch: pmix
   mpi: {transport: auto}
   nccl: {profile: auto, hcaList: auto, version: "2.27.5", env: {NCCL_DEBUG: INFO, NCCL_IB_TC: 52}}

@@ -447,6 +447,7 @@ void agent_free(struct agent *agent)
 {
     if (!agent)
         return;
+    agent_drop_inspection(agent);
     agent_clean(agent);
     ranks_free(agent->ranks);
     agent_spawn_drop(agent);

@@ -5,7 +5,9 @@
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
+#include <jansson.h>
 #include <sys/queue.h>
+#include "lib/inspect/verbs_open.h"
 #include "lib/wire/channel.h"
 #include "worker/agent.h"
 #include "worker/agent_job.h"
@@ -62,6 +64,12 @@ struct agent_spawns {
     bool opened;       /* it has its servers, and room among the ranks */
 };
 
+/* What we hold, while the NICs are being opened for it. */
+struct agent_inspection {
+    json_t *document;
+    struct verbs_open opening;
+};
+
 struct shm_clean;
 
 struct agent {
@@ -75,6 +83,7 @@ struct agent {
     bool heir;           /* the launcher found the job that another one had launched */
     bool told_to_end;    /* by SIGTERM: no use in waiting for another launcher */
     bool other_release;  /* the launcher is of one, with options.entry: it will refuse us */
+    struct agent_inspection inspection;
     struct event *await_clock;  /* until a launcher comes, with options.entry */
     struct event *orphan_clock; /* runs while that is awaited */
     struct listen_door *door;
@@ -180,7 +189,9 @@ void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
 void agent_send_note(struct agent *agent, const char *text);
 void agent_send_hello(struct agent *agent);
+/* At once, or when the NICs have been opened. */
 void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello);
+void agent_drop_inspection(struct agent *agent);
 void agent_send_ready(struct agent *agent);
 void agent_send_done(struct agent *agent);
 void agent_send_pong(struct agent *agent, uint32_t ask);

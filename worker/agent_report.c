@@ -19,6 +19,7 @@
 extern char **environ;
 
 #define REFUSALS_MAX 16u   /* looks at /proc for strangers, and two for each rank */
+#define NICS_MS 30000      /* eight NICs take a tenth of a second */
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */
@@ -81,28 +82,12 @@ void agent_send_hello(struct agent *agent)
     agent_send(agent, &envelope);
 }
 
-void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello)
+static void send_document(struct agent *agent)
 {
-    const char *session = session_base();
-    struct strlist files = STRLIST_INIT;
     struct drarun_error err = {0};
-    CLEANUP(json_decrefp) json_t *document = NULL;
-    for (size_t i = 0; i < hello->n_look_for; i++)
-        strlist_add(&files, hello->look_for[i]);
-    struct inspect_options options = {.files = &files,
-                                      .session_dir = session,
-                                      .build = DRARUN_VERSION,
-                                      .pmix = pmix_host_version(),
-                                      .environ = environ};
-    int rc = files.failed ? error_set(&err, ENOMEM, "out of memory")
-                          : inspect(&options, &document, &err);
-    json_t *script = rc == 0 ? vendor_env(hello->scripts, hello->n_scripts) : NULL;
-    if (script)
-        json_object_set_new(json_object_get(document, "probe"), "script", script);
-    strlist_done(&files);
-    cleanup_free char *text = rc == 0 ? json_dumps(document, JSON_COMPACT) : NULL;
+    cleanup_free char *text = json_dumps(agent->inspection.document, JSON_COMPACT);
     if (!text) {
-        error_prefix(&err, "inspection");
+        error_set(&err, ENOMEM, "inspection: out of memory");
         agent_send_failure(agent, &err, -1);
         return;
     }
@@ -110,6 +95,62 @@ void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello
     message.document = text;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(INSPECTION, inspection, &message);
     agent_send(agent, &envelope);
+}
+
+void agent_drop_inspection(struct agent *agent)
+{
+    child_free(TAKE_PTR(agent->inspection.opening.child));
+    json_decref(TAKE_PTR(agent->inspection.document));
+}
+
+static void on_nics_opened(void *arg)
+{
+    struct agent *agent = arg;
+    send_document(agent);
+    agent_drop_inspection(agent);
+}
+
+/* False: nothing is to be waited for. */
+static bool open_nics(struct agent *agent)
+{
+    json_t *verbs = json_object_get(agent->inspection.document, "verbs");
+    agent->inspection.opening =
+        (struct verbs_open){.verbs = verbs, .fn = on_nics_opened, .arg = agent};
+    return json_array_size(verbs) > 0 &&
+           verbs_open_start(agent->base, "/proc/self/exe", &agent->inspection.opening) == 0;
+}
+
+static int inspect_here(const Drarun__Wire__Hello *hello, json_t **ret_document,
+                        struct drarun_error *err)
+{
+    CLEANUP(strlist_done) struct strlist files = STRLIST_INIT;
+    for (size_t i = 0; i < hello->n_look_for; i++)
+        strlist_add(&files, hello->look_for[i]);
+    const struct inspect_options options = {.files = &files,
+                                            .session_dir = session_base(),
+                                            .build = DRARUN_VERSION,
+                                            .pmix = pmix_host_version(),
+                                            .environ = environ};
+    int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
+                          : inspect(&options, ret_document, err);
+    json_t *script = rc == 0 ? vendor_env(hello->scripts, hello->n_scripts) : NULL;
+    if (script)
+        json_object_set_new(json_object_get(*ret_document, "probe"), "script", script);
+    return rc < 0 ? error_prefix(err, "inspection") : 0;
+}
+
+void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello)
+{
+    struct drarun_error err = {0};
+    agent_drop_inspection(agent); /* of a launcher before */
+    if (inspect_here(hello, &agent->inspection.document, &err) < 0) {
+        agent_send_failure(agent, &err, -1);
+        return;
+    }
+    if (hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN && open_nics(agent))
+        return;
+    send_document(agent);
+    agent_drop_inspection(agent);
 }
 
 void agent_send_ready(struct agent *agent)

@@ -25,11 +25,19 @@ static const char good[] =
     "\"ports\": [{\"number\": 1, \"state\": \"ACTIVE\", \"active\": true, \"gids\": 4}]}], "
     "\"gpuNodes\": [{\"path\": \"/dev/nvidia0\", \"opens\": true}, "
     "{\"path\": \"/dev/nvidia1\", \"opens\": true}], "
-    "\"narrow\": [], \"netdevs\": [{\"name\": \"eth0\", \"up\": true}], "
+    "\"narrow\": [], \"netdevs\": [{\"name\": \"eth0\", \"up\": true}, {\"name\": \"net1\", "
+    "\"up\": "
+    "true, \"addresses\": [\"fe80::1\", \"10.0.0.7\"]}], "
     "\"session\": {\"dir\": \"/tmp\", \"free\": 1073741824}, "
     "\"versions\": {\"drarun\": \"0.1\", \"pmix\": \"5.0.7\"}}";
 
 #define WORKERS 3
+
+/* A port of RoCE with one GID. */
+#define ROCE(type, address)                                                                        \
+    "{\"number\": 1, \"state\": \"ACTIVE\", \"active\": true, \"linkLayer\": \"Ethernet\", "       \
+    "\"gids\": 1, \"gidTable\": [{\"index\": 3, \"address\": \"" address "\", \"type\": \"" type   \
+    "\", \"netdev\": \"net1\"}]}"
 
 struct setting {
     struct job_spec spec;
@@ -44,6 +52,7 @@ static void set_up(struct setting *s)
                                    .gpus = {.count = 2},
                                    .nics = {.count = 2},
                                    .network = SPEC_NETWORK_RDMA,
+                                   .fabric = SPEC_FABRIC_OPEN,
                                    .align = SPEC_ALIGN_PREFERRED}};
     for (int i = 0; i < WORKERS; i++) {
         s->documents[i] = json_loads(good, 0, NULL);
@@ -116,6 +125,36 @@ static const struct row {
      "the link of its NIC mlx5_0, port 1, is ACTIVE", "subnet manager"},
     {"verbs.0.ports.0.gids", "0", PREFLIGHT_NO_GID, true, "its NIC mlx5_0, port 1, has no GID",
      "address"},
+    {"verbs.0.ports.0.gidsElsewhere", "4", PREFLIGHT_NO_GID, true,
+     "its NIC mlx5_0, port 1, has no GID of an interface that is in the pod",
+     "interface in the pod"},
+    {"verbs.0.ports.0", ROCE("RoCE v2", "10.0.0.8"), PREFLIGHT_NO_GID, true,
+     "its NIC mlx5_0, port 1, has no GID of the address 10.0.0.7 of its interface net1",
+     "down and up"},
+    {"verbs.0.ports.0", ROCE("RoCE v1", "10.0.0.7"), PREFLIGHT_NO_GID, true,
+     "its NIC mlx5_0, port 1, has the address 10.0.0.7 of its interface net1 as RoCE v1 alone, not "
+     "as "
+     "RoCE v2",
+     "firmware"},
+    {"verbs.1.steps", "{\"cq\": {\"done\": false, \"why\": \"Input/output error\"}}",
+     PREFLIGHT_NIC_QUEUES, true,
+     "it cannot make a completion queue on its NIC mlx5_1: Input/output error", "kernel's log"},
+    {"verbs.1.steps",
+     "{\"cq\": {\"done\": true}, \"qp\": {\"done\": false, \"why\": \"Cannot allocate memory\"}, "
+     "\"memory\": {\"done\": false, \"why\": \"Cannot allocate memory\"}}",
+     PREFLIGHT_NIC_QUEUES, true,
+     "it cannot make a queue pair on its NIC mlx5_1: Cannot allocate memory", "kernel's log"},
+    {"verbs.1.steps", "{\"memory\": {\"done\": false, \"why\": \"Cannot allocate memory\"}}",
+     PREFLIGHT_NIC_MEMORY, true,
+     "it cannot register 64 MiB of memory with its NIC mlx5_1: Cannot allocate memory",
+     "limit on locked memory"},
+    {"verbs.1.steps", "{\"qp\": {\"done\": null, \"why\": \"no provider makes them\"}}",
+     PREFLIGHT_NIC_UNTRIED, false,
+     "it is not known whether it can make a queue pair on its NIC mlx5_1: no provider makes them",
+     "ibv_devinfo"},
+    {"verbs.1.inferred", "\"opening it: no answer within 30 s\"", PREFLIGHT_NIC_UNTRIED, false,
+     "what is known of its NIC mlx5_1 is sysfs' alone: opening it: no answer within 30 s",
+     "ibv_devinfo"},
     {"narrow",
      "[{\"pci\": \"0000:8f:00.0\", \"kind\": \"GPU\", \"lanes\": 8, \"maxLanes\": 16, "
      "\"mts\": 32000, \"maxMts\": 32000}]",
@@ -318,6 +357,108 @@ static void claimed_nics(void **state)
     tear_down(&s);
 }
 
+/* The NIC, what may be locked, and the cure in one finding. */
+static void memory_that_may_not_be_locked(void **state)
+{
+    (void)state;
+    struct setting s;
+    set_up(&s);
+    put(s.documents[1], "limits.ipcLock", "false");
+    put(s.documents[1], "verbs.0.steps",
+        "{\"memory\": {\"done\": false, \"why\": \"Cannot allocate memory\"}}");
+    struct preflight result = check(&s, NULL);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].code, PREFLIGHT_MEMLOCK);
+    assert_true(result.list[0].refusal);
+    assert_string_equal(result.list[0].text,
+                        "it cannot register 64 MiB of memory with its NIC mlx5_0: Cannot allocate "
+                        "memory; it may lock 64 KiB of memory");
+    assert_non_null(strstr(result.list[0].cure, "add the capability IPC_LOCK"));
+    preflight_done(&result);
+    tear_down(&s);
+}
+
+/* The address of the interface as RoCE v2 is all that is wanted; InfiniBand and iWARP need none. */
+static void gids_that_will_do(void **state)
+{
+    (void)state;
+    struct setting s;
+    set_up(&s);
+    put(s.documents[1], "verbs.0.ports.0", ROCE("RoCE v2", "10.0.0.7"));
+    no_findings(&s);
+    put(s.documents[1], "verbs.0.ports.0", ROCE("RoCE v2", "10.0.0.8"));
+    put(s.documents[1], "verbs.0.ports.0.linkLayer", "\"InfiniBand\"");
+    no_findings(&s);
+    put(s.documents[1], "verbs.0.ports.0", ROCE("RoCE v1", "10.0.0.8"));
+    put(s.documents[1], "verbs.0.iwarp", "true");
+    no_findings(&s);
+    tear_down(&s);
+}
+
+/* Its interface is another pod's; where the pod's are not known, it may be here. */
+static void gids_of_others(void **state)
+{
+    (void)state;
+    struct setting s;
+    set_up(&s);
+    put(s.documents[1], "verbs.0.ports.0", ROCE("RoCE v2", "10.0.0.7"));
+    put(s.documents[1], "netdevs", "[{\"name\": \"eth0\"}]");
+    struct preflight result = check(&s, NULL);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].code, PREFLIGHT_NO_GID);
+    assert_string_equal(result.list[0].text,
+                        "its NIC mlx5_0, port 1, has no GID of an interface that is in the pod");
+    preflight_done(&result);
+    json_object_del(s.documents[1], "netdevs");
+    no_findings(&s);
+    tear_down(&s);
+}
+
+/* preflight.fabric: off asks for none of it. */
+static void not_opened_where_not_wanted(void **state)
+{
+    (void)state;
+    struct setting s;
+    set_up(&s);
+    s.spec.fabric = SPEC_FABRIC_OFF;
+    put(s.documents[1], "verbs.1.inferred", "\"it was not opened\"");
+    no_findings(&s);
+    tear_down(&s);
+}
+
+/* A link that has trained lower than what the scheduler was told. */
+static void speed_as_published(void **state)
+{
+    (void)state;
+    struct setting s;
+    struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
+    json_t *attributes = json_loads("{\"drarun.dev/speed\": {\"int\": 400000}}", 0, NULL);
+    struct slice_device slice = {.attributes = attributes};
+    struct plan_nic nic = {.label = "mlx5_0", .ibdev = "mlx5_0", .device = {.slice = &slice}};
+    struct plan_worker workers[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        workers[i] = (struct plan_worker){.nics = &nic, .nic_count = 1, .profile = &profile};
+    struct plan plan = {.workers = workers, .worker_count = WORKERS};
+    set_up(&s);
+    put(s.documents[0], "verbs.0.ports.0.rateMbps", "400000");
+    put(s.documents[1], "verbs.0.ports.0.rateMbps", "200000");
+    struct preflight result = check(&s, &plan);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].code, PREFLIGHT_LINK_SLOW);
+    assert_true(result.list[0].refusal);
+    assert_string_equal(result.list[0].where, "worker 1 (job-w-1 on node-7)");
+    assert_string_equal(result.list[0].text, "its NIC mlx5_0, port 1, runs at 200 Gb/s, and its "
+                                             "driver has published 400");
+    preflight_done(&result);
+    s.spec.network = SPEC_NETWORK_ANY; /* it would run without */
+    result = check(&s, &plan);
+    assert_int_equal(result.count, 1);
+    assert_false(result.list[0].refusal);
+    preflight_done(&result);
+    json_decref(attributes);
+    tear_down(&s);
+}
+
 /* A card of two ports has a cable in one of them. */
 static void one_port_of_two(void **state)
 {
@@ -417,6 +558,11 @@ int main(void)
         cmocka_unit_test(the_same_of_many_is_one),
         cmocka_unit_test(says_nothing),
         cmocka_unit_test(claimed_nics),
+        cmocka_unit_test(memory_that_may_not_be_locked),
+        cmocka_unit_test(gids_that_will_do),
+        cmocka_unit_test(gids_of_others),
+        cmocka_unit_test(not_opened_where_not_wanted),
+        cmocka_unit_test(speed_as_published),
         cmocka_unit_test(one_port_of_two),
         cmocka_unit_test(claimed_nics_that_are_down),
         cmocka_unit_test(alignment),

@@ -38,6 +38,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_REPORT);
     assert_int_equal(s.on_hang, SPEC_FALLBACK_REPORT);
     assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_REPORT);
+    assert_int_equal(s.fabric, SPEC_FABRIC_OPEN);
     assert_int_equal(s.launch, SPEC_LAUNCH_PMIX);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_AUTO);
     assert_string_equal(s.nccl_profile, "auto");
@@ -75,7 +76,8 @@ static const char whole[] =
     "    align: required\n"
     "  placement: {spread: none}\n"
     "  computeDomain: {channel: {allocationMode: All}}\n"
-    "  onTcpFallback: fail\n  onHang: fail\n  onPreflightWarning: fail\n  launch: mpirun\n  mpi: "
+    "  onTcpFallback: fail\n  onHang: fail\n  onPreflightWarning: fail\n  preflight: {fabric: "
+    "off}\n  launch: mpirun\n  mpi: "
     "{transport: "
     "rdma}\n"
     "  nccl: {profile: a4, hcaList: never, version: '2.27.5', env: {A: b, B: 2}}\n"
@@ -108,6 +110,7 @@ static void test_everything(void **state)
     assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_FAIL);
     assert_int_equal(s.on_hang, SPEC_FALLBACK_FAIL);
     assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_FAIL);
+    assert_int_equal(s.fabric, SPEC_FABRIC_OFF);
     assert_int_equal(s.launch, SPEC_LAUNCH_MPIRUN);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_RDMA);
     assert_string_equal(s.nccl_profile, "a4");

@@ -57,10 +57,18 @@ static void read_number(const struct field *f, const struct reader_node *node, c
         *(int64_t *)at = number;
 }
 
+/* YAML 1.1 reads the word off as false, here and in kubectl. */
+static bool is_off(const struct field *f, const struct reader_node *node)
+{
+    return json_is_false(node->value) && words_index(f->choices, "off", strlen("off")) >= 0;
+}
+
 static void read_choice(const struct field *f, const struct reader_node *node, char *at)
 {
     int index = 0;
-    if (reader_choice(node, f->choices, &index) == 0)
+    if (is_off(f, node))
+        *(int *)at = words_index(f->choices, "off", strlen("off")) + 1;
+    else if (reader_choice(node, f->choices, &index) == 0)
         *(int *)at = index + 1;
 }
 

@@ -12,7 +12,7 @@ enum field_kind {
     FIELD_INTEGER,  /* int64_t from min to max */
     FIELD_BOOL,
     FIELD_DURATION, /* int64_t, milliseconds */
-    FIELD_CHOICE,   /* an enum: the word's number in choices, from 1 */
+    FIELD_CHOICE,   /* an enum: the word's number in choices, from 1; false is "off" */
     FIELD_GROUP,    /* an object by the table group, its fields at offset */
     FIELD_OBJECT,   /* json_t *, a new reference to an object whose content is not looked at */
     FIELD_TEXT_MAP, /* the same, and its values are texts */

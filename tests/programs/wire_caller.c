@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A launcher by hand: wire_caller ADDR:PORT KEY-FILE JOB ATTEMPT WORKER GENERATION [PATH...]
- * says hello (asking for PATHs in the inspection, each as a vendor's script, too), prints a line
- * for each message, and sends what lines on stdin say: "end", "vitals", "launch [COMMAND]" (two
- * ranks of it, else of `env`, with something derived on every level). Leaves when the agent closes
+ * says hello (with NICs opened where WIRE_CALLER_OPEN_NICS is set, asking for PATHs in the
+ * inspection, each as a vendor's script, too), prints a line for each message, and sends what lines
+ * on stdin say: "end", "vitals", "launch [COMMAND]" (two ranks of it, else of `env`, with something
+ * derived on every level). Leaves when the agent closes
  * ("closed WHY"), or at the end of stdin.
  */
 #include <stdio.h>
@@ -148,6 +149,8 @@ static void say_hello(struct channel *channel, int argc, char **argv)
     hello.generation = strtoull(argv[6], NULL, 10);
     hello.look_for = hello.scripts = argv + 7;
     hello.n_look_for = hello.n_scripts = (size_t)(argc - 7);
+    if (getenv("WIRE_CALLER_OPEN_NICS"))
+        hello.fabric = DRARUN__WIRE__FABRIC__FABRIC_OPEN;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     channel_send(channel, &envelope);
 }
