@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/cluster_api.h"
+#include "launcher/doctor/nics.h"
 #include "launcher/doctor/node_checks.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -14,7 +15,7 @@
 struct options {
     struct cluster_choice cluster;
     const char *root, *output;
-    bool node, help;
+    bool node, nics, help;
 };
 
 static const char what[] = "What is looked at";
@@ -25,6 +26,11 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, node),
      .help = "this machine, not the cluster"},
+    {.name = "nics",
+     .group = what,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, nics),
+     .help = "the RDMA NICs of this machine or pod: each is opened"},
     {.name = "root",
      .value = "DIR",
      .choices = "DIR",
@@ -52,12 +58,17 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
         return used;
     if (used < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
+    if (options->nics && options->root)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--nics opens devices of this machine: files below --root %s are none",
+                          options->root);
     options->node |= options->root != NULL;
-    if (options->node &&
+    if ((options->node || options->nics) &&
         (options->cluster.kubeconfig || options->cluster.context || options->cluster.namespace))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--node looks at this machine: --kubeconfig, --context and --namespace "
-                          "are a cluster's");
+                          "--%s looks at this machine: --kubeconfig, --context and --namespace "
+                          "are a cluster's",
+                          options->node ? "node" : "nics");
     return 0;
 }
 
@@ -69,10 +80,21 @@ static int look_at_node(const char *root, struct findings *findings, struct drar
     return node_check(fd, findings, err);
 }
 
-static int look(const struct options *options, struct findings *findings, struct drarun_error *err)
+static int look(const struct options *options, struct findings *findings, json_t **ret_nics,
+                struct drarun_error *err)
 {
-    return options->node ? look_at_node(options->root, findings, err)
-                         : cluster_api()->doctor(&options->cluster, findings, err);
+    if (!options->node && !options->nics)
+        return cluster_api()->doctor(&options->cluster, findings, err);
+    int rc = options->node ? look_at_node(options->root, findings, err) : 0;
+    return rc == 0 && options->nics ? nics_check(findings, ret_nics, err) : rc;
+}
+
+static json_t *as_json(const struct findings *findings, json_t *nics)
+{
+    json_t *json = findings_json(findings);
+    if (json && nics && json_object_set(json, "nics", nics) < 0)
+        json_decref(TAKE_PTR(json));
+    return json;
 }
 
 static int run(int argc, char *const argv[])
@@ -81,18 +103,19 @@ static int run(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     struct findings findings;
+    CLEANUP(json_decrefp) json_t *nics = NULL;
     int rc = parse(argc, argv, &options, &err);
     if (rc == 0 && options.help) {
         verb_help(&verb_doctor, &out);
         return verb_write("doctor", &out);
     }
-    if (rc == 0 && !options.node && !cluster_api())
+    if (rc == 0 && !options.node && !options.nics && !cluster_api())
         return cluster_become(argv - 2);
     findings_init(&findings);
     if (rc == 0)
-        rc = look(&options, &findings, &err);
+        rc = look(&options, &findings, &nics, &err);
     if (rc == 0 && options.output && strcmp(options.output, "json") == 0)
-        verb_add_json_take(findings_json(&findings), &out);
+        verb_add_json_take(as_json(&findings, nics), &out);
     else if (rc == 0)
         findings_text(&findings, &out);
     bool failed = findings.count[FINDING_FAILED] > 0;

@@ -10,7 +10,7 @@ from support.build import BUILD
 from support.live_guest import LiveGuest
 
 pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
-WORKER, CALLER = (BUILD / name for name in ("bin/drarun-worker", "tests/programs/wire_caller"))
+WORKER, DRARUN, CALLER = (BUILD / name for name in ("bin/drarun-worker", "bin/drarun", "tests/programs/wire_caller"))
 RAILS = 2
 SETUP = """
 modprobe -a rdma_rxe ib_uverbs
@@ -145,6 +145,70 @@ def test_nothing_is_loaded(guest):
     """The providers are in the agent."""
     done = guest.run("strace", "-f", "-e", "trace=openat,open", WORKER, "--nics").ok()
     assert "uverbs0" in done.err and not re.findall(r"\S+\.so\b|\S+libibverbs\.d\S*", done.err), done.err
+
+
+# ---- drarun doctor --nics, which judges as a job's preflight does ----
+
+def doctor(guest, *under):
+    """(exit status, {check: [(state, what was seen, what to change)]}, what is known of the NICs)."""
+    done = guest.run(*under, DRARUN, "doctor", "--nics", "-o", "json")
+    told, found = json.loads(done.out), {}
+    for each in told["checks"]:
+        found.setdefault(each["check"], []).append((each["state"], each["seen"], each.get("change", "")))
+    return done.rc, found, told["nics"]
+
+
+def test_doctor_of_good_nics(guest):
+    rc, found, known = doctor(guest)
+    assert rc == 0
+    for i in range(RAILS):
+        assert found[f"rxe_{i}"] == [("ok", f"port 1 ACTIVE, 2.5 Gb/s (1X SDR), MTU 4096, GID 1 10.9.{i}.1 (RoCE v2, rail{i}); queues made, "
+                                            "64 MiB registered", "")], found
+    assert {each["device"]: each for each in known} == nics(guest)
+
+
+def test_doctor_of_a_port_that_is_down(guest):
+    guest.sh("ip link set rail1 down; until grep -q DOWN /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    try:
+        rc, found, _ = doctor(guest)
+    finally:
+        guest.sh("ip link set rail1 up; until grep -q ACTIVE /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    [(state, seen, change)] = found["rxe_1"]
+    assert (rc, state, seen) == (1, "failed", "the link of its NIC rxe_1, port 1, is DOWN") and "cable" in change
+    assert found["rxe_0"][0][0] == "ok"
+
+
+def test_doctor_of_memory_that_may_not_be_locked(guest):
+    rc, found, _ = doctor(guest, *SMALL_MEMLOCK)
+    for i in range(RAILS):
+        [(state, seen, change)] = found[f"rxe_{i}"]
+        assert state == "failed" and "IPC_LOCK" in change
+        assert seen == f"it cannot register 64 MiB of memory with its NIC rxe_{i}: Cannot allocate memory; it may lock 64 KiB of memory"
+    assert rc == 1
+
+
+def test_doctor_of_an_interface_elsewhere(guest):
+    """The device is here, as all are in shared mode, and its interface in another network namespace."""
+    rc, found, _ = doctor(guest, "unshare", "-n", "-m", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh")
+    for i in range(RAILS):
+        [(state, seen, change)] = found[f"rxe_{i}"]
+        assert (state, seen) == ("failed", f"its NIC rxe_{i}, port 1, has no GID of an interface that is in the pod") and "interface" in change
+    assert rc == 1
+
+
+def test_doctor_of_a_node_that_is_not_there(guest):
+    rc, found, _ = doctor(guest, "unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/infiniband && exec "$@"', "sh")
+    assert rc == 0
+    assert sorted(found[f"rxe_{i}"][0][:2] for i in range(RAILS)) == [("unknown", f"/dev/infiniband/uverbs{i} is not here") for i in range(RAILS)]
+
+
+def test_doctor_without_the_agent(guest):
+    """sysfs must do, and it says so."""
+    rc, found, known = doctor(guest, "env", "DRARUN_WORKER_PROGRAM=/nowhere/drarun-worker")
+    for i in range(RAILS):
+        [(state, seen, _)] = found[f"rxe_{i}"]
+        assert state == "unknown" and seen.startswith(f"what is known of its NIC rxe_{i} is sysfs' alone: DRARUN_WORKER_PROGRAM=/nowhere"), seen
+    assert rc == 0 and all(each["limits"] == {} and each["ports"][0]["state"] == "ACTIVE" for each in known)
 
 
 # ---- an agent ----
