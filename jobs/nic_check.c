@@ -287,6 +287,9 @@ static void say_failed(const struct nic_check *check, const json_t *step, bool q
             "it cannot %s its NIC %s: %s", what, name_of(check), why);
 }
 
+#define UNTRIED_CURE                                                                               \
+    "compare with ibv_devinfo -v in the pod; preflight: {fabric: off} in the job leaves it out"
+
 /* Of several failures the first is told: the others follow from it. */
 static void check_steps(const struct nic_check *check)
 {
@@ -305,12 +308,12 @@ static void check_steps(const struct nic_check *check)
             return;
         }
         if (check->open && step && json_is_null(json_object_get(step, "done")))
-            say(check, NIC_FAULT_UNTRIED, false, "compare with ibv_devinfo in the pod",
+            say(check, NIC_FAULT_UNTRIED, false, UNTRIED_CURE,
                 "it is not known whether it can %s its NIC %s: %s", steps[i].what, name_of(check),
                 value_text_or(step, "why", ""));
     }
     if (check->open && inferred[0])
-        say(check, NIC_FAULT_UNTRIED, false, "compare with ibv_devinfo -v in the pod",
+        say(check, NIC_FAULT_UNTRIED, false, UNTRIED_CURE,
             "what is known of its NIC %s is sysfs' alone: %s", name_of(check), inferred);
 }
 
