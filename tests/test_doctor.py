@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun doctor: each check with what is healthy and what is broken, on trees of files and on a real API server."""
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -201,6 +202,15 @@ def test_hostile_configuration_space(machine):
     assert of(look("--root", machine), "acs")[0]["state"] == "ok"
 
 
+def test_nics_where_there_are_none():
+    """Those of a guest are test_nics_guest.py's."""
+    if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
+        pytest.skip("this machine has RDMA devices")
+    found = look("--nics")
+    assert [(each["check"], each["state"], each["seen"]) for each in found["checks"]] == [("nics", "ok", "there is no RDMA device")]
+    assert found["nics"] == []
+
+
 def test_text_of_this_machine():
     run = subprocess.run([DRARUN, "doctor", "--node"], capture_output=True, text=True, timeout=patience())
     assert run.returncode in (0, 1) and run.stderr == ""
@@ -212,6 +222,8 @@ def test_text_of_this_machine():
 @pytest.mark.parametrize("words,says", [
     (["--root", "/nowhere"], "--root /nowhere: No such file"),
     (["--node", "--context", "x"], "--node looks at this machine"),
+    (["--nics", "--context", "x"], "--nics looks at this machine"),
+    (["--nics", "--root", "/"], "--nics opens devices of this machine"),
     (["machine"], 'unexpected argument "machine"'),
 ])
 def test_wrong_words(words, says):
