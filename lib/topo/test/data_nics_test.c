@@ -17,18 +17,22 @@
     {                                                                                              \
         .number = 1, .active = TOPO_YES, .link = TOPO_LINK_ETHERNET, .rate_mbps = (mbps)           \
     }
+#define PORT(n, is_active, word, of, mbps)                                                         \
+    {                                                                                              \
+        .number = (n), .active = (is_active), .state = (word), .link = (of), .rate_mbps = (mbps)   \
+    }
 
 static struct topo_port ib400[] = {IB(400000)}, eth400[] = {ETH(400000)}, eth100[] = {ETH(100000)};
 static struct topo_port eth200[] = {ETH(200000)};
 static struct topo_port eth_unknown[] = {ETH(0)};
 static struct topo_port unknown[] = {{.number = 1}};
-static struct topo_port efa[] = {{1, TOPO_YES, "ACTIVE", TOPO_LINK_OTHER, 100000, NULL, 0}};
-static struct topo_port ib_down[] = {{1, TOPO_NO, "DOWN", TOPO_LINK_IB, 400000, NULL, 0}};
-static struct topo_port eth_down[] = {{1, TOPO_NO, "INIT", TOPO_LINK_ETHERNET, 400000, NULL, 0}};
-static struct topo_port second[] = {{1, TOPO_NO, "DOWN", TOPO_LINK_IB, 400000, NULL, 0},
-                                    {2, TOPO_YES, "ACTIVE", TOPO_LINK_IB, 400000, NULL, 0}};
-static struct topo_port of_each[] = {{1, TOPO_YES, "ACTIVE", TOPO_LINK_ETHERNET, 400000, NULL, 0},
-                                     {2, TOPO_YES, "ACTIVE", TOPO_LINK_IB, 400000, NULL, 0}};
+static struct topo_port efa[] = {PORT(1, TOPO_YES, "ACTIVE", TOPO_LINK_OTHER, 100000)};
+static struct topo_port ib_down[] = {PORT(1, TOPO_NO, "DOWN", TOPO_LINK_IB, 400000)};
+static struct topo_port eth_down[] = {PORT(1, TOPO_NO, "INIT", TOPO_LINK_ETHERNET, 400000)};
+static struct topo_port second[] = {PORT(1, TOPO_NO, "DOWN", TOPO_LINK_IB, 400000),
+                                    PORT(2, TOPO_YES, "ACTIVE", TOPO_LINK_IB, 400000)};
+static struct topo_port of_each[] = {PORT(1, TOPO_YES, "ACTIVE", TOPO_LINK_ETHERNET, 400000),
+                                     PORT(2, TOPO_YES, "ACTIVE", TOPO_LINK_IB, 400000)};
 
 #define NIC(p, ...)                                                                                \
     {                                                                                              \
@@ -94,8 +98,8 @@ static void chooses(void **state)
 static void names_the_reason(void **state)
 {
     (void)state;
-    static struct topo_port two_down[] = {{1, TOPO_NO, "DOWN", TOPO_LINK_IB, 0, NULL, 0},
-                                          {2, TOPO_NO, "", TOPO_LINK_IB, 0, NULL, 0}};
+    static struct topo_port two_down[] = {PORT(1, TOPO_NO, "DOWN", TOPO_LINK_IB, 0),
+                                          PORT(2, TOPO_NO, "", TOPO_LINK_IB, 0)};
     struct data_nic nics[] = {NIC(ib400),
                               NIC(ib400),
                               NIC(two_down),
