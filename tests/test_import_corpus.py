@@ -21,6 +21,18 @@ HEAD = """# Imported manifests
 `mpirun -x`; beside it stands what `drarun plan` derives for the job on the two a4-highgpu-8g nodes of `examples/clusters`, with the reason
 that it gives. No GPU and no cluster took part. Written by `tests/test_import_corpus.py`.
 
+Read as published, on 2026-11-25, one file at a time, by hand: "taken" says that import and `drarun validate` end with 0.
+
+| repository | manifests | taken | not taken |
+|---|---|---|---|
+| GoogleCloudPlatform/container-engine-accelerators, gpudirect-* | 18 | 17 | tcpxo/nccl-test: one Pod of two has a mount more |
+| oracle-quickstart/oci-hpc-oke, nccl-tests | 19 | 19 | |
+| coreweave/nccl-tests, mpi-operator | 18 | 18 | |
+| kubeflow/mpi-operator, examples | 5 | 5 | |
+| kubernetes-sigs/dranet, examples and tests | 27 | 25 | two tests of routing tables |
+| NVIDIA/k8s-dra-driver-gpu, demo/specs/imex | 6 | 6 | |
+| Azure/aks-rdma-infiniband, tests | 5 | 1 | four are templates, and no YAML yet |
+
 | manifest | kinds | result | remarks |
 |---|---|---|---|
 """
