@@ -269,7 +269,8 @@ def test_what_is_taken_or_tainted(drarun, machine, spec, tmp_path):
     together = tmp_path / "together.json"
     together.write_text(json.dumps(slices))
     both = json.loads(drarun("plan", "-o", "json", spec(1, 1, 1), "--slices", together).ok().out)
-    assert both["prediction"]["notPredicted"] == ["whether nodes take the pods (taints, labels, CPU, memory): give the Nodes"]
+    assert both["prediction"]["notPredicted"] == ["whether nodes take the pods (taints, labels, CPU, memory): give the Nodes",
+                                                  "quotas and limit ranges of the namespace"]
     assert gpu not in both["prediction"]["workers"][0]["results"]
     assert nic not in both["prediction"]["workers"][0]["results"]
     assert both["prediction"]["requests"][1]["tainted"] == 1
