@@ -139,6 +139,18 @@ def test_equivalent_mutants_are_of_this_tree():
         assert before in map(str.strip, (SOURCE / file).read_text().splitlines()), f"{file}: no line {before!r}"
 
 
+def test_mutants_meet_the_gate_first(selection):
+    programs = {"unit.a": ({"unit", "lib"}, set()), "cli.b": ({"cli", "gate"}, {"b.py"}), "worker.c": ({"worker"}, {"c.py"}), "node.d": ({"node"}, {"d.py"}),
+                "gate.c": ({"gate"}, {"c.py"}), "gate.d": ({"gate"}, {"c.py", "d.py"}), "timed.c": ({"timed"}, {"c.py"}), "mpi.e": ({"mpi"}, {"e.py"})}
+    assert mutants.steps({"unit.a", "cli.b", "worker.c", "node.d", "timed.c"}, programs) == ({"unit.a"}, {"cli.b", "gate.c"}, {"worker.c"})
+    assert mutants.steps(set(), programs) == (set(), set(), set())
+    real = {name: (set(selection.tests.labels[name]), {word for word in command if word.endswith(".py")})
+            for name, command in selection.tests.commands.items()}
+    unit, gate, proof = mutants.steps(selection.of(SOURCE / "worker/pmi1_kvs.c"), real)
+    assert "unit.pmi1_test" in unit and {"gate.agents", "gate.mpi"} <= gate and {"worker.test_agents", "mpi.test_mpi"} <= proof
+    assert not any(name.startswith(("node.", "vm.", "timed.")) for name in unit | gate | proof)
+
+
 def test_coverage_adds_up():
     counted = dict(line_covered=1, line_total=2, branch_covered=0, branch_total=3)
     files = [dict(counted, filename=name) for name in ("lib/cel/a.c", "lib/cel/b.c", "jobs/a.c", "worker/pmix/a.c")]

@@ -150,6 +150,22 @@ def read_equivalent(path):
     return known
 
 
+# Labels of programs that need nodes, a guest or an idle machine, none of which scripts/mutate gives them.
+OUTSIDE = {"bed", "node", "timed", "vm"}
+UNIT = {"unit", "fuzz"}
+
+
+def steps(selected, programs):
+    """(unit tests, the gate's other programs, the proof's others) of those that scripts/test --for selects. programs: {name: (its labels, its
+    test files)} of all. A choice of cases that the gate has of a selected file comes with the gate's."""
+    usable = {name for name in selected if not programs[name][0] & OUTSIDE}
+    files = set().union(*(programs[name][1] for name in usable))
+    unit = {name for name in usable if programs[name][0] & UNIT}
+    gate = {name for name in usable - unit if "gate" in programs[name][0]}
+    gate |= {name for name, (labels, own) in programs.items() if name.startswith("gate.") and own and own <= files}
+    return unit, gate, usable - unit - gate
+
+
 def draw(root, seed, count, folder=None, equivalent=()):
     """{folder: (number to draw, iterator of all mutants)}, in proportion to what can be changed in it. What is drawn of a line depends
     on the seed and the line alone, so that the same are drawn after a change elsewhere."""
