@@ -303,9 +303,13 @@ const struct foreign_option foreign_options[] = {
      "gloo-timeout-seconds",
      1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
     {FOREIGN_HOROVOD,
-     "min-np min-num-proc max-np max-num-proc slots-per-host slots elastic-timeout reset-limit "
+     "min-np min-num-proc max-np max-num-proc slots-per-host elastic-timeout reset-limit "
      "host-discovery-script",
      1, FOREIGN_REFUSED, "a job has a fixed number of ranks", NULL},
+    {FOREIGN_HOROVOD, "slots", 1, FOREIGN_CLASH,
+     "--slots N is how many ranks a worker may have, those that ranks start included; horovodrun's "
+     "is for elastic jobs, and a job has a fixed number of ranks",
+     NULL},
     {FOREIGN_HOROVOD, "blacklist-cooldown-range", 2, FOREIGN_REFUSED,
      "a job has a fixed number of ranks", NULL},
     {FOREIGN_HOROVOD, "config-file", 1, FOREIGN_REFUSED,
