@@ -12,7 +12,7 @@ import sys
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support.build import SOURCE, patience
 from support.cluster.machines import make_root
 from support.python_package import in_folder
 
@@ -59,7 +59,7 @@ class Pod:
     def run(self, *command, **env):
         """Its status, what of its environment is ours, and its stderr."""
         done = subprocess.run(["unshare", "--mount", "--net", "sh", "-c", POD, "pod", self.tree, *command], capture_output=True, text=True,
-                              timeout=120, env={"PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(self.folder), **env})
+                              timeout=patience(120), env={"PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(self.folder), **env})
         found = dict(each.split("=", 1) for each in done.stdout.split("\0") if "=" in each)
         return done.returncode, {name: value for name, value in found.items() if name.startswith(OURS)}, done.stderr
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.build import SLOWER
+from support.build import patience
 from support.mpi import ALL
 
 # Its own names beside Open MPI's, whose processes cannot meet across jobs, and MPICH 4.0's on UCX, which opens no port.
@@ -31,7 +31,7 @@ def names(drarun, tmp_path):
 
 
 def await_published(job, file):
-    deadline = time.monotonic() + 60 * SLOWER
+    deadline = time.monotonic() + patience()
     while not file.exists() or "published\n" not in file.read_text():
         assert time.monotonic() < deadline and job.process.poll() is None, repr(job.finish())
         time.sleep(0.02)
