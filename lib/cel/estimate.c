@@ -601,7 +601,8 @@ static uint64_t cost_of_args(struct estimator *e, const struct cel_node *node)
 
 static uint64_t cost_of_call(struct estimator *e, struct cel_node *node)
 {
-    struct call call = {node, node->member ? node->args[0] : NULL, node->args + node->member,
+    struct cel_node **rest = node->member ? node->args + 1 : node->args; /* NULL without any */
+    struct call call = {node, node->member ? node->args[0] : NULL, rest,
                         node->count - node->member};
     uint64_t args = cost_of_args(e, node);
 
