@@ -43,4 +43,5 @@ def patience(seconds=LEAST_S):
 # drarun-bench for the images of others (benchmarks/bench/CMakeLists.txt); only in plain builds, and with scripts/fetch-zig.
 ANYWHERE = BUILD / "anywhere"
 ANYWHERE_MISSING = "" if (ANYWHERE / "bin/drarun-bench").exists() else (
+    "sanitizer build: drarun-bench for the images of others is plain" if SANITIZE else
     "no build/anywhere: DRARUN_BENCH_ANYWHERE is off, or scripts/fetch-zig failed when the tree was configured")
