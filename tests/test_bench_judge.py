@@ -558,8 +558,9 @@ def test_report_of_what_has_no_figure(drarun, tmp_path):
     """Wrong data, a stand-in: no bandwidth, no time; files that cannot be written; nothing to draw."""
     source = tmp_path / "out.txt"
     source.write_text(Run(rows=[Row(8, time=44.44, busbw=111.11), Row(16, time=55.55, busbw=222.22, wrong=1)]).text())
-    page = drarun("bench", "report", source).ok().out
-    assert "FAILED" in page and "data is wrong" in page and not any(figure in page for figure in ("111.1", "222.2", "44.44", "166."))
+    result = drarun("bench", "report", source)
+    assert result.rc == 1 and "FAILED" in result.out and "data is wrong" in result.out
+    assert not any(figure in result.out for figure in ("111.1", "222.2", "44.44", "166."))
     for kind in ("svg", "csv"):
         result = drarun("bench", "report", "--format", kind, source)
         assert result.rc == 65 and result.out == "" and "data is wrong" in result.err

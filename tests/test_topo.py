@@ -73,7 +73,7 @@ def test_machine(drarun, tmp_path, name):
         assert seen["netdev"] == nic["netdev"]
         assert seen["rdma"] == (nic["ibdev"] is not None)
         gids = [(g["index"], g["type"], g["address"]) for p in seen["ports"] for g in p["gids"]]
-        if nic["linkLayer"] == "InfiniBand":  # every port has its own, in entry 0
+        if nic["linkLayer"] in ("InfiniBand", "EFA"):  # every port has its own, in entry 0
             assert gids.pop(0)[0] == 0
         assert gids == [(g["index"], g["type"], g["ip"]) for g in nic.get("gids", [])]
     assert len(by_name) == len(truth["nics"])
