@@ -373,6 +373,18 @@ static size_t count_closed(const struct crowd *crowd)
     return closed;
 }
 
+/* How many of the crowd stay open. On a busy machine the kernel delivers even the loopback's
+ * packets later than the call that sent them. */
+static size_t open_after(const struct crowd *crowd, size_t dialled, size_t most)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int64_t end = clock_ms() + 60000;
+    size_t open = dialled - count_closed(crowd);
+    for (; open > most && clock_ms() < end; open = dialled - count_closed(crowd))
+        nanosleep(&pause, NULL);
+    return open;
+}
+
 /* So many of that address, until the door has seen all of them. */
 static void crowd_comes(struct fixture *f, struct crowd *crowd, size_t from, size_t to,
                         const char *address)
@@ -411,7 +423,8 @@ static void crowd_of_one_address(void **state)
     struct crowd *crowd = crowd_new();
     int64_t from = clock_ms();
     crowd_comes(f, crowd, 0, ARRAY_LEN(crowd->fds), "127.0.0.1");
-    assert_in_range(ARRAY_LEN(crowd->fds) - count_closed(crowd), 2, LISTEN_ORIGIN_MAX + 1);
+    size_t most = LISTEN_ORIGIN_MAX + 1;
+    assert_in_range(open_after(crowd, ARRAY_LEN(crowd->fds), most), 2, most);
     assert_non_null(strstr(f->log, "too many connections of its address"));
     assert_true(count_lines(f->log) <= 11 * (size_t)(2 + (clock_ms() - from) / 1000));
     enter(f, f->tls);
@@ -430,7 +443,7 @@ static void crowd_of_other_addresses(void **state)
         snprintf(address, sizeof address, "127.0.1.%zu", i);
         crowd_comes(f, crowd, 20 * i, 20 * (i + 1), address);
     }
-    assert_in_range(200 - count_closed(crowd), 2, LISTEN_GUESTS_MAX);
+    assert_in_range(open_after(crowd, 200, LISTEN_GUESTS_MAX), 2, LISTEN_GUESTS_MAX);
     enter_by(f, f->tls, dial_from(f, "127.0.0.3"));
     welcome(f);
     enter_by(f, f->tls, slow);
