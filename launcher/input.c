@@ -25,6 +25,7 @@ struct input {
     bool started, ended;
     bool background; /* a terminal that we may not read now */
     struct event *event;
+    struct event *news; /* edge-triggered, in the background: perhaps the terminal is gone */
     uint64_t *underway; /* by agent */
     uint32_t agents;
     char piece[INPUT_PIECE];
@@ -55,10 +56,18 @@ static void look(struct input *input)
     /* a terminal that controls nobody here, as in some containers, stops nobody */
     pid_t group = input->terminal ? tcgetpgrp(input->fd) : -1;
     input->background = group >= 0 && group != getpgrp();
-    bool wanted = input->started && !input->ended && !input->background && has_room(input);
+    bool open = input->started && !input->ended;
+    bool wanted = open && !input->background && has_room(input);
     if (!wanted)
         event_del(input->event);
-    else if (input->pollable)
+    /* libevent has one kind of events a descriptor at a time */
+    if (input->news && open && input->background)
+        event_add(input->news, NULL);
+    else if (input->news)
+        event_del(input->news);
+    if (!wanted)
+        return;
+    if (input->pollable)
         event_add(input->event, NULL);
     else
         event_active(input->event, EV_READ, 0);
@@ -94,6 +103,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     look(input);
 }
 
+/* What is typed goes to another job, whose it is; a terminal that is gone is nobody's, and ends. */
+static void on_news(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    look(arg);
+}
+
 static void classify(struct input *input)
 {
     struct stat st;
@@ -124,7 +140,9 @@ struct input *input_new(struct event_base *base, uint32_t agents, const struct i
     input->underway = calloc(agents + 1, sizeof *input->underway);
     int fd = !input->pollable ? -1 : input->own >= 0 ? input->own : input->fd;
     input->event = event_new(base, fd, EV_READ, on_readable, input);
-    if (!input->underway || !input->event) {
+    if (input->terminal)
+        input->news = event_new(base, fd, EV_READ | EV_ET | EV_PERSIST, on_news, input);
+    if (!input->underway || !input->event || (input->terminal && !input->news)) {
         input_free(input);
         return NULL;
     }
@@ -137,6 +155,8 @@ void input_free(struct input *input)
         return;
     if (input->event)
         event_free(input->event);
+    if (input->news)
+        event_free(input->news);
     close_fd(&input->own);
     free(input->underway);
     free(input);

@@ -116,6 +116,25 @@ def test_a_background_job_does_not_touch_the_terminal(drarun):
     assert b"alive" in shown and b"status 0" in shown and status == 0
 
 
+def test_a_background_job_ends_with_its_terminal(drarun, tmp_path):
+    """Its shell is killed, so that nobody sends it a signal: its input ends, as of every program that reads there."""
+    script = f"set -m; {drarun.program} sh -c 'touch begun; cat; touch ended' >log 2>&1 & sleep 1000"
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv("/bin/bash", ["bash", "-c", script])
+    def await_file(name):
+        deadline = time.monotonic() + patience()
+        while not (tmp_path / name).exists():
+            assert time.monotonic() < deadline, f"not {name}: {(tmp_path / 'log').read_text()}"
+            time.sleep(0.02)
+    await_file("begun")
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    os.close(master)
+    await_file("ended")
+
+
 def test_stop_and_continue(drarun):
     job = drarun.start("sh", "-c", "echo start; sleep 3; echo end")
     assert job.process.stdout.readline() == "start\n"
