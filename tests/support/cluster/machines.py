@@ -169,13 +169,17 @@ class Machine(Plugin):
         without_interfaces(found)
         self.node.run(["pkill", "-f", "plug-nics.sh"])
         shutil.rmtree(self.tree, ignore_errors=True)
-        make_root(found, self.tree)
         nics = [nic for _, nic in sorted(found["truth"]["nics"].items()) if nic["netdev"]]
+        addresses = [f"10.97.{self.node.index}.{k + 1}" for k in range(len(nics))]
+        for nic, address in zip(nics, addresses):
+            for gid in nic.get("gids", []):
+                gid["ip"] = address  # as the kernel makes them
+        make_root(found, self.tree)
         words = []
         for k, nic in enumerate(nics):
             link, mac = self.tree / "sys/class/net" / nic["netdev"], f"02:00:00:00:{self.node.index:02x}:{k:02x}"
             (link / "address").write_text(f"{mac}\n")
-            words.append(f"{nic['netdev']},{mac},{(link / 'mtu').read_text().strip()},10.97.{self.node.index}.{k + 1}/16")
+            words.append(f"{nic['netdev']},{mac},{(link / 'mtu').read_text().strip()},{addresses[k]}/16")
         if words:
             self.node.daemon("plug-nics", [PROGRAMS / "plug-nics.sh", *words])
             wait("the NICs are not there", lambda: not self.node.run(
