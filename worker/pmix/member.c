@@ -3,17 +3,14 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/proctree.h"
-
-#define DEPTH_MAX 32 /* of wrappers around a program; what is deeper is found by the slow way */
+#include "worker/process_tree.h"
 
 struct search {
     char link[40];   /* what /proc/PID/fd/N of a holder says */
@@ -47,39 +44,11 @@ static bool holds(pid_t pid, void *arg)
     return false;
 }
 
-static bool search_below(pid_t pid, int depth, struct search *search);
-
-/* proc(5), /proc/PID/task/TID/children, which not every kernel has and which may leave some out:
- * quick for a rank in a shell among hundreds of processes. */
-static bool search_children(int tasks, const char *tid, int depth, struct search *search)
+/* Quick for a rank in a shell among hundreds of processes; what it does not reach, such as a child
+ * of another thread, is found by the slow way. */
+static bool goes_on(pid_t pid, void *arg)
 {
-    char path[300];
-    int child;
-    snprintf(path, sizeof path, "%s/children", tid);
-    int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
-    cleanup_file FILE *children = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!children && fd >= 0)
-        close(fd);
-    while (children && fscanf(children, "%d", &child) == 1)
-        if (search_below((pid_t)child, depth + 1, search))
-            return true;
-    return false;
-}
-
-static bool search_below(pid_t pid, int depth, struct search *search)
-{
-    char path[64];
-    struct dirent *task;
-    if (depth > DEPTH_MAX)
-        return false;
-    if (holds(pid, search))
-        return true;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    cleanup_dir DIR *tasks = opendir(path);
-    while (tasks && (task = readdir(tasks)))
-        if (task->d_name[0] != '.' && search_children(dirfd(tasks), task->d_name, depth, search))
-            return true;
-    return false;
+    return !holds(pid, arg);
 }
 
 /* The rank in whose tree a process is, -1 for an orphan of the job. */
@@ -96,7 +65,9 @@ enum membership member_of(pid_t rank, uint64_t inode, bool (*is_rank)(pid_t pid,
 {
     struct search search = {.holder = -1};
     snprintf(search.link, sizeof search.link, "socket:[%" PRIu64 "]", inode);
-    if (rank > 0 && search_below(rank, 0, &search))
+    if (rank > 0)
+        process_tree_walk(rank, goes_on, &search);
+    if (search.holder > 0)
         return MEMBER_YES;
     bool unreadable = search.unreadable;
     search.unreadable = false;
