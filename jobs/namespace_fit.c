@@ -37,7 +37,7 @@ static const char *name_of(const json_t *object)
 
 /* ---- which rules ---- */
 
-/* The namespace whose rules count; NULL: they are of several, or of none that is known. */
+/* The namespace whose rules apply; NULL when the input has rules of several, or names none. */
 static const char *namespace_of(const struct job_spec *spec, const struct namespace_rules *rules,
                                 bool *ret_several)
 {

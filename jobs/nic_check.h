@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether an RDMA device, as a worker tells of it (member `verbs` of
- * docs/design/018-inspection.md), can carry a job's data: for the preflight and for drarun doctor
- * --nics. Pure. */
+/* Judges whether an RDMA device can carry a job's data, from the facts that a worker reports
+ * (member `verbs` of docs/design/018-inspection.md). The preflight and drarun doctor --nics use it.
+ * Pure. */
 #ifndef DRARUN_JOBS_NIC_CHECK_H
 #define DRARUN_JOBS_NIC_CHECK_H
 

@@ -23,7 +23,7 @@
 #define HEARSAY_MS 250
 /* After an exit or abort, in which the end that it may be the echo of can still become known. */
 #define SETTLE_MS 100
-/* Then, until each agent has told of the ends that it knows of: not for ever where one hangs. */
+/* The longest wait after that for every agent to report the ranks that have ended: one may hang. */
 #define SETTLE_ANSWERS_MS 3000
 /* After the loss of a worker, until the API tells how its pod ended. */
 #define SETTLE_POD_MS 3000

@@ -169,7 +169,7 @@ struct entry {
     size_t name, value; /* where they begin */
 };
 
-/* False: it is none of ours, or of another version. */
+/* False when the file is not a name in this format and version. */
 static bool parse(const struct buf *text, struct entry *ret)
 {
     size_t length;

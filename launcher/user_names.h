@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that the jobs of one user on one machine know of each other (docs/design/037-spawn.md): a
- * file for each name, in a directory of the user's that nobody else can enter. There is no server.
- * A job holds a lock on a file of its own as long as it lives, so that its names count for nothing
- * once it has ended, however it ended; whoever meets them then removes them. Nothing here waits for
- * another process. Loop thread only. */
+/* Names that the jobs of one user on one machine share (docs/design/037-spawn.md). Each name is a
+ * file in a directory that only this user can enter; there is no server. Each job locks a file of
+ * its own while it lives. A name whose job holds no lock is stale: lookups ignore it, and the next
+ * job that finds it removes it. Nothing here waits for another process. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_USER_NAMES_H
 #define DRARUN_LAUNCHER_USER_NAMES_H
 

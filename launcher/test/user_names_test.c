@@ -195,7 +195,7 @@ static void test_another_version_is_no_name(void **state)
     }
 }
 
-/* Whoever else could put something there. */
+/* A directory in which another user could put names is refused. */
 static void test_directory_of_others(void **state)
 {
     struct fixture *f = *state;
