@@ -361,6 +361,7 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     const char *why = err->code ? err->text : "connection closed";
     (void)channel;
     agent->control_lost = true;
+    agent_names_drop(agent);
     if (is_kept(agent) && agent->state == AGENT_IDLE) { /* it only wanted to know what we hold */
         agent->generation = 0;
         return;

@@ -172,6 +172,8 @@ void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);
 void agent_group_start(struct agent *agent, uint32_t index);
 void agent_group_cancel(struct agent *agent, uint32_t index);
 /* Whoever waits is answered: nothing can be started any more. */
+/* Answers the questions about names that the launcher has not: nobody will. */
+void agent_names_drop(struct agent *agent);
 void agent_spawn_drop(struct agent *agent);
 
 /* agent_mpirun.c */

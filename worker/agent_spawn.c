@@ -145,10 +145,15 @@ void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *rep
         answer_name_take(agent, name, reply);
 }
 
-void agent_spawn_drop(struct agent *agent)
+void agent_names_drop(struct agent *agent)
 {
     while (!LIST_EMPTY(&agent->spawns.names))
         answer_name_take(agent, LIST_FIRST(&agent->spawns.names), NULL);
+}
+
+void agent_spawn_drop(struct agent *agent)
+{
+    agent_names_drop(agent);
     while (!LIST_EMPTY(&agent->spawns.asked))
         answer_take(agent, LIST_FIRST(&agent->spawns.asked), NULL, false);
 }
