@@ -14,7 +14,7 @@ struct job_names {
     struct strlist services, ports; /* of PMI-1, side by side */
     struct user_names *user;
     struct buf service, found; /* of the last request */
-    bool told;                 /* that other jobs do not see them */
+    bool told[2];              /* that other jobs do not see them; by curable */
 };
 
 struct job_names *job_names_new(void)
@@ -48,11 +48,10 @@ void job_names_free(struct job_names *names)
 static void tell_alone(struct job_names *names, const struct drarun_error *err)
 {
     bool curable = err->code == EPERM || err->code == EDQUOT;
-    if (!names->told)
+    if (!names->told[curable])
         log_about(NULL, curable ? LOG_NORMAL : LOG_VERBOSE,
-                  "other jobs do not see the names that ranks publish, nor this one theirs: %s",
-                  err->text);
-    names->told = true;
+                  "published names are not shared with other jobs: %s", err->text);
+    names->told[curable] = true;
 }
 
 /* False: another job has it. */

@@ -271,9 +271,14 @@ int user_names_publish(struct user_names *names, const char *service, const void
 {
     char file[SHA256_TEXT_SIZE], fresh[sizeof "tmp-" + JOB_DIGITS];
     if (names->own.count >= USER_NAMES_MAX)
-        return error_set(err, EDQUOT, "there are more than %u of them", USER_NAMES_MAX);
-    if (length > USER_NAMES_VALUE_MAX || strlen(service) > USER_NAMES_VALUE_MAX / 2)
-        return error_set(err, EMSGSIZE, "one has more than %u bytes", USER_NAMES_VALUE_MAX);
+        return error_set(err, EDQUOT, "this job has published %u names, which is the limit",
+                         USER_NAMES_MAX);
+    if (strlen(service) > USER_NAMES_VALUE_MAX / 2)
+        return error_set(err, EMSGSIZE, "a name has %zu bytes, the limit is %u", strlen(service),
+                         USER_NAMES_VALUE_MAX / 2);
+    if (length > USER_NAMES_VALUE_MAX)
+        return error_set(err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u", length,
+                         USER_NAMES_VALUE_MAX);
     int rc = move_in(names, err);
     if (rc < 0)
         return rc;

@@ -100,5 +100,5 @@ def test_directory_that_others_may_use(names, mpi, tmp_path):
     (tmp_path / "stop").touch()
     result = names(mpi, "publish", "ocean")
     assert said(result) == ["published"]
-    assert f"drarun: other jobs do not see the names that ranks publish, nor this one theirs: {names.place}/drarun: " in result.err
+    assert f"drarun: published names are not shared with other jobs: {names.place}/drarun: " in result.err
     (names.place / "drarun").rmdir()
