@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+
+#define KILLED_MS 1000 /* for the end of a process that was killed */
 
 struct output {
     struct child *child;
@@ -70,6 +73,18 @@ void child_signal(struct child *child, int signo)
         kill(child->own_group ? -child->pid : child->pid, signo);
 }
 
+/* In a driver's call that never returns not even SIGKILL ends it: it is left behind then. */
+static void reap_killed(struct child *child)
+{
+    struct pollfd end = {.fd = child->pidfd, .events = POLLIN};
+    int rc;
+    do
+        rc = poll(&end, 1, KILLED_MS);
+    while (rc < 0 && errno == EINTR);
+    if (rc > 0)
+        reap(child, WNOHANG);
+}
+
 void child_free(struct child *child)
 {
     if (!child)
@@ -78,7 +93,7 @@ void child_free(struct child *child)
         if (child->own_group)
             kill(-child->pid, SIGKILL);
         pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
-        reap(child, 0);
+        reap_killed(child);
     }
     if (child->exited)
         event_free(child->exited);

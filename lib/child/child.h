@@ -28,7 +28,7 @@ struct child_end {
 };
 
 /* err: NULL when it has ended by itself; else ETIMEDOUT or EFBIG, and it is being killed. The child
- * is gone when fn returns. */
+ * is gone when fn returns, unless a driver's call keeps it from being killed. */
 typedef void (*child_fn)(const struct child_end *end, const struct drarun_error *err, void *arg);
 
 struct child;
