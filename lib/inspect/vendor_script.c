@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/plain.h"
 #include "lib/base/proctree.h"
 
 #define SHELL "/bin/sh"
@@ -225,6 +226,8 @@ int vendor_script_run(const char *path, uint32_t deadline_ms, json_t **ret_env,
     int status = 0;
     if (r.pid > 0)
         end(&r, &status);
+    if (r.said.data)
+        plain_text(r.said.data, r.said.len); /* cut anywhere: JSON wants UTF-8 */
     if (rc == 0)
         rc = judge(&r, path, status, err);
     json_t *env = rc == 0 && !r.text.failed ? environment(&r.text) : NULL;

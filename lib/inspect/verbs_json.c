@@ -182,13 +182,13 @@ static json_t *find_line(const char *lines, size_t length, const char *device)
 
 int verbs_take(json_t *verbs, const char *lines, size_t length, const char *missing)
 {
+    int failed = 0;
     for (size_t i = 0; i < json_array_size(verbs); i++) {
         json_t *entry = json_array_get(verbs, i);
         json_t *told = find_line(lines, length, device_of(entry));
         int rc = told ? json_array_set_new(verbs, i, told)
                       : json_object_set_new(entry, "inferred", json_string(missing));
-        if (rc < 0)
-            return -ENOMEM;
+        failed = rc < 0 ? -ENOMEM : failed;
     }
-    return 0;
+    return failed;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/plain.h"
 #include "lib/inspect/verbs_json.h"
 
 /* Why there is no answer about a device. */
@@ -16,6 +17,7 @@ static void say_missing(const struct child_end *end, const struct drarun_error *
         snprintf(text, size, "opening it ended with signal %d", -end->status);
     else
         snprintf(text, size, "opening it told nothing%s%s", end->said[0] ? ": " : "", end->said);
+    plain_text(text, strlen(text)); /* of a library, and cut anywhere: JSON wants UTF-8 */
 }
 
 /* Without memory some entries keep what sysfs says. */

@@ -243,6 +243,9 @@ static void apart(void **unused)
     signal(SIGCHLD, SIG_IGN);
     assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), -EIO);
     says("ended with status 3: broken");
+    write_script("printf '\\377' >&2; exit 3"); /* no UTF-8 */
+    assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), -EIO);
+    says("ended with status 3: ?");
     signal(SIGCHLD, SIG_DFL);
     assert_int_equal(vendor_script_run_apart("/no/such/script", LONG_MS, &env, &err), -ENOENT);
     assert_int_equal(kill(child, 0), 0);
