@@ -59,7 +59,7 @@ struct topo_port {
     uint32_t number;
     enum topo_tri active;
     char state[16];        /* "ACTIVE", "DOWN"; "": not known */
-    char phys_state[24];   /* "LinkUp", "Polling"; "": not known */
+    char phys_state[32];   /* "LinkUp", "Polling"; "": not known */
     enum topo_link link;   /* EFA says "Unspecified": OTHER */
     uint32_t rate_mbps;    /* of all lanes; 0: not known */
     uint32_t lanes;        /* 0: not known */

@@ -208,8 +208,11 @@ static void try_qp(struct ibv_pd *pd, struct ibv_cq *cq, struct nic_open *open)
     errno = 0;
     struct ibv_qp *qp = make_qp(pd, cq, IBV_QPT_RC);
     int code = errno;
-    if (!qp && (is_unsupported(code) || code == EINVAL))
+    if (!qp && (is_unsupported(code) || code == EINVAL)) {
+        errno = 0;
         qp = make_qp(pd, cq, IBV_QPT_UD);
+        code = errno;
+    }
     if (qp) {
         step_done(open, NIC_STEP_QP);
         ibv_destroy_qp(qp);
@@ -279,6 +282,8 @@ static struct ibv_device *find(const struct open_nics *nics, const char *name)
 static int try_node(const struct topo_rdma *rdma)
 {
     char path[128];
+    if (!rdma->uverbs[0])
+        return 0;
     snprintf(path, sizeof path, "/dev/infiniband/%s", rdma->uverbs);
     cleanup_close int fd = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return fd < 0 ? -errno : 0;
@@ -287,7 +292,7 @@ static int try_node(const struct topo_rdma *rdma)
 /* libibverbs leaves out what has no character device, and what it has no provider for. */
 static void tell_unlisted(const struct topo_rdma *rdma, struct nic_open *open)
 {
-    int rc = rdma->uverbs[0] ? try_node(rdma) : 0;
+    int rc = try_node(rdma);
     if (rc < 0)
         step_failed(open, NIC_STEP_OPEN, -rc);
     else

@@ -79,6 +79,9 @@ static void parses_words(void **state)
     assert_string_equal(word, "LinkUp");
     rdma_phys_state_parse("4: PortConfigurationTraining", word, sizeof word);
     assert_string_equal(word, "PortCon");
+    struct topo_port port;
+    rdma_phys_state_parse("4: PortConfigurationTraining", port.phys_state, sizeof port.phys_state);
+    assert_string_equal(port.phys_state, "PortConfigurationTraining");
     rdma_phys_state_parse("LinkUp", word, sizeof word);
     assert_string_equal(word, "");
     assert_int_equal(rdma_link_parse("InfiniBand"), TOPO_LINK_IB);
