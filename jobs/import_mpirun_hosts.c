@@ -82,8 +82,9 @@ static void list_hosts(const char *text, struct buf *out)
     while (*text) {
         size_t n = strcspn(text, "\n"), length = strcspn(text, "#\n");
         cleanup_free char *line = strndup(text, length);
-        size_t at = line ? strspn(line, " \t\r") : 0,
-               name = line ? strcspn(line + at, " \t\r:") : 0;
+        for (char *c = line; c && *c; c++)
+            *c = *c == '\t' ? ' ' : *c;
+        size_t at = line ? strspn(line, " \r") : 0, name = line ? strcspn(line + at, " \r:") : 0;
         const char *slots = line ? strstr(line + at + name, " slots=") : NULL;
         unsigned long count = slots ? strtoul(slots + strlen(" slots="), NULL, 10)
                               : line && line[at + name] == ':'

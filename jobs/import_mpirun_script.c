@@ -36,12 +36,14 @@ static bool is_assignment(const char *word)
 /* ---- what a script computes from what the manifest says ---- */
 
 #define SUM_MAX 1000000000LL
+#define DEPTH_MAX 32
 
 /* $((...)): whole numbers, names with and without $, + - * / % and brackets. */
 struct sum {
     struct mpirun *m;
     const char *at;
-    bool failed; /* something else, or too large */
+    unsigned int depth; /* of brackets */
+    bool failed;        /* something else, or too large */
 };
 
 static long long sum_of(struct sum *s);
@@ -90,7 +92,9 @@ static long long factor(struct sum *s)
     long long value;
     if (next_of(s) == '(') {
         s->at++;
-        value = sum_of(s);
+        s->failed |= ++s->depth > DEPTH_MAX;
+        value = s->failed ? 0 : sum_of(s);
+        s->depth--;
         s->failed |= next_of(s) != ')';
         s->at += *s->at == ')';
     } else if (isdigit((unsigned char)*s->at)) {
@@ -123,6 +127,8 @@ static long long sum_of(struct sum *s)
     for (char sign = next_of(s); !s->failed && (sign == '+' || sign == '-'); sign = next_of(s)) {
         s->at++;
         long long other = product(s);
+        if (s->failed)
+            return 0;
         value = sign == '+' ? value + other : value - other;
         s->failed |= llabs(value) > SUM_MAX;
     }

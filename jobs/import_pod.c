@@ -29,13 +29,18 @@ json_t *import_first_container(json_t *template)
     return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
 }
 
+static const char *const gpu_resources[] = {"nvidia.com/gpu",
+                                            "amd.com/gpu"}; /* of device plugins */
+
 /* Of the device plugin, or by claim. */
 static bool asks_for_devices(const json_t *container)
 {
     const json_t *resources = json_object_get(container, "resources");
     const json_t *limits = json_object_get(resources, "limits");
-    return json_object_get(limits, "nvidia.com/gpu") || json_object_get(limits, "amd.com/gpu") ||
-           json_array_size(json_object_get(resources, "claims")) > 0;
+    for (size_t i = 0; i < ARRAY_LEN(gpu_resources); i++)
+        if (json_object_get(limits, gpu_resources[i]))
+            return true;
+    return json_array_size(json_object_get(resources, "claims")) > 0;
 }
 
 size_t import_ranks_container(const json_t *pod)
@@ -83,13 +88,12 @@ static uint32_t quantity(const json_t *value)
 
 static void take_gpus(const struct reader_node *resources, json_t *container, json_t *spec)
 {
-    static const char *const gpus[] = {"nvidia.com/gpu", "amd.com/gpu"};
     static const char *const parts[] = {"limits", "requests"};
     struct reader_node limits, value;
     if (!reader_get(resources, "limits", &limits))
         return;
-    for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
-        if (!reader_get(&limits, gpus[i], &value))
+    for (size_t i = 0; i < ARRAY_LEN(gpu_resources); i++) {
+        if (!reader_get(&limits, gpu_resources[i], &value))
             continue;
         uint32_t count = quantity(value.value);
         if (count == 0) {
@@ -98,11 +102,12 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
         }
         json_t *devices = import_child(spec, "devices");
         if (!json_object_get(devices, "gpus"))
-            json_object_set_new(devices, "gpus",
-                                json_pack("{s:i, s:s}", "count", (int)count, "resource", gpus[i]));
+            json_object_set_new(
+                devices, "gpus",
+                json_pack("{s:i, s:s}", "count", (int)count, "resource", gpu_resources[i]));
         for (size_t k = 0; k < ARRAY_LEN(parts); k++)
             json_object_del(json_object_get(json_object_get(container, "resources"), parts[k]),
-                            gpus[i]);
+                            gpu_resources[i]);
     }
     for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
         json_t *part = json_object_get(json_object_get(container, "resources"), parts[k]);

@@ -128,12 +128,13 @@ static size_t volume_number(const struct reader_node *pod, const char *name)
 static bool is_same_volume(const struct comparison *c, const json_t *a, const json_t *b,
                            const char *path)
 {
-    const char *last = strrchr(path, '.');
+    static const char volumes[] = "spec.volumes[";
+    bool is_volume = strncmp(path, volumes, strlen(volumes)) == 0;
+    const char *last = is_volume ? strchr(path, ']') : strrchr(path, '.');
+    bool is_name = last && strcmp(last, is_volume ? "].name" : ".name") == 0 &&
+                   (is_volume || strstr(path, "].volumeMounts["));
     size_t number = volume_number(c->first, json_string_value(a));
-    return last && strcmp(last, ".name") == 0 &&
-           (strstr(path, "].volumeMounts[") ||
-            strncmp(path, "spec.volumes[", strlen("spec.volumes[")) == 0) &&
-           number > 0 && number == volume_number(c->other, json_string_value(b));
+    return is_name && number > 0 && number == volume_number(c->other, json_string_value(b));
 }
 
 static int compare(struct comparison *c, const struct reader_node *a, const struct reader_node *b,

@@ -367,7 +367,7 @@ def hostfile(text, path="/h/hostfile"):
             "pod": {"volumes": [{"name": "v", "configMap": {"name": "h"}}]}}
 
 
-@pytest.mark.parametrize("text", ["# both\na slots=2 max_slots=8\nb slots=2\n", "a:2\nb:2", "a\na\n\nb\r\nb\n", "  a slots=2 # one\n\tb  slots=2\n"])
+@pytest.mark.parametrize("text", ["# both\na slots=2 max_slots=8\nb slots=2\n", "a:2\nb:2", "a\na\n\nb\r\nb\n", "  a slots=2 # one\n\tb  slots=2\n", "a\tslots=2\nb\tslots=2\n"])
 @pytest.mark.parametrize("words,workers,each", [([], 2, 2), (["-np", "4"], 2, 2), (["-np", "2"], 1, 2), (["-np", "2", "--map-by", "node"], 2, 1)])
 def test_slots_of_a_hostfile(imported, text, words, workers, each):
     """They count in place of slotsPerWorker, which is 4."""

@@ -390,6 +390,16 @@ def test_pods_whose_volumes_differ(drarun, change):
     assert run.rc == 65 and "is not that of the Pod nccl-test-host-1" in run.err, run
 
 
+def test_pods_with_config_maps_of_their_own(drarun):
+    """Their volumes are called as the ConfigMaps are: the name of the volume is the pod's affair, that of the ConfigMap is not."""
+    objects = list(yaml.safe_load_all(two_pods()))
+    for i, pod in enumerate(each for each in objects if each["kind"] == "Pod"):
+        pod["spec"]["containers"][0].update(args=["run_test"], volumeMounts=[{"name": f"conf-{i}", "mountPath": "/a"}])
+        pod["spec"]["volumes"] = [{"name": f"conf-{i}", "configMap": {"name": f"conf-{i}"}}]
+    run = drarun("import", "-", input=yaml.safe_dump_all(objects, sort_keys=False))
+    assert run.rc == 65 and "is not that of the Pod nccl-test-host-1" in run.err, run
+
+
 HOSTS = "NUM_GPUS=4\nNUM_HOSTS={}\n"
 
 
