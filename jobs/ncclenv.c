@@ -418,7 +418,8 @@ static const char *visible_name(const struct plan_worker *worker)
     return strcmp(vendor, "AMD") == 0 ? "HIP_VISIBLE_DEVICES" : NULL;
 }
 
-const char *ncclenv_hip_numbers(const struct plan_worker *worker, size_t g)
+/* An AMD GPU's numbers in ROCm's order, as "3"; NULL: not known. */
+static const char *hip_numbers(const struct plan_worker *worker, size_t g)
 {
     json_t *entry = NULL;
     size_t i;
@@ -431,10 +432,10 @@ const char *ncclenv_hip_numbers(const struct plan_worker *worker, size_t g)
     return NULL;
 }
 
-static bool has_hip_numbers(const struct plan_worker *worker)
+bool ncclenv_has_hip_numbers(const struct plan_worker *worker)
 {
     for (size_t g = 0; g < worker->gpu_count; g++)
-        if (!ncclenv_hip_numbers(worker, g))
+        if (!hip_numbers(worker, g))
             return false;
     return true;
 }
@@ -444,13 +445,13 @@ static const char *visible_devices(struct planning *p, const struct plan_worker 
 {
     struct buf out = BUF_INIT;
     bool uuids = worker->mig || worker->probe.visible_gpus > (int32_t)worker->gpu_count;
-    bool hip = has_hip_numbers(worker);
+    bool hip = ncclenv_has_hip_numbers(worker);
     for (size_t g = 0; g < worker->gpu_count; g++)
         uuids &= worker->gpus[g].device.uuid != NULL;
     for (size_t g = 0; g < worker->gpu_count; g++) {
         buf_printf(&out, "%s", g ? "," : "");
         if (hip)
-            buf_add_str(&out, ncclenv_hip_numbers(worker, g));
+            buf_add_str(&out, hip_numbers(worker, g));
         else if (uuids)
             buf_add_str(&out, worker->gpus[g].device.uuid);
         else

@@ -279,7 +279,7 @@ static void warn_vendor(struct planning *p, uint32_t w)
                      "GPUDirect RDMA are not modelled%s",
                      worker->gpu_count,
                      worker->gpu_count < 2 || !p->plan->workers[w].probe.gpus ||
-                             ncclenv_hip_numbers(worker, 0)
+                             ncclenv_has_hip_numbers(worker)
                          ? ""
                          : "; ROCm's order of them is not known (/sys/class/kfd), and it is taken "
                            "for that of their addresses");

@@ -63,8 +63,8 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
 /* ncclenv.c */
 void ncclenv_common(struct planning *p);
 void ncclenv_worker(struct planning *p, uint32_t w);
-/* An AMD GPU's numbers in ROCm's order, as "3"; NULL: not known. */
-const char *ncclenv_hip_numbers(const struct plan_worker *worker, size_t g);
+/* All of the worker's AMD GPUs have a number in ROCm's order. */
+bool ncclenv_has_hip_numbers(const struct plan_worker *worker);
 void ncclenv_ranks(struct planning *p, uint32_t w);
 /* The user's value or ours; NULL. */
 const char *ncclenv_effective(const struct planning *p, const char *name);
