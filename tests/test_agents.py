@@ -376,6 +376,7 @@ def test_agent_is_killed(drarun, nodes, agents, worker):
     result = job.finish(timeout=20)
     assert result.rc == 70
     assert f"worker {worker} (node{worker}, {some.addresses[worker]}) was lost" in result.err
+    assert "nothing was heard" not in result.err, result.err  # its connection tells, not silence
     assert result.err.count("drarun: ") == 1, result.err
     # what ranks themselves make under names of their own is theirs; the agent's own files are gone
     for node in machines:
@@ -395,6 +396,7 @@ def test_agent_and_guard_are_killed(drarun, agents):
     result = job.finish(timeout=20, clean=False)
     assert result.rc == 70
     assert f"worker 1 ({socket.gethostname()}, {some.addresses[1]}) was lost" in result.err
+    assert "nothing was heard" not in result.err, result.err  # its connection tells, not silence
     some.jobs[1].finish(clean=False)
     for path in session_dirs(job) + list(Path("/dev/shm").glob(f"drarun-{job.uid}*")):
         assert path.name.endswith(".1")  # nobody was left to remove it

@@ -355,8 +355,8 @@ def test_stopped_rank_is_named(running, drarun, tmp_path):
     assert failed["failed"]["kind"] == "failure" and failed["failed"]["text"] in result.err
     said = drarun("bench", "judge", lines)
     assert said.rc == 1 and "  verdict   FAILED: the job failed: rank 2 on worker 1 " in said.out, said
-    page = drarun("bench", "report", lines).ok().out
-    assert "the job failed: rank 2 on worker 1 " in page
+    page = drarun("bench", "report", lines)
+    assert page.rc == 1 and "the job failed: rank 2 on worker 1 " in page.out, page
 
 
 def test_silent_agent_is_named(running):

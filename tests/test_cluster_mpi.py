@@ -245,7 +245,7 @@ def test_bench_names_a_stopped_rank(jobs, cluster, tmp_path):
     node.ok(["kill", "-STOP", pids[0]])
     result = job.finish()
     assert result.rc == 124, result
-    assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for \d+\.\d s .*in all_reduce of 1024 bytes",
+    assert re.search(rf"rank [01] on worker [01] \({node.name}\) has been stopped for (?![01]\.)\d+\.\d s .*in all_reduce of 1024 bytes",
                      result.err), result
     made = json.loads(kept.read_text())
     assert made["failed"]["status"] == 124 and "has been stopped for" in made["failed"]["text"] and made["results"] == [], made

@@ -228,7 +228,7 @@ def test_exec_plugin_missing(plugin, probe_of):
 
 def test_exec_plugin_hangs_while_a_call_is_cancelled_by_the_end(plugin, probe_of):
     """Ending does not wait for it, and it is gone then."""
-    probe = probe_of("--kubeconfig", plugin("time.sleep(1000)"))
+    probe = probe_of("--kubeconfig", plugin("time.sleep(1000)"), "--exec-ms", 10 ** 6)
     probe.start(**WHO)
     end = time.monotonic() + patience()
     while not plugin.runs():

@@ -46,7 +46,7 @@ def test_ranks_that_ignore_everything(drarun):
 
 
 def test_twice_is_final(drarun):
-    job = started(drarun, "--kill-after", "50", "-n", 2, "sh", "-c",
+    job = started(drarun, "--kill-after", "1000", "-n", 2, "sh", "-c",
                   "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
     job.signal(signal.SIGINT)
     time.sleep(0.3)

@@ -239,8 +239,8 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     f->base = event_base_new();
     f->timer = evtimer_new(f->base, give_back, f);
-    f->kill_after_ms = 10000;
-    alarm(100); /* a hang is a failure, not a wait */
+    f->kill_after_ms = 1000000; /* longer than the alarm: a test that waits for it fails */
+    alarm(100);                 /* a hang is a failure, not a wait */
     *state = f;
     return 0;
 }
