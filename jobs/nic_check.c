@@ -314,7 +314,7 @@ static void check_steps(const struct nic_check *check)
     }
     if (check->open && inferred[0])
         say(check, NIC_FAULT_UNTRIED, false, UNTRIED_CURE,
-            "what is known of its NIC %s is sysfs' alone: %s", name_of(check), inferred);
+            "its NIC %s is known from sysfs only: %s", name_of(check), inferred);
 }
 
 void nic_check(const struct nic_check *check)

@@ -207,7 +207,7 @@ def test_doctor_without_the_agent(guest):
     rc, found, known = doctor(guest, "env", "DRARUN_WORKER_PROGRAM=/nowhere/drarun-worker")
     for i in range(RAILS):
         [(state, seen, _)] = found[f"rxe_{i}"]
-        assert state == "unknown" and seen.startswith(f"what is known of its NIC rxe_{i} is sysfs' alone: DRARUN_WORKER_PROGRAM=/nowhere"), seen
+        assert state == "unknown" and seen.startswith(f"its NIC rxe_{i} is known from sysfs only: DRARUN_WORKER_PROGRAM=/nowhere"), seen
     assert rc == 0 and all(each["limits"] == {} and each["ports"][0]["state"] == "ACTIVE" for each in known)
 
 

@@ -18,8 +18,7 @@
 
 extern char **environ;
 
-#define REFUSALS_MAX 16u   /* looks at /proc for strangers, and two for each rank */
-#define NICS_MS 30000      /* eight NICs take a tenth of a second */
+#define REFUSALS_MAX 16u   /* searches of /proc in a job, and two more for each rank */
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */
@@ -204,7 +203,7 @@ void agent_rank_finalized(struct agent *agent, uint32_t rank)
  * look at is bounded. */
 void agent_user_refused(struct agent *agent, uid_t uid)
 {
-    bool is_first = agent->refusals == 0, is_rank = false;
+    bool unlogged = agent->refusals == 0;
     if (agent->refusals >= REFUSALS_MAX + 2 * agent->job.local_count)
         return;
     agent->refusals++;
@@ -215,15 +214,14 @@ void agent_user_refused(struct agent *agent, uid_t uid)
         if (rank->api == RANK_API_NONE && !rank->refusal && pid > 0 &&
             other_user_explain(pid, uid, &reason)) {
             rank->refusal = buf_take(&reason);
-            is_rank = true;
-            if (is_first)
+            if (unlogged)
                 log_note("PMIx: refused a connection of rank %u: %s", agent->job.local[i],
                          rank->refusal ? rank->refusal : "out of memory");
-            is_first = false;
+            unlogged = false;
         }
         buf_done(&reason);
     }
-    if (is_first && !is_rank)
+    if (unlogged)
         log_note("PMIx: refused a connection of user %u: only processes of user %u may connect",
                  (unsigned)uid, (unsigned)geteuid());
 }

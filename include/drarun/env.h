@@ -25,7 +25,7 @@ struct drarun_env_options {
     const char *profile;       /* fabric profile. NULL: detected */
     const char *profiles;      /* file of the site's profiles, tried first. NULL: none */
     const char *pod_interface; /* of the pod's network. NULL: of its default route */
-    /* 1: the vendor's script that some profiles have is run with /bin/sh, up to 10 s, in a fork of
+    /* 1: the vendor's script that some profiles have is run with /bin/sh, up to 5 s, in a fork of
      * this process, as the programs do it: what it sets counts. 0: it is not run, and
      * drarun_env_warning says so. */
     unsigned char run_script;

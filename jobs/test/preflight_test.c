@@ -153,8 +153,7 @@ static const struct row {
      "it is not known whether it can make a queue pair on its NIC mlx5_1: no provider makes them",
      "ibv_devinfo"},
     {"verbs.1.inferred", "\"opening it: no answer within 30 s\"", PREFLIGHT_NIC_UNTRIED, false,
-     "what is known of its NIC mlx5_1 is sysfs' alone: opening it: no answer within 30 s",
-     "ibv_devinfo"},
+     "its NIC mlx5_1 is known from sysfs only: opening it: no answer within 30 s", "ibv_devinfo"},
     {"narrow",
      "[{\"pci\": \"0000:8f:00.0\", \"kind\": \"GPU\", \"lanes\": 8, \"maxLanes\": 16, "
      "\"mts\": 32000, \"maxMts\": 32000}]",

@@ -104,7 +104,7 @@ def env(*, claims: Files = None, slices: Files = None, nodes: Files = None, pod:
     profile: fabric profile; None: detected.
     profiles: a file of the site's profiles, tried first.
     pod_interface: of the pod's network; None: that of its default route, else eth0.
-    run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 10 s, in a fork of this process,
+    run_script: runs the vendor's script that some profiles have, with /bin/sh, up to 5 s, in a fork of this process,
     as ``drarun env`` does. False: what it would set is not known, and a warning says so.
     hca_list: whether NCCL_IB_HCA is set: "auto", as the profile says, "always", "never"; None: auto.
     mpi_transport: "auto", "tcp" or "rdma"; None: auto.

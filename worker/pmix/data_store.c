@@ -313,8 +313,7 @@ static void publishing_done(struct shared_round *round)
         struct data_entry *entry = name->key ? find(host->store, name->key) : NULL;
         if (name->answer != SHARED_NO || !entry || entry->rank != publishing->rank)
             continue;
-        entry->shared = false; /* it is another job's there */
-        remove_entry(host->store, entry);
+        remove_entry(host->store, entry); /* not withdrawn: the launcher's is another job's */
         publishing->status = PMIX_ERR_DUPLICATE_KEY;
     }
     reply(host, publishing->source, publishing->id, publishing->status, NULL);
