@@ -140,7 +140,7 @@ bool news_add(struct news *news, const json_t *event)
     char *text = strdup(message ? message : "");
     if (!text)
         return false;
-    uint32_t count = read_count(event);
+    uint32_t same = read_count(event), count = same;
     if (item->text && strcmp(item->text, text) != 0)
         count += item->count;
     else if (item->count > count)
@@ -150,7 +150,8 @@ bool news_add(struct news *news, const json_t *event)
                                .at_ms = at,
                                .from_ms = item->from_ms ? item->from_ms : from,
                                .order = ++news->order,
-                               .count = count};
+                               .count = count,
+                               .same = same};
     return true;
 }
 

@@ -37,6 +37,7 @@ struct news_item {
     int64_t from_ms; /* its first */
     uint64_t order;  /* of arrival */
     uint32_t count;  /* how often, at least 1 */
+    uint32_t same;   /* how often with this text, as the Event itself counts */
 };
 
 struct news {

@@ -235,11 +235,21 @@ static const struct news_item *last_complaint(const struct news *news, enum news
     return last;
 }
 
+/* A kubelet that has not seen the pod's ConfigMaps and Secrets yet fails once and tries again after
+ * half a second (pkg/util/goroutinemap/exponentialbackoff of kubernetes 1.36). */
+static bool may_pass(const struct news_item *item, enum news_kind kind)
+{
+    return kind == NEWS_MOUNT_FAILED && item->same < 2 &&
+           strncmp(item->text, "MountVolume.", strlen("MountVolume.")) == 0;
+}
+
 /* That mounting takes long does not say why; the complaint before it does. */
 static const struct news_item *complaint(const struct news *news, enum news_kind *ret_kind)
 {
     const struct news_item *last = last_complaint(news, ret_kind);
-    if (!last || *ret_kind != NEWS_MOUNT_LATE)
+    if (!last || may_pass(last, *ret_kind))
+        return NULL;
+    if (*ret_kind != NEWS_MOUNT_LATE)
         return last;
     const struct news_item *mount = news_get(news, NEWS_MOUNT_FAILED);
     *ret_kind = NEWS_MOUNT_FAILED;

@@ -29,7 +29,7 @@ static const struct spec_timeouts timeouts = {.queue = 60000,
 static char no_secret_text[] =
     "MountVolume.SetUp failed for volume \"v\" : secret \"nope\" not found";
 static const struct news no_secret = {
-    .items[NEWS_MOUNT_FAILED] = {.text = no_secret_text, .at_ms = START_MS, .count = 1}};
+    .items[NEWS_MOUNT_FAILED] = {.text = no_secret_text, .at_ms = START_MS, .count = 2, .same = 2}};
 
 static struct pod_state worker_of(char letter)
 {

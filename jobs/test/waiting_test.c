@@ -366,6 +366,11 @@ static void launchers(void **state)
         "pod job-abcde on node-1: image example/drarun:1 of the launcher cannot be pulled "
         "(ErrImagePull): failed to pull \"example/drarun:1\": not found; "
         "name one that the nodes can pull, by --image or DRARUN_IMAGE");
+    news_add(&of_pod, mount); /* the kubelet may not have seen it yet */
+    check_launcher(
+        coming, &of_pod, NULL, false,
+        "pod job-abcde on node-1: the kubelet prepares its devices, volumes and sandbox");
+    json_object_set_new(mount, "count", json_integer(2));
     news_add(&of_pod, mount);
     check_launcher(
         coming, &of_pod, NULL, true,
