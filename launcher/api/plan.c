@@ -54,13 +54,13 @@ int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[P
                        struct drarun_error *err)
 {
     const struct cluster_kind all[PLAN_KINDS] = {
-        {"ResourceSlice", objects->slices, NULL},
-        {"Node", objects->nodes, NULL},
-        {"DeviceClass", objects->classes, NULL},
-        {"ResourceClaim", objects->claims, NULL},
-        {"DeviceTaintRule", objects->rules, NULL},
-        {"ResourceQuota", objects->quotas, &objects->quotas_known},
-        {"LimitRange", objects->limit_ranges, &objects->ranges_known},
+        [PLAN_SLICES] = {"ResourceSlice", objects->slices, NULL},
+        [PLAN_NODES] = {"Node", objects->nodes, NULL},
+        [PLAN_CLASSES] = {"DeviceClass", objects->classes, NULL},
+        [PLAN_CLAIMS] = {"ResourceClaim", objects->claims, NULL},
+        [PLAN_TAINT_RULES] = {"DeviceTaintRule", objects->rules, NULL},
+        [PLAN_QUOTAS] = {"ResourceQuota", objects->quotas, &objects->quotas_known},
+        [PLAN_LIMIT_RANGES] = {"LimitRange", objects->limit_ranges, &objects->ranges_known},
     };
     for (size_t i = 0; i < PLAN_KINDS; i++)
         if (!all[i].objects)
@@ -174,12 +174,13 @@ static int read_objects(const struct drarun_plan_options *o, struct plan_objects
                     : 0;
     if (rc == 0)
         rc = cluster_files_read(o->slices, kinds, PLAN_KINDS, err);
-    const struct cluster_kind beside_nodes[] = {kinds[1], kinds[5], kinds[6]};
+    const struct cluster_kind beside_nodes[] = {kinds[PLAN_NODES], kinds[PLAN_QUOTAS],
+                                                kinds[PLAN_LIMIT_RANGES]};
     if (rc == 0)
         rc = cluster_files_read(o->nodes, beside_nodes, ARRAY_LEN(beside_nodes), err);
     if (rc == 0)
-        rc = cluster_files_read(o->classes, &kinds[2], 1, err);
-    return rc == 0 ? cluster_files_read(o->claims, &kinds[3], 1, err) : rc;
+        rc = cluster_files_read(o->classes, &kinds[PLAN_CLASSES], 1, err);
+    return rc == 0 ? cluster_files_read(o->claims, &kinds[PLAN_CLAIMS], 1, err) : rc;
 }
 
 int drarun_plan_build(const struct drarun_spec *spec, const struct drarun_plan_options *options,

@@ -17,9 +17,18 @@ struct plan_objects {
 
 void plan_objects_init(struct plan_objects *objects);
 void plan_objects_done(struct plan_objects *objects);
-/* Where objects of which kind go, slices first, then nodes, classes, claims, rules, quotas, limit
- * ranges. -ENOMEM: there was no memory for the arrays. */
-#define PLAN_KINDS 7
+enum plan_kind {
+    PLAN_SLICES,
+    PLAN_NODES,
+    PLAN_CLASSES,
+    PLAN_CLAIMS,
+    PLAN_TAINT_RULES,
+    PLAN_QUOTAS,
+    PLAN_LIMIT_RANGES,
+    PLAN_KINDS
+};
+/* Where objects of which kind go, by enum plan_kind. -ENOMEM: there was no memory for the arrays.
+ */
 int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
                        struct drarun_error *err);
 
