@@ -83,13 +83,6 @@ static size_t find(const struct job_names *names, const char *service)
     return i;
 }
 
-static void drop(struct strlist *list, size_t at)
-{
-    free(list->items[at]);
-    memmove(&list->items[at], &list->items[at + 1], (list->count - at) * sizeof *list->items);
-    list->count--;
-}
-
 static bool publish(struct job_names *names, const char *service, const char *port)
 {
     if (find(names, service) < names->services.count || names->services.count >= JOB_NAMES_MAX ||
@@ -124,8 +117,8 @@ static void ask_pmi1(struct job_names *names, const Drarun__Wire__NameRequest *r
         ret_reply->good = there;
         if (there) {
             user_names_unpublish(names->user, names->service.data);
-            drop(&names->services, at);
-            drop(&names->ports, at);
+            strlist_remove(&names->services, at);
+            strlist_remove(&names->ports, at);
         }
         break;
     default:

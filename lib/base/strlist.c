@@ -119,18 +119,18 @@ void env_default(struct strlist *env, const char *name, const char *value)
         env_set(env, name, value);
 }
 
-static void remove_at(struct strlist *env, size_t i)
+void strlist_remove(struct strlist *l, size_t i)
 {
-    free(env->items[i]);
-    memmove(&env->items[i], &env->items[i + 1], (env->count - i) * sizeof *env->items);
-    env->count--;
+    free(l->items[i]);
+    memmove(&l->items[i], &l->items[i + 1], (l->count - i) * sizeof *l->items);
+    l->count--;
 }
 
 void env_unset(struct strlist *env, const char *name)
 {
     char **entry = env_find(env, name);
     if (entry)
-        remove_at(env, (size_t)(entry - env->items));
+        strlist_remove(env, (size_t)(entry - env->items));
 }
 
 void env_unset_prefix(struct strlist *env, const char *prefix)
@@ -138,5 +138,5 @@ void env_unset_prefix(struct strlist *env, const char *prefix)
     size_t len = strlen(prefix);
     for (size_t i = env->count; i-- > 0;)
         if (strncmp(env->items[i], prefix, len) == 0)
-            remove_at(env, i);
+            strlist_remove(env, i);
 }

@@ -22,6 +22,7 @@ void strlist_done(struct strlist *l);
 void strlist_add(struct strlist *l, const char *text);
 void strlist_addf(struct strlist *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void strlist_add_all(struct strlist *l, char *const items[]); /* items may be NULL */
+void strlist_remove(struct strlist *l, size_t i);             /* i < count */
 /* For those who only read; NULL when nothing was ever added. */
 static inline const char *const *strlist_items(const struct strlist *l)
 {
