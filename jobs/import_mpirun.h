@@ -59,8 +59,9 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
 /* The words behind the launcher's name, as a script has them. 1: a program was found; 0: none. */
 int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first);
 void mpirun_change_directory(struct mpirun *m, const char *path);
-/* Past the options of one program of several, from fields[i] on; ret_ranks: 0 where they do not say
- * it. Returns the place of its first word, m->count where it is not known. */
+/* Past the number of ranks of one program of several, from fields[i] on; ret_ranks: 0 where it is
+ * not given. Returns the place of its first word, m->count where it is not known or has another
+ * option. */
 size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks);
 
 /* Hosts as a list; in a file, which is the operator's own (slotsPerWorker says its slots), of a

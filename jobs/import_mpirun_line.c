@@ -502,8 +502,9 @@ size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks)
         if (!value && words > 0 && i + 1 < m->count)
             value = m->fields[i + 1].text;
         int at = role_of(option->from & m->from, name);
-        if (at >= 0 && roles[at].role == ROLE_RANKS)
-            *ret_ranks = value ? strtoull(value, NULL, 10) : 0;
+        if (at < 0 || roles[at].role != ROLE_RANKS)
+            return m->count;
+        *ret_ranks = value ? strtoull(value, NULL, 10) : 0;
         i += 1 + words;
     }
     return i;

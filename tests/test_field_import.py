@@ -125,7 +125,8 @@ def test_several_programs_as_one_that_chooses(refused, imported, drarun):
     assert sorted(run.out.split()) == ["a", *["b"] * 3, *["c"] * 4]
 
 
-@pytest.mark.parametrize("words", [["a", ":", "-np", "3", "b"], ["-np", "1", "a", ":", "--no-such", "b"], ["-np", "1", "a'b", ":", "b"],
+@pytest.mark.parametrize("words", [["a", ":", "-np", "3", "b"], ["-np", "1", "a", ":", "--no-such", "b"],
+                                   ["-np", "1", "a", ":", "-np", "3", "-x", "A=b", "b"], ["-np", "1", "a'b", ":", "b"],
                                    ["-np", "1", "a", "x" * 200, ":", "b"], ["-np", "1", "a", ":"], ["-np", "5", "a", ":", "-np", "3", ":"]])
 def test_several_programs_that_cannot_be_shown(refused, words):
     assert "give the ranks' program behind the file" in refused(mpijob(["mpirun", *words]))
