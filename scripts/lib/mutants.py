@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import choose_tests
+
 FOLDERS = "jobs", "worker", "launcher", "plugin", "lib"
 
 # What each token becomes; one of the choices is drawn.
@@ -152,7 +154,6 @@ def read_equivalent(path):
 
 # Labels of programs that need nodes, a guest or an idle machine, none of which scripts/mutate gives them.
 OUTSIDE = {"bed", "node", "timed", "vm"}
-UNIT = {"unit", "fuzz"}
 
 
 def steps(selected, programs):
@@ -160,7 +161,7 @@ def steps(selected, programs):
     test files)} of all. A choice of cases that the gate has of a selected file comes with the gate's."""
     usable = {name for name in selected if not programs[name][0] & OUTSIDE}
     files = set().union(*(programs[name][1] for name in usable))
-    unit = {name for name in usable if programs[name][0] & UNIT}
+    unit = {name for name in usable if programs[name][0] & choose_tests.UNIT}
     gate = {name for name in usable - unit if "gate" in programs[name][0]}
     gate |= {name for name, (labels, own) in programs.items() if name.startswith("gate.") and own and own <= files}
     return unit, gate, usable - unit - gate
