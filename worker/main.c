@@ -30,7 +30,6 @@
 #include "worker/pmix/host.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
-#include "worker/vendor_env.h"
 
 #ifdef DRARUN_LEAK_CHECK
 #include <sanitizer/lsan_interface.h>
@@ -46,8 +45,7 @@ struct settings {
     int serve_fd;
     int64_t beside; /* the rank; -1: none */
     char *const *words;
-    const char *script; /* of a vendor: run it, and nothing else */
-    bool nics;          /* open them, and nothing else */
+    bool nics; /* open them, and nothing else */
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -89,7 +87,6 @@ static const char help_text[] =
     "                        and the job's exit status is ours\n"
     "  --await TIME          see --entry (default 5m)\n"
     "  --remote-serve FD     run what the user's mpirun asks for (how an agent starts it)\n"
-    "  --vendor-script PATH  print what that script sets, as JSON (how an agent asks)\n"
     "  --nics                open each RDMA device and print what it tells, a line of JSON each "
     "(how\n"
     "                        an agent and drarun doctor --nics ask)\n"
@@ -164,7 +161,6 @@ enum {
     OPT_INSTALL_BENCH,
     OPT_REMOTE_SERVE,
     OPT_BESIDE,
-    OPT_VENDOR_SCRIPT,
     OPT_NICS,
     OPT_VERSION,
     OPT_HELP
@@ -186,7 +182,6 @@ static const struct option option_table[] = {
     {"install-drarun", required_argument, NULL, OPT_INSTALL_DRARUN},
     {"install-bench", required_argument, NULL, OPT_INSTALL_BENCH},
     {"beside", required_argument, NULL, OPT_BESIDE},
-    {"vendor-script", required_argument, NULL, OPT_VENDOR_SCRIPT},
     {"nics", no_argument, NULL, OPT_NICS},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -230,9 +225,6 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         return inherited_fd("--remote-serve", value, &s->serve_fd, err);
     case OPT_BESIDE:
         return number_parse("--beside", value, 0, UINT32_MAX, &s->beside, err);
-    case OPT_VENDOR_SCRIPT:
-        s->script = value;
-        return 0;
     case OPT_NICS:
         s->nics = true;
         return 0;
@@ -276,7 +268,7 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
-    if (s->serve_fd >= 0 || s->script || s->nics)
+    if (s->serve_fd >= 0 || s->nics)
         return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -420,8 +412,6 @@ int main(int argc, char **argv)
         rc = beside_exec((uint32_t)s.beside, s.words, &err);
     if (rc == 0 && s.serve_fd >= 0)
         return remote_serve(s.serve_fd);
-    if (rc == 0 && s.script)
-        return vendor_env_serve(s.script);
     if (rc == 0 && s.nics)
         return nics_serve();
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vendor's script in the image sets (lib/inspect/vendor_script.h), for the inspection. The
- * runner kills whatever else its process has started, so it is a process of its own. */
+/* What a vendor's script in the image sets (lib/inspect/vendor_script.h), for the inspection. */
 #ifndef DRARUN_WORKER_VENDOR_ENV_H
 #define DRARUN_WORKER_VENDOR_ENV_H
 
@@ -11,9 +10,5 @@
  * plan's probe has it; NULL: none is here, or no memory. Blocks up to VENDOR_SCRIPT_MS and what two
  * processes take to start. */
 json_t *vendor_env(char *const *scripts, size_t count);
-
-/* drarun-worker --vendor-script PATH: that process. Writes the same to standard output; returns the
- * exit status. */
-int vendor_env_serve(const char *path);
 
 #endif
