@@ -14,6 +14,7 @@ import pytest
 from support import cluster
 from support.build import BUILD, SANITIZE, patience
 from support.nodes import Node
+from support.timed import and_timed
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 ATTACH = BUILD / "bin" / "drarun-attach"
@@ -125,7 +126,8 @@ WHOLE = {
 }
 
 
-def test_every_setting_is_there(bed):
+@and_timed
+def test_every_setting_is_there(bed, timed):
     """All of a configuration, seen from within; a second time nothing is changed; and back as it was."""
     order = bed.nic("eth1", addresses=["10.7.0.7/24"])
     order["config"] = WHOLE
@@ -136,9 +138,12 @@ def test_every_setting_is_there(bed):
     see_whole(pod)
     cluster.api.wait("net1 does not settle", lambda: settled(pod, "net1"), 60)
     with followed(pod) as said:
+        started = time.monotonic()
         good(bed.attach(pod, path))
+        took = time.monotonic() - started
     assert said == [], "a repeated attach changes nothing"
     see_whole(pod)
+    assert not timed or took < 2.5, f"{took}: it waits for nothing"
     # with what another container's namespace setup has lost
     pod.run("ip", "link", "set", "net1", "down")
     pod.run("ip", "address", "flush", "dev", "net1")
@@ -465,10 +470,11 @@ def test_process_of_another_container(bed):
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace; run scripts/setup --test")
-def test_unplugged_while_it_is_attached(bed, tmp_path):
+@and_timed
+def test_unplugged_while_it_is_attached(bed, tmp_path, timed):
     """Before its Nth message, for every fourth N, and at its end: refused with a sentence or attached to what is gone, and
     restore ends at once, well."""
-    pod, seen, stopped = bed.pod(), [], True
+    pod, seen, took, stopped = bed.pod(), [], [], True
     for n in itertools.count(1, 4):
         if not stopped:
             break
@@ -480,11 +486,14 @@ def test_unplugged_while_it_is_attached(bed, tmp_path):
         seen.append(run.returncode)
         if run.returncode:
             refused(run, device="nic-eth1: ")
+        started = time.monotonic()
         assert bed.restore(path).returncode == 3
+        took.append(time.monotonic() - started)
         assert link(pod, "net1") is None and link(bed.host, "eth1") is None
         for family in ("-4", "-6"):  # which are the namespace's
             pod.run("sh", "-c", f"ip {family} rule del table 1000; ip {family} rule del table 77; true")
     assert seen[-1] == 0 and seen.count(1) > 3, seen
+    assert not timed or max(took) < 3, took
 
 
 def unplugged_before(bed, pod, path, n, trace, wire):
