@@ -48,6 +48,7 @@ class Crowded(Contender):
         self.name, self.strangers = name, strangers
 
     def run_once(self, deadline, keep=True):
+        bad_before = self.bad_in_a_row
         with subprocess.Popen([sys.executable, "-c", STRANGER, str(os.geteuid()), str(self.strangers)], user=NOBODY, group=NOBODY,
                               extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/") as stranger:
             stranger.stdout.readline()
@@ -56,6 +57,7 @@ class Crowded(Contender):
         if sample.good and made < self.strangers:
             sample.failure = f"only {made} of {self.strangers} connections were made"
             self.bad.append(sample)
+            self.bad_in_a_row = bad_before + 1
         elif sample.good and keep:
             self.samples.append(sample)
         return sample

@@ -228,9 +228,12 @@ static int clear(void **unused)
 static void apart(void **unused)
 {
     (void)unused;
+    char script[128];
     int fds[2], status;
-    write_script("export NCCL_NET=gIB");
     assert_int_equal(pipe(fds), 0);
+    snprintf(script, sizeof script, "export NCCL_NET=gIB\ntest -e /proc/$$/fd/%d || export NONE=1",
+             fds[0]);
+    write_script(script);
     pid_t child = fork();
     if (child == 0) {
         close(fds[1]);
@@ -239,6 +242,7 @@ static void apart(void **unused)
     }
     assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), 0);
     assert_string_equal(value("NCCL_NET"), "gIB");
+    assert_string_equal(value("NONE"), "1");
     write_script("sleep 300 & echo broken >&2; exit 3");
     signal(SIGCHLD, SIG_IGN);
     assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), -EIO);
@@ -246,7 +250,7 @@ static void apart(void **unused)
     write_script("printf '\\377' >&2; exit 3"); /* no UTF-8 */
     assert_int_equal(vendor_script_run_apart(path, LONG_MS, &env, &err), -EIO);
     says("ended with status 3: ?");
-    signal(SIGCHLD, SIG_DFL);
+    assert_ptr_equal(signal(SIGCHLD, SIG_DFL), SIG_IGN);
     assert_int_equal(vendor_script_run_apart("/no/such/script", LONG_MS, &env, &err), -ENOENT);
     assert_int_equal(kill(child, 0), 0);
     close(fds[1]);
