@@ -129,7 +129,7 @@ static void check_labels(const struct reader_node *metadata, const char *key, bo
     }
 }
 
-/* What `drarun import` takes (jobs/import.h). */
+/* What `drarun import` takes (jobs/import/import.h). */
 static bool is_imported(const char *kind)
 {
     static const char *const kinds[] = {"Job", "JobSet",     "LeaderWorkerSet", "MPIJob",

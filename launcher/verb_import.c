@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "jobs/import.h"
+#include "jobs/import/import.h"
 #include "jobs/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

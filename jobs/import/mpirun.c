@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/import_mpirun.h"
+#include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of jobs/import.c. Private to jobs/import*. */
+/* The parts of jobs/import/import.c. Private to jobs/import*. */
 #ifndef DRARUN_JOBS_IMPORT_PARTS_H
 #define DRARUN_JOBS_IMPORT_PARTS_H
 

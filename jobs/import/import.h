@@ -4,8 +4,8 @@
  * ResourceClaimTemplates of resource.k8s.io v1, v1beta2 and v1beta1. What cannot be carried over is
  * said with place and reason; shapes and traps are those of published recipes
  * (docs/design/009-job-spec.md, "Import"). Pure. */
-#ifndef DRARUN_JOBS_IMPORT_H
-#define DRARUN_JOBS_IMPORT_H
+#ifndef DRARUN_JOBS_IMPORT_IMPORT_H
+#define DRARUN_JOBS_IMPORT_IMPORT_H
 
 #include <jansson.h>
 #include "drarun/error.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/import_ranks.h"
+#include "jobs/import/ranks.h"
 #include "lib/base/cleanup.h"
 
 static void spreads_as_the_launcher_does(void **state)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/import_parts.h"
+#include "jobs/import/parts.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/import.h"
-#include "jobs/import_parts.h"
-#include "jobs/shell_script.h"
+#include "jobs/import/import.h"
+#include "jobs/import/parts.h"
+#include "jobs/import/shell_script.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"

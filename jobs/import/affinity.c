@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "jobs/import_parts.h"
+#include "jobs/import/parts.h"
 #include "lib/base/nearest.h"
 
 /* Labels that controllers of jobs put on their pods. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/import_ranks.h"
+#include "jobs/import/ranks.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "jobs/foreign_options.h"
-#include "jobs/import_mpirun.h"
+#include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"

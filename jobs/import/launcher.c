@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/import_launcher.h"
+#include "jobs/import/launcher.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "jobs/device_role.h"
-#include "jobs/import_parts.h"
+#include "jobs/import/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 

@@ -4,8 +4,8 @@
 #ifndef DRARUN_JOBS_IMPORT_LAUNCHER_H
 #define DRARUN_JOBS_IMPORT_LAUNCHER_H
 
-#include "jobs/import_parts.h"
-#include "jobs/shell_script.h"
+#include "jobs/import/parts.h"
+#include "jobs/import/shell_script.h"
 
 struct launcher_variable {
     char *name, *value; /* value: NULL unless LITERAL */

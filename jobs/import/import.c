@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/import.h"
+#include "jobs/import/import.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "jobs/import_parts.h"
+#include "jobs/import/parts.h"
 #include "jobs/node_spread.h"
 #include "jobs/spec.h"
 #include "lib/base/cleanup.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/import_parts.h"
+#include "jobs/import/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

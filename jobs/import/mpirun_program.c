@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "jobs/import_mpirun.h"
+#include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
 
 /* Values of the manifest that a word needs where a shell on the worker expands it. */

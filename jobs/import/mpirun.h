@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line of mpirun as it is read: its words, and what becomes of them. Private to
- * jobs/import_mpirun*. */
+ * jobs/import/mpirun*. */
 #ifndef DRARUN_JOBS_IMPORT_MPIRUN_H
 #define DRARUN_JOBS_IMPORT_MPIRUN_H
 
-#include "jobs/import_launcher.h"
-#include "jobs/import_ranks.h"
+#include "jobs/import/launcher.h"
+#include "jobs/import/ranks.h"
 
 #define MPIRUN_INSTEAD                                                                             \
     "give the ranks' program behind the file (drarun import FILE -- PROGRAM), or run the "         \

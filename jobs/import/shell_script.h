@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A POSIX shell's script as simple commands (POSIX.1 XCU 2.3 tokens, 2.9 commands), and what a
  * word of it is worth without a shell. Nothing is run. Pure. */
-#ifndef DRARUN_JOBS_SHELL_SCRIPT_H
-#define DRARUN_JOBS_SHELL_SCRIPT_H
+#ifndef DRARUN_JOBS_IMPORT_SHELL_SCRIPT_H
+#define DRARUN_JOBS_IMPORT_SHELL_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

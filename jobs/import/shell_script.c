@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/shell_script.h"
+#include "jobs/import/shell_script.h"
 
 #include <ctype.h>
 #include <stdlib.h>
