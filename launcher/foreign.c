@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/foreign_options.h"
-#include "jobs/foreign_variables.h"
+#include "jobs/foreign/options.h"
+#include "jobs/foreign/variables.h"
 #include "jobs/rankmap.h"
 #include "launcher/request.h"
 #include "launcher/run_options.h"

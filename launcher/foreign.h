@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of mpirun, mpiexec.hydra and srun on the command line of `drarun run`, as
- * jobs/foreign_options.h says what they are here. */
+ * jobs/foreign/options.h says what they are here. */
 #ifndef DRARUN_LAUNCHER_FOREIGN_H
 #define DRARUN_LAUNCHER_FOREIGN_H
 
@@ -14,7 +14,7 @@ extern const struct option_others foreign_others;
  * spelling. Returns -err->code. */
 int foreign_explain(const char *shown, struct drarun_error *err);
 
-/* Heeds the variables of other launchers (jobs/foreign_variables.h) where the command line says
+/* Heeds the variables of other launchers (jobs/foreign/variables.h) where the command line says
  * nothing, and names those that drarun does not read, each once. */
 int foreign_variables_use(struct job_request *request, struct drarun_error *err);
 

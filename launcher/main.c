@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/foreign_options.h"
-#include "jobs/foreign_variables.h"
+#include "jobs/foreign/options.h"
+#include "jobs/foreign/variables.h"
 #include "launcher/run.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -2,7 +2,7 @@
 /* The variables that mpirun hands on. */
 #include <string.h>
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"

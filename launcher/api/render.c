@@ -7,7 +7,7 @@
 
 #include "jobs/claims.h"
 #include "jobs/render.h"
-#include "jobs/render_foreign.h"
+#include "jobs/render_as/render_as.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
 #include "launcher/manifests.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "launcher/foreign.h"
 #include "launcher/run_options.h"
 #include "lib/base/cleanup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/foreign_variables.h"
+#include "jobs/foreign/variables.h"
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "lib/base/cleanup.h"
 
 #define OFF "0 false no off"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/objects.h"
-#include "jobs/render_foreign_parts.h"
+#include "jobs/render_as/parts.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

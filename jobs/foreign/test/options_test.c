@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 

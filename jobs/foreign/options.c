@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/left_out.h"
+#include "jobs/render_as/left_out.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static size_t check_table(const struct field_table *table, const char *above)
             continue;
         }
         if (!find(path))
-            fail_msg("jobs/left_out.c says nothing of %s", path);
+            fail_msg("jobs/render_as/left_out.c says nothing of %s", path);
         leaves++;
     }
     return leaves;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/render_foreign.h"
+#include "jobs/render_as/render_as.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "jobs/objects.h"
 #include "jobs/pod_merge.h"
-#include "jobs/render_foreign_parts.h"
+#include "jobs/render_as/parts.h"
 #include "jobs/render_private.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "jobs/foreign_options.h"
+#include "jobs/foreign/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 

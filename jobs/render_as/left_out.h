@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of each key of a DraJob in another system's object: one table, which a test holds
  * against the parser's, so that no key is dropped in silence. Pure. */
-#ifndef DRARUN_JOBS_LEFT_OUT_H
-#define DRARUN_JOBS_LEFT_OUT_H
+#ifndef DRARUN_JOBS_RENDER_AS_LEFT_OUT_H
+#define DRARUN_JOBS_RENDER_AS_LEFT_OUT_H
 
 #include <jansson.h>
 #include "lib/base/strlist.h"

@@ -8,7 +8,7 @@
 
 #include "jobs/k8s_name.h"
 #include "jobs/objects.h"
-#include "jobs/render_foreign_parts.h"
+#include "jobs/render_as/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

@@ -2,8 +2,8 @@
 /* A job for another system's controller (docs/design/030-other-systems.md): the same claims, mounts
  * and environment, without our launcher and agents. What the other system has no place for is told,
  * and what it would do otherwise than the user means is refused. Pure. */
-#ifndef DRARUN_JOBS_RENDER_FOREIGN_H
-#define DRARUN_JOBS_RENDER_FOREIGN_H
+#ifndef DRARUN_JOBS_RENDER_AS_RENDER_AS_H
+#define DRARUN_JOBS_RENDER_AS_RENDER_AS_H
 
 #include "jobs/render.h"
 #include "lib/base/strlist.h"

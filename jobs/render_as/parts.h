@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the objects of all other systems have in common. Private to jobs/render*. */
-#ifndef DRARUN_JOBS_RENDER_FOREIGN_PARTS_H
-#define DRARUN_JOBS_RENDER_FOREIGN_PARTS_H
+#ifndef DRARUN_JOBS_RENDER_AS_PARTS_H
+#define DRARUN_JOBS_RENDER_AS_PARTS_H
 
-#include "jobs/left_out.h"
-#include "jobs/render_foreign.h"
+#include "jobs/render_as/left_out.h"
+#include "jobs/render_as/render_as.h"
 
 /* Checks, tells what is left out, and makes the list with what the pods need: ComputeDomain,
  * claim template. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/left_out.h"
+#include "jobs/render_as/left_out.h"
 
 #include <stdio.h>
 #include <string.h>
