@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/node_selector.h"
 #include "jobs/pod_amounts.h"
-#include "jobs/predict_private.h"
-#include "jobs/tolerations.h"
+#include "jobs/taint.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 
@@ -84,7 +84,7 @@ static bool is_wanted(const json_t *pod, const char *name, const json_t *labels)
     const json_t *affinity = json_object_get(json_object_get(pod, "affinity"), "nodeAffinity");
     const json_t *required =
         json_object_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-    return !required || predict_node_matches(required, name, labels) == 1;
+    return !required || node_selector_matches(required, name, labels) == 1;
 }
 
 static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, char *ret_why)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
+#include "jobs/node_selector.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -66,7 +66,7 @@ static int is_selected(const json_t *selector, const json_t *labels)
         return 1;
     CLEANUP(json_decrefp)
     json_t *terms = json_pack("{s:[{s:O}]}", "nodeSelectorTerms", "matchExpressions", expressions);
-    return terms ? predict_node_matches(terms, "", labels) == 1 : -1;
+    return terms ? node_selector_matches(terms, "", labels) == 1 : -1;
 }
 
 static bool has_any(const json_t *keys, const json_t *labels)

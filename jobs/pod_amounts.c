@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
+#include "jobs/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -17,7 +17,7 @@ int pod_amount(const json_t *list, const char *name, double *ret_amount, struct 
     *ret_amount = 0;
     if (!value)
         return 0;
-    int rc = predict_quantity(value, name, &quantity, err);
+    int rc = quantity_read(value, name, &quantity, err);
     if (rc == 0)
         *ret_amount = cel_quantity_real(&quantity);
     return rc;

@@ -7,7 +7,7 @@
 
 #include "jobs/known_class.h"
 #include "jobs/predict_private.h"
-#include "jobs/tolerations.h"
+#include "jobs/taint.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/predict_private.h"
+#include "jobs/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -23,7 +24,7 @@ static int amount_of(const json_t *from, struct amount *ret, struct drarun_error
     else
         snprintf(ret->text, sizeof ret->text, "%.60s",
                  json_is_string(from) ? json_string_value(from) : "");
-    return predict_quantity(from, "a device's capacity", &ret->value, err);
+    return quantity_read(from, "a device's capacity", &ret->value, err);
 }
 
 /* resource.NewQuantity(number, BinarySI). */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/predict_private.h"
+#include "jobs/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -36,7 +37,7 @@ static int add_counter(struct predict_view *view, struct predict_view_pool *pool
                        const char *name, const json_t *counter, struct drarun_error *err)
 {
     struct cel_quantity value, zero;
-    int rc = predict_quantity(json_object_get(counter, "value"), name, &value, err);
+    int rc = quantity_read(json_object_get(counter, "value"), name, &value, err);
     if (rc < 0)
         return rc;
     void *list =
@@ -91,8 +92,8 @@ static int each_use(struct predict_view *view, struct predict_view_pool *pool,
                 pool->broken = "has a device that consumes a counter which is in no counter set";
                 return 0;
             }
-            int rc = predict_quantity(json_object_get(counter, "value"), device->slice.name,
-                                      &quantity, err);
+            int rc = quantity_read(json_object_get(counter, "value"), device->slice.name, &quantity,
+                                   err);
             if (rc == 0 && (rc = what(view, found, &quantity)) < 0)
                 rc = error_kind(err, DRARUN_ERR_SPEC, -rc,
                                 "device %s: counters of more than 38 digits", device->slice.name);

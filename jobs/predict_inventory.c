@@ -24,22 +24,6 @@ void predict_note(struct predict_inventory *inventory, const char *format, ...)
         strlist_add(&inventory->notes, text);
 }
 
-int predict_quantity(const json_t *value, const char *where, struct cel_quantity *ret_quantity,
-                     struct drarun_error *err)
-{
-    char number[32];
-    const char *text = json_string_value(value);
-    if (json_is_integer(value)) {
-        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-        text = number;
-    }
-    if (!text || cel_quantity_parse(text, strlen(text), ret_quantity) < 0)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "%s: expected a quantity of at most 38 digits, as 80Gi, got %.40s", where,
-                          text ? text : "something else");
-    return 0;
-}
-
 int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
                        const struct cel_quantity *quantity)
 {

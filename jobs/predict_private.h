@@ -146,9 +146,6 @@ void predict_inventory_done(struct predict_inventory *inventory);
 /* Adds a note once. */
 void predict_note(struct predict_inventory *inventory, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* A quantity as documents write it: text or whole number. -EINVAL names where. */
-int predict_quantity(const json_t *value, const char *where, struct cel_quantity *ret_quantity,
-                     struct drarun_error *err);
 int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
                        const struct cel_quantity *quantity);
 
@@ -169,11 +166,6 @@ int predict_admit(struct predict_claim *claim, struct predict_inventory *invento
 int predict_admit_failure(struct predict_kind *kind, const struct predict_device *device,
                           struct drarun_error *err);
 void predict_filters_free(struct predict_filters *filters);
-
-/* ---- predict_node.c ---- */
-/* Whether a node selector (nodeSelectorTerms) matches; labels: NULL when not known. -EAGAIN: that
- * depends on labels which are not known; -EINVAL: an operator that is not known. */
-int predict_node_matches(const json_t *selector, const char *node, const json_t *labels);
 
 /* ---- predict_view.c ---- */
 struct predict_candidate {

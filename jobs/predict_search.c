@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/predict_private.h"
+#include "jobs/quantity_read.h"
 #include "lib/base/error.h"
 
 /* Devices tried before giving up on a node. The scheduler has a deadline instead (10 s). */
@@ -151,7 +152,7 @@ static enum step share_capacity(struct search *s, const struct predict_choice *c
         /* the name in the device's own capacity outlives the search */
         const char *own = json_object_iter_key(
             json_object_iter_at((json_t *)device_at(s, candidate)->slice.capacity, name));
-        if (predict_quantity(value, name, &quantity, s->err) < 0 ||
+        if (quantity_read(value, name, &quantity, s->err) < 0 ||
             predict_shares_add(&s->taking, candidate, own, &quantity) < 0)
             step = STEP_ERROR;
     }

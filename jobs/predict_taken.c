@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/predict_private.h"
+#include "jobs/quantity_read.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 
@@ -37,7 +38,7 @@ static int take_capacity(struct predict_inventory *inv, size_t device, const jso
     json_object_foreach((json_t *)consumed, name, value)
     {
         struct cel_quantity quantity;
-        int rc = predict_quantity(value, "consumedCapacity of an allocated claim", &quantity, err);
+        int rc = quantity_read(value, "consumedCapacity of an allocated claim", &quantity, err);
         if (rc == 0 && predict_shares_add(&inv->shares, device, name, &quantity) < 0)
             rc = error_set(err, ENOMEM, "out of memory");
         if (rc < 0)

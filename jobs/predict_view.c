@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/node_selector.h"
 #include "jobs/predict_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -24,7 +25,7 @@ static int chosen(struct predict_view *view, const json_t *from, const char *poo
         return 1;
     if (!json_is_object(selector))
         return 0;
-    int rc = predict_node_matches(selector, view->node, labels);
+    int rc = node_selector_matches(selector, view->node, labels);
     if (rc == -EAGAIN) {
         predict_note(view->inventory,
                      "pool %.64s is for nodes by their labels, which are not known of every node: "

@@ -9,11 +9,6 @@
 
 #include "jobs/spec.h"
 
-/* The key of the first taint, of a node or of a device, with NoSchedule or NoExecute that no entry
- * of the list tolerates; NULL: none. After Toleration.ToleratesTaint of k8s.io/api and
- * DeviceToleration of resource.k8s.io. */
-const char *taint_repelling(const json_t *taints, const json_t *tolerations);
-
 struct toleration {
     const char *key;   /* of a taint with the effect NoSchedule; borrowed from the spec */
     const char *value; /* NULL: whatever the taint's is */

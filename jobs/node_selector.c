@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Node selectors, after k8s.io/component-helpers/scheduling/corev1/nodeaffinity: terms are
- * alternatives, what is in a term must all hold, and an empty term matches nothing. */
+#include "jobs/node_selector.h"
+
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
 #include "lib/doc/value.h"
 
 static bool among(const json_t *values, const char *value)
@@ -74,7 +74,7 @@ static int term_matches(const json_t *term, const char *node, const json_t *labe
     return 1;
 }
 
-int predict_node_matches(const json_t *selector, const char *node, const json_t *labels)
+int node_selector_matches(const json_t *selector, const char *node, const json_t *labels)
 {
     const json_t *terms = json_object_get(selector, "nodeSelectorTerms");
     int answer = 0;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/quantity_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+
+int quantity_read(const json_t *value, const char *where, struct cel_quantity *ret_quantity,
+                  struct drarun_error *err)
+{
+    char number[32];
+    const char *text = json_string_value(value);
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        text = number;
+    }
+    if (!text || cel_quantity_parse(text, strlen(text), ret_quantity) < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: expected a quantity of at most 38 digits, as 80Gi, got %.40s", where,
+                          text ? text : "something else");
+    return 0;
+}
