@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "jobs/pod_merge.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

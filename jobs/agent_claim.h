@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include "drarun/error.h"
 #include "jobs/claims.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "lib/base/agent_offer.h"
 #include "lib/base/buf.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 
 enum device_kind {
     DEVICE_OTHER = 1,

@@ -4,7 +4,7 @@
 #ifndef DRARUN_JOBS_DEVICE_ATTRIBUTES_H
 #define DRARUN_JOBS_DEVICE_ATTRIBUTES_H
 
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 
 /* Names over the drivers' history (docs/design/011-derivation.md). */
 enum attribute_name {

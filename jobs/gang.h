@@ -54,7 +54,7 @@ enum gang_clock {
     GANG_CLOCK_COUNT,
 };
 
-/* What the launcher knows of the cluster's slices (jobs/predict.h) for the present step. */
+/* What the launcher knows of the cluster's slices (lib/dra/predict.h) for the present step. */
 enum gang_forecast {
     GANG_FORECAST_UNKNOWN = 0, /* the slices cannot be read, or nothing was predicted */
     GANG_FORECAST_FITS,        /* with what is free now */

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include "drarun/error.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "lib/base/strlist.h"
 #include "lib/inspect/device_metadata.h"
 

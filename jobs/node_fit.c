@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/node_selector.h"
+#include "lib/dra/node_selector.h"
 #include "jobs/pod_amounts.h"
-#include "jobs/taint.h"
+#include "lib/dra/taint.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 

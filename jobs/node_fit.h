@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "drarun/error.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
 
 struct node_fit;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/node_selector.h"
+#include "lib/dra/node_selector.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"

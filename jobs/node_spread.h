@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/error.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "jobs/spec.h"
 
 #define NODE_SPREAD_LABEL "drarun.dev/spread" /* of the pods that keep apart; its value: */

@@ -15,7 +15,7 @@
 #include "jobs/nccl_topology.h"
 #include "jobs/probe.h"
 #include "jobs/profiles.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "jobs/spec.h"
 #include "jobs/warnings.h"
 #include "lib/base/buf.h"

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "jobs/quantity_read.h"
+#include "lib/dra/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "drarun/error.h"
 #include "jobs/plan.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "jobs/spec.h"
 
 struct preview_input {

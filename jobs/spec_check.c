@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/k8s_name.h"
-#include "jobs/known_class.h"
+#include "lib/dra/known_class.h"
 #include "jobs/node_spread.h"
 #include "jobs/rankmap.h"
 #include "jobs/spec_fields.h"

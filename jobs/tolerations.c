@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "jobs/taint.h"
+#include "lib/dra/taint.h"
 #include "lib/base/cleanup.h"
 #include "lib/doc/value.h"
 

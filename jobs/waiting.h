@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "jobs/gang.h"
 #include "jobs/pod_state.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "lib/base/buf.h"
 
 /* Why workers wait, one for each different reason; the most workers first. */

@@ -7,7 +7,7 @@
 
 #include "jobs/allocation.h"
 #include "jobs/device.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

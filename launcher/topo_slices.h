@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_TOPO_SLICES_H
 
 #include <jansson.h>
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "lib/base/strlist.h"
 #include "lib/topo/host.h"
 

@@ -11,7 +11,7 @@
 #include "jobs/allocation.h"
 #include "jobs/device.h"
 #include "jobs/probe.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 
 static json_t *parse(const char *text)
 {

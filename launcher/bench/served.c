@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/known_class.h"
+#include "lib/dra/known_class.h"
 #include "jobs/profiles.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

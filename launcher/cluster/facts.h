@@ -6,7 +6,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FACTS_H
 #define DRARUN_LAUNCHER_CLUSTER_FACTS_H
 
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "launcher/cluster/cluster.h"
 
 struct facts;

@@ -7,7 +7,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 
 #include "jobs/gang.h"
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "launcher/cluster/cluster.h"
 
 #define FORECAST_AGAIN_MS 10000 /* after the last look, while the job still waits */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
-#include "jobs/quantity_read.h"
+#include "lib/dra/predict_private.h"
+#include "lib/dra/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"

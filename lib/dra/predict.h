@@ -6,15 +6,15 @@
  * until it is full; on a node the scheduler's own search is followed step by step, as in
  * k8s.io/dynamic-resource-allocation/structured (docs/design/014-prediction.md). Which of several
  * fitting nodes the real scheduler scores best is not predicted. Pure. */
-#ifndef DRARUN_JOBS_PREDICT_H
-#define DRARUN_JOBS_PREDICT_H
+#ifndef DRARUN_DRA_PREDICT_H
+#define DRARUN_DRA_PREDICT_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 #include "lib/base/strlist.h"
 
 #define PREDICT_WHY 160

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/known_class.h"
+#include "lib/dra/known_class.h"
 
 #include <stddef.h>
 #include <string.h>

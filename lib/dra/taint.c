@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/taint.h"
+#include "lib/dra/taint.h"
 
 #include <stdbool.h>
 #include <string.h>

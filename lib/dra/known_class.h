@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeviceClasses that come with a driver, for where the cluster's are not given. */
-#ifndef DRARUN_JOBS_KNOWN_CLASS_H
-#define DRARUN_JOBS_KNOWN_CLASS_H
+#ifndef DRARUN_DRA_KNOWN_CLASS_H
+#define DRARUN_DRA_KNOWN_CLASS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/quantity_read.h"
+#include "lib/dra/quantity_read.h"
 
 #include <errno.h>
 #include <stdio.h>

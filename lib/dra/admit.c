@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/known_class.h"
-#include "jobs/predict_private.h"
-#include "jobs/taint.h"
+#include "lib/dra/known_class.h"
+#include "lib/dra/predict_private.h"
+#include "lib/dra/taint.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

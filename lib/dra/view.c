@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/node_selector.h"
-#include "jobs/predict_private.h"
+#include "lib/dra/node_selector.h"
+#include "lib/dra/predict_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

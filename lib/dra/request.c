@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
+#include "lib/dra/predict_private.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 

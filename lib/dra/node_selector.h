@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Node selectors, after k8s.io/component-helpers/scheduling/corev1/nodeaffinity: terms are
  * alternatives, what is in a term must all hold, and an empty term matches nothing. Pure. */
-#ifndef DRARUN_JOBS_NODE_SELECTOR_H
-#define DRARUN_JOBS_NODE_SELECTOR_H
+#ifndef DRARUN_DRA_NODE_SELECTOR_H
+#define DRARUN_DRA_NODE_SELECTOR_H
 
 #include <jansson.h>
 

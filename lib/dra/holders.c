@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who holds the devices that a claim could use. */
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* ResourceSlices as an index from (driver, pool, device) to the device's attributes. The newest
  * generation of a pool wins, as the scheduler has it (resource.k8s.io, ResourcePool.generation).
  * Pure; read-only after reading, from any thread. */
-#ifndef DRARUN_JOBS_SLICES_H
-#define DRARUN_JOBS_SLICES_H
+#ifndef DRARUN_DRA_SLICES_H
+#define DRARUN_DRA_SLICES_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether taints keep a pod or a claim away. Pure. */
-#ifndef DRARUN_JOBS_TAINT_H
-#define DRARUN_JOBS_TAINT_H
+#ifndef DRARUN_DRA_TAINT_H
+#define DRARUN_DRA_TAINT_H
 
 #include <jansson.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the prediction share: predict.c (nodes and workers), predict_request.c (the
- * claim), predict_admit.c (selectors), predict_inventory.c (devices, pools and nodes),
- * predict_taken.c (claims and taint rules that are there already), predict_view.c (what one node
- * sees), predict_counter.c and predict_capacity.c (shares of devices), predict_constraint.c, and
- * predict_search.c (one claim on one node). */
-#ifndef DRARUN_JOBS_PREDICT_PRIVATE_H
-#define DRARUN_JOBS_PREDICT_PRIVATE_H
+/* What the files of the prediction share: predict.c (nodes and workers), request.c (the
+ * claim), admit.c (selectors), inventory.c (devices, pools and nodes),
+ * taken.c (claims and taint rules that are there already), view.c (what one node
+ * sees), counter.c and capacity.c (shares of devices), constraint.c, and
+ * search.c (one claim on one node). */
+#ifndef DRARUN_DRA_PREDICT_PRIVATE_H
+#define DRARUN_DRA_PREDICT_PRIVATE_H
 
 #include <stdbool.h>
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "lib/base/strlist.h"
 #include "lib/cel/quantity.h"
 
@@ -67,12 +67,12 @@ struct predict_claim {
     size_t kind_count;
 };
 
-/* ---- predict_request.c ---- */
+/* ---- request.c ---- */
 int predict_claim_read(const json_t *claim, struct predict_claim *ret_claim,
                        struct drarun_error *err);
 void predict_claim_done(struct predict_claim *claim);
 
-/* ---- predict_inventory.c ---- */
+/* ---- inventory.c ---- */
 enum { /* how an allocated claim holds a device */
        PREDICT_TAKEN_WHOLE = 1,
        PREDICT_TAKEN_SHARE = 2,
@@ -149,7 +149,7 @@ void predict_note(struct predict_inventory *inventory, const char *format, ...)
 int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
                        const struct cel_quantity *quantity);
 
-/* ---- predict_taken.c ---- */
+/* ---- taken.c ---- */
 /* Marks what the allocated claims hold, and what the rules taint. */
 int predict_take_claims(struct predict_inventory *inventory, const json_t *claims,
                         struct drarun_error *err);
@@ -159,7 +159,7 @@ int predict_apply_rules(struct predict_inventory *inventory, const json_t *rules
 int predict_take_results(struct predict_inventory *inventory, const json_t *results,
                          struct drarun_error *err);
 
-/* ---- predict_admit.c: fills admits and need of every kind ---- */
+/* ---- admit.c: fills admits and need of every kind ---- */
 int predict_admit(struct predict_claim *claim, struct predict_inventory *inventory,
                   const json_t *classes, struct drarun_error *err);
 /* Why a selector fails on a device that has PREDICT_FAILS. */
@@ -167,7 +167,7 @@ int predict_admit_failure(struct predict_kind *kind, const struct predict_device
                           struct drarun_error *err);
 void predict_filters_free(struct predict_filters *filters);
 
-/* ---- predict_view.c ---- */
+/* ---- view.c ---- */
 struct predict_candidate {
     size_t device;               /* index into the inventory's devices */
     bool here;                   /* false: its slice chooses nodes per device, and not this one */
@@ -216,7 +216,7 @@ int predict_view_build(struct predict_view *view, struct predict_inventory *inve
                        const char *node, struct drarun_error *err);
 void predict_view_done(struct predict_view *view);
 
-/* ---- predict_counter.c ---- */
+/* ---- counter.c ---- */
 /* Room for a candidate's counters: takes it and returns 1, or returns 0. -ERANGE: numbers that are
  * too long to add. */
 int predict_counters_take(struct predict_view *view, size_t candidate);
@@ -227,7 +227,7 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
                            const size_t *parts, size_t part_count, size_t first_candidate,
                            struct drarun_error *err);
 
-/* ---- predict_capacity.c ---- */
+/* ---- capacity.c ---- */
 /* Whether what a request asks of a device's capacity fits beside the shares that are taken of it:
  * 1 or 0, or -errno. With consumed it tells what would be: name -> quantity, the caller's. */
 int predict_capacity_fits(const struct predict_device *device, const json_t *requests,
@@ -237,7 +237,7 @@ int predict_capacity_fits(const struct predict_device *device, const json_t *req
 int predict_capacity_consumed(const struct predict_device *device, const json_t *requests,
                               json_t **ret_consumed, struct drarun_error *err);
 
-/* ---- predict_constraint.c ---- */
+/* ---- constraint.c ---- */
 /* The state of one constraint while devices are added and taken back, last one first. As in
  * structured/internal/experimental: what a list attribute lost to a device that was taken back
  * stays lost until the set is empty, and distinctAttribute remembers a request's latest device. */
@@ -253,7 +253,7 @@ bool predict_constraint_add(const struct predict_constraint *constraint,
 void predict_constraint_remove(const struct predict_constraint *constraint,
                                struct predict_constraint_state *state, size_t request);
 
-/* ---- predict_search.c ---- */
+/* ---- search.c ---- */
 struct predict_found {
     size_t count;
     struct {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
-#include "jobs/quantity_read.h"
+#include "lib/dra/predict_private.h"
+#include "lib/dra/quantity_read.h"
 #include "lib/base/error.h"
 
 /* Devices tried before giving up on a node. The scheduler has a deadline instead (10 s). */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
 
 #define ROOT "resource.kubernetes.io/pcieRoot"

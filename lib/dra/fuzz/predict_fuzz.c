@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/predict.h"
+#include "lib/dra/predict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

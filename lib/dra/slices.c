@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/slices.h"
+#include "lib/dra/slices.h"
 
 #include <errno.h>
 #include <stdlib.h>

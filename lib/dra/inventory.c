@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/predict_private.h"
+#include "lib/dra/predict_private.h"
 #include "lib/base/error.h"
 
 static int no_memory(struct drarun_error *err)

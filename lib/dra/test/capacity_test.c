@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/predict_private.h"
+#include "lib/dra/predict_private.h"
 #include "lib/base/cleanup.h"
 
 #define RANGE "{\"value\": \"40G\", \"requestPolicy\": {\"default\": \"2G\", \"validRange\": "

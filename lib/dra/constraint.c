@@ -5,7 +5,7 @@
  * none. Slices hold lists only where the gate is on, so no option says whether it is. */
 #include <string.h>
 
-#include "jobs/predict_private.h"
+#include "lib/dra/predict_private.h"
 
 static bool is_domain(const char *name, const char *slash, const char *driver)
 {

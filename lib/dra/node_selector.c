@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/node_selector.h"
+#include "lib/dra/node_selector.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef DRARUN_JOBS_QUANTITY_READ_H
-#define DRARUN_JOBS_QUANTITY_READ_H
+#ifndef DRARUN_DRA_QUANTITY_READ_H
+#define DRARUN_DRA_QUANTITY_READ_H
 
 #include <jansson.h>
 #include "drarun/error.h"
