@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the prediction share: predict.c (nodes and workers), request.c (the
- * claim), admit.c (selectors), inventory.c (devices, pools and nodes),
- * taken.c (claims and taint rules that are there already), view.c (what one node
- * sees), counter.c and capacity.c (shares of devices), constraint.c, and
- * search.c (one claim on one node). */
+/* What the files of the prediction share: predict.c (nodes and workers), request.c (the claim),
+ * admit.c (selectors), inventory.c (devices, pools and nodes), taken.c (claims and taint rules that
+ * are there already), view.c (what one node sees), counter.c and capacity.c (shares of devices),
+ * constraint.c, and search.c (one claim on one node). */
 #ifndef DRARUN_DRA_PREDICT_PRIVATE_H
 #define DRARUN_DRA_PREDICT_PRIVATE_H
 
