@@ -10,7 +10,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -324,6 +324,53 @@ def crowd(agents, count, said):
             yield
         finally:
             process.kill()
+
+
+# As many to each port that stands on its standard input, which stay and say nothing.
+CROWD_OF_EACH = """
+import resource, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
+kept = []
+for port in sys.stdin:
+    kept += [socket.create_connection(("127.0.0.1", int(port))) for _ in range(350)]
+"""
+LISTENING = "0A"
+
+
+def sockets(state):
+    """(port, the other end's port, inode) of all that are bound to the loopback's IPv4 address."""
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, ours, other, its_state, *_, inode = line.split()[:10]
+        if its_state == state and ours.startswith("0100007F:"):
+            yield int(ours[9:], 16), int(other[9:], 16), inode
+
+
+def listening_ports(job):
+    inodes = set()
+    for pid in job.processes():
+        with suppress(OSError):  # it ends meanwhile
+            inodes.update(os.readlink(entry) for entry in os.scandir(f"/proc/{pid}/fd"))
+    return {port for port, _, inode in sockets(LISTENING) if f"socket:[{inode}]" in inodes}
+
+
+@pytest.mark.plain("strace traces it, and so does the leak check")
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace; run scripts/setup --test")
+def test_crowd_at_a_local_job(drarun):
+    """At each of its agents, from before launcher and agents have anything to say to it: whoever dials is slow, as on a busy machine."""
+    slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=connect", "-e", "inject=connect:delay_exit=300000"]
+    with subprocess.Popen(["python3", "-c", CROWD_OF_EACH], user=NOBODY, group=NOBODY, extra_groups=[], stdin=subprocess.PIPE,
+                          text=True, bufsize=1) as crowd:
+        job = drarun.start("--workers", 3, "-n", 3, "echo", "in", under=slow)
+        attacked = set()
+        while len(attacked) < 3 and job.process.poll() is None:
+            for port in listening_ports(job) - attacked:
+                attacked.add(port)
+                crowd.stdin.write(f"{port}\n")
+            time.sleep(0.02)
+        result = job.finish()
+        crowd.kill()
+    assert result.rc == 0 and result.out == "in\n" * 3, repr(result)
+    assert len(attacked) >= 3
 
 
 def cost(job):

@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -16,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/acceptor.h"
 #include "lib/wire/hello.h"
+#include "lib/wire/peer.h"
 #include "worker/pmix/host.h"
 
 #define HELLO_DEADLINE_MS 10000
@@ -32,10 +34,17 @@ struct guest {
     int64_t since_ms;
 };
 
-/* Where guests come from: an IPv4 address, or a /64 network of IPv6, which one machine may have. */
+/* Where guests come from. All users of this machine have its addresses, so there the user counts.
+ */
+struct source {
+    enum { SOURCE_ADDRESS = 1, SOURCE_USER, SOURCE_UNTOLD } kind;
+    struct in6_addr address; /* of IPv4 mapped; of IPv6 the /64, which one machine may have */
+    uid_t user;
+};
+
 struct origin {
     TAILQ_ENTRY(origin) entry;
-    struct in6_addr address;
+    struct source source;
     size_t count;
     TAILQ_HEAD(, guest) guests; /* the oldest first */
 };
@@ -70,41 +79,69 @@ static void log_refusal(struct listen_door *door, const char *peer, const char *
 
 /* ---- origins ---- */
 
-/* -ENOTCONN when the peer has left already. */
-static int find_address(int fd, struct in6_addr *ret)
+static struct in6_addr read_address(const struct sockaddr_storage *from)
 {
-    struct sockaddr_storage peer = {0};
-    socklen_t size = sizeof peer;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer;
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer;
-    struct in6_addr address = {0};
-    if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0)
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+    struct in6_addr mapped = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    if (from->ss_family == AF_INET6)
+        return v6->sin6_addr;
+    memcpy(&mapped.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
+    return mapped;
+}
+
+static bool is_of_this_machine(const struct in6_addr *peer, const struct in6_addr *ours)
+{
+    return IN6_ARE_ADDR_EQUAL(peer, ours) || IN6_IS_ADDR_LOOPBACK(peer) ||
+           (IN6_IS_ADDR_V4MAPPED(peer) && peer->s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* -ENOTCONN when the peer has left already. */
+static int find_source(int fd, struct source *ret)
+{
+    struct sockaddr_storage peer = {0}, ours = {0};
+    socklen_t peer_size = sizeof peer, ours_size = sizeof ours;
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0 ||
+        getsockname(fd, (struct sockaddr *)&ours, &ours_size) < 0)
         return -errno;
-    if (peer.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
-        address = v6->sin6_addr;
-    else if (peer.ss_family == AF_INET6)
-        memcpy(&address, &v6->sin6_addr, 8);
-    else
-        memcpy(&address.s6_addr[12], &v4->sin_addr, 4);
-    *ret = address;
+    struct source source = {.kind = SOURCE_ADDRESS, .address = read_address(&peer)};
+    struct in6_addr own = read_address(&ours);
+    if (is_of_this_machine(&source.address, &own)) {
+        uid_t user = 0;
+        bool told = peer_uid_quickly(fd, &user) == 0;
+        source = (struct source){.kind = told ? SOURCE_USER : SOURCE_UNTOLD, .user = user};
+    } else if (!IN6_IS_ADDR_V4MAPPED(&source.address)) {
+        memset(&source.address.s6_addr[8], 0, 8);
+    }
+    *ret = source;
     return 0;
 }
 
-static struct origin *find_origin(const struct listen_door *door, const struct in6_addr *address)
+static bool source_equal(const struct source *a, const struct source *b)
+{
+    return a->kind == b->kind && a->user == b->user && IN6_ARE_ADDR_EQUAL(&a->address, &b->address);
+}
+
+static bool is_of_our_user(const struct source *source)
+{
+    return source->kind == SOURCE_USER && source->user == geteuid();
+}
+
+static struct origin *find_origin(const struct listen_door *door, const struct source *source)
 {
     struct origin *origin;
     TAILQ_FOREACH (origin, &door->origins, entry)
-        if (memcmp(&origin->address, address, sizeof *address) == 0)
+        if (source_equal(&origin->source, source))
             return origin;
     return NULL;
 }
 
-static struct origin *make_origin(struct listen_door *door, const struct in6_addr *address)
+static struct origin *make_origin(struct listen_door *door, const struct source *source)
 {
-    struct origin *origin = find_origin(door, address);
+    struct origin *origin = find_origin(door, source);
     if (origin || !(origin = calloc(1, sizeof *origin)))
         return origin;
-    origin->address = *address;
+    origin->source = *source;
     TAILQ_INIT(&origin->guests);
     TAILQ_INSERT_TAIL(&door->origins, origin, entry);
     return origin;
@@ -218,17 +255,26 @@ static struct guest *find_oldest_stranger(const struct origin *origin)
 }
 
 /* Of the origin with the most. */
-static struct guest *find_dispensable(const struct listen_door *door)
+static struct guest *find_dispensable_of(const struct listen_door *door, bool our_user)
 {
     struct guest *found = NULL;
     const struct origin *origin;
     size_t most = 0;
     TAILQ_FOREACH (origin, &door->origins, entry) {
-        struct guest *guest = origin->count > most ? find_oldest_stranger(origin) : NULL;
+        if (is_of_our_user(&origin->source) != our_user || origin->count <= most)
+            continue;
+        struct guest *guest = find_oldest_stranger(origin);
         most = guest ? origin->count : most;
         found = guest ? guest : found;
     }
     return found;
+}
+
+/* Our own user's last: another may have as many user ids as there are places. */
+static struct guest *find_dispensable(const struct listen_door *door)
+{
+    struct guest *guest = find_dispensable_of(door, false);
+    return guest ? guest : find_dispensable_of(door, true);
 }
 
 /* At the descriptor limit, where even a moment's patience is too much. */
@@ -240,11 +286,25 @@ static bool drop_dispensable(void *arg)
     return guest != NULL;
 }
 
-/* For one more of that address; false: there is none to be dropped for it. Where whom it would be
- * has only just come, the newcomer is one too many until that has had its time. */
-static bool make_place(struct listen_door *door, const struct in6_addr *address)
+static void drop_for_its_share(struct guest *guest)
 {
-    const struct origin *origin = find_origin(door, address);
+    const struct source *source = &guest->origin->source;
+    char why[100];
+    if (source->kind == SOURCE_USER)
+        snprintf(why, sizeof why, "too many connections of user %u wait without a hello",
+                 (unsigned)source->user);
+    else
+        snprintf(why, sizeof why, "too many connections of %s wait without a hello",
+                 source->kind == SOURCE_ADDRESS ? "its address"
+                                                : "users that the kernel does not name");
+    drop(guest, why);
+}
+
+/* For one more of that source; false: there is none to be dropped for it. Where whom it would be
+ * has only just come, the newcomer is one too many until that has had its time. */
+static bool make_place(struct listen_door *door, const struct source *source)
+{
+    const struct origin *origin = find_origin(door, source);
     bool of_origin = origin && origin->count >= door->max / 2;
     if (!of_origin && door->count < door->max)
         return true;
@@ -256,17 +316,19 @@ static bool make_place(struct listen_door *door, const struct in6_addr *address)
         acceptor_pause(door->acceptor, LISTEN_GRACE_MS - age_ms);
         return true;
     }
-    drop(guest, of_origin ? "too many connections of its address wait without a hello"
-                          : "too many connections wait without a hello");
-    return make_place(door, address);
+    if (of_origin)
+        drop_for_its_share(guest);
+    else
+        drop(guest, "too many connections wait without a hello");
+    return make_place(door, source);
 }
 
 /* ---- arrivals ---- */
 
-static struct guest *guest_new(struct listen_door *door, const struct in6_addr *address)
+static struct guest *guest_new(struct listen_door *door, const struct source *source)
 {
     struct guest *guest = calloc(1, sizeof *guest);
-    struct origin *origin = guest ? make_origin(door, address) : NULL;
+    struct origin *origin = guest ? make_origin(door, source) : NULL;
     if (!origin) {
         free(guest);
         return NULL;
@@ -285,11 +347,11 @@ static void on_accepted(int accepted, void *arg)
     struct listen_door *door = arg;
     struct drarun_error err = {0};
     struct timeval limit = timeval_from_ms(HELLO_DEADLINE_MS);
-    struct in6_addr address;
+    struct source source;
     cleanup_close int fd = accepted;
-    if (find_address(fd, &address) < 0 || !make_place(door, &address))
+    if (find_source(fd, &source) < 0 || !make_place(door, &source))
         return;
-    struct guest *guest = guest_new(door, &address);
+    struct guest *guest = guest_new(door, &source);
     if (!guest)
         return;
     guest->bev = tls_open_take(door->tls, door->base, take_fd(&fd), &err);

@@ -31,9 +31,14 @@ static int end_owner(const struct end *end, struct peer *ret)
     return 0;
 }
 
-/* ours and peer: of the connection, so that peer is the local address of the end that is meant. */
-static int ask_sock_diag(const struct sockaddr_in *ours, const struct sockaddr_in *peer,
-                         struct end *ret)
+/* A connection as sock_diag names it. */
+struct ends {
+    sa_family_t family; /* AF_INET of IPv4 on a socket of IPv6, too */
+    in_port_t our_port, peer_port;
+    struct in6_addr ours, peer; /* of IPv4 the first 4 bytes */
+};
+
+static int ask_sock_diag(const struct ends *ends, struct end *ret)
 {
     static const struct timeval patience = {.tv_sec = 1};
     struct {
@@ -43,15 +48,15 @@ static int ask_sock_diag(const struct sockaddr_in *ours, const struct sockaddr_i
         .header = {.nlmsg_len = sizeof request,
                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
                    .nlmsg_flags = NLM_F_REQUEST},
-        .body = {.sdiag_family = AF_INET,
+        .body = {.sdiag_family = (uint8_t)ends->family,
                  .sdiag_protocol = IPPROTO_TCP,
                  .idiag_states = ~0u,
-                 .id = {.idiag_sport = peer->sin_port,
-                        .idiag_dport = ours->sin_port,
-                        .idiag_src = {peer->sin_addr.s_addr},
-                        .idiag_dst = {ours->sin_addr.s_addr},
+                 .id = {.idiag_sport = ends->peer_port,
+                        .idiag_dport = ends->our_port,
                         .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
     };
+    memcpy(request.body.id.idiag_src, &ends->peer, sizeof ends->peer);
+    memcpy(request.body.id.idiag_dst, &ends->ours, sizeof ends->ours);
     union {
         struct nlmsghdr header;
         char bytes[1024];
@@ -80,23 +85,24 @@ static int ask_sock_diag(const struct sockaddr_in *ours, const struct sockaddr_i
 
 /* Sandboxes without that kind of socket have the table (proc(5)): addresses as the memory holds
  * them, ports as numbers. */
-static int read_table(const struct sockaddr_in *ours, const struct sockaddr_in *peer,
-                      struct end *ret)
+static int read_table(const struct ends *ends, struct end *ret)
 {
-    char wanted[64], line[512], ends[64];
+    char wanted[64], line[512], found[64];
+    uint32_t ours, peer;
     cleanup_file FILE *table = fopen("/proc/thread-self/net/tcp", "re");
     if (!table)
         return -errno;
-    snprintf(wanted, sizeof wanted, "%08" PRIX32 ":%04X %08" PRIX32 ":%04X", peer->sin_addr.s_addr,
-             (unsigned)ntohs(peer->sin_port), ours->sin_addr.s_addr,
-             (unsigned)ntohs(ours->sin_port));
+    memcpy(&ours, &ends->ours, sizeof ours);
+    memcpy(&peer, &ends->peer, sizeof peer);
+    snprintf(wanted, sizeof wanted, "%08" PRIX32 ":%04X %08" PRIX32 ":%04X", peer,
+             (unsigned)ntohs(ends->peer_port), ours, (unsigned)ntohs(ends->our_port));
     while (fgets(line, sizeof line, table)) {
         struct end end;
-        if (sscanf(line, " %*[0-9]: %27c %x %*s %*s %*s %u %*s %" SCNu64, ends, &end.state,
+        if (sscanf(line, " %*[0-9]: %27c %x %*s %*s %*s %u %*s %" SCNu64, found, &end.state,
                    &end.uid, &end.inode) != 4)
             continue;
-        ends[27] = '\0';
-        if (strcmp(ends, wanted) != 0)
+        found[27] = '\0';
+        if (strcmp(found, wanted) != 0)
             continue;
         *ret = end;
         return 0;
@@ -104,20 +110,53 @@ static int read_table(const struct sockaddr_in *ours, const struct sockaddr_in *
     return ferror(table) ? -EIO : -ESRCH;
 }
 
-int peer_find(int fd, struct peer *ret)
+/* Their family; -1: not IP. */
+static int read_address(const struct sockaddr_storage *from, struct in6_addr *ret_address,
+                        in_port_t *ret_port)
 {
-    struct sockaddr_in ours = {0}, peer = {0};
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+    if (from->ss_family == AF_INET) {
+        memcpy(ret_address, &v4->sin_addr, sizeof v4->sin_addr);
+        *ret_port = v4->sin_port;
+        return AF_INET;
+    }
+    if (from->ss_family != AF_INET6)
+        return -1;
+    *ret_port = v6->sin6_port;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+        memcpy(ret_address, &v6->sin6_addr.s6_addr[12], sizeof(struct in_addr));
+        return AF_INET;
+    }
+    *ret_address = v6->sin6_addr;
+    return AF_INET6;
+}
+
+static int find_ends(int fd, struct ends *ret)
+{
+    struct sockaddr_storage ours = {0}, peer = {0};
     socklen_t ours_size = sizeof ours, peer_size = sizeof peer;
-    struct end end;
     if (getsockname(fd, (struct sockaddr *)&ours, &ours_size) < 0)
         return -errno;
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
         return errno == ENOTCONN ? -ESRCH : -errno;
-    if (ours.sin_family != AF_INET || peer.sin_family != AF_INET)
+    int family = read_address(&ours, &ret->ours, &ret->our_port);
+    if (family < 0 || read_address(&peer, &ret->peer, &ret->peer_port) != family)
         return -EAFNOSUPPORT;
-    int rc = ask_sock_diag(&ours, &peer, &end);
-    if (rc < 0 && rc != -ESRCH)
-        rc = read_table(&ours, &peer, &end);
+    ret->family = (sa_family_t)family;
+    return 0;
+}
+
+int peer_find(int fd, struct peer *ret)
+{
+    struct ends ends = {0};
+    struct end end;
+    int rc = find_ends(fd, &ends);
+    if (rc < 0)
+        return rc;
+    rc = ask_sock_diag(&ends, &end);
+    if (rc < 0 && rc != -ESRCH && ends.family == AF_INET)
+        rc = read_table(&ends, &end);
     return rc < 0 ? rc : end_owner(&end, ret);
 }
 
@@ -125,6 +164,21 @@ int peer_uid(int fd, uid_t *ret_uid)
 {
     struct peer peer;
     int rc = peer_find(fd, &peer);
+    if (rc == 0)
+        *ret_uid = peer.uid;
+    return rc;
+}
+
+int peer_uid_quickly(int fd, uid_t *ret_uid)
+{
+    struct ends ends = {0};
+    struct end end;
+    struct peer peer;
+    int rc = find_ends(fd, &ends);
+    if (rc == 0)
+        rc = ask_sock_diag(&ends, &end);
+    if (rc == 0)
+        rc = end_owner(&end, &peer);
     if (rc == 0)
         *ret_uid = peer.uid;
     return rc;

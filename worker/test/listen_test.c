@@ -8,14 +8,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -24,6 +29,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
+#include "lib/wire/test/no_netlink.h"
 #include "worker/listen.h"
 #include "worker/pmix/host.h"
 
@@ -350,17 +356,27 @@ static void crowd_free(struct crowd *crowd)
     free(crowd);
 }
 
-static int dial_from(struct fixture *f, const char *own)
+/* -1 where it cannot. */
+static int try_dial_from(const struct fixture *f, const char *own)
 {
     struct sockaddr_in from = {.sin_family = AF_INET}, to = from;
     unsigned int port = 0;
-    assert_int_equal(sscanf(f->address, "127.0.0.1:%u", &port), 1);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sscanf(f->address, "127.0.0.1:%u", &port);
     inet_pton(AF_INET, own, &from.sin_addr);
     inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
     to.sin_port = htons((uint16_t)port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    if (bind(fd, (struct sockaddr *)&from, sizeof from) == 0 &&
+        connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    close_fd(&fd);
+    return -1;
+}
+
+static int dial_from(const struct fixture *f, const char *own)
+{
+    int fd = try_dial_from(f, own);
+    assert_true(fd >= 0);
     return fd;
 }
 
@@ -417,38 +433,153 @@ static void welcome(struct fixture *f)
     assert_int_equal(f->guest_closed, 0);
 }
 
-static void crowd_of_one_address(void **state)
+static void assert_share(struct fixture *f, const char *address, size_t count, const char *whose)
 {
-    struct fixture *f = *state;
     struct crowd *crowd = crowd_new();
     int64_t from = clock_ms();
-    crowd_comes(f, crowd, 0, ARRAY_LEN(crowd->fds), "127.0.0.1");
+    crowd_comes(f, crowd, 0, count, address);
     size_t most = LISTEN_ORIGIN_MAX + 1;
-    assert_in_range(open_after(crowd, ARRAY_LEN(crowd->fds), most), 2, most);
-    assert_non_null(strstr(f->log, "too many connections of its address"));
+    assert_in_range(open_after(crowd, count, most), 2, most);
+    assert_non_null(strstr(f->log, whose));
     assert_true(count_lines(f->log) <= 11 * (size_t)(2 + (clock_ms() - from) / 1000));
     enter(f, f->tls);
     welcome(f);
     crowd_free(crowd);
 }
 
+static void crowd_of_our_user(void **state)
+{
+    char whose[64];
+    snprintf(whose, sizeof whose, "too many connections of user %u wait", (unsigned)geteuid());
+    assert_share(*state, "127.0.0.1", 2000, whose);
+}
+
+/* The last test: its filter stays. */
+static void crowd_of_a_user_that_is_not_named(void **state)
+{
+    assert_int_equal(forbid_netlink(), 0);
+    assert_share(*state, "127.0.0.1", 200,
+                 "too many connections of users that the kernel does not name");
+}
+
+/* Root has a network of its own here, whose loopback has all addresses of 10.0.0.0/8: to whom it
+ * listens at 127.0.0.1, they are other machines. */
+static bool has_other_addresses;
+
+static int make_other_addresses(void)
+{
+    struct ifreq lo = {.ifr_name = "lo"}, more = {.ifr_name = "lo:1"};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001)};
+    struct sockaddr_in mask = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xff000000)};
+    int rc = unshare(CLONE_NEWNET);
+    cleanup_close int fd = rc < 0 ? -1 : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    lo.ifr_flags = IFF_UP | IFF_RUNNING;
+    memcpy(&more.ifr_addr, &address, sizeof address);
+    if (ioctl(fd, SIOCSIFFLAGS, &lo) < 0 || ioctl(fd, SIOCSIFADDR, &more) < 0)
+        return -1;
+    memcpy(&more.ifr_netmask, &mask, sizeof mask);
+    return ioctl(fd, SIOCSIFNETMASK, &more);
+}
+
+static void crowd_of_one_address(void **state)
+{
+    if (!has_other_addresses)
+        skip();
+    assert_share(*state, "10.0.0.2", 200, "too many connections of its address");
+}
+
 /* Who is alone at an address keeps its place, however slow. */
 static void crowd_of_other_addresses(void **state)
 {
     struct fixture *f = *state;
-    struct crowd *crowd = crowd_new();
     char address[32];
-    int slow = dial_from(f, "127.0.0.2");
+    if (!has_other_addresses)
+        skip();
+    struct crowd *crowd = crowd_new();
+    int slow = dial_from(f, "10.0.0.2");
     for (size_t i = 0; i < 10; i++) {
-        snprintf(address, sizeof address, "127.0.1.%zu", i);
+        snprintf(address, sizeof address, "10.0.1.%zu", i);
         crowd_comes(f, crowd, 20 * i, 20 * (i + 1), address);
     }
     assert_in_range(open_after(crowd, 200, LISTEN_GUESTS_MAX), 2, LISTEN_GUESTS_MAX);
-    enter_by(f, f->tls, dial_from(f, "127.0.0.3"));
+    enter_by(f, f->tls, dial_from(f, "10.0.0.3"));
     welcome(f);
     enter_by(f, f->tls, slow);
     welcome(f);
     crowd_free(crowd);
+}
+
+static void until_log_says(struct fixture *f, const char *text)
+{
+    while (!strstr(f->log, text))
+        event_base_loop(f->base, EVLOOP_ONCE);
+}
+
+/* As so many users one after the other, so many connections each, which stay until it is killed.
+ * Few, so that they have come long before who was there before them must have said hello. */
+static pid_t strangers_come(struct fixture *f, uid_t first, size_t users, size_t each)
+{
+    int there[2];
+    char byte;
+    assert_int_equal(pipe(there), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = setgroups(0, NULL) == 0;
+        for (size_t i = 0; good && i < users; i++) {
+            good = seteuid((uid_t)(first + i)) == 0;
+            for (size_t k = 0; good && k < each; k++)
+                good = try_dial_from(f, "127.0.0.1") >= 0;
+            good = good && seteuid(0) == 0;
+        }
+        if (!good || write(there[1], "!", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(there[1]);
+    assert_int_equal(read(there[0], &byte, 1), 1);
+    close(there[0]);
+    return child;
+}
+
+static void strangers_go(pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* At one address, as all users of this machine: who is of our own keeps its place, however slow. */
+static void crowd_of_another_user(void **state)
+{
+    struct fixture *f = *state;
+    if (geteuid() != 0)
+        skip();
+    int slow = dial(f);
+    pid_t crowd = strangers_come(f, 65534, 1, 150);
+    until_log_says(f, "too many connections of user 65534 wait without a hello");
+    enter_by(f, f->tls, slow);
+    welcome(f);
+    enter(f, f->tls);
+    welcome(f);
+    strangers_go(crowd);
+}
+
+/* One who has user ids by the thousand (subuid(5)) is no more to us. */
+static void crowd_of_many_users(void **state)
+{
+    struct fixture *f = *state;
+    if (geteuid() != 0)
+        skip();
+    int slow = dial(f);
+    pid_t crowd = strangers_come(f, 60000, 200, 1);
+    until_log_says(f, "too many connections wait without a hello");
+    enter_by(f, f->tls, slow);
+    welcome(f);
+    enter(f, f->tls);
+    welcome(f);
+    strangers_go(crowd);
 }
 
 /* The key is proved, and the hello takes its time. */
@@ -487,6 +618,7 @@ static void crowd_at_the_descriptor_limit(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN); /* as in the agent */
+    has_other_addresses = geteuid() == 0 && make_other_addresses() == 0;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(who_has_the_key_comes_in),
@@ -497,10 +629,14 @@ int main(void)
         TEST(another_libpmix),
         TEST(first_message_is_no_hello),
         TEST(guest_that_stops),
+        TEST(crowd_of_our_user),
         TEST(crowd_of_one_address),
         TEST(crowd_of_other_addresses),
+        TEST(crowd_of_another_user),
+        TEST(crowd_of_many_users),
         TEST(crowd_after_one_with_the_key),
         TEST(crowd_at_the_descriptor_limit),
+        TEST(crowd_of_a_user_that_is_not_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
