@@ -2,13 +2,16 @@
 #include "launcher/verb_env.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/api/env.h"
 #include "launcher/env_exec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 struct options {
@@ -188,16 +191,29 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
     return used < argc ? parse_command(argv, used, options, err) : 0;
 }
 
+/* A shell's eval ends as what it evaluates does, however the program that printed it has ended. */
+static void fail_eval(const struct options *o, int status)
+{
+    if (o->command || (o->format && strcmp(o->format, "sh") != 0) || isatty(STDOUT_FILENO))
+        return;
+    char text[32];
+    snprintf(text, sizeof text, "(exit %d)\n", status);
+    fd_write_all(STDOUT_FILENO, text, strlen(text)); /* who does not read it sees our status */
+}
+
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int rc = parse(argc, argv, &options, &err);
-    if (rc == 0 && options.help)
+    if (rc == 0 && options.help) {
         verb_help(&verb_env, &out);
-    else if (rc == 0)
+    } else if (rc == 0) {
         rc = derive_and_use(&options, &out, &err);
+        if (rc < 0)
+            fail_eval(&options, error_exit_status(err.kind));
+    }
     strlist_done(&options.claims);
     strlist_done(&options.slices);
     strlist_done(&options.nodes);

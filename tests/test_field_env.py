@@ -575,3 +575,14 @@ def test_what_the_claims_hold_is_named(drarun, tmp_path):
         "spec": {"devices": {"requests": requests}}, "status": {"allocation": {"devices": {"results": results}}}}))
     run = drarun("env", "--claims", tmp_path / "claim.json", "--slices", tmp_path / "slices.yaml")
     assert run.rc == 65 and "NO_GPU: the claims hold x0 of acme.example.com" in run.err, run.err
+
+
+@pytest.mark.parametrize("script, status, out", [
+    ('eval "$({env})"; echo "it is $?"', 0, "it is 65\n"), ('set -e; eval "$({env})"; echo on', 65, ""),
+    ('eval "$({env})" || exit 9; echo on', 9, ""), ('eval "$({env} --format sh --explain)"; echo "it is $?"', 0, "it is 65\n"),
+    ("{env} --format json", 65, ""), ("{env} --format docker", 65, ""), ("{env} --format nccl.conf", 65, ""), ("{env} -- echo on", 65, "")])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_refusal_ends_eval(drarun, tmp_path, shell, script, status, out):
+    """A shell's eval has status 0 when what it evaluates is empty, whatever the program that printed it says."""
+    run = drarun("-c", script.format(env=f"{drarun.program} env --root {tmp_path}"), program=shell)
+    assert (run.rc, run.out) == (status, out) and run.err.count("env: ") == 1, repr(run)
