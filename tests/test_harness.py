@@ -327,3 +327,40 @@ def test_cases_that_assert_times(tmp_path, words, machine, passed, skipped):
     reasons = re.findall(r"^SKIPPED \[\d+\] .*?: (the machine .*)$", run.stdout, re.M)
     assert bool(reasons) == bool(skipped) and all(any(pattern.search(each) for pattern in test_summary.permitted_skips(SOURCE / "tests/skips.txt"))
                                                   for each in reasons), run.stdout
+
+
+# ---- SECURITY.md
+
+def cases_of(path):
+    """The names of the tests of a file: those that run."""
+    text = (SOURCE / path).read_text()
+    if path.endswith(".py"):
+        return set(re.findall(r"^def (test_\w+)\(", text, re.M))
+    defined = re.findall(r"^static void (\w+)\(void \*\*state\)", text, re.M)
+    return {name for name in defined if len(re.findall(rf"\b{name}\b", text)) > 1}
+
+
+def named_in(page):
+    """(file, names) of each "`FILE` name, name; `FILE` name" at the end of a table's row."""
+    for row in re.findall(r"^\|.*\| (.*) \|$", page, re.M):
+        for part in row.split("; "):
+            if found := re.fullmatch(r"`((?:[\w-]+/)+(?:test_\w+\.py|\w+_test\.c))` ?(.*)", part):
+                yield found[1], [name for name in found[2].split(", ") if name]
+
+
+def missing_in(page):
+    missing = [path for path in re.findall(r"[`(]((?:[\w.-]+/)+[\w.-]+\.\w+)[`)]", page) if not (SOURCE / path).exists() and
+               not path.startswith("/")]
+    for path, names in named_in(page):
+        if (SOURCE / path).exists():
+            missing += [f"{path} {name}" for name in names if name not in cases_of(path)]
+    everywhere = set().union(*(cases_of(f"tests/{path.name}") for path in (SOURCE / "tests").glob("test_*.py")))
+    return missing + [name for name in re.findall(r"`(test_\w+)`", page) if name not in everywhere]
+
+
+def test_tests_that_the_security_page_names():
+    page = (SOURCE / "SECURITY.md").read_text()
+    assert sum(len(names) for _, names in named_in(page)) > 60 and missing_in(page) == []
+    row = "| who | answer | `tests/test_harness.py` test_result, test_nothing; `lib/base/test/file_test.c` no_such; `tests/test_no.py` test_x |\n"
+    assert missing_in(row + "(`test_result`, `test_gone`)") == [
+        "tests/test_no.py", "tests/test_harness.py test_nothing", "lib/base/test/file_test.c no_such", "test_gone"]
