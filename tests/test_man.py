@@ -51,6 +51,14 @@ def test_page_of_other_launchers(build, source, launcher):
     assert table.count("\n| ") > 40 and table in page, f"paste what 'drarun help {launcher}' prints into the page"
 
 
+def test_every_exit_status_has_an_entry(source):
+    """Of ours: each kind of error ends with one."""
+    statuses = set(re.findall(r"\[DRARUN_ERR_\w+\] = \{\"[\w-]+\", (\d+)\}", (source / "lib/base/error.c").read_text()))
+    page = (source / "docs/man/drarun.1").read_text().partition(".Sh EXIT STATUS")[2].partition("\n.Sh ")[0]
+    listed = set(re.findall(r"\d+", " ".join(re.findall(r"^\.It (\d+(?: , \d+)*)$", page, re.M))))
+    assert {"64", "65", "69", "70", "75", "76"} <= statuses and statuses - listed == {"130"}  # 128 + SIGINT
+
+
 def test_page_is_well_formed(program, source):
     if not shutil.which("mandoc"):
         pytest.skip("no mandoc; run scripts/setup --test")
