@@ -9,6 +9,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,8 @@ struct output {
 struct child {
     child_fn fn;
     void *arg;
+    void (*line)(void *arg, const char *text, size_t length);
+    int in; /* the other end of its stdin; -1: it has none */
     struct output out, err;
     pid_t pid; /* 0: ended */
     bool own_group, status_known;
@@ -101,6 +104,7 @@ void child_free(struct child *child)
         event_free(child->deadline);
     output_free(&child->out);
     output_free(&child->err);
+    close_fd(&child->in);
     close_fd(&child->pidfd);
     free(child);
 }
@@ -134,6 +138,27 @@ static void child_over(struct child *p, const struct drarun_error *err)
     child_free(p);
 }
 
+int child_write(struct child *child, const void *data, size_t length)
+{
+    ssize_t n = send(child->in, data, length, MSG_NOSIGNAL);
+    if (n < 0)
+        return -errno;
+    return (size_t)n < length ? -ENOBUFS : 0;
+}
+
+static void pass_lines(struct child *p)
+{
+    struct buf *text = &p->out.text;
+    const char *newline;
+    size_t at = 0;
+    while (at < text->len && (newline = memchr(text->data + at, '\n', text->len - at))) {
+        size_t end = (size_t)(newline - text->data);
+        p->line(p->arg, text->data + at, end - at);
+        at = end + 1;
+    }
+    buf_consume(text, at);
+}
+
 /* Over when it has ended and its answer is complete. */
 static void check_end(struct child *p)
 {
@@ -156,6 +181,8 @@ static void on_output(evutil_socket_t fd, short what, void *arg)
     if (n > 0)
         buf_add(&o->text, bytes, (size_t)n);
     explicit_bzero(bytes, sizeof bytes); /* it may be a credential */
+    if (o == &p->out && p->line && !o->text.failed)
+        pass_lines(p);
     if (o->text.failed || o->text.len > CHILD_OUTPUT_MAX) {
         error_set(&err, EFBIG, "its answer is larger than %zu bytes", CHILD_OUTPUT_MAX);
         child_over(p, &err);
@@ -189,10 +216,13 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     child_over(p, &err);
 }
 
-static int set_files(posix_spawn_file_actions_t *files, bool interactive, int out, int err)
+/* in: -1: none. */
+static int set_files(posix_spawn_file_actions_t *files, bool interactive, int in, int out, int err)
 {
     int rc = posix_spawn_file_actions_init(files);
-    if (rc == 0 && !interactive)
+    if (rc == 0 && in >= 0)
+        rc = posix_spawn_file_actions_adddup2(files, in, STDIN_FILENO);
+    else if (rc == 0 && !interactive)
         rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
@@ -216,11 +246,11 @@ static int set_attributes(posix_spawnattr_t *how, bool own_group)
                                                   (own_group ? POSIX_SPAWN_SETPGROUP : 0));
 }
 
-static int spawn(struct child *p, const struct child_program *program, int out, int err)
+static int spawn(struct child *p, const struct child_program *program, int in, int out, int err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    int rc = set_files(&files, !p->own_group, out, err);
+    int rc = set_files(&files, !p->own_group, in, out, err);
     if (rc)
         return -rc;
     rc = set_attributes(&how, p->own_group);
@@ -260,13 +290,28 @@ static int watch_all(struct event_base *base, struct child *p)
     return 0;
 }
 
+/* Its stdin, a socket: a pipe's writer would get SIGPIPE. */
+static int open_input(struct child *p, int *ret_there)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    p->in = ends[0];
+    *ret_there = ends[1];
+    return fcntl(p->in, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 static int run(struct event_base *base, struct child *p, const struct child_program *program)
 {
     int out[2], err[2];
+    cleanup_close int in_there = -1;
+    int rc = program->line ? open_input(p, &in_there) : 0;
+    if (rc < 0)
+        return rc;
     if (pipe2(out, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
     cleanup_close int out_there = out[1];
-    int rc = watch_output(base, p, &p->out, out[0]);
+    rc = watch_output(base, p, &p->out, out[0]);
     if (rc < 0)
         return rc;
     if (pipe2(err, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -277,7 +322,7 @@ static int run(struct event_base *base, struct child *p, const struct child_prog
     fcntl(out_there, F_SETFL, 0);
     fcntl(err_there, F_SETFL, 0);
     if (rc == 0)
-        rc = spawn(p, program, out_there, err_there);
+        rc = spawn(p, program, in_there, out_there, err_there);
     return rc < 0 ? rc : watch_all(base, p);
 }
 
@@ -289,7 +334,8 @@ int child_start(struct event_base *base, const struct child_program *program, ch
         return -ENOMEM;
     p->fn = fn;
     p->arg = arg;
-    p->out.fd = p->err.fd = p->pidfd = -1;
+    p->line = program->line;
+    p->in = p->out.fd = p->err.fd = p->pidfd = -1;
     p->own_group = !program->interactive;
     p->deadline_ms = program->deadline_ms;
     int rc = run(base, p, program);

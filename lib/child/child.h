@@ -18,6 +18,9 @@ struct child_program {
     char *const *env;
     int64_t deadline_ms; /* then it is killed, with its process group */
     bool interactive;    /* it keeps our stdin, stderr and process group */
+    /* Each line of its stdout as soon as it is whole, without its newline, in place of
+     * child_end.out; child_write speaks to it then. Must not free the child. NULL: no. */
+    void (*line)(void *arg, const char *text, size_t length);
 };
 
 struct child_end {
@@ -38,6 +41,9 @@ struct child;
  */
 int child_start(struct event_base *base, const struct child_program *program, child_fn fn,
                 void *arg, struct child **ret_child);
+/* To the stdin of one with a `line`. -errno where not all of it goes into the kernel's buffer (some
+ * 100 KiB), or it does not read any more: it is of no use then. */
+int child_write(struct child *child, const void *data, size_t length);
 /* To its process group, while it runs. NULL is fine. */
 void child_signal(struct child *child, int signo);
 /* Kills it; fn is not called. NULL is fine. */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/base/clock.h"
+#include "lib/child/child.h"
+
+#define HANG_MS 60000
+
+struct talk {
+    struct event_base *base;
+    struct child *child;
+    char heard[256];
+    int wrote;
+    bool over;
+    int status, code;
+};
+
+static void on_over(const struct child_end *end, const struct drarun_error *err, void *arg)
+{
+    struct talk *talk = arg;
+    talk->over = true;
+    talk->status = end->known ? end->status : -1;
+    talk->code = err ? err->code : 0;
+    talk->child = NULL;
+    assert_int_equal(end->out->len, talk->code || talk->status ? end->out->len : 0);
+    event_base_loopbreak(talk->base);
+}
+
+static void on_line(void *arg, const char *text, size_t length)
+{
+    struct talk *talk = arg;
+    size_t used = strlen(talk->heard);
+    assert_true(used + length + 2 < sizeof talk->heard);
+    memcpy(talk->heard + used, text, length);
+    memcpy(talk->heard + used + length, ";", sizeof ";");
+    if (length == 5 && memcmp(text, "hello", 5) == 0)
+        talk->wrote = child_write(talk->child, "one\ntwo\n", 8);
+}
+
+static void talk_with(struct talk *talk, const char *script)
+{
+    char *const argv[] = {(char *)"sh", (char *)"-c", (char *)script, NULL}, *const none[] = {NULL};
+    const struct child_program program = {
+        .argv = argv, .env = none, .deadline_ms = HANG_MS, .line = on_line};
+    *talk = (struct talk){.base = event_base_new(), .wrote = 1};
+    assert_int_equal(child_start(talk->base, &program, on_over, talk, &talk->child), 0);
+    event_base_dispatch(talk->base);
+    event_base_free(talk->base);
+    assert_true(talk->over);
+}
+
+/* Lines come while it runs, however they are cut, and it reads what it is told. */
+static void lines(void **state)
+{
+    struct talk talk;
+    (void)state;
+    talk_with(&talk, "printf 'hel'; printf 'lo\\n\\n'; read a; read b; printf '%s\\n%s\\n' $b $a");
+    assert_int_equal(talk.wrote, 0);
+    assert_string_equal(talk.heard, "hello;;two;one;");
+    assert_int_equal(talk.status, 0);
+}
+
+/* What is no line is not passed. */
+static void unfinished(void **state)
+{
+    struct talk talk;
+    (void)state;
+    talk_with(&talk, "printf 'a\\nb'; exit 3");
+    assert_string_equal(talk.heard, "a;");
+    assert_int_equal(talk.status, 3);
+}
+
+/* It is told, and says that it does not listen any more. */
+static void deaf(void **state)
+{
+    struct talk talk;
+    (void)state;
+    talk_with(&talk, "exec <&-; echo hello");
+    assert_int_equal(talk.wrote, -EPIPE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(unfinished),
+                                       cmocka_unit_test(deaf)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
