@@ -131,13 +131,11 @@ static size_t merge(struct preflight_run *run)
     return kept;
 }
 
-int preflight_check(const struct preflight_input *input, struct preflight *ret_preflight,
+static int conclude(struct preflight_run *run, struct preflight *ret_preflight,
                     struct drarun_error *err)
 {
-    struct preflight_run run = {.in = input};
-    preflight_rules(&run);
-    struct preflight result = {.count = run.count > 0 ? merge(&run) : 0, .list = run.list};
-    if (run.failed) {
+    struct preflight result = {.count = run->count > 0 ? merge(run) : 0, .list = run->list};
+    if (run->failed) {
         preflight_done(&result);
         return error_set(err, ENOMEM, "preflight: out of memory");
     }
@@ -147,6 +145,22 @@ int preflight_check(const struct preflight_input *input, struct preflight *ret_p
         result.refusals++;
     *ret_preflight = result;
     return 0;
+}
+
+int preflight_check(const struct preflight_input *input, struct preflight *ret_preflight,
+                    struct drarun_error *err)
+{
+    struct preflight_run run = {.in = input};
+    preflight_rules(&run);
+    return conclude(&run, ret_preflight, err);
+}
+
+int preflight_reach(const struct preflight_input *input, const struct reach *reach,
+                    struct preflight *ret_preflight, struct drarun_error *err)
+{
+    struct preflight_run run = {.in = input};
+    preflight_reach_rules(&run, reach);
+    return conclude(&run, ret_preflight, err);
 }
 
 void preflight_done(struct preflight *preflight)

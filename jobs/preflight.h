@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "jobs/plan.h"
+#include "jobs/reach.h"
 #include "jobs/spec.h"
 #include "lib/base/buf.h"
 
@@ -30,7 +31,9 @@
     X(GPU_CLOSED)                                                                                  \
     X(NOT_ALIGNED)                                                                                 \
     X(VERSIONS)                                                                                    \
-    X(SESSION)
+    X(SESSION)                                                                                     \
+    X(UNREACHED)                                                                                   \
+    X(REACH_UNKNOWN)
 
 enum preflight_code {
     PREFLIGHT_NONE = 0,
@@ -70,6 +73,9 @@ struct preflight {
 /* -ENOMEM alone; what is wrong with the workers is in the findings. */
 int preflight_check(const struct preflight_input *input, struct preflight *ret_preflight,
                     struct drarun_error *err);
+/* The same of NICs that were to reach each other: plan and inspections are not looked at. */
+int preflight_reach(const struct preflight_input *input, const struct reach *reach,
+                    struct preflight *ret_preflight, struct drarun_error *err);
 void preflight_done(struct preflight *preflight);
 
 const char *preflight_name(enum preflight_code code);

@@ -18,5 +18,6 @@ void preflight_add(struct preflight_run *run, enum preflight_code code, bool ref
     __attribute__((format(printf, 6, 7)));
 
 void preflight_rules(struct preflight_run *run);
+void preflight_reach_rules(struct preflight_run *run, const struct reach *reach);
 
 #endif

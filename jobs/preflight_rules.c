@@ -109,7 +109,7 @@ static void check_device(struct look *look, const json_t *verbs, const struct de
         .netdevs = json_object_get(look->document, "netdevs"),
         .limits = json_object_get(look->document, "limits"),
         .published_mbps = published_mbps(device),
-        .open = look->spec->fabric == SPEC_FABRIC_OPEN,
+        .open = look->spec->fabric >= SPEC_FABRIC_OPEN,
         .fn = add_fault,
         .arg = look,
     };
@@ -449,4 +449,56 @@ void preflight_rules(struct preflight_run *run)
     }
     if (rdma)
         check_hca_counts(run);
+}
+
+/* ---- NICs that reach each other ---- */
+
+static const char *reach_cure(const struct reach_pair *pair)
+{
+    switch (pair->fault) {
+    case REACH_FAULT_OPEN:
+    case REACH_FAULT_PORT:
+        return "compare with ibv_devinfo -v in the pod";
+    case REACH_FAULT_ROUTE:
+        return "do both have addresses of one network, or a route to the other's, and are the "
+               "cables of the two in switches of one rail?";
+    case REACH_FAULT_RETRY:
+        return "do the rail's switches carry RoCE between the two (VLAN, routes, UDP port 4791 in "
+               "firewalls; with InfiniBand the partition), and is the MTU the same all the way?";
+    default:
+        return "look at the counters of both NICs and of the switch ports between them";
+    }
+}
+
+/* "worker 2 (train-w-2 on node-7)". */
+static void name_worker(const struct preflight_input *in, uint32_t worker, char *text, size_t size)
+{
+    const struct preflight_worker *w = &in->workers[worker];
+    snprintf(text, size, "worker %u%s%s%s%s%s", worker, w->pod ? " (" : "", w->pod ? w->pod : "",
+             w->pod && w->node ? " on " : "", w->pod && w->node ? w->node : "", w->pod ? ")" : "");
+}
+
+/* A job that runs without RDMA, too, is not kept from it. */
+void preflight_reach_rules(struct preflight_run *run, const struct reach *reach)
+{
+    const struct preflight_input *in = run->in;
+    bool any = in->spec->network == SPEC_NETWORK_ANY;
+    char to[256];
+    for (size_t i = 0; i < reach_pair_count(reach); i++) {
+        const struct reach_pair *pair = reach_pair_at(reach, i);
+        const char *own = reach_rail_label(reach, pair->from, pair->rail);
+        const char *other = reach_rail_label(reach, pair->to, pair->rail);
+        const char *why = pair->why ? pair->why : "out of memory";
+        if (pair->echo)
+            continue;
+        name_worker(in, pair->to, to, sizeof to);
+        if (pair->result == REACH_FAILED)
+            preflight_add(run, PREFLIGHT_UNREACHED, !any, pair->from, reach_cure(pair),
+                          "its NIC %s -> %s %s: %s", own, to, other, why);
+        else if (pair->result != REACH_REACHED)
+            preflight_add(run, PREFLIGHT_REACH_UNKNOWN, false, pair->from,
+                          "preflight: {fabric: open} in the job leaves it out",
+                          "it is not known whether its NIC %s reaches %s %s: %s", own, to,
+                          other[0] ? other : "at all", why);
+    }
 }

@@ -30,7 +30,8 @@ enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
 enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
 enum spec_gang { SPEC_GANG_AUTO = 1, SPEC_GANG_NEVER };
 enum spec_spread { SPEC_SPREAD_NODE = 1, SPEC_SPREAD_NONE };
-enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN };
+/* Each does what the one before does. */
+enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN, SPEC_FABRIC_REACH };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 /* Devices of one kind for each worker. Texts are owned by the spec. */

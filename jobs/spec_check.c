@@ -225,4 +225,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
         s->claims = s->queue ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT;
     if (!s->network)
         s->network = s->nics.count || s->nics.all ? SPEC_NETWORK_RDMA : SPEC_NETWORK_ANY;
+    if (!s->fabric)
+        s->fabric = s->network == SPEC_NETWORK_RDMA && s->workers > 1 ? SPEC_FABRIC_REACH
+                                                                      : SPEC_FABRIC_OPEN;
 }

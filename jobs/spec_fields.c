@@ -180,7 +180,7 @@ static const struct field placement_list[] = {
 static const struct field_table placement_fields = TABLE(placement_list);
 
 static const struct field preflight_list[] = {
-    {"fabric", FIELD_CHOICE, AT(s.fabric), .choices = "off open", .fallback = "open"},
+    {"fabric", FIELD_CHOICE, AT(s.fabric), .choices = "off open reach"}, /* see spec_check */
 };
 static const struct field_table preflight_fields = TABLE(preflight_list);
 

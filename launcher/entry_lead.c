@@ -258,7 +258,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .addresses = l->addresses,
         .look_for = &l->look_for,
         .scripts = &l->scripts,
-        .open_nics = l->spec.fabric == SPEC_FABRIC_OPEN,
+        .open_nics = l->spec.fabric >= SPEC_FABRIC_OPEN,
         .pods = (const char *const *)l->in->rendezvous->addresses.items,
         .nodes = l->nodes,
         .grace_ms = GRACE_MS,
@@ -281,7 +281,6 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .kill_after_ms = KILL_AFTER_MS,
         .start_timeout_ms = limit > 1000 ? limit : 1000,
     };
-    struct job_facts facts;
     struct job *job = job_new(&request, NULL, err);
     if (!job)
         return -err->code;
@@ -291,8 +290,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
                  cause_kind(cause) == CAUSE_FAILURE;
     if (!*ret_again) {
         *ret_status = cause_status(cause);
-        job_facts(job, &facts);
-        report_show(&request, &facts, cause, err);
+        report_show(&request, job, err);
     } else if (!l->waiting_told) {
         CLEANUP(buf_done) struct buf why = BUF_INIT;
         cause_explain(cause, &why);

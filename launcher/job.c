@@ -224,6 +224,19 @@ static void release(struct job *job)
     agents_send(job, &envelope);
 }
 
+/* Once: whatever comes of it, it is checked no more. */
+static void look_checked(struct job *job)
+{
+    struct drarun_error refused = {0};
+    if (job->reach && !job_reach_over(job->reach))
+        return;
+    job->checked = false;
+    if (job->reach && job_reach_judge(job->reach, &refused) < 0)
+        job_fail(job, &refused);
+    else
+        job_event(job, JOB_CHECKED);
+}
+
 void job_look(struct job *job)
 {
     if (job->settling == SETTLE_ANSWERS && agents_answered(job))
@@ -239,6 +252,8 @@ void job_look(struct job *job)
         job_event(job, JOB_GONE);
     if (job->state == JOB_CONNECTING && job->greeted == job->count)
         job_event(job, JOB_GREETED);
+    if (job->state == JOB_CHECKING && job->checked)
+        look_checked(job);
     if (job->state == JOB_PREPARING && job->prepared == job->count)
         job_event(job, JOB_READY);
     if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
@@ -466,7 +481,10 @@ static void on_status(void *arg, struct buf *text)
     struct buf what = BUF_INIT;
     if (waited < STATUS_AFTER_MS)
         return;
-    if (job->state <= JOB_PREPARING) {
+    if (job->state == JOB_CHECKING && job->reach) {
+        buf_printf(text, "drarun: waiting %" PRId64 " s: the NICs of the workers reach each other",
+                   waited / 1000);
+    } else if (job->state <= JOB_PREPARING) {
         describe_awaited(job, &what);
         buf_printf(text, "drarun: waiting %" PRId64 " s: %s", waited / 1000,
                    what.data ? what.data : "");
@@ -749,6 +767,7 @@ void job_free(struct job *job)
         return;
     log_divert(NULL, NULL);
     job_watch_free(job->watch);
+    job_reach_free(job->reach);
     agents_free(job);
     job_spawn_free(job->spawn);
     job_names_free(job->names);

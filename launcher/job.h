@@ -49,6 +49,13 @@ void job_pod_leaves(struct job *job, const struct cause_pod *pod);
 const json_t *job_inspection(const struct job *job, uint32_t worker);
 /* For the same: what was derived goes to the ranks with the launch. Nothing of the plan is kept. */
 int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err);
+/* For the same, after job_use_plan: the NICs that carry data are to reach those of other workers
+ * before anything starts, where there are any. spec is borrowed, plan is not kept. */
+int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
+                  struct drarun_error *err);
+/* What came of it (docs/design/038-open-nics.md); a new reference, or NULL: nothing was tried, or
+ * it is not over. */
+json_t *job_reached(const struct job *job);
 struct launch_message *job_launch(struct job *job, struct drarun_error *err);
 
 /* Asks every agent what its worker does; answers come to request_pods.vitals. ranks: each rank's

@@ -18,13 +18,22 @@ static int prepare(struct job *job, struct drarun_error *err)
     return pods && pods->prepare ? pods->prepare(pods->arg, job, err) : 0;
 }
 
-static void do_launch(struct job *job)
+static void do_check(struct job *job)
 {
     struct drarun_error refused = {0};
-    if (prepare(job, &refused) < 0) {
+    int rc = prepare(job, &refused);
+    if (rc == 0 && job->reach)
+        rc = job_reach_begin(job->reach, &refused);
+    if (rc < 0)
         job_fail(job, &refused);
-        return;
-    }
+    else
+        job->checked = true;
+    if (job->reach)
+        event_del(job->start_clock); /* it has its own deadline */
+}
+
+static void do_launch(struct job *job)
+{
     job_start_clock(job->start_clock, job_start_limit_ms(job));
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
@@ -143,6 +152,9 @@ void job_act(struct job *job, enum job_action action)
 {
     switch (action) {
     case JOB_DO_NOTHING:
+        return;
+    case JOB_DO_CHECK:
+        do_check(job);
         return;
     case JOB_DO_LAUNCH:
         do_launch(job);

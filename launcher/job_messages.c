@@ -54,6 +54,7 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
         return;
     }
     agent->cpus = hello->cpus;
+    agent->reaches = hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_REACH;
     snprintf(agent->pmix, sizeof agent->pmix, "%s", hello->pmix);
     if (hello->launched) { /* nothing of it is ours but its end */
         char name[128];
@@ -129,6 +130,13 @@ static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vit
         job_watch_take(agent->job->watch, agent->index, vitals);
     if (pods && pods->vitals)
         pods->vitals(pods->arg, agent->index, vitals);
+}
+
+static void on_reach(struct agent *agent, const Drarun__Wire__Reach *reach)
+{
+    struct drarun_error err = {0};
+    if (agent->job->reach && job_reach_take(agent->job->reach, agent->index, reach, &err) < 0)
+        refuse(agent, err.text);
 }
 
 /* All ranks get SIGTERM and their time to save what they have; the job is over. */
@@ -298,6 +306,7 @@ static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
     case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
     case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
+    case DRARUN__WIRE__ENVELOPE__BODY_REACH:
         return AGENT_TELL;
     case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
     case DRARUN__WIRE__ENVELOPE__BODY_ABORT:
@@ -342,6 +351,9 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_INSPECTION:
         on_inspection(agent, message->inspection);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_REACH:
+        on_reach(agent, message->reach);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_VITALS:
         on_vitals(agent, message->vitals);

@@ -144,6 +144,8 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     }
     if (rc == 0)
         rc = job_use_plan(job, &p.plan, err);
+    if (rc == 0 && in->spec->fabric == SPEC_FABRIC_REACH)
+        rc = job_use_reach(job, in->spec, &p.plan, err);
     done(&p);
     return rc;
 }

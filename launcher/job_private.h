@@ -17,6 +17,7 @@
 #include "launcher/input.h"
 #include "launcher/job.h"
 #include "launcher/job_names.h"
+#include "launcher/job_reach.h"
 #include "launcher/job_spawn.h"
 #include "launcher/job_state.h"
 #include "launcher/job_watch.h"
@@ -51,6 +52,7 @@ struct agent {
     int wait_status;
     /* its connection has ended; how its process or pod did is not known yet */
     struct event *linger;
+    bool reaches;       /* it knows how to let its NICs reach others */
     bool launched;      /* it was sent the job */
     bool leaves;        /* its pod was told to end */
     bool pod_told;      /* the cluster has said why */
@@ -116,6 +118,8 @@ struct job {
     bool leave_told;    /* and that was said */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
+    bool checked;            /* what the agents hold is good, as far as they have told it */
+    struct job_reach *reach; /* NULL: no NICs are to reach each other */
     struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
 
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */

@@ -6,10 +6,15 @@
 #include "lib/base/cleanup.h"
 
 static const struct job_step job_steps[] = {
-    {JOB_CONNECTING, JOB_GREETED, JOB_PREPARING, JOB_DO_LAUNCH},
+    {JOB_CONNECTING, JOB_GREETED, JOB_CHECKING, JOB_DO_CHECK},
     {JOB_CONNECTING, JOB_CAUSE, JOB_ENDING, JOB_DO_END},
     {JOB_CONNECTING, JOB_INTERRUPT, JOB_ENDING, JOB_DO_FORWARD},
     {JOB_CONNECTING, JOB_GONE, JOB_DRAINING, JOB_DO_DRAIN},
+
+    {JOB_CHECKING, JOB_CHECKED, JOB_PREPARING, JOB_DO_LAUNCH},
+    {JOB_CHECKING, JOB_CAUSE, JOB_ENDING, JOB_DO_END},
+    {JOB_CHECKING, JOB_INTERRUPT, JOB_ENDING, JOB_DO_FORWARD},
+    {JOB_CHECKING, JOB_GONE, JOB_DRAINING, JOB_DO_DRAIN},
 
     {JOB_PREPARING, JOB_READY, JOB_RUNNING, JOB_DO_START},
     {JOB_PREPARING, JOB_CAUSE, JOB_ENDING, JOB_DO_END},
@@ -82,8 +87,9 @@ static const char *name(const char *const *names, size_t count, size_t index)
 const char *job_state_name(enum job_state state)
 {
     static const char *const names[] = {
-        [JOB_CONNECTING] = "connecting", [JOB_PREPARING] = "preparing", [JOB_RUNNING] = "running",
-        [JOB_ENDING] = "ending",         [JOB_DRAINING] = "draining",   [JOB_ENDED] = "ended",
+        [JOB_CONNECTING] = "connecting", [JOB_CHECKING] = "checking", [JOB_PREPARING] = "preparing",
+        [JOB_RUNNING] = "running",       [JOB_ENDING] = "ending",     [JOB_DRAINING] = "draining",
+        [JOB_ENDED] = "ended",
     };
     return name(names, ARRAY_LEN(names), state);
 }
@@ -92,6 +98,7 @@ const char *job_event_name(enum job_event event)
 {
     static const char *const names[] = {
         [JOB_GREETED] = "all agents said hello",
+        [JOB_CHECKED] = "nothing is wrong with what they hold",
         [JOB_READY] = "all agents are prepared",
         [JOB_CAUSE] = "the job must end",
         [JOB_INTERRUPT] = "a signal",

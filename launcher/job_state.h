@@ -5,6 +5,7 @@
 
 enum job_state {
     JOB_CONNECTING = 1, /* agents are being started or dialled, and say hello */
+    JOB_CHECKING,       /* what they hold is judged, and their NICs reach each other */
     JOB_PREPARING,      /* they hold the job and prepare it */
     JOB_RUNNING,
     JOB_ENDING,   /* something ended the job: the ranks are being ended */
@@ -14,6 +15,7 @@ enum job_state {
 
 enum job_event {
     JOB_GREETED = 1, /* every agent has said hello */
+    JOB_CHECKED,     /* nothing is wrong with what they hold */
     JOB_READY,       /* every agent is prepared */
     JOB_CAUSE,       /* something ended the job */
     JOB_INTERRUPT,   /* a first signal from the user */
@@ -26,6 +28,7 @@ enum job_event {
 
 enum job_action {
     JOB_DO_NOTHING = 1,
+    JOB_DO_CHECK,   /* judge what the agents hold */
     JOB_DO_LAUNCH,  /* send each agent the job */
     JOB_DO_START,   /* tell them to start the ranks */
     JOB_DO_END,     /* tell them to end the ranks */

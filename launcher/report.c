@@ -52,12 +52,15 @@ static json_t *programs(const struct job_request *request)
     return list;
 }
 
-static char *make_json(const struct job_request *request, const struct job_facts *facts,
-                       const struct cause *cause)
+static char *make_json(const struct job_request *request, const struct job *job)
 {
-    json_t *json = cause_json(cause);
+    json_t *json = cause_json(job_cause(job)), *reached = job_reached(job);
+    struct job_facts of_job, *facts = &of_job;
     if (!json)
         return NULL;
+    job_facts(job, facts);
+    if (reached)
+        json_object_set_new(json, "reach", reached);
     json_object_set_new(json, "job", json_string(facts->uid));
     json_object_set_new(json, "workers", json_integer(facts->workers));
     json_object_set_new(json, "ranks", json_integer(facts->ranks));
@@ -82,14 +85,13 @@ static int write_file(const char *path, const struct buf *line, struct drarun_er
     return rc < 0 ? error_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-int report_show(const struct job_request *request, const struct job_facts *facts,
-                const struct cause *cause, struct drarun_error *err)
+int report_show(const struct job_request *request, const struct job *job, struct drarun_error *err)
 {
     if (!request->json)
-        show_text(cause);
+        show_text(job_cause(job));
     if (!request->json && !request->report_path)
         return 0;
-    cleanup_free char *json = make_json(request, facts, cause);
+    cleanup_free char *json = make_json(request, job);
     struct buf line = BUF_INIT;
     if (!json)
         return error_set(err, ENOMEM, "out of memory for the report");

@@ -10,7 +10,6 @@
 
 /* On stderr: the sentences of cause_explain, or with --output json one line of JSON; to --report's
  * file the same JSON. The schema is in docs/design/006-ends.md. */
-int report_show(const struct job_request *request, const struct job_facts *facts,
-                const struct cause *cause, struct drarun_error *err);
+int report_show(const struct job_request *request, const struct job *job, struct drarun_error *err);
 
 #endif

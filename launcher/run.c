@@ -91,7 +91,6 @@ static int run_job(struct job_request *request)
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
     struct framed framed = {0};
-    struct job_facts facts;
     request->framed = request->frames ? &framed : NULL;
     char **env = inherited(request, &kept);
     if (!env) {
@@ -103,8 +102,7 @@ static int run_job(struct job_request *request)
         return fail(&err);
     job_run(job);
     int status = cause_status(job_cause(job));
-    job_facts(job, &facts);
-    if (report_show(request, &facts, job_cause(job), &err) < 0) {
+    if (report_show(request, job, &err) < 0) {
         log_error("%s", err.text);
         status = status ? status : error_exit_status(err.kind);
     }

@@ -253,7 +253,7 @@ def test_report_of_words_that_are_not_utf8(drarun):
 
 def test_verbose_and_quiet(drarun):
     result = drarun("-v", "true").ok()
-    assert "connecting -> preparing" in result.err and "draining -> ended" in result.err
+    assert "connecting -> checking" in result.err and "checking -> preparing" in result.err and "draining -> ended" in result.err
     assert drarun("-q", "-x", "NOT_THERE", "true").ok().err == ""
     assert drarun("-q", "sh", "-c", "exit 3").err.startswith("drarun: rank 0")
 

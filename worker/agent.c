@@ -189,6 +189,7 @@ static bool begin_job(struct agent *agent)
 {
     struct drarun_error err = {0};
     if (agent->state == AGENT_IDLE) {
+        agent_reach_drop(agent);
         enter(agent, AGENT_PREPARING);
         return true;
     }
@@ -305,6 +306,9 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
         if (hello_check(message->hello, pmix_host_version(), &err) < 0)
             fail(agent, &err);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_REACH:
+        agent_reach_take(agent, message->reach);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_LAUNCH:
         on_launch(agent, message);
         break;
@@ -361,6 +365,7 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     const char *why = err->code ? err->text : "connection closed";
     (void)channel;
     agent->control_lost = true;
+    agent_reach_drop(agent);
     agent_names_drop(agent);
     if (is_kept(agent) && agent->state == AGENT_IDLE) { /* it only wanted to know what we hold */
         agent->generation = 0;
@@ -449,6 +454,7 @@ void agent_free(struct agent *agent)
     if (!agent)
         return;
     agent_drop_inspection(agent);
+    agent_reach_drop(agent);
     agent_clean(agent);
     ranks_free(agent->ranks);
     agent_spawn_drop(agent);

@@ -129,6 +129,7 @@ static void launcher_take(struct agent *agent, struct channel *channel,
     if (agent->control && !agent->control_lost)
         replace(agent, hello);
     channel_free(TAKE_PTR(agent->control));
+    agent_reach_drop(agent);
     if (agent->state == AGENT_IDLE)
         agent_drop_parent(agent, "its launcher was replaced");
     agent_control_take(agent, channel, hello);

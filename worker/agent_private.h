@@ -70,6 +70,12 @@ struct agent_inspection {
     struct verbs_open opening;
 };
 
+/* The process that writes to other workers' NICs (agent_reach.c), before the job is here. */
+struct agent_reach {
+    struct child *child; /* NULL: none runs */
+    bool begun;          /* for this launcher */
+};
+
 struct shm_clean;
 
 struct agent {
@@ -84,6 +90,7 @@ struct agent {
     bool told_to_end;    /* by SIGTERM: no use in waiting for another launcher */
     bool other_release;  /* the launcher is of one, with options.entry: it will refuse us */
     struct agent_inspection inspection;
+    struct agent_reach reach;
     struct event *await_clock;  /* until a launcher comes, with options.entry */
     struct event *orphan_clock; /* runs while that is awaited */
     struct listen_door *door;
@@ -175,6 +182,10 @@ void agent_group_cancel(struct agent *agent, uint32_t index);
 /* Answers the questions about names that the launcher has not: nobody will. */
 void agent_names_drop(struct agent *agent);
 void agent_spawn_drop(struct agent *agent);
+
+/* agent_reach.c */
+void agent_reach_take(struct agent *agent, const Drarun__Wire__Reach *message);
+void agent_reach_drop(struct agent *agent);
 
 /* agent_mpirun.c */
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err);

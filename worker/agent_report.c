@@ -73,6 +73,7 @@ void agent_send_hello(struct agent *agent)
     gethostname(host, sizeof host - 1);
     message.host = host;
     message.launched = agent->heir;
+    message.fabric = DRARUN__WIRE__FABRIC__FABRIC_REACH;
     if (agent->options.pod)
         message.job = (char *)agent->options.pod->job;
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)

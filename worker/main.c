@@ -28,6 +28,7 @@
 #include "worker/nics.h"
 #include "worker/oom.h"
 #include "worker/pmix/host.h"
+#include "worker/reach.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
 
@@ -45,7 +46,8 @@ struct settings {
     int serve_fd;
     int64_t beside; /* the rank; -1: none */
     char *const *words;
-    bool nics; /* open them, and nothing else */
+    bool nics;  /* open them, and nothing else */
+    bool reach; /* let them reach others, and nothing else */
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -90,6 +92,8 @@ static const char help_text[] =
     "  --nics                open each RDMA device and print what it tells, a line of JSON each "
     "(how\n"
     "                        an agent and drarun doctor --nics ask)\n"
+    "  --reach               write to other workers' NICs and be written to, as lines of JSON on\n"
+    "                        standard input say (how an agent asks)\n"
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
     "                        CPUs (what drarun exec starts)\n"
     "  --install DIR         copy this program to DIR/drarun-worker, and end\n"
@@ -162,6 +166,7 @@ enum {
     OPT_REMOTE_SERVE,
     OPT_BESIDE,
     OPT_NICS,
+    OPT_REACH,
     OPT_VERSION,
     OPT_HELP
 };
@@ -183,6 +188,7 @@ static const struct option option_table[] = {
     {"install-bench", required_argument, NULL, OPT_INSTALL_BENCH},
     {"beside", required_argument, NULL, OPT_BESIDE},
     {"nics", no_argument, NULL, OPT_NICS},
+    {"reach", no_argument, NULL, OPT_REACH},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -228,6 +234,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_NICS:
         s->nics = true;
         return 0;
+    case OPT_REACH:
+        s->reach = true;
+        return 0;
     case OPT_INSTALL:
     case OPT_INSTALL_DRARUN:
         rc = install_program(option == OPT_INSTALL ? INSTALL_SELF : "drarun", value, err);
@@ -268,7 +277,7 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
-    if (s->serve_fd >= 0 || s->nics)
+    if (s->serve_fd >= 0 || s->nics || s->reach)
         return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -414,6 +423,8 @@ int main(int argc, char **argv)
         return remote_serve(s.serve_fd);
     if (rc == 0 && s.nics)
         return nics_serve();
+    if (rc == 0 && s.reach)
+        return reach_serve();
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
         s.oom_exempt = oom_exempt(s.oom_score);
     if (rc == 0)

@@ -81,19 +81,21 @@ static uint32_t gpus_of_a_worker(const struct lead *lead)
 static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
-    struct job_facts facts;
     const struct cause *cause = job_cause(lead->job);
-    job_facts(lead->job, &facts);
+    json_t *reached = job_reached(lead->job);
     lead->status = cause_status(cause);
     json_decref(lead->report);
     lead->report = cause_json(cause);
+    if (reached && (!lead->report || json_object_set(lead->report, "reach", reached) < 0))
+        log_error("what NICs were reached is not in the report: out of memory");
+    json_decref(reached);
     lead->next = cause_restart(cause);
     lead_note_cause(lead, json_object_get(lead->report, "cause"));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
     if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
         lead->status == 128 + SIGTERM)
         lead->signo = SIGTERM;
-    if (!lead->options->framed && report_show(request, &facts, cause, &err) < 0)
+    if (!lead->options->framed && report_show(request, lead->job, &err) < 0)
         log_error("%s", err.text);
 }
 

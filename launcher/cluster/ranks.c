@@ -102,7 +102,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     r->pods.workers = facts->spec->workers;
     r->pods.look_for = &r->look_for;
     r->pods.scripts = &r->scripts;
-    r->pods.open_nics = facts->spec->fabric == SPEC_FABRIC_OPEN;
+    r->pods.open_nics = facts->spec->fabric >= SPEC_FABRIC_OPEN;
     r->pods.addresses = (const char *const *)r->addresses.items;
     r->pods.pods = (const char *const *)r->names.items;
     r->pods.nodes = (const char *const *)r->nodes.items;

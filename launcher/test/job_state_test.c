@@ -21,7 +21,7 @@ static void follow(const enum job_event *events, size_t count, enum job_state ex
 
 static void an_orderly_life(void **state)
 {
-    const enum job_event events[] = {JOB_GREETED, JOB_READY, JOB_GONE, JOB_DRAINED};
+    const enum job_event events[] = {JOB_GREETED, JOB_CHECKED, JOB_READY, JOB_GONE, JOB_DRAINED};
     (void)state;
     follow(events, ARRAY_LEN(events), JOB_ENDED);
 }
