@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/dra/known_class.h"
+#include "jobs/nodes_profile.h"
 #include "jobs/profiles.h"
 #include "lib/dra/slices.h"
 #include "lib/base/buf.h"
@@ -261,35 +262,25 @@ static int find_kind(const struct look *look, const struct kind *kind, struct se
 
 /* ---- the profile ---- */
 
-struct node_devices {
-    const struct slice_device *list;
-    size_t count;
+struct wanted {
+    const struct look *look;
+    const struct served *served;
 };
 
-static bool has_attribute(const char *key, bool (*match)(const char *value, const void *arg),
-                          const void *arg, const void *node)
-{
-    const struct node_devices *devices = node;
-    for (size_t i = 0; i < devices->count; i++) {
-        const char *text = value_text(json_object_get(devices->list[i].attributes, key), "string");
-        if (text && text[0] && match(text, arg))
-            return true;
-    }
-    return false;
-}
-
 /* Does the job's kind of GPU, or else of NIC, come from this node? */
-static bool is_wanted(const struct look *look, const struct served *served, const json_t *node,
-                      const struct node_devices *devices)
+static bool is_wanted(const json_t *node, const struct slice_device *devices, size_t count,
+                      void *arg)
 {
+    const struct wanted *wanted = arg;
+    const struct served *served = wanted->served;
     const struct served_source *source =
         served->gpus.class[0] || served->gpus.resource[0] ? &served->gpus : &served->nics;
     if (source->resource[0])
         return has_some(json_object_get(allocatable(node), source->resource));
-    const char *driver = driver_of(class_named(look->objects->classes, source->class),
+    const char *driver = driver_of(class_named(wanted->look->objects->classes, source->class),
                                    source == &served->gpus ? gpu_drivers : nic_drivers);
-    for (size_t i = 0; driver && i < devices->count; i++)
-        if (strcmp(devices->list[i].driver, driver) == 0)
+    for (size_t i = 0; driver && i < count; i++)
+        if (strcmp(devices[i].driver, driver) == 0)
             return true;
     return false;
 }
@@ -297,33 +288,16 @@ static bool is_wanted(const struct look *look, const struct served *served, cons
 static int find_profile(const struct look *look, struct served *served)
 {
     struct profiles profiles = {0};
-    const struct profile *found = NULL;
-    bool same = true;
-    const json_t *node;
-    size_t i;
+    struct wanted wanted = {look, served};
     int rc = profiles_builtin(&profiles, look->err);
     if (rc < 0)
         return rc;
-    json_array_foreach(look->objects->nodes, i, node)
-    {
-        struct node_devices devices;
-        char why[sizeof served->why] = "";
-        devices.list = slices_of_node(&look->slices, name_of(node), &devices.count);
-        if (!same || !is_wanted(look, served, node, &devices))
-            continue;
-        const struct profile_facts facts = {
-            .labels = meta(node, "labels"),
-            .has_attribute = has_attribute,
-            .node = &devices,
-            .arch = value_text(meta(node, "labels"), "kubernetes.io/arch"),
-        };
-        const struct profile *own = profiles_detect(&profiles, &facts, why, sizeof why);
-        same = own && (!found || own == found);
-        found = own;
-        snprintf(served->why, sizeof served->why, "%s", why);
-    }
-    if (same && found)
-        snprintf(served->profile, sizeof served->profile, "%s", found->name);
+    struct nodes_profile of =
+        nodes_profile_find(&profiles, look->objects->nodes, &look->slices, is_wanted, &wanted);
+    if (of.found)
+        snprintf(served->profile, sizeof served->profile, "%s", of.found->name);
+    if (of.found)
+        snprintf(served->why, sizeof served->why, "%.190s", of.why);
     profiles_done(&profiles);
     return 0;
 }
