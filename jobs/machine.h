@@ -2,8 +2,8 @@
 /* What a machine type asks of claims and pods: whether GPU and NIC ever share a PCIe root, whether
  * RDMA is handed out by the whole node, what the vendor mounts into pods, and what taint its nodes
  * have beside that of their devices. It is the key
- * "machine" of a profile (jobs/profiles.h; sources: docs/design/010-claims.md). Known only where
- * the spec names the profile: with `nccl.profile: auto` nothing is known before the allocation.
+ * "machine" of a profile (jobs/profiles.h; sources: docs/design/010-claims.md). Known where
+ * the spec names the profile, or nodes do before the allocation (jobs/job_profile.h).
  * Pure. */
 #ifndef DRARUN_JOBS_MACHINE_H
 #define DRARUN_JOBS_MACHINE_H

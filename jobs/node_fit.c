@@ -87,6 +87,15 @@ static bool is_wanted(const json_t *pod, const char *name, const json_t *labels)
     return !required || node_selector_matches(required, name, labels) == 1;
 }
 
+bool node_fit_is_chosen(const json_t *pod, const json_t *node)
+{
+    const json_t *metadata = json_object_get(node, "metadata");
+    const json_t *labels = json_object_get(metadata, "labels");
+    CLEANUP(json_decrefp) json_t *none = json_object();
+    return !missing_label(json_object_get(pod, "nodeSelector"), labels) &&
+           is_wanted(pod, value_text_or(metadata, "name", ""), labels ? labels : none);
+}
+
 static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, char *ret_why)
 {
     uint32_t least = UINT32_MAX;

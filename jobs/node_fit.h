@@ -6,6 +6,7 @@
 #define DRARUN_JOBS_NODE_FIT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "drarun/error.h"
@@ -20,6 +21,10 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
                  struct drarun_error *err);
 void node_fit_free(struct node_fit *fit);
 DEFINE_CLEANUP(struct node_fit, node_fit_free)
+
+/* Whether nodeSelector and required nodeAffinity of the pod (its spec) choose the node, which may
+ * have metadata alone. */
+bool node_fit_is_chosen(const json_t *pod, const json_t *node);
 
 #define NODE_FIT_WHY PREDICT_WHY
 

@@ -45,6 +45,7 @@ struct plan_input {
     uint32_t plugin_gpus;        /* a worker's from a device plugin: in no claim */
     bool no_gpus;                /* GPUs were not asked for, whatever ranks says */
     const char *profile;         /* NULL or "auto": detect */
+    const char *profile_fact;    /* how it was recognised; NULL: asked for */
     const char *nccl_version;    /* NULL: the newest that we know */
     const char *master_addr;     /* NULL: the first worker's pod */
     uint32_t master_port;        /* 0: 29500 */

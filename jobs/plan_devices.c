@@ -380,7 +380,7 @@ int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t siz
         profile = profiles_find(p->in->profiles, wanted);
         if (!profile)
             return error_kind(err, DRARUN_ERR_SPEC, ENOENT, "no profile \"%.60s\"", wanted);
-        snprintf(ret_fact, size, "asked for");
+        snprintf(ret_fact, size, "%s", p->in->profile_fact ? p->in->profile_fact : "asked for");
     } else {
         profile = detect(p, worker, ret_fact, size);
     }

@@ -85,6 +85,8 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
     if (lacks_amounts(in->nodes))
         strlist_add(notes, "CPU, memory and devices of plugins on Nodes that are given without "
                            "status.allocatable");
+    if (in->profile_ask && in->profile_ask[0])
+        strlist_add(notes, in->profile_ask);
     if (others)
         strlist_add(notes, "the template's pod affinity and topology spread");
 }
@@ -226,8 +228,8 @@ static bool is_mounted(const struct job_spec *spec, const char *path)
     return false;
 }
 
-/* The machine is known here, but not yet when the pods are made: what its vendor keeps on the node
- * is mounted into pods of jobs that name it. */
+/* The machine is known here, but not yet when the pods are made, since others of another could take
+ * them: what its vendor keeps on the node is mounted into pods of jobs that name it. */
 static int warn_unnamed(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     const struct profile *found = p->plan.profile;
@@ -276,6 +278,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     input.slices = in->slices;
     input.node_labels = in->node_labels;
     input.profiles = in->profiles;
+    input.profile_fact = in->profile_fact;
     input.workers = p->workers;
     input.worker_count = spec->workers;
     rc = order_ranks(in, p, err);

@@ -24,6 +24,8 @@ struct preview_input {
     const json_t *limit_ranges;  /* array of LimitRanges, or NULL */
     bool rules_known;            /* there are no other quotas and limit ranges */
     const struct profiles *profiles;
+    const char *profile_fact; /* how the spec's was recognised; NULL: the user's */
+    const char *profile_ask;  /* why none is known (job_profile_ask); NULL or "": no matter */
     const char *nccl_version; /* NULL: the spec's, else the newest that is known */
 };
 

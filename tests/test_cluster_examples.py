@@ -87,6 +87,39 @@ def test_example(machines, jobs, source, name):
         assert all("dranet0" in rank.interfaces for rank in ranks.values())
 
 
+FOLDERS = ["sh", "-c", 'test -f /usr/local/gib/scripts/set_nccl_env.sh && echo "$RANK mounted"; '
+                       'touch /usr/local/gib/mine 2>/dev/null && echo "$RANK changed"; ls /usr/local/nvidia >/dev/null']
+ASKED = "which machine the workers get is not known before they have nodes"
+
+
+def unnamed(source):
+    spec = spec_of(source, "two-by-two", 2)
+    del spec["nccl"]
+    return {**spec, "command": FOLDERS, "launcher": {"tolerations": [{"operator": "Exists"}]}}
+
+
+@pytest.mark.parametrize("where", [["--here"], []], ids=["here", "pod"])
+def test_example_without_its_profile(machines, jobs, source, where):
+    """The nodes name the machine: the vendor's folders are in the pods, read-only, whoever leads the job."""
+    result = jobs.run(*where, **unnamed(source)).ok()
+    assert sorted(line for line in result.out.splitlines() if "mounted" in line) == [f"{rank} mounted" for rank in range(4)], result
+    assert "changed" not in result.out and ASKED not in result.err, result
+
+
+def test_example_on_nodes_that_nothing_names(machines, jobs, source):
+    """Nothing is mounted by guess, and the profile is asked for by name."""
+    nodes, label = [node.name for node in jobs.cluster.nodes], "node.kubernetes.io/instance-type"
+    accelerator = "cloud.google.com/gke-accelerator"
+    labels = jobs.cluster.api.get("v1", "Node", nodes[0])["metadata"]["labels"]
+    jobs.cluster.kubectl("label", "node", *nodes, f"{label}-", f"{accelerator}-")
+    try:
+        result = jobs.run("--here", **{**unnamed(source), "command": ["sh", "-c", "ls /usr/local; true"]}).ok()
+    finally:
+        jobs.cluster.kubectl("label", "node", *nodes, *(f"{key}={labels[key]}" for key in (label, accelerator)))
+    assert ASKED in result.err and "names its machine" in result.err and "say nccl: {profile: NAME}" in result.err, result
+    assert "gib" not in result.out
+
+
 def test_queued_example(machines, jobs, source):
     """Kueue's part is played: the worker Job alone has its label and is suspended until it is admitted."""
     space = jobs.namespace.name

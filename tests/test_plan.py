@@ -58,11 +58,12 @@ def test_halves_are_aligned_by_construction(drarun, machine, spec):
 
 
 def test_roots_that_never_match_fall_back(drarun, machine, spec):
-    """On this machine each device is alone under its root: preferred goes on without, required does not."""
-    options = machine("azure-nd96isr-h100-v5")
-    result = drarun("plan", spec(1, 4, 4, "true"), *options).ok()
+    """On this machine each device is alone under its root: preferred goes on without, required does not. With a profile
+    that says nothing of roots, as with a machine that nothing names."""
+    options, other = machine("azure-nd96isr-h100-v5"), "  nccl: {profile: generic-ib}\n"
+    result = drarun("plan", spec(1, 4, 4, "true", other), *options).ok()
     assert "without a constraint: no node can meet pcieRoot or numaNode (align: preferred)" in result.out
-    result = drarun("plan", spec(1, 4, 4, "true", "    align: required\n"), *options)
+    result = drarun("plan", spec(1, 4, 4, "true", "    align: required\n" + other), *options)
     assert result.rc == 75
     assert "no free devices share resource.kubernetes.io/pcieRoot" in result.out
 
@@ -97,12 +98,13 @@ def test_the_numa_node_is_between_root_and_none(drarun, machine, spec):
         for i, device in enumerate(devices):
             device["attributes"]["resource.kubernetes.io/numaNode"] = {"int": 2 * i // len(devices)}
     path.write_text(json.dumps(slices))
-    result = drarun("plan", spec(2, 2, 2, more=PACKED), *options).ok()
+    other = "  nccl: {profile: generic-roce}\n"
+    result = drarun("plan", spec(2, 2, 2, more=PACKED + other), *options).ok()
     assert "each GPU with a NIC of its NUMA node, by a constraint of the claim: no node can meet pcieRoot" in result.out
     assert "MISALIGNED" not in result.out
     required = "    align: required\n"
-    assert drarun("plan", spec(2, 2, 2, more=required + PACKED), *options).rc == 75
-    job = spec(2, 2, 2, more=required + PACKED + "  nccl: {profile: oci-gb200}\n")
+    assert drarun("plan", spec(2, 2, 2, more=required + PACKED + other), *options).rc == 75
+    job = spec(2, 2, 2, more=required + PACKED)  # the nodes name it
     result = drarun("plan", job, *options).ok()
     assert "NUMA node, by a constraint of the claim: oci-gb200 has no common root" in result.out
     assert json.loads(drarun("plan", "-o", "json", job, *options).ok().out)["rung"] == "numaNode"
@@ -337,7 +339,7 @@ spec:
 
 
 def test_captured_cluster(drarun, source, tmp_path):
-    """One file with slices and nodes is enough. Without the profile's name its folders are not mounted, which is told."""
+    """One file with slices and nodes is enough. Without the profile's name the nodes name it, unless they differ, which is told."""
     slices = "--slices", source / "examples/clusters/a4-two-nodes.json"
     example = source / "examples/jobs/half-nodes-aligned.yaml"
     result = drarun("plan", example, *slices).ok()
@@ -350,14 +352,33 @@ def test_captured_cluster(drarun, source, tmp_path):
     unnamed.write_text(yaml.safe_dump(job))
     result = drarun("plan", unnamed, *slices).ok()
     assert "profile gke-a4: node label" in result.out
+    assert "PROFILE_NOT_NAMED" not in result.out and "which machine" not in result.out
+    lists = json.loads(slices[1].read_text())
+    other = next(each for each in lists["items"] if each["kind"] == "Node" and each["metadata"]["name"] == "a4-1")
+    other["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "a3-ultragpu-8g"
+    mixed = tmp_path / "mixed.json"
+    mixed.write_text(json.dumps(lists))
+    job["spec"]["workers"] = 1
+    unnamed.write_text(yaml.safe_dump(job))
+    result = drarun("plan", unnamed, "--slices", mixed).ok()
     assert "PROFILE_NOT_NAMED: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: say nccl: {profile: gke-a4}" in result.out
+    assert "which machine the workers get is not known before they have nodes (node a4-0 is of gke-a4, and node a4-1 of gke-a3u)" in result.out
     paths = "/usr/local/nvidia", "/usr/local/gib"
     container = {"name": "a", "image": job["spec"].pop("image"), "command": job["spec"].pop("command"),
                  "volumeMounts": [{"name": f"v{i}", "mountPath": path} for i, path in enumerate(paths)]}
     volumes = [{"name": f"v{i}", "hostPath": {"path": f"/home{path}"}} for i, path in enumerate(paths)]
     job["spec"]["template"] = {"spec": {"containers": [container], "volumes": volumes}}
     mounted.write_text(yaml.safe_dump(job))
-    assert "PROFILE_NOT_NAMED" not in drarun("plan", mounted, *slices).ok().out
+    assert "PROFILE_NOT_NAMED" not in drarun("plan", mounted, "--slices", mixed).ok().out
+
+
+@pytest.mark.parametrize("where,profile", [("a4-highgpu-8g", "gke-a4"), ("a3-ultragpu-8g", "gke-a3u"), ("azure-nd96isr-h100-v5", "azure-ndv5"),
+                                           ("dgx-h100", None)])
+def test_machine_that_nobody_names(drarun, machine, spec, where, profile):
+    """What is mounted is what a job gets that names the profile; where nothing names the machine, the name is asked for."""
+    result = drarun("plan", spec(1, 1, 1), *machine(where)).ok()
+    assert ("say nccl: {profile: NAME}" in result.out) == (profile is None), result
+    assert "PROFILE_NOT_NAMED" not in result.out and (not profile or f"profile {profile}: node label" in result.out)
 
 
 def test_a_picture_of_a_worker(drarun, source):

@@ -184,7 +184,8 @@ def test_verbs_of_the_controllers_role_are_counted(drarun):
     everywhere = {(group, name, verb) for each in whole for rule in each.get("rules", ()) for group in rule["apiGroups"]
                   for name in rule["resources"] for verb in rule["verbs"]}
     here = {(group, name, verb) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"] for verb in rule["verbs"]}
-    assert everywhere - here == {("resource.k8s.io", name, "list") for name in ("deviceclasses", "resourceslices")} and here <= everywhere
+    assert everywhere - here == {("", "nodes", "list"), *(("resource.k8s.io", name, "list") for name in ("deviceclasses", "resourceslices"))}
+    assert here <= everywhere
 
 
 def test_cluster_role_reads_devices_and_nothing_else(drarun):

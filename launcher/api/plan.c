@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/job_profile.h"
 #include "launcher/api/options.h"
 #include "launcher/api/picture.h"
 #include "launcher/api/text.h"
@@ -21,6 +22,8 @@ struct drarun_plan {
     struct plan_objects objects;
     struct slices slices;
     json_t *labels;
+    struct nodes_profile machine; /* of the nodes, where the spec leaves it open */
+    char ask[512];
     struct preview_input input; /* of the above */
     struct preview preview;
 };
@@ -85,6 +88,19 @@ DEFINE_CLEANUP(struct drarun_plan, drarun_plan_free)
 
 /* ---- building ---- */
 
+/* As where the job is submitted. */
+static int settle_profile(struct drarun_plan *plan, struct drarun_error *err)
+{
+    const struct job_profile_cluster cluster = {
+        .slices = &plan->slices, .nodes = plan->objects.nodes, .classes = plan->objects.classes};
+    bool open = job_profile_is_open(&plan->spec);
+    int rc = job_profile_settle(&plan->spec, &plan->given->profiles,
+                                plan->objects.known ? &cluster : NULL, &plan->machine, err);
+    if (rc == 0 && open && plan->objects.known && !plan->machine.found)
+        job_profile_ask(&plan->machine, plan->ask, sizeof plan->ask);
+    return rc;
+}
+
 static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
                  struct drarun_error *err)
 {
@@ -93,6 +109,8 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
     plan->labels = cluster_node_labels(objects->nodes);
     if (rc == 0 && !plan->labels)
         rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = settle_profile(plan, err);
     plan->input = (struct preview_input){
         .spec = &plan->spec,
         .slices = objects->known ? &plan->slices : NULL,
@@ -105,6 +123,8 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .limit_ranges = objects->limit_ranges,
         .rules_known = objects->quotas_known && objects->ranges_known,
         .profiles = &plan->given->profiles,
+        .profile_fact = plan->machine.found ? plan->machine.why : NULL,
+        .profile_ask = plan->ask,
         .nccl_version = o->nccl_version,
     };
     if (rc == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/claims.h"
+#include "jobs/job_profile.h"
 #include "jobs/render.h"
 #include "jobs/render_as/render_as.h"
 #include "launcher/api/options.h"
@@ -217,7 +218,9 @@ int drarun_render(const struct drarun_spec *spec, const struct drarun_render_opt
         rc = spec_again(&spec->job, &spec->profiles, NULL, 0, &own, err);
     if (rc < 0)
         return rc;
-    rc = render_text(&own, &o, ret_text, err);
+    rc = job_profile_settle(&own, &spec->profiles, NULL, NULL, err);
+    if (rc == 0)
+        rc = render_text(&own, &o, ret_text, err);
     job_spec_done(&own);
     return rc;
 }

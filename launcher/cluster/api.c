@@ -23,6 +23,7 @@
 #include "launcher/cluster/follow_through.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead.h"
+#include "launcher/cluster/name_profile.h"
 #include "launcher/cluster/show.h"
 #include "launcher/cluster/snapshot.h"
 #include "launcher/cluster/submit.h"
@@ -312,8 +313,9 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     bool here = run->here || (is_in_pod(cluster) && !run->detach);
     if (!here)
         return submit_and_follow(cluster, run, spec, namespace);
-    return cluster_discover(cluster, &err) < 0 ? fail(&err)
-                                               : lead_here(cluster, run, spec, namespace);
+    if (cluster_discover(cluster, &err) < 0 || name_profile(cluster, spec, &err) < 0)
+        return fail(&err);
+    return lead_here(cluster, run, spec, namespace);
 }
 
 /* A job whose status cannot be read has run all the same. */

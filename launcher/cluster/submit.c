@@ -9,10 +9,13 @@
 #include "jobs/claims.h"
 #include "jobs/drajob.h"
 #include "jobs/install.h"
+#include "jobs/job_profile.h"
 #include "jobs/render.h"
 #include "launcher/cluster/create.h"
+#include "launcher/cluster/name_profile.h"
 #include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"
+#include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -144,12 +147,26 @@ static void set_render(const struct cluster *cluster, struct render_options *ren
     render->pod_groups = cluster->pod_groups;
 }
 
+/* *spec: the same with its profile named, in *named, where it leaves that open. */
+static int name_in_copy(struct cluster *cluster, const struct job_spec **spec,
+                        struct job_spec *named, struct drarun_error *err)
+{
+    if (!job_profile_is_open(*spec))
+        return 0;
+    int rc = spec_again(*spec, NULL, NULL, 0, named, err);
+    if (rc < 0)
+        return rc;
+    *spec = named;
+    return name_profile(cluster, named, err);
+}
+
 /* key: of the job, 64 hexadecimal digits; own: NULL, or what becomes of its object. */
 static int submit(struct cluster *cluster, const struct job_spec *spec,
                   const struct submit_options *options, const char *key, struct client_job *own,
                   char **ret_uid, struct drarun_error *err)
 {
     CLEANUP(cluster_read_drop) struct cluster_read account = {0};
+    struct job_spec named = {0};
     const char *namespace = options->namespace;
     char secret[SUBMIT_SECRET_SIZE];
     struct render_options render = {.attempt = 1,
@@ -168,6 +185,8 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0 && claims_wanted(spec))
         rc = cluster_need_claims(cluster, err);
     if (rc == 0)
+        rc = name_in_copy(cluster, &spec, &named, err);
+    if (rc == 0)
         offer_look(cluster, spec);
     set_render(cluster, &render);
     if (rc == 0)
@@ -179,6 +198,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0)
         rc = options->dra_job ? create_job(cluster, spec, &render, ret_uid, err)
                               : reap_create(cluster, spec, &render, ret_uid, err);
+    job_spec_done(&named);
     return rc;
 }
 

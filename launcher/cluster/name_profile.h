@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profile of a job that leaves it open, named before the job's objects are made: the launcher
+ * and all that it makes follow the document, which says it then. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_NAME_PROFILE_H
+#define DRARUN_LAUNCHER_CLUSTER_NAME_PROFILE_H
+
+#include "jobs/spec.h"
+#include "launcher/cluster/cluster.h"
+
+/* Writes it into the spec, whose document must be its own, and says which one it is; where nothing
+ * names it, says that, and what to do. What may not be read names nothing. After cluster_discover;
+ * runs the loop. -ENOMEM. */
+int name_profile(struct cluster *cluster, struct job_spec *spec, struct drarun_error *err);
+
+#endif
