@@ -205,9 +205,10 @@ static int run(int argc, char *const argv[])
     return verb_write("import", &out);
 }
 
-const struct verb verb_import = {"import", "FILE... [-- PROGRAM [ARGUMENTS]]",
-                                 "Makes a job spec of an MPIJob, PyTorchJob, JobSet, "
-                                 "LeaderWorkerSet, StatefulSet, Job or Pods with their "
-                                 "claims, and says what was left out. FILE: a file, a directory "
-                                 "of *.yaml, *.yml and *.json, or - for standard input.",
-                                 &options_table, run};
+const struct verb verb_import = {
+    "import", "FILE... [-- PROGRAM [ARGUMENTS]]",
+    "Makes a job spec of an MPIJob, PyTorchJob, TrainJob with its runtime, JobSet, "
+    "LeaderWorkerSet, StatefulSet, Job or Pods with their "
+    "claims, and says what was left out. FILE: a file, a directory "
+    "of *.yaml, *.yml and *.json, or - for standard input.",
+    &options_table, run};

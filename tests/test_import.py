@@ -598,6 +598,61 @@ def test_sets_that_are_no_job(drarun, text, error):
     assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
 
 
+RUNTIMES = SOURCE / "tests/data/import"
+
+
+def test_trainjob_of_torch(imported):
+    """The runtime's pods with what the TrainJob sets in their place."""
+    spec, notes = imported(RUNTIMES / "trainjob-torch.yaml")
+    pod, container = spec["template"]["spec"], first(spec)
+    assert (spec["workers"], spec["ranksPerWorker"], spec["launch"], spec["queue"]) == (2, 1, "env", "team-a")
+    assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} and spec["nccl"] == {"env": {"NCCL_DEBUG": "INFO"}}
+    assert (container["image"], container["command"], container["args"]) == ("example/tune:2", ["torchrun", "tune.py"], ["--epochs", "3"])
+    assert container["env"] == [{"name": "MODE", "value": "a"}, {"name": "PET_NPROC_PER_NODE", "value": "8"}]
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
+    assert (pod["nodeSelector"], pod["tolerations"]) == ({"pool": "a4"}, [{"key": "team", "operator": "Exists"}])
+    assert pod["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    assert "ClusterTrainingRuntime torch-distributed is left out" not in notes
+
+
+def test_trainjob_of_mpi(imported):
+    """Its launcher's pod is one of its nodes, and there is no sshd."""
+    spec, notes = imported(RUNTIMES / "trainjob-mpi.yaml")
+    assert (spec["workers"], spec["ranksPerWorker"], spec["nccl"]) == (3, 8, {"env": {"NCCL_DEBUG": "INFO"}})
+    assert first(spec)["command"] == ["all_reduce_perf", "-b", "1K"] and "args" not in first(spec)
+    assert "readinessProbe" not in first(spec) and "there is no sshd" in notes
+    assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}
+
+
+def test_trainjob_and_its_runtime_in_other_files(drarun, tmp_path):
+    """In any order, as kubectl prints them; initializers and other pods' overrides are told."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    fetch = {"name": "dataset-initializer", "template": {"metadata": {"labels": {
+        "trainer.kubeflow.org/trainjob-ancestor-step": "dataset-initializer"}}, "spec": {"template": {"spec": {"containers": [{"name": "d"}]}}}}}
+    runtime["spec"]["template"]["spec"]["replicatedJobs"].insert(0, fetch)
+    job["spec"]["podTemplateOverrides"] += [{"targetJobs": [{"name": "dataset-initializer"}], "spec": {"nodeSelector": {"a": "b"}}}]
+    job["spec"]["initializer"] = {"dataset": {"storageUri": "hf://x"}}
+    for name, each in (("a", job), ("b", runtime)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"kind": "List", "items": [each]}))
+    run = drarun("import", tmp_path).ok()
+    spec = next(yaml.safe_load_all(run.out))["spec"]
+    assert spec["workers"] == 2 and spec["template"]["spec"]["nodeSelector"] == {"pool": "a4"}
+    assert "left out: dataset-initializer is no step of a job here" in run.err
+    assert "it is for other pods than the workers'" in run.err and "spec.initializer" in run.err
+    assert run.err.count("dataset-initializer is no step") == 1
+
+
+@pytest.mark.parametrize("ref,error", [
+    ({"name": "torch-distributed"}, "pods of the TrainJob s are those of the ClusterTrainingRuntime torch-distributed, which is not in the "
+                                    "input: give it, too (kubectl get clustertrainingruntime torch-distributed -o yaml)"),
+    ({"name": "own", "kind": "TrainingRuntime"}, "(kubectl get trainingruntime own -o yaml)"),
+    (None, "spec.runtimeRef.name is missing"),
+])
+def test_trainjob_without_its_runtime(drarun, ref, error):
+    run = drarun("import", "-", input=of_kind("TrainJob", {"runtimeRef": ref} if ref else {"trainer": {"numNodes": 2}}))
+    assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
+
+
 SWITCHES = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
 
 

@@ -13,7 +13,7 @@ from support.build import SOURCE
 FILES = sorted([*(SOURCE / "tests/data/import").glob("*.yaml"), *(SOURCE / "tests/data/seeds").glob("*.yaml")])
 PAGE = SOURCE / "docs/measured/import.md"
 SLICES = SOURCE / "examples/clusters/a4-two-nodes.json"
-REFUSED = {"jobset-two-kinds", "ray-all-nic", "fabric-claim"}
+REFUSED = {"jobset-two-kinds", "ray-all-nic", "fabric-claim", "trainjob-alone"}
 HEAD = """# Imported manifests
 
 `drarun import` on the manifests of `tests/data/import` and `tests/data/seeds`, each written in a form that clouds and operators publish.

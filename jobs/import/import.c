@@ -109,7 +109,7 @@ static const char *why_not(const char *kind)
     if (strcmp(kind, "RayCluster") == 0 || strcmp(kind, "RayJob") == 0)
         return "Ray starts its own workers; keep it and run eval \"$(drarun env)\" in the worker's "
                "container, or write a job as examples/jobs/ray-all-nic.yaml does";
-    if (strcmp(kind, "TrainJob") == 0 || strcmp(kind, "MiniCluster") == 0)
+    if (strcmp(kind, "MiniCluster") == 0)
         return "its pods come from elsewhere: give the pod template in spec.template";
     return NULL;
 }
@@ -181,7 +181,8 @@ static int join_pod(struct import *im, const struct reader_node *pod, struct dra
 
 static int find_workload(struct import *im, struct drarun_error *err)
 {
-    static const char kinds[] = "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob";
+    static const char kinds[] =
+        "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob TrainJob";
     const struct reader_node *other = NULL;
     for (size_t i = 0; i < im->objects->count; i++) {
         const struct reader_node *object = &im->objects->nodes[i];
@@ -213,8 +214,8 @@ static int find_workload(struct import *im, struct drarun_error *err)
     if (other)
         return refuse(other, err, "cannot be imported: %s", why_not(import_text(other, "kind")));
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s%s: no workload: expected an MPIJob, a PyTorchJob, a JobSet, a "
-                      "LeaderWorkerSet, a StatefulSet, a Job or Pods",
+                      "%s%s: no workload: expected an MPIJob, a PyTorchJob, a TrainJob with its "
+                      "runtime, a JobSet, a LeaderWorkerSet, a StatefulSet, a Job or Pods",
                       doc_name(im->files[0].doc), im->file_count > 1 ? " and the others" : "");
 }
 
@@ -431,6 +432,7 @@ static const struct source {
     {"JobSet", import_open_jobset},
     {"LeaderWorkerSet", import_open_lws},
     {"PyTorchJob", import_open_pytorch},
+    {"TrainJob", import_open_trainjob},
 };
 
 static bool open_simple(struct import *im, const char *kind)
@@ -661,7 +663,8 @@ static void explain_others(struct import *im, json_t *template)
                         "the %s %s is left out, and the job's pods name it: make it by kubectl "
                         "apply",
                         kind, import_name(object));
-        else if (object != im->workload && !(is_pod(object) && is_pod(im->workload)) &&
+        else if (object != im->workload && object != im->runtime.object &&
+                 !(is_pod(object) && is_pod(im->workload)) &&
                  words_index("DeviceClass ResourceClaim ResourceClaimTemplate", kind,
                              strlen(kind)) < 0)
             reader_fail(object, "the %s %s is left out", *kind ? kind : "object without kind",

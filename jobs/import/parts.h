@@ -23,6 +23,11 @@ struct import_job { /* a ReplicatedJob, and the way to its pod template */
     struct reader_node item, outer, spec, template;
 };
 
+struct import_runtime {               /* of a TrainJob: its JobSet, and the way there */
+    const struct reader_node *object; /* NULL: none */
+    struct reader_node spec, template, set, jobs;
+};
+
 /* What is being built, and where from. */
 struct import {
     struct reader *files;
@@ -37,8 +42,9 @@ struct import {
     struct reader_node launcher_a, launcher; /* an MPIJob's launcher: template, pod */
     bool has_launcher;
     struct import_job jobs[2]; /* of a JobSet */
-    json_t *processes;         /* a text, for torchrun in each pod; NULL: none */
-    json_t *job;               /* the new spec */
+    struct import_runtime runtime;
+    json_t *processes; /* a text, for torchrun in each pod; NULL: none */
+    json_t *job;       /* the new spec */
 };
 
 /* The member if it is an object. */
@@ -65,6 +71,13 @@ bool import_runs_mpirun(const json_t *template); /* its first container */
 int import_open_jobset(struct import *im, struct drarun_error *err);
 int import_open_lws(struct import *im, struct drarun_error *err);
 int import_open_pytorch(struct import *im, struct drarun_error *err);
+int import_open_trainjob(struct import *im, struct drarun_error *err);
+
+/* A ReplicatedJob of a JobSet: its pods, and the way to their template. */
+int import_open_replicated(const struct reader_node *item, struct import_job *job,
+                           json_int_t *ret_pods, struct drarun_error *err);
+/* How the job of a JobSet (its spec) ends and starts again. */
+void import_take_set_policy(struct import *im, const struct reader_node *set);
 
 /* The text of a member, "" when it is none. */
 const char *import_text(const struct reader_node *object, const char *key);

@@ -60,8 +60,7 @@ static void take_launcher(struct import *im, const struct reader_node *template)
 
 /* ---- JobSet ---- */
 
-/* A ReplicatedJob: its pods, and the way to their template. */
-static int open_replicated(const struct reader_node *item, struct import_job *job,
+int import_open_replicated(const struct reader_node *item, struct import_job *job,
                            json_int_t *ret_pods, struct drarun_error *err)
 {
     job->item = *item;
@@ -96,7 +95,7 @@ static int open_two(struct import *im, const json_int_t pods[2], struct drarun_e
 }
 
 /* A Job's own backoffLimit is of its pods; the JobSet restarts as a whole, as jobs here do. */
-static void take_set_policy(struct import *im)
+void import_take_set_policy(struct import *im, const struct reader_node *set)
 {
     static const char *const unused[][2] = {
         {"network", "workers need no names in DNS"},
@@ -108,14 +107,14 @@ static void take_set_policy(struct import *im)
     static const char *const rules[][2] = {{"rules", "the job restarts as a whole"}};
     struct reader_node policy;
     json_object_del(im->job, "restarts");
-    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
+    import_leave_out(set, unused, ARRAY_LEN(unused));
     import_rest(
-        &im->spec,
+        set,
         "replicatedJobs failurePolicy ttlSecondsAfterFinished suspend network successPolicy "
         "startupPolicy coordinator managedBy",
         "a job has no such setting");
-    import_policy(im, &im->spec);
-    if (!import_object(&im->spec, "failurePolicy", &policy))
+    import_policy(im, set);
+    if (!import_object(set, "failurePolicy", &policy))
         return;
     import_number(im, &policy, "maxRestarts", "restarts");
     import_leave_out(&policy, rules, ARRAY_LEN(rules));
@@ -136,7 +135,7 @@ int import_open_jobset(struct import *im, struct drarun_error *err)
                 &item, err,
                 "a third ReplicatedJob: a job has workers of one kind, and in a JobSet "
                 "one launcher; import the workers alone");
-        rc = open_replicated(&item, &im->jobs[i], &pods[i], err);
+        rc = import_open_replicated(&item, &im->jobs[i], &pods[i], err);
     }
     if (rc == 0 && count == 2) {
         rc = open_two(im, pods, err);
@@ -146,7 +145,7 @@ int import_open_jobset(struct import *im, struct drarun_error *err)
         import_policy(im, &im->jobs[0].spec);
     }
     if (rc == 0)
-        take_set_policy(im);
+        import_take_set_policy(im, &im->spec);
     return rc;
 }
 
