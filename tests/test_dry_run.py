@@ -3,9 +3,11 @@
 import copy
 import functools
 import json
+import os
 import shlex
 
 import pytest
+import yaml
 
 from support import foreign_api
 from support.build import SOURCE
@@ -17,6 +19,16 @@ JOBS = sorted([*(SOURCE / "tests" / "data" / "render").glob("*.job.yaml"),
 OTHERS = sorted([*(SOURCE / "tests" / "data" / "render_as").glob("*.job.yaml"), SOURCE / "examples/ray/cluster.yaml"])
 APIS = ["v1", "v1beta2", "v1beta1"]
 NAMESPACE = "dry-run"
+IMPORTED = sorted([*(SOURCE / "tests/data/import").glob("*.yaml"), *(SOURCE / "tests/data/seeds").glob("*.yaml")])
+PAGE = SOURCE / "docs/measured/import.md"
+SECTION = """
+## The API server's dry run
+Of each manifest above, imported: what a real API server of Kubernetes says to the DraJob with the DeviceClasses that follow it, and to the objects that
+`drarun render` makes of it.
+
+| manifest | DraJob | objects |
+|---|---|---|
+"""
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +102,37 @@ def test_server_takes_what_is_for_others(drarun, systems, path):
     assert sum((refused(systems, each) for each in found), []) == []
     found[-1]["spec"]["unknown"] = 1
     assert "unknown" in refused(systems, found[-1])[0]
+
+
+def said(server, objects):
+    found = sum((refused(server, each) for each in objects), [])
+    return "; ".join(found).replace("|", "\\|") if found else f"accepted, {len(objects)}"
+
+
+def test_server_takes_what_was_imported(drarun, server, tmp_path):
+    """The last section of docs/measured/import.md; DRARUN_GOLDEN=write writes it."""
+    crd = yaml.safe_load((SOURCE / "deploy/crd.yaml").read_text())
+    server.make(crd)
+    wait("the server does not serve DraJobs", lambda: server.plural("drarun.dev/v1alpha1", "DraJob"), 60)
+    rows = []
+    for file in IMPORTED:
+        run = drarun("import", file)
+        if run.rc == 65:
+            rows.append(f"| {file.stem} | not imported | |")
+            continue
+        path = tmp_path / file.name
+        path.write_text(run.ok().out)
+        own = list(yaml.safe_load_all(run.out))
+        own[0]["metadata"]["namespace"] = NAMESPACE
+        rows.append(f"| {file.stem} | {said(server, own)} | {said(server, manifests(drarun, path))} |")
+    page = PAGE.read_text()
+    section = SECTION + "\n".join(rows) + "\n"
+    if os.environ.get("DRARUN_GOLDEN") == "write":
+        PAGE.write_text(page[:page.index(SECTION.splitlines()[1]) - 1] + section)
+    assert PAGE.read_text().endswith(section)
+    wrong = own[0]
+    wrong["spec"]["workers"] = "two"
+    assert "spec.workers" in said(server, [wrong])
 
 
 def test_server_looks(drarun, server):

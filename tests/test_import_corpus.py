@@ -14,12 +14,13 @@ FILES = sorted([*(SOURCE / "tests/data/import").glob("*.yaml"), *(SOURCE / "test
 PAGE = SOURCE / "docs/measured/import.md"
 SLICES = SOURCE / "examples/clusters/a4-two-nodes.json"
 REFUSED = {"jobset-two-kinds", "ray-all-nic", "fabric-claim", "trainjob-alone"}
+SERVER = "\n## The API server's dry run\n"  # test_dry_run.py writes it
 HEAD = """# Imported manifests
 
 `drarun import` on the manifests of `tests/data/import` and `tests/data/seeds`, each written in a form that clouds and operators publish.
 "Job" says that `drarun validate` and `drarun render` take the result. The environment by hand is that of the manifest's containers and of
 `mpirun -x`; beside it stands what `drarun plan` derives for the job on the two a4-highgpu-8g nodes of `examples/clusters`, with the reason
-that it gives. No GPU and no cluster took part. Written by `tests/test_import_corpus.py`.
+that it gives. No GPU took part. Written by `tests/test_import_corpus.py`, and the last section, for which a real API server answers, by `tests/test_dry_run.py`.
 
 Read as published, on 2026-11-25, one file at a time, by hand: "taken" says that import and `drarun validate` end with 0.
 
@@ -104,7 +105,8 @@ def report(drarun, tmp_path):
         workers = next(yaml.safe_load_all(run.out))["spec"].get("workers", 1)
         rows.append(f"| {file.stem} | {kinds} | job of {workers} worker{'s' * (workers > 1)} | {len(remarks)} |")
         parts += ["", f"## {file.stem}", *compare(drarun, job, file)]
-    return HEAD + "\n".join(rows + parts) + "\n"
+    text = PAGE.read_text()
+    return HEAD + "\n".join(rows + parts) + "\n" + text[text.index(SERVER):]
 
 
 def test_corpus(drarun, tmp_path):
