@@ -190,7 +190,7 @@ static void parent_take(struct agent *agent, struct channel *channel,
 
 /* ---- the door ---- */
 
-static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
+void agent_guest_take(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
 {
     struct agent *agent = arg;
     if (hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER)
@@ -241,8 +241,8 @@ int agent_open_connections(struct agent *agent, struct drarun_error *err)
         agent->dial_tls = tls_context_new(o->key, TLS_CLIENT, err);
         if (!agent->dial_tls)
             return -err->code;
-        agent->door =
-            listen_open_take(agent->base, take_fd(&o->listen_fd), o->key, on_hello, agent, err);
+        agent->door = listen_open_take(agent->base, take_fd(&o->listen_fd), o->key,
+                                       agent_guest_take, agent, err);
         if (!agent->door)
             return -err->code;
     }

@@ -139,6 +139,8 @@ int agent_open_connections(struct agent *agent, struct drarun_error *err);
 void agent_control_take(struct agent *agent, struct channel *channel,
                         const Drarun__Wire__Hello *hello);
 void agent_drop_parent(struct agent *agent, const char *why);
+/* For listen.h: a peer that has proved the key, and says what it is. */
+void agent_guest_take(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg);
 /* Starts the clock; false when no other launcher is to be waited for. */
 bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
