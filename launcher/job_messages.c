@@ -261,6 +261,18 @@ static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest
     agent_send(agent, &envelope);
 }
 
+static void on_spawn_request(struct agent *agent, Drarun__Wire__Envelope *message)
+{
+    const Drarun__Wire__SpawnRequest *request = message->spawn_request;
+    for (size_t i = 0; i < request->n_apps; i++)
+        if (!request->apps[i]->app) { /* an empty one is refused by those who are to start it */
+            refuse(agent, "a request for ranks that names no program");
+            return;
+        }
+    if (owns_rank(agent, request->rank))
+        job_spawn_asked(agent->job->spawn, agent, message);
+}
+
 static void on_input_ack(struct agent *agent, const Drarun__Wire__InputAck *ack)
 {
     struct job *job = agent->job;
@@ -362,8 +374,7 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         on_evicted(agent, message->evicted);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REQUEST:
-        if (owns_rank(agent, message->spawn_request->rank))
-            job_spawn_asked(agent->job->spawn, agent, message);
+        on_spawn_request(agent, message);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
         on_name_request(agent, message->name_request);
