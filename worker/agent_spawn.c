@@ -246,10 +246,16 @@ static void answer_parent(struct agent *agent, const struct rank_group *group)
         answer_take(agent, spawn, group, false);
 }
 
+/* The ranks of the job itself, group 0, are never asked for. */
+static bool is_prepared(const struct agent *agent, uint32_t index)
+{
+    return index > 0 && agent->spawns.prepared == index;
+}
+
 void agent_group_start(struct agent *agent, uint32_t index)
 {
     struct drarun_error err = {0};
-    if (agent->spawns.prepared != index)
+    if (!is_prepared(agent, index))
         return;
     agent->spawns.prepared = 0;
     struct rank_group *group = last_group(agent);
@@ -264,7 +270,7 @@ void agent_group_start(struct agent *agent, uint32_t index)
 
 void agent_group_cancel(struct agent *agent, uint32_t index)
 {
-    if (agent->spawns.prepared != index)
+    if (!is_prepared(agent, index))
         return;
     agent->spawns.prepared = 0;
     struct rank_group *group = last_group(agent);
