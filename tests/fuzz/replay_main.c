@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stands in for libFuzzer's main in ordinary builds: gives every file of the directories in argv to
- * the fuzz target, whole, cut short at each byte and with each byte changed. */
+ * the fuzz target, whole, cut short at each byte and with each byte changed. No input may take more
+ * than INPUT_MAX_NS of the thread's processor time, whatever else the machine does. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
@@ -16,7 +18,26 @@
 /* Beyond this a sample is not cut at every byte, so that the test stays short. */
 #define CUTS_MAX 2048u
 
+#if defined(__SANITIZE_THREAD__)
+#define SLOWER 16
+#elif defined(__SANITIZE_ADDRESS__)
+#define SLOWER 4
+#else
+#define SLOWER 1
+#endif
+#define INPUT_MAX_NS (SLOWER * 1000000000ll)
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The longest that an input has taken. */
+static int64_t slowest_ns;
+
+static int64_t used_ns(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 /* A copy of its own each time, so that a sanitizer sees any read behind the end. */
 static void run(const uint8_t *data, size_t size)
@@ -25,7 +46,10 @@ static void run(const uint8_t *data, size_t size)
     if (!copy)
         return;
     memcpy(copy, data, size);
+    int64_t before_ns = used_ns();
     LLVMFuzzerTestOneInput(copy, size);
+    int64_t took_ns = used_ns() - before_ns;
+    slowest_ns = took_ns > slowest_ns ? took_ns : slowest_ns;
     free(copy);
 }
 
@@ -45,12 +69,17 @@ static int replay_file(int dir, const char *name)
     struct buf sample = BUF_INIT;
     struct drarun_error err = {0};
     int rc = file_read(dir, name, SAMPLE_MAX, &sample, &err);
+    slowest_ns = 0;
     if (rc == 0)
         run_variants((uint8_t *)sample.data, sample.len);
     else
         fprintf(stderr, "%s\n", err.text);
     buf_done(&sample);
-    return rc;
+    if (slowest_ns <= INPUT_MAX_NS)
+        return rc;
+    fprintf(stderr, "%s: an input took %.1f s of processor time, expected at most %.0f s\n", name,
+            (double)slowest_ns / 1e9, (double)INPUT_MAX_NS / 1e9);
+    return -ETIME;
 }
 
 /* How many samples the directory holds, or -errno. */
