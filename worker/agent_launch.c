@@ -98,6 +98,21 @@ static bool is_rank(pid_t pid, void *arg)
     return agent->ranks && ranks_has_pid(agent->ranks, pid);
 }
 
+static void process_of_rank(void *arg, uint32_t rank, struct pmix_process *ret)
+{
+    const struct agent *agent = arg;
+    struct rank_result result;
+    bool runs = false;
+    int64_t index = agent_job_local_index(&agent->job, rank);
+    *ret = (struct pmix_process){0};
+    if (!agent->ranks || index < 0 || !ranks_find(agent->ranks, rank, &result, &runs))
+        return;
+    ret->pid = result.pid;
+    ret->ended = !runs;
+    ret->connected = agent->rank[index].api != RANK_API_NONE;
+    ret->code = result.signo > 0 ? 128 + result.signo : result.code;
+}
+
 static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct agent *agent = arg;
@@ -150,6 +165,7 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .signal = pmix_signal,
         .pid_of = pid_of_rank,
         .is_rank = is_rank,
+        .process = process_of_rank,
         .log = pmix_log,
         .spawn = pmix_spawn,
         .name = pmix_name,

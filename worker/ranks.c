@@ -113,6 +113,20 @@ pid_t ranks_pid(const struct ranks *ranks, uint32_t rank)
     return -1;
 }
 
+bool ranks_find(const struct ranks *ranks, uint32_t rank, struct rank_result *ret, bool *ret_runs)
+{
+    for (size_t i = 0; i < ranks->started; i++) {
+        if (ranks->rank[i].result.rank != rank)
+            continue;
+        *ret = ranks->rank[i].result;
+        ret->stderr_tail = NULL;
+        ret->stderr_tail_length = 0;
+        *ret_runs = ranks->rank[i].state == RANK_RUNNING;
+        return true;
+    }
+    return false;
+}
+
 bool ranks_has_pid(const struct ranks *ranks, pid_t pid)
 {
     for (size_t i = 0; i < ranks->started; i++)

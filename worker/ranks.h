@@ -139,6 +139,8 @@ void ranks_end(struct ranks *ranks, bool at_once);
 
 size_t ranks_running(const struct ranks *ranks);           /* started and not reaped */
 pid_t ranks_pid(const struct ranks *ranks, uint32_t rank); /* -1 when it does not run */
-bool ranks_has_pid(const struct ranks *ranks, pid_t pid);  /* a rank that runs has it */
+/* Whether a rank was started; how it is or was, without its tail, and whether it still runs. */
+bool ranks_find(const struct ranks *ranks, uint32_t rank, struct rank_result *ret, bool *ret_runs);
+bool ranks_has_pid(const struct ranks *ranks, pid_t pid); /* a rank that runs has it */
 
 #endif

@@ -28,7 +28,8 @@ void pmix_on_notify(struct pmix_host *host, struct upcall *upcall)
     int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (status == PMIX_SUCCESS && host->tree->size > 1 && !here_only) {
         notify.code = upcall->status;
-        notify.rank = rank < 0 ? 0 : (uint32_t)rank;
+        notify.rank = rank < 0 ? upcall->proc.rank : (uint32_t)rank;
+        notify.nspace = rank < 0 ? upcall->proc.nspace : (char *)"";
         notify.range = (uint32_t)upcall->detail;
         notify.data.data = (uint8_t *)buffer.base_ptr;
         notify.data.len = buffer.bytes_used;
@@ -74,7 +75,11 @@ static pmix_data_array_t *unpack(const Drarun__Wire__Notify *notify)
 void pmix_notified(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     const Drarun__Wire__Notify *notify = message->notify;
-    pmix_proc_t source = pmix_proc_of(host, notify->rank);
+    pmix_proc_t source;
+    if (notify->nspace[0])
+        PMIX_LOAD_PROCID(&source, notify->nspace, notify->rank);
+    else
+        source = pmix_proc_of(host, notify->rank);
     pmix_data_array_t *array = unpack(notify);
     pmix_status_t status = PMIX_ERR_NOMEM;
     if (array)

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct header) == HANDSHAKE_HEADER, "as libpmix sends it")
 
 enum {
     SIMPLE_CLIENT = 0,
+    TOOL_NEEDS_ID = 3,
     TOOL_GIVEN_ID = 4,
     TOOL_CLIENT = 5,
     LAUNCHER_GIVEN_ID = 7,
@@ -86,6 +87,7 @@ int handshake_read(const void *data, size_t length, struct handshake *ret)
     unsigned char kind = (unsigned char)*c.at;
     skip(&c, 1);
     found.client = kind == SIMPLE_CLIENT;
+    found.tool = kind == TOOL_NEEDS_ID || kind == TOOL_GIVEN_ID;
     found.named = has_name(kind);
     if (found.named && !found.client && !skip(&c, 2 * sizeof(uint32_t))) /* user and group */
         return -EPROTO;

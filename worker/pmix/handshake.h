@@ -14,6 +14,7 @@
 
 struct handshake {
     bool client; /* it says that it is a rank, not a tool */
+    bool tool;   /* one that no server has started */
     bool named;  /* it gives nspace and rank */
     char nspace[256];
     uint32_t rank;

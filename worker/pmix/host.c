@@ -35,24 +35,57 @@ static void add_port(const struct pmix_host *host, void *list)
     PMIx_Info_list_add(list, PMIX_TCP_IPV4_PORT, &port, PMIX_INT);
 }
 #else
-/* The rank that a visitor says it is, or whose tool it is; -1: it names none of this agent. */
-static int64_t claimed_rank(const struct pmix_host *host, const struct pmix_visitor *visitor)
+/* All false where that is not to be read. */
+static struct handshake read_claim(const struct pmix_visitor *visitor)
 {
     struct handshake claim;
+    if (!visitor->message || handshake_read(visitor->message, visitor->length, &claim) < 0)
+        claim = (struct handshake){.named = false};
+    return claim;
+}
+
+/* The rank that a visitor says it is, or whose tool it is; -1: it names none of this agent. */
+static int64_t claimed_rank(const struct pmix_host *host, const struct handshake *claim)
+{
     pmix_proc_t proc;
-    if (!visitor->message || handshake_read(visitor->message, visitor->length, &claim) < 0 ||
-        !claim.named)
+    if (!claim->named)
         return -1;
-    PMIX_LOAD_PROCID(&proc, claim.nspace, claim.rank);
+    PMIX_LOAD_PROCID(&proc, claim->nspace, claim->rank);
     int64_t rank = pmix_rank_of(host, &proc);
     return rank >= 0 && agent_job_local_index(host->job, (uint32_t)rank) >= 0 ? rank : -1;
 }
 
-/* A process that no rank has started is a tool, whatever it says, and no tool may attach. */
-static bool is_of_the_job(struct pmix_host *host, const struct pmix_visitor *visitor)
+/* It says that it is a tool, in no rank's name, and could signal the ranks without our help. */
+static bool is_a_tool(const struct pmix_visitor *visitor, const struct handshake *claim)
+{
+    pid_t pid = claim->tool && !(claim->named && pmix_is_reserved(claim->nspace))
+                    ? member_neighbour(visitor->inode)
+                    : -1;
+    if (pid > 0)
+        log_verbose("PMIx: process %d of our user connects as a tool", (int)pid);
+    return pid > 0;
+}
+
+static void note_refusal(struct pmix_host *host, const struct handshake *claim, const char *whose)
+{
+    if (host->refusal_logged)
+        return;
+    host->refusal_logged = true;
+    if (claim->tool)
+        log_note("PMIx: refused a tool of our user: it has a rank's name, is in another container "
+                 "or user namespace than this agent, or does not show us its descriptors");
+    else
+        log_note("PMIx: refused a process of our user that %s has not started: what a service "
+                 "starts for a rank (docker run) is none of its own",
+                 whose);
+}
+
+/* A process that no rank has started is a tool or nothing, whatever it says. */
+static bool may_connect(struct pmix_host *host, const struct pmix_visitor *visitor)
 {
     char whose[32] = "any rank";
-    int64_t rank = claimed_rank(host, visitor);
+    struct handshake claim = read_claim(visitor);
+    int64_t rank = claimed_rank(host, &claim);
     pid_t pid = rank < 0 ? -1 : host->owner.pid_of(host->owner.arg, (uint32_t)rank);
     /* who names no rank of ours is the library's to refuse */
     bool (*is_rank)(pid_t pid, void *arg) = rank < 0 ? NULL : host->owner.is_rank;
@@ -63,13 +96,9 @@ static bool is_of_the_job(struct pmix_host *host, const struct pmix_visitor *vis
         log_verbose("PMIx: served a process of our user as %s, whose processes do not all show us "
                     "their descriptors",
                     whose);
-    if (membership != MEMBER_NO)
+    if (membership != MEMBER_NO || is_a_tool(visitor, &claim))
         return true;
-    if (!host->refusal_logged)
-        log_note("PMIx: refused a process of our user that %s has not started: tools may not "
-                 "attach, and what a service starts for a rank (docker run) is none of its own",
-                 whose);
-    host->refusal_logged = true;
+    note_refusal(host, &claim, whose);
     return false;
 }
 
@@ -78,7 +107,7 @@ static void on_client(void *arg, const struct pmix_visitor *visitor)
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
     cleanup_close int fd = visitor->fd;
-    if (!is_of_the_job(host, visitor))
+    if (!may_connect(host, visitor))
         return;
     if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
@@ -136,6 +165,7 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
         pmix_host_free(host);
         return NULL;
     }
+    pmix_tool_announce(host);
     host->cpus = calloc(job->local_count + 1, sizeof *host->cpus);
     host->cpus_count = host->cpus ? job->local_count : 0;
     host->queue = upcall_queue_new(base, handle, host);
@@ -155,6 +185,7 @@ void pmix_host_free(struct pmix_host *host)
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
     pmix_drop_failed(host);
+    pmix_drop_tables(host);
     /* the library's thread may still post: the queue stays with it for the life of the process */
     if (!host->started)
         upcall_queue_free(host->queue);
@@ -362,8 +393,11 @@ pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank)
 static void on_abort(struct pmix_host *host, struct upcall *upcall)
 {
     int64_t rank = pmix_rank_of(host, &upcall->proc);
-    if (rank >= 0)
-        host->owner.abort(host->owner.arg, (uint32_t)rank, upcall->status, upcall->text);
+    if (rank < 0) { /* a tool, which may signal ranks */
+        upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
+        return;
+    }
+    host->owner.abort(host->owner.arg, (uint32_t)rank, upcall->status, upcall->text);
     if (pmix_pend(host, upcall) == 0)
         upcall_answer(upcall, PMIX_SUCCESS);
 }
@@ -389,6 +423,9 @@ static void handle(struct upcall *upcall, void *arg)
         break;
     case UPCALL_LOST:
         tell(host, upcall, host->owner.lost);
+        break;
+    case UPCALL_TOOL:
+        pmix_on_tool(host, upcall);
         break;
     case UPCALL_SPAWN:
         pmix_on_spawn(host, upcall);
@@ -439,6 +476,10 @@ static void handle(struct upcall *upcall, void *arg)
 void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     struct drarun_error err = {0};
+    if (message->body_case == DRARUN__WIRE__ROUTED__BODY_PROCESSES_REQUEST) {
+        pmix_processes_request(host, message);
+        return;
+    }
     /* another agent's rank may ask before one of ours has connected */
     if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
@@ -456,6 +497,9 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
     case DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY:
     case DRARUN__WIRE__ROUTED__BODY_DATA_REPLY:
         pmix_data_reply(host, message);
+        break;
+    case DRARUN__WIRE__ROUTED__BODY_PROCESSES:
+        pmix_processes(host, message);
         break;
     case DRARUN__WIRE__ROUTED__BODY_NOTIFY:
         pmix_notified(host, message);

@@ -18,6 +18,13 @@
 #include "worker/topology.h"
 #include "worker/tree.h"
 
+/* What a rank of this agent is as a process. */
+struct pmix_process {
+    pid_t pid; /* 0: it was not started */
+    bool ended, connected;
+    int code; /* of one that has ended: its status, or 128 + the signal */
+};
+
 struct pmix_host_owner {
     void (*connected)(void *arg, uint32_t rank);
     void (*finalized)(void *arg, uint32_t rank);
@@ -31,6 +38,7 @@ struct pmix_host_owner {
     /* The process of a rank of this agent, -1 when there is none; and whether one is a rank's. */
     pid_t (*pid_of)(void *arg, uint32_t rank);
     bool (*is_rank)(pid_t pid, void *arg);
+    void (*process)(void *arg, uint32_t rank, struct pmix_process *ret);
     /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
     /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */

@@ -63,6 +63,8 @@ struct pmix_host {
     struct failed_collective *failed;
     uint64_t next_id;
     struct data_store *store;
+    struct process_table *tables;
+    uint64_t tools; /* that have connected so far */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */
@@ -136,6 +138,33 @@ struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
 void shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
                       size_t length);
 void shared_round_end(struct shared_round *round);
+
+/* tool.c: connections of tools. */
+/* Files by which they find this server, below the session directory; failures are logged. */
+void pmix_tool_announce(const struct pmix_host *host);
+void pmix_on_tool(struct pmix_host *host, struct upcall *upcall);
+/* A name that only jobs and their servers have. */
+bool pmix_is_reserved(const char *nspace);
+
+/* processes.c: what all ranks are as processes, which their agents know. */
+struct process_table {
+    struct process_table *next;
+    uint64_t id;
+    uint32_t awaited; /* agents that have not answered */
+    struct upcall *upcall;
+    Drarun__Wire__Processes **answers;
+    size_t answer_count;
+};
+/* Calls pmix_answer_query with the table once all agents have answered; takes the upcall. */
+void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall);
+void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
+void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message);
+/* NULL: nobody has told of it. Borrowed from the table. */
+const Drarun__Wire__Process *pmix_process_of(const struct process_table *table, uint32_t rank);
+void pmix_drop_tables(struct pmix_host *host);
+/* query.c; table: NULL where no key needs it. Takes the upcall. */
+void pmix_answer_query(struct pmix_host *host, struct upcall *upcall,
+                       const struct process_table *table);
 
 /* Remembers the upcall until a reply with this id comes; 0 without memory. */
 uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall);

@@ -60,11 +60,17 @@ static pid_t rank_above(pid_t pid, bool (*is_rank)(pid_t pid, void *arg), void *
     return -1;
 }
 
+static void search_init(struct search *search, uint64_t inode)
+{
+    *search = (struct search){.holder = -1};
+    snprintf(search->link, sizeof search->link, "socket:[%" PRIu64 "]", inode);
+}
+
 enum membership member_of(pid_t rank, uint64_t inode, bool (*is_rank)(pid_t pid, void *arg),
                           void *arg)
 {
-    struct search search = {.holder = -1};
-    snprintf(search.link, sizeof search.link, "socket:[%" PRIu64 "]", inode);
+    struct search search;
+    search_init(&search, inode);
     if (rank > 0)
         process_tree_walk(rank, goes_on, &search);
     if (search.holder > 0)
@@ -76,4 +82,35 @@ enum membership member_of(pid_t rank, uint64_t inode, bool (*is_rank)(pid_t pid,
         return above < 0 || above == rank ? MEMBER_YES : MEMBER_NO;
     }
     return unreadable || (rank <= 0 && search.unreadable) ? MEMBER_UNKNOWN : MEMBER_NO;
+}
+
+/* Each of them: a program that has changed only some may not signal all that its user may. */
+static bool has_our_user(pid_t pid)
+{
+    char text[2048];
+    unsigned real, effective, saved;
+    process_read(pid, "status", text, sizeof text);
+    const char *line = strstr(text, "\nUid:");
+    return line && sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) == 3 &&
+           real == geteuid() && effective == real && saved == real;
+}
+
+static bool shares_namespace(pid_t pid, const char *name)
+{
+    char path[64], theirs[64] = "", ours[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, name);
+    ssize_t n = readlink(path, theirs, sizeof theirs - 1);
+    snprintf(path, sizeof path, "/proc/self/ns/%s", name);
+    return n > 0 && readlink(path, ours, sizeof ours - 1) > 0 && strcmp(theirs, ours) == 0;
+}
+
+pid_t member_neighbour(uint64_t inode)
+{
+    struct search search;
+    search_init(&search, inode);
+    /* all that are to be seen descend from those whose parent is not */
+    if (!proctree_any(0, holds, &search) || !has_our_user(search.holder) ||
+        !shares_namespace(search.holder, "user") || !shares_namespace(search.holder, "pid"))
+        return -1;
+    return search.holder;
 }

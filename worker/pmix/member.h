@@ -22,4 +22,8 @@ enum membership {
 enum membership member_of(pid_t rank, uint64_t inode, bool (*is_rank)(pid_t pid, void *arg),
                           void *arg);
 
+/* The process that has the socket, if it might signal this one and the ranks anyway: of our user by
+ * all its numbers, in our user and PID namespaces. -1: it is none, or that cannot be told. */
+pid_t member_neighbour(uint64_t inode);
+
 #endif

@@ -47,7 +47,7 @@ void upcall_free(struct upcall *upcall)
     if (!upcall)
         return;
     bool expects = upcall->op_cb || upcall->modex_cb || upcall->lookup_cb || upcall->info_cb ||
-                   upcall->spawn_cb;
+                   upcall->spawn_cb || upcall->tool_cb;
     if (expects && !upcall->answered) {
         log_error("bug: a PMIx request of kind %d was dropped unanswered", upcall->kind);
         upcall_answer(upcall, PMIX_ERROR);
@@ -81,7 +81,15 @@ void upcall_answer(struct upcall *upcall, pmix_status_t status)
         upcall->info_cb(status, NULL, 0, upcall->cbdata, NULL, NULL);
     else if (upcall->spawn_cb)
         upcall->spawn_cb(status, NULL, upcall->cbdata);
+    else if (upcall->tool_cb)
+        upcall->tool_cb(status, &upcall->proc, upcall->cbdata); /* which the library reads */
     upcall_free(upcall);
+}
+
+void upcall_answer_tool(struct upcall *upcall, const pmix_proc_t *name)
+{
+    upcall->proc = *name;
+    upcall_answer(upcall, PMIX_SUCCESS);
 }
 
 void upcall_answer_spawn(struct upcall *upcall, const char *nspace)
@@ -516,6 +524,13 @@ static bool copy_queries(struct upcall *upcall, const pmix_query_t *queries, siz
         for (size_t k = 0; queries[i].keys && queries[i].keys[k]; k++)
             if (PMIx_Argv_append_nosize(&to->keys, queries[i].keys[k]) != PMIX_SUCCESS)
                 return false;
+        if (queries[i].nqual > 0)
+            PMIX_INFO_CREATE(to->qualifiers, queries[i].nqual);
+        if (queries[i].nqual > 0 && !to->qualifiers)
+            return false;
+        to->nqual = queries[i].nqual;
+        for (size_t k = 0; k < to->nqual; k++)
+            PMIX_INFO_XFER(&to->qualifiers[k], &queries[i].qualifiers[k]);
     }
     return true;
 }
@@ -598,6 +613,23 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[],
     return post(upcall, copy_info(upcall, info, info_count) && copy_apps(upcall, apps, app_count));
 }
 
+/* The library passes it on to its thread: it may be answered within. */
+static void on_tool(pmix_info_t *info, size_t count, pmix_tool_connection_cbfunc_t cb, void *cbdata)
+{
+    struct upcall *upcall = upcall_new(UPCALL_TOOL, NULL);
+    pmix_proc_t nobody = {.rank = PMIX_RANK_UNDEF};
+    if (!upcall) {
+        cb(PMIX_ERR_NOMEM, &nobody, cbdata);
+        return;
+    }
+    upcall->tool_cb = cb;
+    upcall->cbdata = cbdata;
+    if (copy_info(upcall, info, count))
+        upcall_post_take(upcall);
+    else
+        upcall_answer(upcall, PMIX_ERR_NOMEM);
+}
+
 pmix_server_module_t *upcall_module(void)
 {
     static pmix_server_module_t module = {
@@ -619,6 +651,7 @@ pmix_server_module_t *upcall_module(void)
         .job_control = on_job_control,
         .group = on_group,
         .spawn = on_spawn,
+        .tool_connected = on_tool,
     };
     return &module;
 }

@@ -29,6 +29,7 @@ enum upcall_kind {
     UPCALL_LOG,
     UPCALL_JOB_CONTROL,
     UPCALL_SPAWN,
+    UPCALL_TOOL,        /* a tool wants to connect */
     UPCALL_LOCAL_MODEX, /* not a client's: PMIx_server_dmodex_request has its answer */
 };
 
@@ -53,11 +54,12 @@ struct upcall {
     uint64_t id;     /* LOCAL_MODEX: of the remote request */
     uint32_t source; /* LOCAL_MODEX: the worker that asked */
     bool answered;
-    pmix_op_cbfunc_t op_cb; /* the answer's form: one of these five is set, or none is needed */
+    pmix_op_cbfunc_t op_cb; /* the answer's form: one of these six is set, or none is needed */
     pmix_modex_cbfunc_t modex_cb;
     pmix_lookup_cbfunc_t lookup_cb;
     pmix_info_cbfunc_t info_cb;
     pmix_spawn_cbfunc_t spawn_cb;
+    pmix_tool_connection_cbfunc_t tool_cb;
     void *cbdata;
 };
 
@@ -69,6 +71,7 @@ void upcall_answer_data(struct upcall *upcall, pmix_status_t status, const void 
 void upcall_answer_pdata(struct upcall *upcall, pmix_status_t status, pmix_pdata_t *pdata,
                          size_t count);
 void upcall_answer_spawn(struct upcall *upcall, const char *nspace);
+void upcall_answer_tool(struct upcall *upcall, const pmix_proc_t *name);
 /* Takes the array, made by PMIx_Info_list_convert or PMIX_INFO_CREATE. */
 void upcall_answer_info_take(struct upcall *upcall, pmix_status_t status, pmix_info_t *info,
                              size_t count);

@@ -44,11 +44,12 @@ static void clients_and_tools(void **state)
     static const struct {
         unsigned char kind;
         const char *nspace;
-        bool client, named;
+        bool client, tool, named;
     } cases[] = {
-        {0, "drarun.a.0", true, true},  {1, NULL, false, false},        {3, NULL, false, false},
-        {4, "drarun.a.0", false, true}, {5, "drarun.a.0", false, true}, {9, "x", false, true},
-        {77, NULL, false, false},
+        {0, "drarun.a.0", true, false, true},  {1, NULL, false, false, false},
+        {3, NULL, false, true, false},         {4, "drarun.a.0", false, true, true},
+        {5, "drarun.a.0", false, false, true}, {6, NULL, false, false, false},
+        {9, "x", false, false, true},          {77, NULL, false, false, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -57,6 +58,7 @@ static void clients_and_tools(void **state)
         assert_int_equal(handshake_length(all.data), all.len);
         assert_int_equal(handshake_read(all.data, all.len, &claim), 0);
         assert_int_equal(claim.client, cases[i].client);
+        assert_int_equal(claim.tool, cases[i].tool);
         assert_int_equal(claim.named, cases[i].named);
         assert_string_equal(claim.nspace, cases[i].nspace ? cases[i].nspace : "");
         assert_int_equal(claim.rank, cases[i].named ? 0x102 : 0);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,59 @@ static void unreadable_is_unknown(void **state)
     assert_int_equal(WEXITSTATUS(status), MEMBER_UNKNOWN);
 }
 
+/* Below us or not. */
+static void a_neighbour_is_of_our_user_and_namespaces(void **state)
+{
+    (void)state;
+    start(2, false, false);
+    assert_int_equal(member_neighbour(shared->inode), shared->holder);
+    end_all();
+    assert_int_equal(member_neighbour(shared->inode), -1);
+}
+
+static void hold_socket_after(int (*change)(void))
+{
+    shared->inode = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (change() < 0)
+            shared->inode = 1; /* of no socket: the test fails where it is to be one */
+        hold_socket();
+    }
+    while (shared->inode == 0)
+        usleep(1000);
+}
+
+static int become_another_user(void)
+{
+    return setuid(NOBODY);
+}
+
+static int keep_a_number(void)
+{
+    return setresuid(NOBODY, 0, 0);
+}
+
+static int enter_user_namespace(void)
+{
+    return unshare(CLONE_NEWUSER);
+}
+
+static void others_are_no_neighbours(void **state)
+{
+    static int (*const changes[])(void) = {become_another_user, keep_a_number,
+                                           enter_user_namespace};
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        hold_socket_after(changes[i]);
+        assert_int_not_equal(shared->inode, 1);
+        assert_int_equal(member_neighbour(shared->inode), -1);
+        end_all();
+    }
+}
+
 int main(void)
 {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -185,6 +239,8 @@ int main(void)
         cmocka_unit_test(another_ranks_is_not),
         cmocka_unit_test(who_was_not_started_here_is_not),
         cmocka_unit_test(unreadable_is_unknown),
+        cmocka_unit_test(a_neighbour_is_of_our_user_and_namespaces),
+        cmocka_unit_test(others_are_no_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

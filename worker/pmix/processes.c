@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the ranks of the job are as processes: each agent knows its own, and tools ask any one for
+ * all of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/log.h"
+#include "lib/topo/cpus.h"
+#include "worker/pmix/host_private.h"
+
+static void add_executable(Drarun__Wire__Process *process)
+{
+    char path[32], target[4096];
+    snprintf(path, sizeof path, "/proc/%u/exe", process->pid);
+    ssize_t n = process->ended ? -1 : readlink(path, target, sizeof target - 1);
+    if (n <= 0)
+        return;
+    target[n] = '\0';
+    char *copy = strdup(target);
+    if (copy)
+        process->executable = copy;
+}
+
+static void add_cpus(const struct pmix_host *host, uint32_t index, Drarun__Wire__Process *process)
+{
+    struct buf text = BUF_INIT;
+    if (index < host->cpus_count && host->cpus[index].count > 0)
+        cpulist_format(host->cpus[index].ids, host->cpus[index].count, &text);
+    char *copy = text.data && !text.failed ? strdup(text.data) : NULL;
+    if (copy)
+        process->cpus = copy;
+    buf_done(&text);
+}
+
+static Drarun__Wire__Process *process_new(struct pmix_host *host, uint32_t index)
+{
+    Drarun__Wire__Process *process = malloc(sizeof *process);
+    struct pmix_process found;
+    if (!process)
+        return NULL;
+    drarun__wire__process__init(process);
+    process->rank = host->job->local[index];
+    host->owner.process(host->owner.arg, process->rank, &found);
+    process->pid = (uint32_t)found.pid;
+    process->ended = found.ended;
+    process->connected = found.connected;
+    process->code = found.code;
+    if (found.pid > 0)
+        add_executable(process);
+    add_cpus(host, index, process);
+    return process;
+}
+
+void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    Drarun__Wire__Routed reply = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Processes *list = malloc(sizeof *list);
+    if (!list) {
+        log_error("processes for worker %u: out of memory", message->source);
+        return;
+    }
+    drarun__wire__processes__init(list);
+    list->processes = calloc(host->job->local_count + 1, sizeof *list->processes);
+    for (uint32_t i = 0; list->processes && i < host->job->local_count; i++)
+        if ((list->processes[list->n_processes] = process_new(host, i)))
+            list->n_processes++;
+    reply.destination = message->source;
+    reply.id = message->id;
+    reply.body_case = DRARUN__WIRE__ROUTED__BODY_PROCESSES;
+    reply.processes = list;
+    pmix_route(host, &reply);
+    drarun__wire__processes__free_unpacked(list, NULL);
+}
+
+static Drarun__Wire__Processes *copy(const Drarun__Wire__Processes *processes)
+{
+    size_t length = drarun__wire__processes__get_packed_size(processes);
+    cleanup_free uint8_t *packed = malloc(length + 1);
+    if (!packed)
+        return NULL;
+    drarun__wire__processes__pack(processes, packed);
+    return drarun__wire__processes__unpack(NULL, length, packed);
+}
+
+static void table_free(struct process_table *table)
+{
+    for (size_t i = 0; i < table->answer_count; i++)
+        drarun__wire__processes__free_unpacked(table->answers[i], NULL);
+    free(table->answers);
+    free(table);
+}
+
+static struct process_table *unlink_table(struct pmix_host *host, struct process_table *table)
+{
+    struct process_table **at = &host->tables;
+    while (*at && *at != table)
+        at = &(*at)->next;
+    if (*at)
+        *at = table->next;
+    return table;
+}
+
+/* One agent has answered, or it is not worth waiting for another. */
+static void answered(struct pmix_host *host, struct process_table *table)
+{
+    if (--table->awaited > 0)
+        return;
+    unlink_table(host, table);
+    pmix_answer_query(host, table->upcall, table);
+    table_free(table);
+}
+
+void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    struct process_table *table = host->tables;
+    while (table && table->id != message->id)
+        table = table->next;
+    if (!table || table->answer_count >= host->job->map.workers)
+        return;
+    Drarun__Wire__Processes *answer = copy(message->processes);
+    if (answer)
+        table->answers[table->answer_count++] = answer;
+    answered(host, table);
+}
+
+void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall)
+{
+    const struct rankmap *map = &host->job->map;
+    struct process_table *table = calloc(1, sizeof *table);
+    if (table)
+        table->answers = calloc(map->workers + 1, sizeof(*table->answers));
+    if (!table || !table->answers) {
+        free(table);
+        upcall_answer(upcall, PMIX_ERR_NOMEM);
+        return;
+    }
+    table->id = ++host->next_id;
+    table->upcall = upcall;
+    table->awaited = 1; /* until all are asked: this agent answers within */
+    table->next = host->tables;
+    host->tables = table;
+    for (uint32_t worker = 0; worker < map->workers; worker++) {
+        Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+        Drarun__Wire__ProcessesRequest request = DRARUN__WIRE__PROCESSES_REQUEST__INIT;
+        if (map->local_sizes[worker] == 0)
+            continue;
+        table->awaited++;
+        message.destination = worker;
+        message.id = table->id;
+        message.body_case = DRARUN__WIRE__ROUTED__BODY_PROCESSES_REQUEST;
+        message.processes_request = &request;
+        pmix_route(host, &message);
+    }
+    answered(host, table);
+}
+
+const Drarun__Wire__Process *pmix_process_of(const struct process_table *table, uint32_t rank)
+{
+    for (size_t i = 0; i < table->answer_count; i++) {
+        const Drarun__Wire__Processes *answer = table->answers[i];
+        size_t from = 0, to = answer->n_processes; /* ascending ranks, as agents have them */
+        while (from < to) {
+            size_t middle = from + (to - from) / 2;
+            if (answer->processes[middle]->rank < rank)
+                from = middle + 1;
+            else
+                to = middle;
+        }
+        if (from < answer->n_processes && answer->processes[from]->rank == rank)
+            return answer->processes[from];
+    }
+    return NULL;
+}
+
+void pmix_drop_tables(struct pmix_host *host)
+{
+    while (host->tables) {
+        struct process_table *table = unlink_table(host, host->tables);
+        upcall_answer(table->upcall, PMIX_ERR_UNREACH);
+        table_free(table);
+    }
+}
