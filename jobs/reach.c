@@ -193,6 +193,14 @@ static const struct topo_gid *gid_at(const struct topo_port *port, int32_t index
     return NULL;
 }
 
+/* As the check of the NIC alone has told already (nic_check.h). */
+static const char not_opened[] = "it could not be opened";
+
+static bool is_inferred(const json_t *verbs)
+{
+    return value_text_or(verbs, "inferred", "")[0] != '\0';
+}
+
 /* The address that the ranks use, as ncclenv_gid.c chooses it. */
 static int add_port(struct reach *reach, uint32_t worker, const struct plan *plan,
                     const struct plan_nic *nic, const struct topo_port *port, const json_t *verbs)
@@ -201,6 +209,8 @@ static int add_port(struct reach *reach, uint32_t worker, const struct plan *pla
     bool ethernet = strcmp(nic->link_layer, "Ethernet") == 0;
     struct gid_table table = {.ipv4 = -1, .ipv6 = -1, .local = -1};
     char address[48] = "";
+    if (is_inferred(verbs))
+        return reach_add_rail(reach, worker, device, port ? port->number : 1, 0, "", not_opened);
     if (json_is_true(json_object_get(verbs, "iwarp")))
         return reach_add_rail(reach, worker, device, port ? port->number : 1, 0, "",
                               "iWARP connects by the connection manager, which is not tried");
@@ -309,6 +319,8 @@ static void end_untried(struct reach *reach)
         const struct worker *to = &reach->workers[pair->told.to];
         uint32_t rail = pair->told.rail;
         const char *untried = from->rails[rail].untried;
+        pair->told.echo =
+            untried == not_opened || (rail < to->count && to->rails[rail].untried == not_opened);
         if (rail >= to->count)
             end_pair(reach, pair, REACH_UNKNOWN, "worker %u has %zu rails", pair->told.to,
                      to->count);

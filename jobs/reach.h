@@ -30,7 +30,7 @@ struct reach_pair {
     enum reach_result result;
     enum reach_fault fault; /* of REACH_FAILED */
     const char *why;        /* what is wrong, for people; NULL: nothing */
-    bool echo;              /* the same fault is told of another pair */
+    bool echo;              /* the same is told of another pair, or of a NIC alone */
 };
 
 /* A line for a worker's process; borrowed until it returns. */

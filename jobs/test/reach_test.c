@@ -344,6 +344,41 @@ static void nonsense(void **state)
     reach_free(reach);
 }
 
+/* Where libibverbs could not open a NIC the check of that NIC has told so, and nothing is tried. */
+static void known_from_sysfs_only(void **state)
+{
+    struct sent sent = {0};
+    struct preflight found;
+    struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3},
+                               {.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3}};
+    struct plan_worker plan_workers[2] = {{.nics = &nics[0], .nic_count = 1},
+                                          {.nics = &nics[1], .nic_count = 1}};
+    const struct plan plan = {.workers = plan_workers, .worker_count = 2};
+    CLEANUP(json_decrefp)
+    json_t *told = json_pack("{s:[{s:s, s:s}]}", "verbs", "device", "mlx5_0", "inferred",
+                             "libibverbs cannot list RDMA devices: Function not implemented");
+    const json_t *inspections[2] = {NULL, told};
+    static const struct preflight_worker workers[] = {{.pod = "w-0"}, {.pod = "w-1"}};
+    const struct job_spec spec = {.workers = 2, .network = SPEC_NETWORK_RDMA};
+    const struct preflight_input input = {.spec = &spec, .workers = workers, .count = 2};
+    (void)state;
+    struct reach *reach = reach_new(2, NULL, 7, 2000, on_send, &sent);
+    assert_non_null(reach);
+    assert_int_equal(reach_add_plan(reach, &plan, inspections), 0);
+    assert_int_equal(reach_begin(reach), 0);
+    assert_true(reach_over(reach));
+    assert_int_equal(sent.count, 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(reach_pair_at(reach, i)->result, REACH_UNKNOWN);
+        assert_string_equal(reach_pair_at(reach, i)->why,
+                            "mlx5_0 of worker 1: it could not be opened");
+    }
+    assert_int_equal(preflight_reach(&input, reach, &found, NULL), 0);
+    assert_int_equal(found.count, 0);
+    preflight_done(&found);
+    reach_free(reach);
+}
+
 /* ---- the preflight's words ---- */
 
 static struct preflight judged(struct reach *reach, enum spec_network network,
@@ -413,6 +448,7 @@ int main(void)
         cmocka_unit_test(given_up),
         cmocka_unit_test(untried),
         cmocka_unit_test(nonsense),
+        cmocka_unit_test(known_from_sysfs_only),
         cmocka_unit_test(judgement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
