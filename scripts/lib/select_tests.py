@@ -60,7 +60,7 @@ FOLDERS = (
     (r"tests/programs/", r"(cli|worker|mpi)\."),
     (r"launcher/api/", r"cli\.test_libdrarun"),
     (r"tests/nccl/", r"cli\.test_topo"),
-    (r"tests/fuzz/", r"fuzz\."),
+    (r"tests/fuzz/|.*/fuzz/steps/", r"fuzz\."),
     (r".*/fuzz/[^/]*\.dict", None),
 )
 
