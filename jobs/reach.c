@@ -547,13 +547,16 @@ int reach_take(struct reach *reach, uint32_t worker, const char *text, struct dr
     json_int_t rail = json_integer_value(number);
     const struct worker *w = &reach->workers[worker];
     if (!w->begun || !json_is_integer(number) || rail < 0 || (uint64_t)rail >= w->count)
-        return error_set(err, EPROTO, "its NICs' process tells of no rail: %.80s", text);
+        return error_set(err, EPROTO,
+                         "its process for NICs reports on a rail that it was not given: %.80s",
+                         text);
     bool known = json_object_get(line, "in") ? take_addresses(reach, worker, (uint32_t)rail, line)
                  : json_object_get(line, "open")
                      ? take_unopened(reach, worker, (uint32_t)rail, line)
                      : take_step(reach, worker, (uint32_t)rail, line);
     if (!known)
-        return error_set(err, EPROTO, "its NICs' process tells what cannot be now: %.80s", text);
+        return error_set(err, EPROTO, "its process for NICs reports a step that is not due: %.80s",
+                         text);
     return reach->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 

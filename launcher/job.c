@@ -482,7 +482,9 @@ static void on_status(void *arg, struct buf *text)
     if (waited < STATUS_AFTER_MS)
         return;
     if (job->state == JOB_CHECKING && job->reach) {
-        buf_printf(text, "drarun: waiting %" PRId64 " s: the NICs of the workers reach each other",
+        buf_printf(text,
+                   "drarun: waiting %" PRId64
+                   " s: the NICs of neighbouring workers write to each other",
                    waited / 1000);
     } else if (job->state <= JOB_PREPARING) {
         describe_awaited(job, &what);

@@ -100,7 +100,7 @@ def unnamed(source):
 
 @pytest.mark.parametrize("where", [["--here"], []], ids=["here", "pod"])
 def test_example_without_its_profile(machines, jobs, source, where):
-    """The nodes name the machine: the vendor's folders are in the pods, read-only, whoever leads the job."""
+    """The nodes name the machine, so the pods have the vendor's folders, mounted read-only, under both kinds of launcher."""
     result = jobs.run(*where, **unnamed(source)).ok()
     assert sorted(line for line in result.out.splitlines() if "mounted" in line) == [f"{rank} mounted" for rank in range(4)], result
     assert "changed" not in result.out and ASKED not in result.err, result

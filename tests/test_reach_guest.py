@@ -54,7 +54,7 @@ EOF
     done
 done
 """
-# a container of a pod, with what its driver tells of its devices: software RDMA shows no PCI device
+# A container of a pod. The metadata file stands for the driver, since software RDMA shows no PCI device
 POD = """
 hostname web-$1; mount --bind /run/hosts-$2 /etc/hosts
 mount -t tmpfs none /dev/infiniband

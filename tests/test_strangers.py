@@ -358,7 +358,7 @@ def listening_ports(job):
 @pytest.mark.plain("strace traces it, and so does the leak check")
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace; run scripts/setup --test")
 def test_crowd_at_a_local_job(drarun):
-    """At each of its agents, from before launcher and agents have anything to say to it: whoever dials is slow, as on a busy machine."""
+    """A crowd fills the port of each agent before the launcher and the other agents connect. They connect slowly, as on a busy machine."""
     slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=connect", "-e", "inject=connect:delay_exit=300000"]
     with subprocess.Popen(["python3", "-c", CROWD_OF_EACH], user=NOBODY, group=NOBODY, extra_groups=[], stdin=subprocess.PIPE,
                           text=True, bufsize=1) as crowd:

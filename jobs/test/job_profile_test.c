@@ -167,7 +167,7 @@ static void of_captured_machines(void **state)
     profiles_done(&profiles);
 }
 
-/* A node that has nothing of the plugin's resource is none of them. */
+/* A node without the device plugin's resource does not count. */
 static void by_allocatable_devices(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ enum step_kind {
     STEP_RAW,             /* the same, of its other bytes as they are */
     STEP_CLOCK,           /* that clock is due */
     STEP_SIGNAL,          /* that signal of the user's */
-    STEP_POD_ENDED, /* the cluster tells of the pod that the first byte names: the second one */
+    STEP_POD_ENDED, /* first byte: which pod; second: how it ended, as the cluster reports it */
     STEP_POD_LEAVES,
 };
 
@@ -266,7 +266,7 @@ static void of_pod(struct job *job, const struct step *step, uint32_t worker)
 static void play(struct job *job, const struct step *step)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGCONT,
-                                  SIGWINCH}; /* none that stops us */
+                                  SIGWINCH}; /* none stops this process */
     uint8_t first = step->length > 0 ? step->bytes[0] : 0;
     struct event *clock = clock_at(job, first);
     uint32_t worker = first % WORKERS;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Quantities of Kubernetes in documents: of capacities, counters and resources. Pure. */
 #ifndef DRARUN_DRA_QUANTITY_READ_H
 #define DRARUN_DRA_QUANTITY_READ_H
 
