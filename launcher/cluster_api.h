@@ -54,7 +54,8 @@ struct cluster_run {
     int copy_fd;      /* gets what goes to standard output, too; 0: none */
     const char *hide; /* lines that begin so go to the copy alone; NULL: none */
     /* The job as the cluster keeps it, where it can be read after the run: {"job": the document as
-     * it was given, "status": that of jobs/status_doc.h}; a new reference. NULL: not wanted. */
+     * it was given, "status": that of jobs/status/status_doc.h}; a new reference. NULL: not wanted.
+     */
     json_t **ret_kept;
 };
 

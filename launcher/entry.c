@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/rendezvous.h"
+#include "jobs/spec/rendezvous.h"
 #include "launcher/entry_lead.h"
 #include "launcher/local_agent.h"
 #include "launcher/programs.h"

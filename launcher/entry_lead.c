@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "jobs/cause.h"
-#include "jobs/rankenv.h"
+#include "jobs/outcome/cause.h"
+#include "jobs/ranks/rankenv.h"
 #include "launcher/identity.h"
 #include "launcher/job.h"
 #include "launcher/job_plan.h"

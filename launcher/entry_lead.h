@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 #include "drarun/error.h"
-#include "jobs/rendezvous.h"
+#include "jobs/spec/rendezvous.h"
 #include "launcher/entry.h"
 #include "lib/wire/tls.h"
 

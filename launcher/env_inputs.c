@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/allocation.h"
+#include "jobs/derive/allocation.h"
 #include "launcher/cluster_files.h"
 #include "launcher/env_print.h"
 #include "launcher/profile_file.h"

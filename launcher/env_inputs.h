@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/error.h"
-#include "jobs/plan.h"
+#include "jobs/derive/plan.h"
 #include "lib/base/strlist.h"
 #include "lib/doc/doc.h"
 

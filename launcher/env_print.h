@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_ENV_PRINT_H
 
 #include <stdbool.h>
-#include "jobs/plan.h"
+#include "jobs/derive/plan.h"
 #include "lib/base/buf.h"
 
 /* Holds the lines NAME=VALUE that sh set, so that the next drarun env in the same shell knows them

@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "jobs/rankmap.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

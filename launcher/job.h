@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <jansson.h>
 #include "drarun/error.h"
-#include "jobs/cause.h"
-#include "jobs/plan.h"
+#include "jobs/outcome/cause.h"
+#include "jobs/derive/plan.h"
 #include "launcher/request.h"
 
 struct job;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/metadata.h"
+#include "jobs/derive/metadata.h"
 #include "launcher/job_private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "jobs/preflight.h"
-#include "jobs/profiles.h"
+#include "jobs/preflight/preflight.h"
+#include "jobs/profiles/profiles.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

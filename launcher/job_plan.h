@@ -5,8 +5,8 @@
 #ifndef DRARUN_LAUNCHER_JOB_PLAN_H
 #define DRARUN_LAUNCHER_JOB_PLAN_H
 
-#include "jobs/plan.h"
-#include "jobs/spec.h"
+#include "jobs/derive/plan.h"
+#include "jobs/spec/spec.h"
 #include "launcher/job.h"
 
 /* Borrowed. */

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 #include <event2/event.h>
 #include <jansson.h>
-#include "jobs/cause.h"
-#include "jobs/rankmap.h"
+#include "jobs/outcome/cause.h"
+#include "jobs/ranks/rankmap.h"
 #include "launcher/identity.h"
 #include "launcher/input.h"
 #include "launcher/job.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "jobs/preflight.h"
-#include "jobs/reach.h"
+#include "jobs/preflight/preflight.h"
+#include "jobs/preflight/reach.h"
 #include "launcher/job_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

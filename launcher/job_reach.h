@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NICs of a job's workers write to each other before anything starts (jobs/reach.h): carries
- * lines between that and the agents, and holds the deadline. Loop thread only. */
+/* The NICs of a job's workers write to each other before anything starts (jobs/preflight/reach.h):
+ * carries lines between that and the agents, and holds the deadline. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_JOB_REACH_H
 #define DRARUN_LAUNCHER_JOB_REACH_H
 

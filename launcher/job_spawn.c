@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "jobs/spawn_place.h"
+#include "jobs/ranks/spawn_place.h"
 #include "launcher/job_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/hang.h"
+#include "jobs/gang/hang.h"
 #include "launcher/job_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at the ranks while they run and ends a job whose ranks wait for one that does not come
- * (jobs/hang judges): --hang-after. Loop thread only. */
+ * (jobs/gang/hang judges): --hang-after. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_JOB_WATCH_H
 #define DRARUN_LAUNCHER_JOB_WATCH_H
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/allocation.h"
-#include "jobs/plan.h"
-#include "jobs/rankenv.h"
+#include "jobs/derive/allocation.h"
+#include "jobs/derive/plan.h"
+#include "jobs/ranks/rankenv.h"
 #include "launcher/identity.h"
 #include "launcher/job_plan.h"
 #include "launcher/local_agent.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/plan.h"
-#include "jobs/rankmap.h"
+#include "jobs/derive/plan.h"
+#include "jobs/ranks/rankmap.h"
 #include "launcher/request.h"
 #include "lib/wire/wire.pb-c.h"
 

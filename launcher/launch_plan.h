@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "jobs/plan.h"
-#include "jobs/rankmap.h"
+#include "jobs/derive/plan.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/wire/wire.pb-c.h"
 
 struct launch_plan;

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/claims.h"
-#include "jobs/cliques.h"
-#include "jobs/node_spread.h"
-#include "jobs/tolerations.h"
+#include "jobs/manifests/claims.h"
+#include "jobs/derive/cliques.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/manifests/tolerations.h"
 #include "lib/base/cleanup.h"
 
 /* ---- columns ---- */

@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_PLAN_TEXT_H
 #define DRARUN_LAUNCHER_PLAN_TEXT_H
 
-#include "jobs/preview.h"
+#include "jobs/predict/preview.h"
 #include "lib/base/buf.h"
 
 /* explain: each variable with rule, fact, reason and source. */

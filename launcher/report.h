@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_REPORT_H
 
 #include "drarun/error.h"
-#include "jobs/cause.h"
+#include "jobs/outcome/cause.h"
 #include "launcher/job.h"
 #include "launcher/request.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/binding.h"
-#include "jobs/k8s_name.h"
-#include "jobs/rankmap.h"
+#include "jobs/ranks/binding.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/ranks/rankmap.h"
 #include "launcher/foreign.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/spec_profile.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/spec/spec_profile.h"
 #include "launcher/api/options.h"
 #include "launcher/profile_file.h"
 #include "lib/base/c_numbers.h"

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_SPEC_FILE_H
 
 #include "drarun/spec.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 /* What the public API calls a spec, with the profiles that it was read with. */
 struct drarun_spec {

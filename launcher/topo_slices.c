@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/allocation.h"
-#include "jobs/device.h"
+#include "jobs/derive/allocation.h"
+#include "jobs/derive/device.h"
 #include "lib/dra/slices.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/alloc.h"
 #include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/rankmap.h"
+#include "jobs/ranks/rankmap.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster_api.h"
 #include "launcher/entry.h"
 #include "launcher/input.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "jobs/import/import.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

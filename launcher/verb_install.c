@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "jobs/crd.h"
-#include "jobs/install.h"
+#include "jobs/manifests/crd.h"
+#include "jobs/manifests/install.h"
 #include "launcher/manifests.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "drarun/render.h"
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

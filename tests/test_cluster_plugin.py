@@ -29,7 +29,7 @@ def status_of(cluster, name):
 
 def default_image():
     """Where it is named: for the launcher and its agents it is the same."""
-    name = re.search(r'RENDER_IMAGE "([^"]+)"', (SOURCE / "jobs/render.h").read_text())[1]
+    name = re.search(r'RENDER_IMAGE "([^"]+)"', (SOURCE / "jobs/manifests/render.h").read_text())[1]
     return name + re.search(r"project\(drarun VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
 
 

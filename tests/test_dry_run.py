@@ -163,7 +163,7 @@ def repeated(claim, key, count, **changes):
 
 
 def test_our_limits_are_the_servers(drarun, server):
-    """jobs/limits.h: each number is taken, one more is refused."""
+    """jobs/manifests/limits.h: each number is taken, one more is refused."""
     found = manifests(drarun, SOURCE / "tests" / "data" / "render" / "aligned.job.yaml")
     claim = next(each for each in found if each["kind"] == "ResourceClaim")
     for key in ("requests", "constraints", "config"):

@@ -156,7 +156,7 @@ def test_a_job_in_a_rank_of_a_job(drarun, mpi, tmp_path):
     (("--workers", 2, "-n", len(CPUS) + 1), True),
 ])
 def test_ranks_without_a_cpu_of_their_own_wait_for_others(drarun, where, waits):
-    """jobs/rankenv.c has the variables of all libraries in one table."""
+    """jobs/ranks/rankenv.c has the variables of all libraries in one table."""
     lines = drarun(*where, "env").ok().out.splitlines()
     assert lines.count("I_MPI_WAIT_MODE=1") == (where[where.index("-n") + 1] if waits else 0)
     kept = drarun(*where, "-x", "I_MPI_WAIT_MODE=0", "env").ok().out

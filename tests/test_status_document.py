@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status document as jobs/status_doc.c builds it, held against the published schema."""
+"""The status document as jobs/status/status_doc.c builds it, held against the published schema."""
 
 import copy
 import json

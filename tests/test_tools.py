@@ -19,13 +19,13 @@ def selection():
 
 
 @pytest.mark.parametrize("path,has,lacks", [
-    ("jobs/gang.c", "unit.gang_test unit.gang_play_test node.test_cluster_gang", "unit.spec_test unit.cel_test mpi.test_mpi worker.test_pmix"),
-    ("jobs/gang_private.h", "unit.gang_test", "unit.spec_test"),
-    ("jobs/test/gang_test.c", "unit.gang_test", "unit.gang_play_test cli.test_render"),
+    ("jobs/gang/gang.c", "unit.gang_test unit.gang_play_test node.test_cluster_gang", "unit.spec_test unit.cel_test mpi.test_mpi worker.test_pmix"),
+    ("jobs/gang/gang_private.h", "unit.gang_test", "unit.spec_test"),
+    ("jobs/gang/test/gang_test.c", "unit.gang_test", "unit.gang_play_test cli.test_render"),
     ("lib/cel/fuzz/cel_fuzz.c", "fuzz.cel", "unit.cel_test"),
     ("worker/pmi1_kvs.c", "unit.pmi1_test fuzz.pmi1 worker.test_pmix mpi.test_mpi", "unit.gang_test plugin.test_attach"),
     ("plugin/discover/inventory.c", "unit.plugin_inventory_test cluster.test_plugin_slices", "cli.test_output unit.gang_test"),
-    ("jobs/crd.json", "unit.crd_test", "unit.hang_test"),  # by the file that is generated from it
+    ("jobs/manifests/crd.json", "unit.crd_test", "unit.hang_test"),  # by the file that is generated from it
     ("lib/wire/wire.proto", "unit.hello_test worker.test_agents", "unit.cel_test"),
     ("docs/schema/drajob-v1alpha1.json", "unit.spec_schema_test", "unit.gang_test"),  # by an argument
     ("tests/test_render.py", "cli.test_render", "cli.test_plan"),
@@ -64,20 +64,20 @@ def select(*words):
 
 
 def test_selection_of_several_is_printed(selection):
-    result = select(BUILD, "jobs/gang.c", "tests/test_render.py")
+    result = select(BUILD, "jobs/gang/gang.c", "tests/test_render.py")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.split() == sorted(selection.of(SOURCE / "jobs/gang.c") | {"cli.test_render"})
+    assert result.stdout.split() == sorted(selection.of(SOURCE / "jobs/gang/gang.c") | {"cli.test_render"})
 
 
 def test_unknown_path_is_named(selection):
-    result = select(BUILD, "jobs/gang.c", "jobs/nothing.c", "/etc/passwd")
+    result = select(BUILD, "jobs/gang/gang.c", "jobs/nothing.c", "/etc/passwd")
     assert (result.returncode, result.stdout) == (66, "")
     assert [line.split(":")[1:3] for line in result.stderr.splitlines()] == [
         [" jobs/nothing.c", f" no such file, and none of which {BUILD} was built"], [" /etc/passwd", f" not a file of {SOURCE}"]]
 
 
 def test_selection_needs_a_build(tmp_path):
-    result = select(tmp_path, "jobs/gang.c")
+    result = select(tmp_path, "jobs/gang/gang.c")
     assert (result.returncode, result.stdout) == (66, "")
     assert f"{tmp_path}: not a build tree" in result.stderr
 

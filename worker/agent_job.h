@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/binding.h"
-#include "jobs/rankmap.h"
+#include "jobs/ranks/binding.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
 #include "worker/rank_group.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/rankenv.h"
+#include "jobs/ranks/rankenv.h"
 #include "lib/base/progress.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

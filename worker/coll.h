@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/rankmap.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/wire/wire.pb-c.h"
 #include "worker/tree.h"
 

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/binding.h"
-#include "jobs/rankmap.h"
+#include "jobs/ranks/binding.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/wire/wire.pb-c.h"
 
 struct rank_group {

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "jobs/rankenv.h"
+#include "jobs/ranks/rankenv.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

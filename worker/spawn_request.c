@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "jobs/binding.h"
+#include "jobs/ranks/binding.h"
 #include "lib/base/cleanup.h"
 
 struct spawn_request *spawn_request_new(uint32_t rank)

@@ -2,7 +2,7 @@
 /* A pod's claims as devices of a spec. */
 #include <string.h>
 
-#include "jobs/device_role.h"
+#include "jobs/derive/device_role.h"
 #include "jobs/import/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
-#include "jobs/node_spread.h"
-#include "jobs/spec.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"

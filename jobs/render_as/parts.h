@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the objects of all other systems have in common. Private to jobs/render*. */
+/* What the objects of all other systems have in common. Private to jobs/render_as. */
 #ifndef DRARUN_JOBS_RENDER_AS_PARTS_H
 #define DRARUN_JOBS_RENDER_AS_PARTS_H
 

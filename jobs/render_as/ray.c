@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/objects.h"
+#include "jobs/manifests/objects.h"
 #include "jobs/render_as/parts.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/objects.h"
-#include "jobs/pod_merge.h"
+#include "jobs/manifests/objects.h"
+#include "jobs/manifests/pod_merge.h"
 #include "jobs/render_as/parts.h"
-#include "jobs/render_private.h"
+#include "jobs/manifests/render_private.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -5,7 +5,7 @@
 #ifndef DRARUN_JOBS_RENDER_AS_RENDER_AS_H
 #define DRARUN_JOBS_RENDER_AS_RENDER_AS_H
 
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "lib/base/strlist.h"
 
 enum render_head {                        /* of a RayCluster */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/objects.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/manifests/objects.h"
 #include "jobs/render_as/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

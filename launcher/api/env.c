@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/plan.h"
+#include "jobs/derive/plan.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
 #include "launcher/env_inputs.h"

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_API_PICTURE_H
 #define DRARUN_LAUNCHER_API_PICTURE_H
 
-#include "jobs/plan.h"
+#include "jobs/derive/plan.h"
 #include "lib/topo/host.h"
 
 /* host: of the worker's node and claims; GPUs of a device plugin, which are in no claim, lose their

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/job_profile.h"
+#include "jobs/predict/job_profile.h"
 #include "launcher/api/options.h"
 #include "launcher/api/picture.h"
 #include "launcher/api/text.h"

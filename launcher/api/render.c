@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/claims.h"
-#include "jobs/job_profile.h"
-#include "jobs/render.h"
+#include "jobs/manifests/claims.h"
+#include "jobs/predict/job_profile.h"
+#include "jobs/manifests/render.h"
 #include "jobs/render_as/render_as.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/dra/known_class.h"
-#include "jobs/nodes_profile.h"
-#include "jobs/profiles.h"
+#include "jobs/predict/nodes_profile.h"
+#include "jobs/profiles/profiles.h"
 #include "lib/dra/slices.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/status_doc.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/alloc.h"
 #include "launcher/cluster/allocate_folder.h"
 #include "launcher/cluster/create.h"

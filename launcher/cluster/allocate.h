@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_ALLOCATE_H
 #define DRARUN_LAUNCHER_CLUSTER_ALLOCATE_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster_api.h"
 

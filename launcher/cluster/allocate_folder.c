@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/facts.h"
 #include "launcher/cluster/tunnel.h"
 #include "launcher/kept.h"

@@ -4,8 +4,8 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_ALLOCATE_FOLDER_H
 #define DRARUN_LAUNCHER_CLUSTER_ALLOCATE_FOLDER_H
 
-#include "jobs/pod_state.h"
-#include "jobs/spec.h"
+#include "jobs/gang/pod_state.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/cluster.h"
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/objects.h"
-#include "jobs/render.h"
-#include "jobs/status_doc.h"
+#include "jobs/manifests/objects.h"
+#include "jobs/manifests/render.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/accept/run.h"
 #include "launcher/cluster/allocate.h"
 #include "launcher/cluster/api_event.h"

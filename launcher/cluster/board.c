@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/waiting.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/launcher_pod.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -248,7 +248,7 @@ static void on_trouble(const struct drarun_error *err, void *arg)
 }
 
 /* Of 1,000 pods most of what a launcher would hold is their templates, all the same: the rest is
- * what jobs/pod_state reads. */
+ * what jobs/gang/pod_state reads. */
 static void keep_alone(json_t *object, const char *const keys[], size_t count)
 {
     const char *key;

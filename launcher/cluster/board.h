@@ -4,9 +4,9 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_BOARD_H
 #define DRARUN_LAUNCHER_CLUSTER_BOARD_H
 
-#include "jobs/news.h"
-#include "jobs/pod_state.h"
-#include "jobs/spec.h"
+#include "jobs/gang/news.h"
+#include "jobs/gang/pod_state.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 struct board;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/status_doc.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/job_clock.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/loop_fd.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

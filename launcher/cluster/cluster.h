@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/error.h"
-#include "jobs/agent_claim.h"
-#include "jobs/claims.h"
+#include "jobs/manifests/agent_claim.h"
+#include "jobs/manifests/claims.h"
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
 
@@ -28,7 +28,7 @@ struct cluster {
     const char *namespace;    /* the choice's; a spec may name another */
     enum claims_api api;      /* newest that is served; 0: none (cluster_discover) */
     const char *pod_groups;   /* the version of scheduling.k8s.io that serves them, or NULL */
-    bool dra_jobs;            /* DraJobs are objects there (jobs/crd.h) */
+    bool dra_jobs;            /* DraJobs are objects there (jobs/manifests/crd.h) */
     bool image_volume;        /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;     /* of launchers, as DRARUN_METRICS says (render_options) */
     const char *delivery;     /* as DRARUN_AGENT says; NULL: by the cluster's version */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/crd.h"
+#include "jobs/manifests/crd.h"
 #include "launcher/cluster/controller_private.h"
 #include "launcher/heartbeat_file.h"
 #include "lib/base/cleanup.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/drajob.h"
-#include "jobs/k8s_name.h"
-#include "jobs/status_doc.h"
+#include "jobs/status/drajob.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/cluster/api_event.h"
 #include "launcher/cluster/controller_private.h"
 #include "launcher/cluster/job_clock.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/objects.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/manifests/objects.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

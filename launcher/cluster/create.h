@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_CREATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CREATE_H
 
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/cluster.h"
 
 /* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/install.h"
+#include "jobs/manifests/install.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/kube/discover.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "jobs/drajob.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/job_map.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

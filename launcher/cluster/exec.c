@@ -11,9 +11,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "jobs/pod_merge.h"
-#include "jobs/rankmap.h"
-#include "jobs/status_doc.h"
+#include "jobs/manifests/pod_merge.h"
+#include "jobs/ranks/rankmap.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"

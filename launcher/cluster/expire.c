@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "jobs/k8s_name.h"
+#include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/job_clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

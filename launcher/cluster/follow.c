@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/status_doc.h"
-#include "jobs/waiting.h"
+#include "jobs/status/status_doc.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/follow_end.h"
 #include "launcher/cluster/follow_launcher.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/gang.h"
-#include "jobs/waiting.h"
+#include "jobs/gang/gang.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/launcher_pod.h"
 
 void follow_pod_done(struct follow_pod *chosen)

@@ -12,8 +12,8 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_POD_H
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_POD_H
 
-#include "jobs/news.h"
-#include "jobs/spec.h"
+#include "jobs/gang/news.h"
+#include "jobs/spec/spec.h"
 #include "lib/kube/watch.h"
 
 struct follow_pod {

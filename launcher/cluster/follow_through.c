@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/drajob.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/job_map.h"
 #include "lib/base/buf.h"

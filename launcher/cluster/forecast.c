@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/node_spread.h"
+#include "jobs/spec/node_spread.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

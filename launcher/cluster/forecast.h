@@ -6,7 +6,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 #define DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 
-#include "jobs/gang.h"
+#include "jobs/gang/gang.h"
 #include "lib/dra/predict.h"
 #include "launcher/cluster/cluster.h"
 

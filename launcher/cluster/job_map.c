@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/status_doc.h"
+#include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

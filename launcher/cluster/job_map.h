@@ -3,8 +3,8 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
 #define DRARUN_LAUNCHER_CLUSTER_JOB_MAP_H
 
-#include "jobs/k8s_name.h"
-#include "jobs/spec.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 #define JOB_MAP_NAME_SIZE (K8S_LABEL_MAX + 8)

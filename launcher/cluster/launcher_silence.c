@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/pod_state.h"
+#include "jobs/gang/pod_state.h"
 #include "launcher/cluster/lease_life.h"
 #include "lib/base/cleanup.h"
 

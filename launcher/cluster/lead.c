@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "jobs/objects.h"
+#include "jobs/manifests/objects.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/expire.h"

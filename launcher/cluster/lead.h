@@ -6,7 +6,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/job_clock.h"
 #include "lib/wire/tls.h"

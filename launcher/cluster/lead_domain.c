@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/cliques.h"
-#include "jobs/k8s_name.h"
+#include "jobs/derive/cliques.h"
+#include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

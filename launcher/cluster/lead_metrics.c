@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/metrics.h"
-#include "jobs/status_doc.h"
+#include "jobs/status/metrics.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"

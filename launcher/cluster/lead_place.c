@@ -4,10 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "jobs/claims.h"
-#include "jobs/node_spread.h"
-#include "jobs/objects.h"
-#include "jobs/waiting.h"
+#include "jobs/manifests/claims.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/manifests/objects.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"

@@ -8,10 +8,10 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
-#include "jobs/cause.h"
-#include "jobs/gang.h"
-#include "jobs/render.h"
-#include "jobs/waiting.h"
+#include "jobs/outcome/cause.h"
+#include "jobs/gang/gang.h"
+#include "jobs/manifests/render.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/facts.h"
 #include "launcher/cluster/forecast.h"

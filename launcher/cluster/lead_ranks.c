@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/allocation.h"
+#include "jobs/derive/allocation.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/ranks.h"
 #include "launcher/report.h"

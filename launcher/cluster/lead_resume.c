@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/status_doc.h"
+#include "jobs/status/status_doc.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/claims.h"
-#include "jobs/node_spread.h"
-#include "jobs/status_doc.h"
-#include "jobs/waiting.h"
+#include "jobs/manifests/claims.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/status/status_doc.h"
+#include "jobs/gang/waiting.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What running ranks do: whether they hang, and whether TCP carries what RDMA should
- * (docs/design/018-inspection.md, "Vitals"; jobs/silence judges). */
+ * (docs/design/018-inspection.md, "Vitals"; jobs/gang/silence judges). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/silence.h"
-#include "jobs/waiting.h"
+#include "jobs/gang/silence.h"
+#include "jobs/gang/waiting.h"
+#include "jobs/ranks/worker_ranges.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "jobs/job_profile.h"
+#include "jobs/predict/job_profile.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_NAME_PROFILE_H
 #define DRARUN_LAUNCHER_CLUSTER_NAME_PROFILE_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 /* Writes it into the spec, whose document must be its own, and says which one it is; where nothing

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the agent comes into the pods of a job that is being made: by its claims where the nodes
- * offer it (jobs/agent_claim.h), as far as DeviceClasses and ResourceSlices may be read. The first
- * creator of a job decides, for all attempts: claims may outlive the attempt that they were made
- * for. Loop thread only; runs the loop. */
+ * offer it (jobs/manifests/agent_claim.h), as far as DeviceClasses and ResourceSlices may be read.
+ * The first creator of a job decides, for all attempts: claims may outlive the attempt that they
+ * were made for. Loop thread only; runs the loop. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_OFFER_H
 #define DRARUN_LAUNCHER_CLUSTER_OFFER_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 /* Sets cluster->agent and cluster->delivery where DRARUN_AGENT does not say it. What cannot be read

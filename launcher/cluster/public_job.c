@@ -4,7 +4,7 @@
 
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
-#include "jobs/drajob.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/job_map.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/rankenv.h"
-#include "jobs/render.h"
+#include "jobs/ranks/rankenv.h"
+#include "jobs/manifests/render.h"
 #include "launcher/job_plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/objects.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/manifests/objects.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/expire.h"
 #include "launcher/cluster/lease.h"

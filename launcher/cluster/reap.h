@@ -6,7 +6,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_REAP_H
 #define DRARUN_LAUNCHER_CLUSTER_REAP_H
 
-#include "jobs/render.h"
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/cluster.h"
 
 #define REAP_YOUNG_S 300

@@ -4,8 +4,8 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_RESUME_H
 #define DRARUN_LAUNCHER_CLUSTER_RESUME_H
 
-#include "jobs/pod_state.h"
-#include "jobs/spec.h"
+#include "jobs/gang/pod_state.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 /* worker_job: NULL when there is none. Runs the loop until all is answered. What somebody else has

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/agent_way.h"
-#include "jobs/k8s_name.h"
-#include "jobs/node_spread.h"
-#include "jobs/status_doc.h"
-#include "jobs/waiting.h"
-#include "jobs/drajob.h"
+#include "jobs/manifests/agent_way.h"
+#include "jobs/ranks/worker_ranges.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/status/status_doc.h"
+#include "jobs/gang/waiting.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/dra_job.h"
 #include "launcher/cluster/expire.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/k8s_name.h"
-#include "jobs/status_doc.h"
+#include "jobs/spec/k8s_name.h"
+#include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

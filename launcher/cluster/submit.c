@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "jobs/claims.h"
-#include "jobs/drajob.h"
-#include "jobs/install.h"
-#include "jobs/job_profile.h"
-#include "jobs/render.h"
+#include "jobs/manifests/claims.h"
+#include "jobs/status/drajob.h"
+#include "jobs/manifests/install.h"
+#include "jobs/predict/job_profile.h"
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/name_profile.h"
 #include "launcher/cluster/offer.h"

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_SUBMIT_H
 #define DRARUN_LAUNCHER_CLUSTER_SUBMIT_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
 
 /* Room for the name of a job's Secret, which no other has. */

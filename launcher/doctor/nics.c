@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/nic_check.h"
+#include "jobs/preflight/nic_check.h"
 #include "launcher/doctor/node_checks.h"
 #include "launcher/programs.h"
 #include "lib/base/cleanup.h"

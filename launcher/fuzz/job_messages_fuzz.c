@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "launcher/framed.h"
 #include "launcher/job_plan.h"
 #include "launcher/job_private.h"

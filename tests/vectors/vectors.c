@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/plan.h"
+#include "jobs/derive/plan.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/rankmap.h"
+#include "jobs/ranks/rankmap.h"
 #include "lib/base/buf.h"
 #include "worker/coll.h"
 

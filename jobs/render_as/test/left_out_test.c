@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 
 static const struct left_out *find(const char *path)

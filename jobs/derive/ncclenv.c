@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/derive/plan_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
+
+#define DEFAULT_INTERFACE "eth0"
+#define DEFAULT_PORT 29500
+
+/* ---- what the user set ---- */
+
+bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value)
+{
+    size_t length = strlen(name);
+    for (char *const *item = p->in->user_env; item && *item; item++)
+        if (strncmp(*item, name, length) == 0 && (*item)[length] == '=') {
+            *ret_value = *item + length + 1;
+            return true;
+        }
+    return false;
+}
+
+const char *ncclenv_effective(const struct planning *p, const char *name)
+{
+    const char *value = NULL;
+    if (ncclenv_user(p, name, &value))
+        return value;
+    const struct plan_var *var = plan_vars_find(&p->plan->env, name);
+    return var ? var->value : NULL;
+}
+
+/* One line for a variable, however many workers and ranks have it. */
+static void warn_override(struct planning *p, const char *name, const char *user, const char *value)
+{
+    const struct warnings *there = &p->plan->warnings;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < there->count; i++)
+        if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
+            strncmp(there->list[i].detail, name, length) == 0 &&
+            there->list[i].detail[length] == '=')
+            return;
+    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+                 "%s=%s (derived: %s)", name, user, value);
+}
+
+void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
+                     const char *value, const char *rule, const char *fact)
+{
+    const char *user = NULL;
+    if (ncclenv_user(p, name, &user)) {
+        if (strcmp(user, value) != 0)
+            warn_override(p, name, user, value);
+        return;
+    }
+    ncclenv_script_loses(p, name, value, rule);
+    plan_vars_set(vars,
+                  (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),
+                                    "docs/design/011-derivation.md"});
+}
+
+/* ---- values of the tables ---- */
+
+/* The workers' own, where those that were asked say the same: with hostNetwork, and in clusters
+ * whose network plugin says so, it has another name. */
+static const char *interface_of(const struct planning *p)
+{
+    const char *shown = NULL;
+    if (p->in->pod_interface)
+        return p->in->pod_interface;
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        const char *one = p->plan->workers[w].probe.interface;
+        if (one && shown && strcmp(one, shown) != 0)
+            return DEFAULT_INTERFACE;
+        shown = one ? one : shown;
+    }
+    return shown ? shown : DEFAULT_INTERFACE;
+}
+
+/* The first of the profile's directories that a probed pod shows to hold its file. */
+static const char *directory_of(const struct planning *p)
+{
+    const json_t *list = p->plan->profile->directories;
+    for (size_t d = 0; d < json_array_size(list); d++)
+        for (size_t w = 0; w < p->plan->worker_count; w++) {
+            const char *directory = json_string_value(json_array_get(list, d));
+            char path[512];
+            if (!directory || !p->plan->profile->directory_file)
+                continue;
+            snprintf(path, sizeof path, "%s/%s", directory, p->plan->profile->directory_file);
+            if (probe_file(&p->plan->workers[w].probe, path) == PROBE_YES)
+                return directory;
+        }
+    const char *first = json_string_value(json_array_get(list, 0));
+    return first ? first : "";
+}
+
+/* The interfaces of the data NICs in the pod, of the first worker. */
+static void add_interfaces(const struct planning *p, struct buf *out)
+{
+    const struct plan_worker *worker = &p->plan->workers[0];
+    for (size_t n = 0; n < worker->nic_count; n++) {
+        const struct device *d = &worker->nics[n].device;
+        const char *name = d->pod_name ? d->pod_name : d->ifname;
+        buf_printf(out, "%s%s", n ? "," : "", name ? name : d->name);
+    }
+}
+
+/* That of rank 0. */
+static const char *first_pod(const struct planning *p)
+{
+    const char *pod = p->plan->workers[p->in->rank_order ? p->in->rank_order[0] : 0].pod;
+    return pod ? pod : "localhost";
+}
+
+static void add_placeholder(const struct planning *p, const char *name, size_t length,
+                            struct buf *out)
+{
+    const struct plan_input *in = p->in;
+    char key[32];
+    snprintf(key, sizeof key, "%.*s", (int)length, name);
+    if (strcmp(key, "podInterface") == 0)
+        buf_add_str(out, interface_of(p));
+    else if (strcmp(key, "socketInterface") == 0)
+        buf_printf(out, "%s%s", p->plan->profile->exact_interface ? "=" : "", interface_of(p));
+    else if (strcmp(key, "masterAddr") == 0)
+        buf_add_str(out, in->master_addr ? in->master_addr : first_pod(p));
+    else if (strcmp(key, "masterPort") == 0)
+        buf_printf(out, "%u", in->master_port ? in->master_port : DEFAULT_PORT);
+    else if (strcmp(key, "directory") == 0)
+        buf_add_str(out, directory_of(p));
+    else if (strcmp(key, "nics") == 0)
+        add_interfaces(p, out);
+}
+
+static const char *expand(const struct planning *p, const char *value)
+{
+    struct buf out = BUF_INIT;
+    for (const char *open; (open = strstr(value, "${")) != NULL;) {
+        const char *close = strchr(open, '}');
+        if (!close)
+            break;
+        buf_add(&out, value, (size_t)(open - value));
+        add_placeholder(p, open + 2, (size_t)(close - open - 2), &out);
+        value = close + 1;
+    }
+    buf_add_str(&out, value);
+    const char *text = plan_text(p->plan, "%s", out.failed || !out.data ? "" : out.data);
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+static bool mpi_rdma(const struct planning *p)
+{
+    bool gpus = false;
+    if (p->in->mpi == SPEC_TRANSPORT_RDMA)
+        return true;
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        gpus |= p->plan->workers[w].gpu_count + p->plan->workers[w].plugin_gpus > 0;
+    return p->in->mpi != SPEC_TRANSPORT_TCP && !gpus && p->plan->profile->data == PROFILE_RDMA;
+}
+
+/* True when the row's condition holds. */
+static bool applies(const struct planning *p, const json_t *when)
+{
+    const char *below = value_text(when, "ncclBelow");
+    const char *from = value_text(when, "ncclFrom");
+    const char *mpi = value_text(when, "mpi");
+    const char *nics = value_text(when, "nics");
+    const json_t *types = json_object_get(when, "instanceType");
+    const json_t *others = json_object_get(when, "instanceTypeNot");
+    const char *type = plan_instance_type(p, &p->plan->workers[0]);
+    if ((types && !profile_match_any(type, types)) || (others && profile_match_any(type, others)) ||
+        (json_is_true(json_object_get(when, "railIsolated")) && !p->plan->profile->rail_isolated) ||
+        (nics && strcmp(expand(p, "${nics}"), nics) != 0))
+        return false;
+    return (!below || p->plan->version < nccl_version_parse(below)) &&
+           (!from || p->plan->version >= nccl_version_parse(from)) &&
+           (!mpi || (strcmp(mpi, "rdma") == 0) == mpi_rdma(p));
+}
+
+/* A variable that names a file which a probed worker lacks is left out. */
+static bool file_there(struct planning *p, const char *name, const char *path)
+{
+    bool there = true;
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        if (probe_file(&p->plan->workers[w].probe, path) != PROBE_NO)
+            continue;
+        warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w, "%s=%s", name,
+                     path);
+        there = false;
+    }
+    return there;
+}
+
+/* What no machine has confirmed says so beside its source. */
+static const char *marked_source(const struct planning *p, const json_t *row, const char *source)
+{
+    const char *mark = value_text(row, "unverified");
+    if (!mark && !json_object_get(row, "source"))
+        mark = p->plan->profile->unverified;
+    return mark ? plan_text(p->plan, "%s (%s)", source, mark) : source;
+}
+
+static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *vars,
+                     const char *rule, const char *fact, const char *source)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach((json_t *)rows, i, row)
+    {
+        const char *name = value_text(row, "name");
+        const char *own = value_text(row, "source");
+        if (!applies(p, json_object_get(row, "when")))
+            continue;
+        const char *value = expand(p, value_text(row, "value"));
+        if (json_is_true(json_object_get(row, "file")) && !file_there(p, name, value))
+            continue;
+        plan_vars_set(vars, (struct plan_var){name, value, rule, fact, value_text(row, "reason"),
+                                              marked_source(p, row, own ? own : source)});
+    }
+}
+
+/* The profile's own files tell that the pod has the vendor's library. */
+static void check_confirmation(struct planning *p)
+{
+    const json_t *paths = p->plan->profile->confirm;
+    size_t count = json_array_size(paths);
+    for (size_t w = 0; w < p->plan->worker_count && count > 0; w++) {
+        const struct probe *probe = &p->plan->workers[w].probe;
+        bool found = !probe->present || !probe->files;
+        for (size_t i = 0; i < count; i++)
+            found |= probe_file(probe, expand(p, json_string_value(json_array_get(paths, i)))) ==
+                     PROBE_YES;
+        if (!found && !warnings_have(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w))
+            warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w,
+                         "%s: the image lacks what profile %s needs",
+                         expand(p, json_string_value(json_array_get(paths, 0))),
+                         p->plan->profile->name);
+    }
+}
+
+/* ---- NVLink between nodes ---- */
+
+enum cliques { CLIQUES_SAME, CLIQUES_DIFFER, CLIQUES_UNKNOWN };
+
+static enum cliques compare_cliques(const struct planning *p)
+{
+    const char *first = p->plan->workers[0].clique;
+    enum cliques result = first ? CLIQUES_SAME : CLIQUES_UNKNOWN;
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
+        const char *other = p->plan->workers[w].clique;
+        if (first && other && strcmp(first, other) != 0)
+            return CLIQUES_DIFFER;
+        if (!other)
+            result = CLIQUES_UNKNOWN;
+    }
+    return result;
+}
+
+/* By its claims, or by what its pod shows where the claims are not known. */
+static bool has_channel(const struct plan_worker *worker)
+{
+    return worker->channel || worker->probe.imex == PROBE_YES;
+}
+
+/* Where only part of the job is known (a pod that asks for itself) NCCL compares the cliques. */
+static const char *set_by_itself(struct planning *p, enum cliques cliques)
+{
+    if (cliques == CLIQUES_DIFFER)
+        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+                     "the nodes' nvidia.com/gpu.clique labels differ; NCCL decides by itself");
+    else if (p->plan->worker_count > 1)
+        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+                     "not every node's nvidia.com/gpu.clique label is known; NCCL decides by "
+                     "itself");
+    return cliques == CLIQUES_DIFFER ? "IMEX channels, but nodes of different NVLink domains"
+                                     : "IMEX channels, and NVLink domains that are not all known";
+}
+
+static void set_mnnvl(struct planning *p)
+{
+    bool channels = true;
+    const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
+    const char *reason = profile_rule(p->in->profiles, "mnnvl");
+    if (p->plan->profile->data == PROFILE_NO_DATA || !pairs_c2c(&p->plan->workers[0]))
+        return;
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        channels &= has_channel(&p->plan->workers[w]);
+    enum cliques cliques = compare_cliques(p);
+    if (!channels) {
+        value = "0";
+        fact = "no IMEX channel in a claim or a pod: NCCL would fail at init";
+        warnings_add(&p->plan->warnings, WARN_IMEX_CHANNEL_MISSING, WORKER_NONE,
+                     "no compute-domain channel in a claim or as a device file; NVLink between "
+                     "nodes is off");
+    } else if (cliques != CLIQUES_SAME) {
+        value = "2";
+        fact = set_by_itself(p, cliques);
+    }
+    plan_vars_set(&p->plan->env, (struct plan_var){"NCCL_MNNVL_ENABLE", value, "mnnvl", fact,
+                                                   reason, "NCCL src/mnnvl.cc"});
+    if (value[0] == '1')
+        plan_vars_set(&p->plan->env,
+                      (struct plan_var){"NCCL_CUMEM_ENABLE", "1", "mnnvl", fact,
+                                        "NVLink between nodes needs it", "NCCL src/mnnvl.cc"});
+}
+
+/* ---- the common environment ---- */
+
+static void add_user(struct planning *p)
+{
+    for (char *const *item = p->in->user_env; item && *item; item++) {
+        const char *equals = strchr(*item, '=');
+        if (!equals || equals == *item)
+            continue;
+        const char *name = plan_text(p->plan, "%.*s", (int)(equals - *item), *item);
+        const struct plan_var *ours = plan_vars_find(&p->plan->env, name);
+        if (ours && strcmp(ours->value, equals + 1) != 0)
+            warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+                         "%s=%s (%s: %s)", name, equals + 1, ours->rule, ours->value);
+        plan_vars_set(&p->plan->env, (struct plan_var){name, equals + 1, "user", "set by the user",
+                                                       profile_rule(p->in->profiles, "user"), ""});
+    }
+}
+
+/* Each worker reaches the others through what it claimed, or all use the pod network. */
+static bool tcp_on_nics(const struct plan *plan)
+{
+    for (size_t w = 0; w < plan->worker_count; w++)
+        if (!plan->workers[w].tcp_interfaces)
+            return false;
+    return true;
+}
+
+void ncclenv_common(struct planning *p)
+{
+    const struct profile *profile = p->plan->profile;
+    add_rows(p, p->in->profiles->common, &p->plan->env, "common", "every job", "");
+    add_rows(p, profile->variables, &p->plan->env, profile->name, p->plan->profile_fact,
+             profile->source);
+    add_rows(p, profile->prepend, &p->plan->prepend, profile->name, p->plan->profile_fact,
+             profile->source);
+    check_confirmation(p);
+    p->plan->tcp_on_nics = tcp_on_nics(p->plan);
+    set_mnnvl(p);
+    ncclenv_script(p);
+    add_user(p);
+}
+
+/* ---- a worker's own ---- */
+
+static bool all_named(const struct plan_worker *worker)
+{
+    for (size_t n = 0; n < worker->nic_count; n++)
+        if (!worker->nics[n].ibdev)
+            return false;
+    return worker->nic_count > 0;
+}
+
+/* A device whose ports are not known is used by its first. */
+static void add_ports(const struct plan_nic *nic, const char *separator, struct buf *out)
+{
+    const struct topo_port *ports[DATA_NIC_PORTS_MAX];
+    size_t count = plan_nic_ports(nic, ports);
+    if (count == 0)
+        buf_printf(out, "%s%s:1", separator, nic->ibdev);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(out, "%s%s:%u", i ? "," : separator, nic->ibdev, ports[i]->number);
+}
+
+static const char *device_list(struct planning *p, const struct plan_worker *worker,
+                               const char *prefix)
+{
+    struct buf out = BUF_INIT;
+    buf_add_str(&out, prefix);
+    for (size_t n = 0; n < worker->nic_count; n++)
+        add_ports(&worker->nics[n], n ? "," : "", &out);
+    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+static bool wants_hca_list(const struct planning *p)
+{
+    if (p->in->hca_list == SPEC_HCA_NEVER || p->plan->profile->data != PROFILE_RDMA)
+        return false;
+    return p->in->hca_list == SPEC_HCA_ALWAYS || p->plan->profile->hca_list;
+}
+
+/* Two ports of one card that the vendor's names put on different rails. */
+static void set_merge(struct planning *p, struct plan_worker *worker)
+{
+    if (!p->plan->profile->merge_rails || p->plan->version < NCCL_VERSION(2, 24, 0))
+        return;
+    for (size_t n = 1; n < worker->nic_count; n++) {
+        const struct plan_nic *a = &worker->nics[n - 1], *b = &worker->nics[n];
+        if (a->device.pci == PCI_NONE || a->device.pci >> 3 != b->device.pci >> 3 ||
+            a->named_rail < 0 || a->named_rail == b->named_rail)
+            continue;
+        bool policy = p->plan->version >= NCCL_VERSION(2, 30, 7);
+        ncclenv_set_own(p, &worker->env, policy ? "NCCL_NET_MERGE_POLICY" : "NCCL_NET_MERGE_LEVEL",
+                        policy ? "RAIL" : "LOC", "merge-rails", b->device.name);
+        return;
+    }
+}
+
+/* HIP heeds its own. NULL: of another vendor, whose variable is not known. */
+static const char *visible_name(const struct plan_worker *worker)
+{
+    const char *vendor = worker->gpu_count > 0 ? worker->gpus[0].device.vendor : NULL;
+    if (!vendor || strcmp(vendor, "NVIDIA") == 0)
+        return "CUDA_VISIBLE_DEVICES";
+    return strcmp(vendor, "AMD") == 0 ? "HIP_VISIBLE_DEVICES" : NULL;
+}
+
+/* An AMD GPU's numbers in ROCm's order, as "3"; NULL: not known. */
+static const char *hip_numbers(const struct plan_worker *worker, size_t g)
+{
+    json_t *entry = NULL;
+    size_t i;
+    json_array_foreach((json_t *)worker->probe.gpus, i, entry)
+    {
+        const char *pci = value_text(entry, "pci");
+        if (pci && pci_parse(pci) == worker->gpus[g].device.pci)
+            return value_text(entry, "hip");
+    }
+    return NULL;
+}
+
+bool ncclenv_has_hip_numbers(const struct plan_worker *worker)
+{
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        if (!hip_numbers(worker, g))
+            return false;
+    return true;
+}
+
+/* In our order, which is that of addresses, whatever the order of the library is. */
+static const char *visible_devices(struct planning *p, const struct plan_worker *worker)
+{
+    struct buf out = BUF_INIT;
+    bool uuids = worker->mig || worker->probe.visible_gpus > (int32_t)worker->gpu_count;
+    bool hip = ncclenv_has_hip_numbers(worker);
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        uuids &= worker->gpus[g].device.uuid != NULL;
+    for (size_t g = 0; g < worker->gpu_count; g++) {
+        buf_printf(&out, "%s", g ? "," : "");
+        if (hip)
+            buf_add_str(&out, hip_numbers(worker, g));
+        else if (uuids)
+            buf_add_str(&out, worker->gpus[g].device.uuid);
+        else
+            buf_printf(&out, "%zu", g);
+    }
+    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
+    p->plan->pool.failed |= out.failed;
+    buf_done(&out);
+    return text;
+}
+
+static void set_tcp(struct planning *p, struct plan_worker *worker)
+{
+    const char *names = worker->tcp_interfaces, *fact = "claimed NICs with addresses, none of RDMA";
+    if (!p->plan->tcp_on_nics)
+        return;
+    ncclenv_set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_text(p->plan, "=%s", names),
+                    "tcp-nics", fact);
+    ncclenv_set_own(p, &worker->env, "OMPI_MCA_btl_tcp_if_include", names, "tcp-nics", fact);
+    ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
+}
+
+void ncclenv_worker(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    if (all_named(worker) && wants_hca_list(p))
+        ncclenv_set_own(p, &worker->env, "NCCL_IB_HCA", device_list(p, worker, "="), "hca-list",
+                        "the claimed NICs");
+    if (all_named(worker) && mpi_rdma(p))
+        ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", device_list(p, worker, ""), "ucx-rdma",
+                        "the claimed NICs");
+    set_tcp(p, worker);
+    ncclenv_gid(p, w);
+    set_merge(p, worker);
+    if (!p->plan->per_pod)
+        return;
+    if (worker->gpu_count > 0 && visible_name(worker))
+        ncclenv_set_own(p, &worker->env, visible_name(worker), visible_devices(p, worker),
+                        "cuda-devices", "the claimed GPUs");
+    ncclenv_set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
+                    "one rank a pod");
+    ncclenv_set_own(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size),
+                    "rank", "one rank a pod");
+}
+
+void ncclenv_ranks(struct planning *p, uint32_t w)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    const char *all = visible_devices(p, worker);
+    const char *size = plan_text(p->plan, "%zu", worker->gpu_count);
+    const char *world = plan_text(p->plan, "%u", p->plan->world_size);
+    if (p->plan->per_pod || worker->gpu_count == 0)
+        return;
+    worker->rank_env = calloc(worker->gpu_count, sizeof *worker->rank_env);
+    if (!worker->rank_env) {
+        p->plan->pool.failed = true;
+        return;
+    }
+    for (size_t g = 0; g < worker->gpu_count; g++) {
+        struct plan_vars *vars = &worker->rank_env[g];
+        const struct device *gpu = &worker->gpus[g].device;
+        bool single = gpu->kind == DEVICE_MIG && gpu->uuid;
+        ncclenv_set_own(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g), "rank",
+                        "worker-major");
+        ncclenv_set_own(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g), "rank",
+                        "place among the worker's GPUs");
+        ncclenv_set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
+        ncclenv_set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
+        if (visible_name(worker))
+            ncclenv_set_own(p, vars, visible_name(worker), single ? gpu->uuid : all, "cuda-devices",
+                            "the claimed GPUs");
+    }
+}

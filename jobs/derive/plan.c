@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/derive/plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/derive/cliques.h"
+#include "jobs/derive/plan_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- parts ---- */
+
+const char *plan_text(struct plan *plan, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    if (n < 0) {
+        plan->pool.failed = true;
+        return "";
+    }
+    strlist_add(&plan->pool, text);
+    free(text);
+    return plan->pool.failed ? "" : plan->pool.items[plan->pool.count - 1];
+}
+
+int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *detail = NULL;
+    if (vasprintf(&detail, format, args) < 0)
+        detail = NULL;
+    va_end(args);
+    free(plan->refusal.detail);
+    plan->refusal = (struct warning){code, worker, detail};
+    return 1;
+}
+
+const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
+{
+    for (size_t i = 0; i < vars->count; i++)
+        if (strcmp(vars->list[i].name, name) == 0)
+            return &vars->list[i];
+    return NULL;
+}
+
+void plan_vars_set(struct plan_vars *vars, struct plan_var var)
+{
+    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, var.name);
+    if (there) {
+        *there = var;
+        return;
+    }
+    if (vars->count == vars->cap) {
+        size_t cap = vars->cap ? 2 * vars->cap : 8;
+        struct plan_var *list = reallocarray(vars->list, cap, sizeof *list);
+        if (!list) {
+            vars->failed = true;
+            return;
+        }
+        vars->list = list;
+        vars->cap = cap;
+    }
+    vars->list[vars->count++] = var;
+}
+
+void plan_vars_drop(struct plan_vars *vars, const char *name)
+{
+    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, name);
+    if (!there)
+        return;
+    vars->count--;
+    memmove(there, there + 1, (size_t)(vars->list + vars->count - there) * sizeof *there);
+}
+
+const char *plan_node_label(const struct planning *p, const char *node, const char *key)
+{
+    const json_t *labels = node ? json_object_get(p->in->node_labels, node) : NULL;
+    return json_string_value(json_object_get(labels, key));
+}
+
+const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker)
+{
+    return plan_node_label(p, worker->node, "node.kubernetes.io/instance-type");
+}
+
+static void worker_done(struct plan_worker *worker)
+{
+    for (size_t g = 0; worker->rank_env && g < worker->gpu_count; g++)
+        free(worker->rank_env[g].list);
+    free(worker->rank_env);
+    free(worker->env.list);
+    free(worker->gpus);
+    free(worker->nics);
+    free(worker->left);
+    free(worker->node_devices);
+    free(worker->model);
+    free(worker->result);
+    metadata_done(&worker->metadata);
+    probe_done(&worker->probe);
+}
+
+void plan_done(struct plan *plan)
+{
+    for (size_t w = 0; w < plan->worker_count; w++)
+        worker_done(&plan->workers[w]);
+    free(plan->workers);
+    free(plan->env.list);
+    free(plan->prepend.list);
+    warnings_done(&plan->warnings);
+    free(plan->refusal.detail);
+    strlist_done(&plan->pool);
+    *plan = (struct plan){0};
+}
+
+DEFINE_CLEANUP(struct plan, plan_done)
+
+/* ---- steps ---- */
+
+static int read_workers(struct planning *p, struct drarun_error *err)
+{
+    for (uint32_t w = 0; w < p->plan->worker_count; w++) {
+        const struct profile *profile = NULL;
+        char fact[256] = "";
+        int rc = plan_read_worker(p, w, err);
+        struct plan_worker *worker = &p->plan->workers[w];
+        worker->clique = p->in->workers[w].clique;
+        if (!worker->clique)
+            worker->clique = plan_node_label(p, worker->node, CLIQUES_LABEL);
+        if (rc == 0)
+            rc = plan_find_profile(p, w, fact, sizeof fact, &profile, err);
+        if (rc == 0)
+            rc = plan_settle_devices(p, w, err);
+        if (rc != 0)
+            return rc;
+        if (w == 0) {
+            p->plan->profile = profile;
+            p->plan->profile_fact = plan_text(p->plan, "%s", fact);
+        } else if (profile != p->plan->profile) {
+            return plan_refuse(p->plan, WARN_MIXED_PROFILES, (int32_t)w,
+                               "worker 0 is of profile %s, worker %u of %s (%s)",
+                               p->plan->profile->name, w, profile->name, fact);
+        }
+    }
+    return 0;
+}
+
+static void number_ranks(struct planning *p)
+{
+    struct plan *plan = p->plan;
+    bool gpus = true;
+    for (size_t w = 0; w < plan->worker_count; w++)
+        gpus &= plan->workers[w].gpu_count + plan->workers[w].plugin_gpus > 0;
+    plan->per_pod = p->in->ranks == PLAN_RANKS_POD || !gpus;
+    for (size_t i = 0; i < plan->worker_count; i++) {
+        struct plan_worker *worker = &plan->workers[p->in->rank_order ? p->in->rank_order[i] : i];
+        worker->first_rank = plan->world_size;
+        plan->world_size += plan->per_pod ? 1 : (uint32_t)worker->gpu_count + worker->plugin_gpus;
+    }
+}
+
+/* The rails of each GPU as one text: equal texts, equal rails. */
+static void rails_text(const struct plan_worker *worker, struct buf *out)
+{
+    for (size_t g = 0; worker->result && g < worker->gpu_count; g++) {
+        buf_add_str(out, "[");
+        for (size_t i = 0; i < worker->result->count[g]; i++)
+            buf_printf(out, "%s%d", i ? "," : "", worker->nics[worker->result->use[g][i].nic].rail);
+        buf_add_str(out, "]");
+    }
+}
+
+static void warn_rails(struct planning *p)
+{
+    struct buf first = BUF_INIT;
+    rails_text(&p->plan->workers[0], &first);
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
+        struct buf other = BUF_INIT;
+        rails_text(&p->plan->workers[w], &other);
+        if (strcmp(first.data ? first.data : "", other.data ? other.data : "") != 0)
+            warnings_add(&p->plan->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
+                         "rails per local rank %s differ from worker 0's %s",
+                         other.data ? other.data : "", first.data ? first.data : "");
+        p->plan->warnings.failed |= other.failed;
+        buf_done(&other);
+    }
+    p->plan->warnings.failed |= first.failed;
+    buf_done(&first);
+}
+
+static void warn_uneven(struct planning *p)
+{
+    const struct plan_worker *first = &p->plan->workers[0];
+    for (size_t w = 1; w < p->plan->worker_count; w++) {
+        const struct plan_worker *other = &p->plan->workers[w];
+        if (other->gpu_count != first->gpu_count)
+            warnings_add(&p->plan->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
+                         "%zu GPUs, worker 0 has %zu", other->gpu_count, first->gpu_count);
+        if (other->nic_count != first->nic_count)
+            warnings_add(&p->plan->warnings, WARN_UNEVEN_NICS, (int32_t)w,
+                         "%zu NICs, worker 0 has %zu", other->nic_count, first->nic_count);
+    }
+}
+
+/* Of a device plugin, or of claims whose devices no slice describes (plan_seen.c). */
+static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
+{
+    bool claimed = worker->unread_gpus > 0;
+    enum warning_code code = claimed ? WARN_GPUS_UNKNOWN : WARN_GPUS_BY_DEVICE_PLUGIN;
+    if (warnings_have(&p->plan->warnings, code, WORKER_NONE))
+        return;
+    warnings_add(&p->plan->warnings, code, WORKER_NONE, "%s",
+                 claimed ? "the pod shows more GPUs than its claims hold, and which are its own is "
+                           "not known without ResourceSlices (drarun install --cluster-role): none "
+                           "is paired with a NIC"
+                         : "which GPUs the device plugin gives, and so which NIC each is paired "
+                           "with, is known in the pod alone; drarun env tells there");
+}
+
+/* Which GPUs they are, and hence with which NIC each is paired, nothing tells before the pod. */
+static void warn_plugin(struct planning *p)
+{
+    for (size_t w = 0; w < p->plan->worker_count; w++) {
+        const struct plan_worker *worker = &p->plan->workers[w];
+        if (worker->plugin_gpus == 0)
+            continue;
+        warn_unpaired(p, worker);
+        if (worker->nic_count < worker->plugin_gpus)
+            warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+                         "%zu NICs for %u GPUs", worker->nic_count, worker->plugin_gpus);
+    }
+}
+
+struct placed {
+    const char *node;
+    uint32_t worker;
+};
+
+static int by_node(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    int order = strcmp(x->node, y->node);
+    return order != 0 ? order : (x->worker > y->worker) - (x->worker < y->worker);
+}
+
+static void warn_same_node(struct planning *p)
+{
+    size_t count = 0, first = 0;
+    cleanup_free struct placed *placed = calloc(p->plan->worker_count, sizeof *placed);
+    if (!placed) {
+        p->plan->warnings.failed = true;
+        return;
+    }
+    for (uint32_t w = 0; w < p->plan->worker_count; w++)
+        if (p->plan->workers[w].node)
+            placed[count++] = (struct placed){p->plan->workers[w].node, w};
+    qsort(placed, count, sizeof *placed, by_node);
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(placed[i].node, placed[first].node) != 0)
+            first = i;
+        else
+            warnings_add(&p->plan->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
+                         "shares its node with worker %u; NCCL takes the pods for different hosts "
+                         "(no NVLink between them): one larger pod would be faster",
+                         placed[first].worker);
+    }
+}
+
+static int derive(struct planning *p, struct drarun_error *err)
+{
+    struct plan *plan = p->plan;
+    plan->score = -1;
+    ncclenv_common(p);
+    ncclenv_gid_family(p);
+    for (uint32_t w = 0; w < plan->worker_count; w++) {
+        struct plan_worker *worker = &plan->workers[w];
+        const char *arch = plan_node_label(p, worker->node, "kubernetes.io/arch");
+        int rc = pairs_run(p, w, err);
+        if (rc < 0)
+            return rc;
+        pairs_warn(p, w);
+        plan_cut_cpus(p, w);
+        ncclenv_worker(p, w);
+        ncclenv_ranks(p, w);
+        worker->score =
+            score_worker(worker, arch ? strcmp(arch, "arm64") == 0 : worker->profile->c2c);
+        if (worker->score >= 0 && (plan->score < 0 || worker->score < plan->score))
+            plan->score = worker->score;
+    }
+    warn_rails(p);
+    warn_plugin(p);
+    warn_uneven(p);
+    warn_same_node(p);
+    return 0;
+}
+
+static bool out_of_memory(const struct plan *plan)
+{
+    bool failed = plan->pool.failed || plan->warnings.failed || plan->env.failed ||
+                  plan->prepend.failed || (plan->refusal.code && !plan->refusal.detail);
+    for (size_t w = 0; w < plan->worker_count; w++)
+        failed |= plan->workers[w].env.failed;
+    return failed;
+}
+
+static int read_version(const struct plan_input *in, struct plan *plan, struct drarun_error *err)
+{
+    plan->version = NCCL_VERSION_NEWEST;
+    if (!in->nccl_version)
+        return 0;
+    plan->version = nccl_version_parse(in->nccl_version);
+    if (plan->version == 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "NCCL version: expected one like 2.28.9, got \"%.40s\"",
+                          in->nccl_version);
+    return 0;
+}
+
+static enum plan_ranks ranks_of(const struct job_spec *spec)
+{
+    bool per_pod = spec->ranks_per_worker == 1 && (spec->gpus.all || spec->gpus.count > 1);
+    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+}
+
+struct plan_input plan_input_of(const struct job_spec *spec)
+{
+    return (struct plan_input){
+        .network = spec->network,
+        .ranks = ranks_of(spec),
+        .mpi = spec->mpi_transport,
+        .hca_list = spec->nccl_hca_list,
+        .plugin_gpus = spec->gpus.resource ? spec->gpus.count : 0,
+        .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
+        .profile = spec->nccl_profile,
+        .nccl_version = spec->nccl_version,
+        .user_env = spec->nccl_env.items,
+    };
+}
+
+int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
+{
+    struct plan plan = {.score = -1};
+    CLEANUP(plan_donep) struct plan *undo = &plan;
+    struct planning p = {in, &plan};
+    if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
+                          PLAN_WORKERS_MAX, in->worker_count);
+    int rc = read_version(in, &plan, err);
+    if (rc < 0)
+        return rc;
+    plan.workers = calloc(in->worker_count, sizeof *plan.workers);
+    if (!plan.workers)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    plan.worker_count = in->worker_count;
+    rc = read_workers(&p, err);
+    if (rc == 0) {
+        number_ranks(&p);
+        rc = derive(&p, err);
+    }
+    if (rc < 0)
+        return rc;
+    warnings_sort(&plan.warnings);
+    if (out_of_memory(&plan))
+        return error_set(err, ENOMEM, "plan: out of memory");
+    undo = NULL;
+    *ret_plan = plan;
+    return 0;
+}

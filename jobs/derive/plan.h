@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what was allocated to what every rank gets: profile, environment with the reason of each
+ * variable, GPU and NICs of each rank, score, warnings or a refusal
+ * (docs/design/011-derivation.md). Pure; a plan is read-only after building. */
+#ifndef DRARUN_JOBS_PLAN_H
+#define DRARUN_JOBS_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/derive/device.h"
+#include "jobs/derive/metadata.h"
+#include "jobs/derive/nccl_topology.h"
+#include "jobs/derive/probe.h"
+#include "jobs/profiles/profiles.h"
+#include "lib/dra/slices.h"
+#include "jobs/spec/spec.h"
+#include "jobs/derive/warnings.h"
+#include "lib/base/buf.h"
+#include "lib/topo/data_nics.h"
+
+#define PLAN_WORKERS_MAX 100000u
+
+enum plan_ranks {
+    PLAN_RANKS_AUTO = 0, /* one per GPU; one per pod where there is none */
+    PLAN_RANKS_GPU,      /* one per GPU: GPUs are asked for */
+    PLAN_RANKS_POD,      /* one per pod, which drives all its GPUs */
+};
+
+struct plan_worker_input {
+    const char *pod;
+    const char *node;     /* NULL: the one its devices are on */
+    const json_t *claims; /* array of ResourceClaims; NULL: none */
+    const json_t *probe;  /* NULL: nothing was probed */
+    const char *clique;   /* of NVLink; NULL: as its node's labels say */
+};
+
+struct plan_input {
+    enum spec_network network; /* 0: rdma */
+    enum plan_ranks ranks;
+    enum spec_transport mpi;     /* 0: auto */
+    enum spec_hca_list hca_list; /* 0: auto */
+    uint32_t plugin_gpus;        /* a worker's from a device plugin: in no claim */
+    bool no_gpus;                /* GPUs were not asked for, whatever ranks says */
+    const char *profile;         /* NULL or "auto": detect */
+    const char *profile_fact;    /* how it was recognised; NULL: asked for */
+    const char *nccl_version;    /* NULL: the newest that we know */
+    const char *master_addr;     /* NULL: the first worker's pod */
+    uint32_t master_port;        /* 0: 29500 */
+    const char *pod_interface;   /* NULL: what the workers' probes say, else eth0 */
+    char *const *user_env;       /* NAME=VALUE, NULL-terminated; NULL: none */
+    const struct slices *slices;
+    bool slices_unknown;       /* they may not be read: a pod's devices are those that it shows */
+    const json_t *node_labels; /* node name -> labels; NULL: none are known */
+    const struct profiles *profiles;
+    const struct plan_worker_input *workers;
+    size_t worker_count;
+    const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
+};
+
+struct plan_var { /* borrowed or in the plan's pool */
+    const char *name, *value;
+    const char *rule;   /* id in profiles.json, or the profile's name */
+    const char *fact;   /* what was seen that made the rule hold */
+    const char *reason; /* why the value is right */
+    const char *source; /* where that is written */
+};
+
+struct plan_vars {
+    struct plan_var *list;
+    size_t count, cap;
+    bool failed;
+};
+
+struct plan_nic {
+    struct device device;
+    const char *label; /* IB device, else interface, else the DRA name */
+    const char *ibdev; /* NULL: not known */
+    const char *link_layer;
+    const struct topo_port *ports; /* the probe's; NULL: not known */
+    size_t port_count;
+    uint32_t data_ports; /* bit i: ports[i] carries data */
+    int32_t gid;         /* of a probe that tells the index alone; -1 unknown */
+    int32_t rail;
+    int32_t named_rail; /* the number in its host interface's name; -1 */
+    double gbs;
+    bool speed_known;
+};
+
+/* An RDMA NIC that carries no data, though the worker has it. */
+struct plan_left_nic {
+    struct device device;
+    const char *ibdev;
+    enum nic_use use;
+    bool claimed;
+    const char *reason; /* "mlx5_4 (part of the uplink eth0)" */
+};
+
+struct plan_gpu {
+    struct device device;
+    const char *cpus; /* NULL: not known */
+};
+
+struct plan_worker {
+    const char *pod, *node;
+    const char *clique; /* NULL: not known */
+    struct probe probe;
+    struct metadata metadata;
+    struct plan_gpu *gpus; /* in PCI order */
+    size_t gpu_count;
+    uint32_t unread_gpus, unread_nics; /* claimed, and described by nothing (slices_unknown) */
+    uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */
+    struct plan_nic *nics; /* that carry data, in PCI order */
+    size_t nic_count;
+    struct plan_left_nic *left; /* NICs that carry none */
+    size_t left_count;
+    const char *unknown;         /* allocated devices that are neither GPU nor NIC; NULL */
+    struct device *node_devices; /* all of the node's slices */
+    size_t node_device_count;
+    const char *tcp_interfaces; /* of claimed NICs without RDMA that have addresses; NULL */
+    bool channel, mig, gpu_asked;
+    const struct profile *profile;
+    struct nccl_model *model; /* NULL: no GPU or no NIC */
+    struct nccl_result *result;
+    struct plan_vars env;       /* the same for every rank of the worker */
+    struct plan_vars *rank_env; /* for each GPU; NULL where the pod is one rank */
+    double score;               /* 0 to 1; negative: none */
+    uint32_t first_rank;
+};
+
+struct plan {
+    const struct profile *profile;
+    const char *profile_fact;
+    struct plan_vars env, prepend;
+    struct plan_worker *workers;
+    size_t worker_count;
+    uint32_t world_size;
+    uint32_t version;
+    bool per_pod;
+    bool tcp_on_nics; /* every worker has tcp_interfaces */
+    bool roce_ipv6;   /* the RoCE NICs use their IPv6 addresses */
+    double score;     /* the least of the workers'; negative: none */
+    struct warnings warnings;
+    struct warning refusal; /* code 0: the plan may run */
+    struct strlist pool;
+};
+
+/* What a spec says of a plan; the rest is the caller's to fill in. Borrows from the spec. */
+struct plan_input plan_input_of(const struct job_spec *spec);
+
+/* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
+ * 0. -EINVAL, -EAGAIN: the input cannot be read (allocation_read, device_read, probe_read). */
+int plan_build(const struct plan_input *input, struct plan *ret_plan, struct drarun_error *err);
+void plan_done(struct plan *plan);
+
+/* As the vectors under tests/data have it; explain adds rule, fact, reason and source of each
+ * variable. NULL: out of memory. */
+json_t *plan_to_json(const struct plan *plan, bool explain);
+
+const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
+
+/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, hence its first. */
+size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports);
+
+/* "8 GPUs, 8 NICs: 8 PIX, 400 GB/s of 400": one line for a worker. */
+void plan_worker_summary(const struct plan_worker *worker, struct buf *out);
+
+#endif

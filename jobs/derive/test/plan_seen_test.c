@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of claims of which nothing but names is known: the pod's own view takes their place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "jobs/derive/plan.h"
+
+#define GPU(pci) "{\"pci\": \"" pci "\", \"uuid\": \"GPU-" pci "\"}"
+#define NIC(pci)                                                                                   \
+    "{\"pci\": \"" pci "\", \"port\": 1, \"linkLayer\": \"InfiniBand\", \"speedMbps\": 400000}"
+#define RESULT(request, driver, device)                                                            \
+    "{\"request\": \"" request "\", \"driver\": \"" driver                                         \
+    "\", \"pool\": \"n\", \"device\": \"" device "\"}"
+
+static const char two_of_each[] =
+    "[{\"kind\": \"ResourceClaim\", \"metadata\": {\"name\": \"c\"}, \"status\": {\"allocation\": "
+    "{\"devices\": {\"results\": [" RESULT("gpu-0", "gpu.nvidia.com", "a") ", " RESULT(
+        "gpu-1", "gpu.nvidia.com",
+        "b") ", " RESULT("nic-0", "dra.net",
+                         "c") ", " RESULT("nic-1", "dra.net",
+                                          "d") "]}}, \"devices\": [{\"driver\": \"dra.net\", "
+                                               "\"pool\": "
+                                               "\"n\", \"device\": \"c\", \"networkData\": "
+                                               "{\"interfaceName\": \"eth1\"}}]}}]";
+
+struct fixture {
+    json_t *claims, *probe;
+    struct profiles profiles;
+    struct plan plan;
+};
+
+static void build(struct fixture *f, const char *probe, enum spec_network network)
+{
+    f->claims = json_loads(two_of_each, 0, NULL);
+    f->probe = json_loads(probe, 0, NULL);
+    assert_non_null(f->claims);
+    assert_non_null(f->probe);
+    assert_int_equal(profiles_builtin(&f->profiles, NULL), 0);
+    const struct plan_worker_input worker = {
+        .pod = "w-0", .node = "n", .claims = f->claims, .probe = f->probe};
+    const struct plan_input input = {.network = network,
+                                     .slices_unknown = true,
+                                     .profiles = &f->profiles,
+                                     .workers = &worker,
+                                     .worker_count = 1};
+    struct drarun_error err = {0};
+    if (plan_build(&input, &f->plan, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void done(struct fixture *f)
+{
+    plan_done(&f->plan);
+    profiles_done(&f->profiles);
+    json_decref(f->claims);
+    json_decref(f->probe);
+}
+
+static void test_what_the_pod_shows(void **state)
+{
+    struct fixture f;
+    (void)state;
+    build(&f,
+          "{\"visibleGpus\": 2, \"gpus\": [" GPU("0000:1b:00.0") ", " GPU(
+              "0000:43:00.0") "], "
+                              "\"visibleIbdevs\": [\"mlx5_0\", \"mlx5_3\"], \"ibdevs\": "
+                              "{\"mlx5_0\": " NIC("0000:18:00.0") ", \"mlx5_3\": " NIC(
+                                  "0000:40:00.0") "}}",
+          SPEC_NETWORK_RDMA);
+    const struct plan_worker *worker = &f.plan.workers[0];
+    assert_int_equal(f.plan.refusal.code, WARNING_NONE);
+    assert_int_equal(worker->gpu_count, 2);
+    assert_int_equal(worker->nic_count, 2);
+    assert_string_equal(worker->nics[1].ibdev, "mlx5_3");
+    assert_int_equal(f.plan.world_size, 2);
+    const struct plan_var *list = plan_vars_find(&worker->env, "NCCL_IB_HCA");
+    assert_non_null(list);
+    assert_string_equal(list->value, "=mlx5_0:1,mlx5_3:1");
+    done(&f);
+}
+
+/* Two of its three GPUs are the pod's: which is not known, and none is paired. */
+static void test_more_gpus_than_claimed(void **state)
+{
+    struct fixture f;
+    (void)state;
+    build(&f,
+          "{\"visibleGpus\": 3, \"gpus\": [" GPU("0000:1b:00.0") ", " GPU("0000:43:00.0") ", " GPU(
+              "0000:52:00.0") "], "
+                              "\"visibleIbdevs\": [], \"ibdevs\": {}}",
+          SPEC_NETWORK_ANY);
+    assert_int_equal(f.plan.workers[0].gpu_count, 0);
+    assert_int_equal(f.plan.workers[0].plugin_gpus, 2);
+    assert_int_equal(f.plan.world_size, 2);
+    assert_true(warnings_have(&f.plan.warnings, WARN_GPUS_UNKNOWN, WORKER_NONE));
+    assert_false(warnings_have(&f.plan.warnings, WARN_GPUS_BY_DEVICE_PLUGIN, WORKER_NONE));
+    done(&f);
+}
+
+static void test_nics_that_are_not_there(void **state)
+{
+    struct fixture f;
+    (void)state;
+    build(&f, "{\"visibleGpus\": 0, \"gpus\": [], \"visibleIbdevs\": [], \"ibdevs\": {}}",
+          SPEC_NETWORK_RDMA);
+    assert_int_equal(f.plan.refusal.code, WARN_NO_GPU);
+    assert_non_null(strstr(f.plan.refusal.detail, "none of the 2 GPUs"));
+    done(&f);
+    build(&f,
+          "{\"visibleGpus\": 2, \"gpus\": [" GPU("0000:1b:00.0") ", " GPU(
+              "0000:43:00.0") "], \"visibleIbdevs\": [], \"ibdevs\": {}}",
+          SPEC_NETWORK_RDMA);
+    assert_int_equal(f.plan.refusal.code, WARN_NO_RDMA_NIC);
+    done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_the_pod_shows),
+        cmocka_unit_test(test_more_gpus_than_claimed),
+        cmocka_unit_test(test_nics_that_are_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

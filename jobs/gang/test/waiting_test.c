@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sentences. Those of one worker stand beside the objects that they come from, in
+ * tests/data/pods (the argument): "waits". */
+#include <dirent.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobs/gang/waiting.h"
+#include "lib/base/cleanup.h"
+
+#define NOW_MS INT64_C(1700000100000)
+
+static const char *folder;
+
+static void check_text(const char *what, struct buf *got, const char *expected)
+{
+    const char *text = got->data ? got->data : "";
+    if (got->failed || strcmp(text, expected) != 0)
+        fail_msg("%s:\n%s\nexpected:\n%s", what, text, expected);
+    buf_done(got);
+}
+
+static bool check_file(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CLEANUP(json_decrefp) json_t *file = json_load_file(path, 0, NULL);
+    const char *expected = json_string_value(json_object_get(file, "waits"));
+    if (!expected)
+        return false;
+    struct news news = {0};
+    struct pod_state worker;
+    struct waiting waiting;
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(file, "events"), i, event) news_add(&news, event);
+    pod_state_read(json_object_get(file, "pod"), json_object_get(file, "claim"),
+                   json_is_true(json_object_get(file, "wantsClaim")), &news, &worker);
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = &worker, .count = 1};
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    struct buf got = BUF_INIT;
+    buf_add_str(&got, waiting.count ? waiting.reasons[0].text : "");
+    check_text(name, &got, expected);
+    waiting_done(&waiting);
+    news_done(&news);
+    return true;
+}
+
+static void words_of_one_worker(void **state)
+{
+    (void)state;
+    size_t checked = 0;
+    cleanup_dir DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (strstr(entry->d_name, ".json"))
+            checked += check_file(entry->d_name);
+    assert_true(checked >= 25);
+}
+
+static struct pod_state worker(enum pod_phase phase, enum claim_phase claim, const char *node)
+{
+    return (struct pod_state){.phase = phase,
+                              .claim = claim,
+                              .node = node,
+                              .since_ms = NOW_MS - 41000,
+                              .exit_code = -1,
+                              .image = "example/app:1",
+                              .image_of = POD_IMAGE_RANKS};
+}
+
+static void sixteen(struct pod_state workers[16])
+{
+    for (int i = 0; i < 16; i++)
+        workers[i] = worker(POD_RUNNING, CLAIM_ALLOCATED, i < 8 ? "node-1" : "node-2");
+    for (int i = 12; i < 16; i++) {
+        workers[i] = worker(POD_UNSCHEDULED, CLAIM_PENDING, NULL);
+        workers[i].unschedulable = true;
+        workers[i].reason = "Unschedulable";
+        workers[i].message = "0/4 nodes are available: 4 cannot allocate all claims.";
+    }
+    workers[3] = worker(POD_PULLING, CLAIM_ALLOCATED, "node-1");
+    workers[4] = worker(POD_PULLING, CLAIM_ALLOCATED, "node-1");
+    workers[3].since_ms = NOW_MS - 3000;
+}
+
+static char class[] = "class dranet", driver[] = "device.driver == \"dra.net\"";
+static char request[] = "request nic-0, nic-1", names[] = "nic-0, nic-1";
+static char rdma[] = "device.attributes[\"dra.net\"].rdma == true";
+static char shortage[] = "worker 12 of 16 has no node: those for request nic-1 are taken by claims "
+                         "or earlier workers on 4 nodes";
+
+static struct predict_term terms[] = {
+    {.where = class, .text = driver, .ruled_out = 8},
+    {.where = request, .text = rdma, .ruled_out = 0},
+};
+
+static void all_reasons(void **state)
+{
+    (void)state;
+    struct pod_state workers[16];
+    sixteen(workers);
+    struct predict_need need = {
+        .requests = names, .devices = 16, .admitted = 8, .terms = terms, .term_count = 2};
+    struct prediction prediction = {
+        .needs = &need, .need_count = 1, .count = 16, .placed = 12, .shortage = shortage};
+    struct waiting_input input = {
+        .now_ms = NOW_MS, .workers = workers, .count = 16, .prediction = &prediction};
+    struct waiting waiting;
+    struct buf text = BUF_INIT;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("line", &text,
+               "waiting 41 s for 4 workers (12-15): no device of class dranet with rdma == true "
+               "left: those for request nic-1 are taken by claims or earlier workers on 4 nodes "
+               "(and 1 other reason); claims 12/16 allocated, pods 10/16 running");
+    waiting_text(&waiting, &text);
+    check_text("text", &text,
+               "claims 12/16 allocated, pods 10/16 running; waiting:\n"
+               "  workers 12-15 (4) 41 s: no device of class dranet with rdma == true left: those "
+               "for request nic-1 are taken by claims or earlier workers on 4 nodes\n"
+               "  workers 3-4 on node-1 41 s: image example/app:1 of the ranks is being pulled\n");
+    CLEANUP(json_decrefp) json_t *json = waiting_json(&waiting);
+    assert_int_equal(json_array_size(json_object_get(json, "reasons")), 2);
+    const json_t *second = json_array_get(json_object_get(json, "reasons"), 1);
+    assert_string_equal(json_string_value(json_object_get(second, "workers")), "3-4");
+    assert_string_equal(json_string_value(json_object_get(second, "node")), "node-1");
+    waiting_done(&waiting);
+
+    /* without the slices the scheduler's words are all there is */
+    input.prediction = NULL;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    assert_string_equal(waiting.reasons[0].text,
+                        "no node has room: 4 nodes: 4 cannot allocate all claims");
+    waiting_done(&waiting);
+
+    /* where no device can ever do, the term that rules them out is named */
+    input.prediction = &prediction;
+    need.admitted = 0;
+    terms[1].ruled_out = 8;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    assert_string_equal(waiting.reasons[0].text,
+                        "no device of class dranet with rdma == true: device.driver == \"dra.net\" "
+                        "(class dranet) rules out 8, rdma == true (request nic-0, nic-1) rules out "
+                        "8 of 16");
+    waiting_done(&waiting);
+}
+
+/* The scheduler alone knows that nodes are taken by the job's own workers: the slices may not be
+ * read, or its devices are in none. */
+static void one_worker_per_node(void **state)
+{
+    struct pod_state workers[4];
+    char few[] = "worker 2 of 4 has no node: 4 workers, one per node by placement.spread; 2 nodes "
+                 "fit; elsewhere those for request nic-0 are taken by claims or earlier workers on "
+                 "1 node; placement.spread: none packs them";
+    struct predict_need need = {.requests = names, .devices = 16, .admitted = 8};
+    struct prediction prediction = {.needs = &need,
+                                    .need_count = 1,
+                                    .count = 4,
+                                    .placed = 2,
+                                    .spread_short = true,
+                                    .shortage = few};
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = workers, .count = 4};
+    struct waiting waiting;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        workers[i] = worker(i < 2 ? POD_RUNNING : POD_UNSCHEDULED,
+                            i < 2 ? CLAIM_ALLOCATED : CLAIM_PENDING, i < 2 ? "node-1" : NULL);
+        workers[i].unschedulable = i >= 2;
+        workers[i].reason = "Unschedulable";
+        workers[i].message = "0/5 nodes are available: 2 node(s) didn't match pod anti-affinity "
+                             "rules, 3 node(s) were unschedulable. preemption: none.";
+    }
+    static const char words[] = "5 nodes: 2 node(s) didn't match pod anti-affinity rules, 3 "
+                                "node(s) were unschedulable";
+    char expected[400];
+    for (int spread = 0; spread < 2; spread++) {
+        input.spread = spread;
+        snprintf(expected, sizeof expected, "%s: %s",
+                 spread ? "4 workers, one per node by placement.spread; 2 nodes fit; "
+                          "placement.spread: none lets them share nodes"
+                        : "no node has room",
+                 words);
+        assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+        assert_string_equal(waiting.reasons[0].text, expected);
+        waiting_done(&waiting);
+    }
+    input.prediction = &prediction;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    assert_string_equal(waiting.reasons[0].text, strstr(few, "4 workers"));
+    waiting_done(&waiting);
+}
+
+/* Never 1,000 equal lines. */
+static void a_thousand(void **state)
+{
+    (void)state;
+    static struct pod_state workers[1000];
+    struct waiting waiting;
+    struct buf text = BUF_INIT;
+    for (int i = 0; i < 1000; i++)
+        workers[i] = worker(POD_PULLING, CLAIM_ALLOCATED, i % 2 ? "node-1" : "node-2");
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = workers, .count = 1000};
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_text(&waiting, &text);
+    check_text("text", &text,
+               "claims 1000/1000 allocated, pods 0/1000 running; waiting:\n"
+               "  workers 0-999 (1000) 41 s: image example/app:1 of the ranks is being pulled\n");
+    waiting_done(&waiting);
+    static char images[1000][32];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(images[i], sizeof images[i], "example/app:%d", i);
+        workers[i].image = images[i];
+    }
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    assert_int_equal(waiting.count, 1000);
+    waiting_text(&waiting, &text);
+    size_t lines = 0;
+    for (const char *c = text.data; *c; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, 22);
+    assert_non_null(strstr(text.data, "and 980 other reasons\n"));
+    buf_done(&text);
+    waiting_done(&waiting);
+}
+
+static void whole_jobs(void **state)
+{
+    (void)state;
+    struct pod_state workers[2] = {worker(POD_ABSENT, CLAIM_ABSENT, NULL),
+                                   worker(POD_ABSENT, CLAIM_ABSENT, NULL)};
+    CLEANUP(json_decrefp)
+    json_t *job = json_pack("{s:{s:{s:s}}, s:{s:b}}", "metadata", "labels",
+                            "kueue.x-k8s.io/queue-name", "team-a", "spec", "suspend", 1);
+    CLEANUP(json_decrefp)
+    json_t *workload = json_pack(
+        "{s:{s:[{s:s, s:s, s:s, s:s, s:s}]}}", "status", "conditions", "type", "QuotaReserved",
+        "status", "False", "reason", "Pending", "message",
+        "couldn't assign flavors to pod set worker: insufficient unused quota for nvidia.com/gpu "
+        "in flavor default, 8 more needed",
+        "lastTransitionTime", "2023-11-14T22:00:00Z");
+    struct waiting waiting;
+    struct buf text = BUF_INIT;
+    struct waiting_input input = {
+        .now_ms = NOW_MS, .workers = workers, .count = 2, .worker_job = job, .workload = workload};
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("queue", &text,
+               "waiting 15 min: queue team-a has not admitted it: couldn't assign flavors to pod "
+               "set worker: insufficient unused quota for nvidia.com/gpu in flavor default, 8 more "
+               "needed; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+
+    json_object_del(json_object_get(job, "metadata"), "labels");
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("suspended", &text,
+               "waiting: the job is suspended; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+
+    input.trouble = "watch pods in namespace x: refused for now";
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("trouble", &text,
+               "waiting: the cluster cannot be watched: watch pods in namespace x: refused for "
+               "now; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+    input.trouble = NULL;
+
+    struct gang_decision decision = {
+        .phase = GANG_RELEASING, .next_ms = NOW_MS + 12000, .clock = GANG_CLOCK_NONE};
+    input.decision = &decision;
+    input.worker_job = NULL;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("pause", &text,
+               "waiting: not all workers could be had: their devices were given back, next try in "
+               "12 s; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+
+    struct news news = {0};
+    CLEANUP(json_decrefp)
+    json_t *quota = json_pack(
+        "{s:s, s:s, s:s}", "reason", "FailedCreate", "message",
+        "Error creating: pods \"all-reduce-w-0-x\" is forbidden: exceeded quota: q, requested: "
+        "pods=1, used: 4, limited: 4",
+        "lastTimestamp", "2023-11-14T22:14:00Z");
+    news_add(&news, quota);
+    input.decision = NULL;
+    input.job_news = &news;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("quota", &text,
+               "waiting 41 s for 2 workers (0-1): its pod is refused: pods \"all-reduce-w-0-x\" is "
+               "forbidden: exceeded quota: q, requested: pods=1, used: 4, limited: 4; claims 0/2 "
+               "allocated, pods 0/2 running");
+    waiting_done(&waiting);
+    news_done(&news);
+
+    bool inspected[2] = {true, false};
+    workers[0] = worker(POD_RUNNING, CLAIM_NONE, "node-1");
+    workers[1] = worker(POD_RUNNING, CLAIM_NONE, "node-2");
+    input = (struct waiting_input){
+        .now_ms = NOW_MS, .workers = workers, .count = 2, .inspected = inspected};
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("agent", &text,
+               "waiting 41 s for worker 1: its agent has not reported yet; pods 2/2 running");
+    waiting_done(&waiting);
+}
+
+static json_t *launcher_pod(const char *reason, const char *message)
+{
+    return json_pack("{s:{s:s, s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:s}]}, s:{s:[{s:s, s:{s:{s:s, "
+                     "s:s*}}}]}}",
+                     "metadata", "name", "job-abcde", "uid", "u", "labels", "drarun.dev/job", "job",
+                     "spec", "nodeName", "node-1", "containers", "name", "launcher", "image",
+                     "example/drarun:1", "status", "containerStatuses", "name", "launcher", "state",
+                     "waiting", "reason", reason, "message", message);
+}
+
+static void check_launcher(const json_t *pod, const struct news *pod_news,
+                           const struct news *job_news, bool fails, const char *expected)
+{
+    bool failing;
+    struct buf got = BUF_INIT;
+    cleanup_free char *words = waiting_of_launcher(pod, pod_news, job_news, &failing);
+    buf_add_str(&got, words ? words : "");
+    check_text("launcher", &got, expected);
+    assert_int_equal(failing, fails);
+}
+
+static void launchers(void **state)
+{
+    (void)state;
+    CLEANUP(json_decrefp) json_t *coming = launcher_pod("ContainerCreating", NULL);
+    CLEANUP(json_decrefp)
+    json_t *pull = launcher_pod("ErrImagePull", "failed to pull \"example/drarun:1\": not found");
+    CLEANUP(json_decrefp)
+    json_t *mount =
+        json_pack("{s:s, s:{s:s, s:s, s:s}, s:s, s:s}", "reason", "FailedMount", "involvedObject",
+                  "kind", "Pod", "name", "job-abcde", "uid", "u", "message",
+                  "MountVolume.SetUp failed for volume \"v\" : configmap \"c\" not found",
+                  "lastTimestamp", "2023-11-14T22:14:00Z");
+    CLEANUP(json_decrefp)
+    json_t *quota = json_pack("{s:s, s:s, s:s}", "reason", "FailedCreate", "message",
+                              "Error creating: pods \"job-abcde\" is forbidden: exceeded quota: q",
+                              "lastTimestamp", "2023-11-14T22:14:00Z");
+    struct news of_pod = {0}, of_job = {0};
+    check_launcher(NULL, NULL, NULL, false, "its pod is not there yet");
+    news_add(&of_job, quota);
+    check_launcher(NULL, NULL, &of_job, true,
+                   "its pod is refused: pods \"job-abcde\" is forbidden: exceeded quota: q");
+    check_launcher(
+        coming, NULL, &of_job, false,
+        "pod job-abcde on node-1: the kubelet prepares its devices, volumes and sandbox");
+    check_launcher(
+        pull, NULL, NULL, true,
+        "pod job-abcde on node-1: image example/drarun:1 of the launcher cannot be pulled "
+        "(ErrImagePull): failed to pull \"example/drarun:1\": not found; "
+        "name one that the nodes can pull, by --image or DRARUN_IMAGE");
+    news_add(&of_pod, mount); /* the kubelet may not have seen it yet */
+    check_launcher(
+        coming, &of_pod, NULL, false,
+        "pod job-abcde on node-1: the kubelet prepares its devices, volumes and sandbox");
+    json_object_set_new(mount, "count", json_integer(2));
+    news_add(&of_pod, mount);
+    check_launcher(
+        coming, &of_pod, NULL, true,
+        "pod job-abcde on node-1: a volume cannot be mounted: MountVolume.SetUp failed for "
+        "volume \"v\" : configmap \"c\" not found; create the ConfigMap, "
+        "or correct the volume in spec.template");
+    news_done(&of_pod);
+    news_done(&of_job);
+
+    struct waiting_input input = {.now_ms = NOW_MS, .launcher = "pod job-abcde: no node has room"};
+    struct waiting waiting;
+    struct buf text = BUF_INIT;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("with workers", &text,
+               "waiting: the launcher does not start: pod job-abcde: no node has room; pods 0/0 "
+               "running");
+    waiting_done(&waiting);
+}
+
+/* Once each, though the words change with each try, and then less often. */
+static void told(void **state)
+{
+    struct waiting_told told = {0};
+    int64_t next;
+    (void)state;
+    assert_false(waiting_tell(&told, NULL, 0, &next));
+    assert_true(waiting_tell(&told, "image a:1 cannot be pulled (ErrImagePull): x", 1000, &next));
+    assert_false(
+        waiting_tell(&told, "image a:1 cannot be pulled (ImagePullBackOff): y", 90000, &next));
+    assert_int_equal(next, 0);
+    assert_true(waiting_tell(&told, "3 devices are taken", 90000, &next));
+    assert_false(waiting_tell(&told, "5 devices are taken", 190000, &next));
+    assert_true(waiting_tell(&told, "pods \"w-x1\" is forbidden", 200000, &next));
+    assert_false(waiting_tell(&told, "pods \"w-y2\" is forbidden", 300000, &next));
+    assert_true(waiting_tell(&told, "other", 300000, &next));
+    assert_false(waiting_tell(&told, "another", 301000, &next));
+    assert_int_equal(next, 340000);
+    assert_true(waiting_tell(&told, "another", 340000, &next));
+    assert_false(waiting_tell(&told, "other", 399000, &next));
+    assert_int_equal(next, 400000);
+    waiting_told_done(&told);
+}
+
+static void scheduler(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *message, *words;
+    } cases[] = {
+        {"0/4 nodes are available: 1 Insufficient cpu, 3 cannot allocate all claims. still not "
+         "schedulable, preemption: 0/4 nodes are available: 4 Preemption is not helpful for "
+         "scheduling.",
+         "4 nodes: 1 Insufficient cpu, 3 cannot allocate all claims"},
+        {"0/1 nodes are available: 1 node(s) had untolerated taint {a: b}. preemption: 0/1 nodes "
+         "are available: 1 Preemption is not helpful for scheduling.",
+         "1 node: 1 node(s) had untolerated taint {a: b}"},
+        {"no nodes available to schedule pods", "no nodes available to schedule pods"},
+        {"0/x nodes", "0/x nodes"},
+        {"", NULL},
+        {NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cleanup_free char *words = scheduler_words(cases[i].message);
+        if (cases[i].words)
+            assert_string_equal(words, cases[i].words);
+        else
+            assert_null(words);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_one_worker),
+        cmocka_unit_test(all_reasons),
+        cmocka_unit_test(one_worker_per_node),
+        cmocka_unit_test(a_thousand),
+        cmocka_unit_test(whole_jobs),
+        cmocka_unit_test(launchers),
+        cmocka_unit_test(told),
+        cmocka_unit_test(scheduler),
+    };
+    folder = argc > 1 ? argv[1] : "tests/data/pods";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

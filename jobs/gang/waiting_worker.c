@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one worker waits for, and what the whole job waits for. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/node_spread.h"
+#include "jobs/gang/waiting_private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
+
+#define MESSAGE_MAX 300 /* bytes of a foreign message; a runtime's may be kilobytes */
+
+/* What wraps the cause in the messages of the kubelet, the controllers and the runtime. */
+static const char *const wrappers[] = {
+    "Failed to prepare dynamic resources: ",
+    "prepare dynamic resources: ",
+    "NodePrepareResources: ",
+    "Error: ",
+    "rpc error: code = Unknown desc = ",
+    "rpc error: code = NotFound desc = ",
+    "Error creating: ",
+    "PodResourceClaim devices: ",
+    "Failed to create pod sandbox: ",
+    "pod didn't trigger scale-up: ",
+};
+
+static const char *unwrapped(const char *message)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrappers); i++)
+        if (strncmp(message, wrappers[i], strlen(wrappers[i])) == 0)
+            return unwrapped(message + strlen(wrappers[i]));
+    return message;
+}
+
+/* One line of it, without what wraps it, cut where it is too long (never inside a character). */
+static void add_message(const char *message, struct buf *out)
+{
+    const char *text = unwrapped(message ? message : "");
+    size_t length = strcspn(text, "\n");
+    bool cut = length > MESSAGE_MAX;
+    if (cut)
+        for (length = MESSAGE_MAX; length > 0 && (text[length] & 0xc0) == 0x80;)
+            length--;
+    buf_add(out, text, length);
+    buf_add_str(out, cut ? "..." : "");
+}
+
+__attribute__((format(printf, 4, 5))) static void say(struct worker_wait *wait, bool stuck,
+                                                      const char *message, const char *format, ...)
+{
+    char head[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(head, sizeof head, format, args);
+    va_end(args);
+    wait->stuck = stuck;
+    buf_add_str(&wait->text, head);
+    if (message && message[0]) {
+        buf_add_str(&wait->text, ": ");
+        add_message(message, &wait->text);
+    }
+}
+
+/* ---- the scheduler's message ---- */
+
+/* "0/4 nodes are available: 1 Insufficient cpu, 3 cannot allocate all claims. preemption: ..."
+ * (pkg/scheduler/framework/types.go, FitError): the part behind the counts is the same for all. */
+char *scheduler_words(const char *message)
+{
+    static const char *const ends[] = {" preemption: ", " still not schedulable",
+                                       " no new claims to", " Preemption is not"};
+    unsigned nodes;
+    int used = 0;
+    struct buf out = BUF_INIT;
+    if (!message || !message[0])
+        return NULL;
+    size_t length = strlen(message);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const char *end = strstr(message, ends[i]);
+        if (end && (size_t)(end - message) < length)
+            length = (size_t)(end - message);
+    }
+    while (length > 0 && strchr(". ,", message[length - 1]))
+        length--;
+    if (sscanf(message, "0/%u nodes are available: %n", &nodes, &used) == 1 && used > 0 &&
+        (size_t)used < length)
+        buf_printf(&out, "%u node%s: %.*s", nodes, nodes == 1 ? "" : "s", (int)length - used,
+                   message + used);
+    else
+        buf_add(&out, message, length);
+    char *words = out.failed ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
+/* Nodes that have a worker; of a gang that is placed at once no worker has a node yet, and the
+ * message (pkg/scheduler/framework/plugins/interpodaffinity) counts them. */
+char *spread_words(const struct pod_state *workers, uint32_t count, const char *message)
+{
+    static const char rule[] = " node(s) didn't match pod anti-affinity rules";
+    const char *at = message ? strstr(message, rule) : NULL;
+    struct buf out = BUF_INIT;
+    unsigned long fit = 0;
+    if (!at)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
+        fit += workers[i].node != NULL;
+    while (at > message && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    if (fit == 0)
+        fit = strtoul(at, NULL, 10);
+    buf_printf(&out,
+               "%u workers, one per node by " NODE_SPREAD_KEY "; %lu node%s fit%s; " NODE_SPREAD_KEY
+               ": none lets them share nodes",
+               count, fit, fit == 1 ? "" : "s", fit == 1 ? "s" : "");
+    char *words = out.failed ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
+/* ---- one worker ---- */
+
+static void wait_for_pod(const struct waiting_input *input, const struct pod_state *w,
+                         struct worker_wait *wait)
+{
+    const struct news_item *refused = news_get(input->job_news, NEWS_CREATE_FAILED);
+    if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
+        say(wait, true, w->claim_message, "its claim cannot be made");
+    else if (refused)
+        say(wait, true, refused->text, "its pod is refused");
+    else
+        say(wait, false, NULL, "its pod is not there yet");
+    if (!wait->since_ms && refused)
+        wait->since_ms = refused->from_ms;
+}
+
+static void wait_for_gate(const struct pod_state *w, struct worker_wait *wait)
+{
+    if (w->suspended) {
+        say(wait, false, NULL, "the job is suspended (spec.suspend)");
+        return;
+    }
+    const char *gate = json_string_value(json_object_get(json_array_get(w->gates, 0), "name"));
+    say(wait, false, NULL, "its scheduling gate %s is closed", gate ? gate : "?");
+}
+
+static void wait_for_node(const struct waiting_input *input, const struct pod_state *w,
+                          const char *missing, struct worker_wait *wait)
+{
+    cleanup_free char *words = scheduler_words(w->message);
+    cleanup_free char *spread =
+        input->spread ? spread_words(input->workers, input->count, w->message) : NULL;
+    const struct news_item *scale_up = news_scale_up(w->news);
+    const struct news_item *no_scale_up = news_get(w->news, NEWS_NO_SCALE_UP);
+    const struct news_item *no_claim = news_get(w->news, NEWS_CLAIM_FAILED);
+    bool claimed = w->claim == CLAIM_NONE || w->claim == CLAIM_ALLOCATED;
+    if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
+        say(wait, true, w->claim_message, "its claim cannot be made");
+    else if (w->claim == CLAIM_ABSENT)
+        say(wait, false, NULL, "its claim is not there yet");
+    else if (w->claim == CLAIM_DELETING)
+        say(wait, false, NULL, "its claim is being deleted");
+    else if (scale_up)
+        say(wait, false, scale_up->text, "a node is on its way");
+    else if (w->unschedulable && missing && !claimed)
+        buf_add_str(&wait->text, missing);
+    else if (w->unschedulable && spread)
+        say(wait, false, words, "%s", spread);
+    else if (w->reason)
+        say(wait, false, words, "%s", w->unschedulable ? "no node has room" : w->reason);
+    else if (no_claim) /* one that is not ours: of the user, or a channel of a compute domain */
+        say(wait, false, no_claim->text, "its claim cannot be made");
+    else
+        say(wait, false, NULL, "the scheduler has not looked at it yet");
+    if (w->unschedulable && !scale_up && no_scale_up)
+        say(wait, false, no_scale_up->text, "; the autoscaler adds no node");
+}
+
+/* ---- what the kubelet cannot do for a pod ---- */
+
+/* word: it is in the kubelet's message; NULL: whatever that says. The first row that fits counts.
+ * Messages: pkg/volume, pkg/kubelet/cm/dra, pkg/kubelet/kuberuntime of kubernetes 1.36. */
+static const struct {
+    enum news_kind kind;
+    const char *word, *advice;
+} advices[] = {
+    {NEWS_PREPARE_FAILED, "is not registered",
+     "see whether the driver's pod runs on this node and what its log says"},
+    {NEWS_PREPARE_FAILED, NULL, "the log of the driver's pod on this node says more"},
+    {NEWS_MOUNT_FAILED, "failed to sync", NULL}, /* the kubelet could not ask the API server */
+    {NEWS_MOUNT_FAILED, ": secret ", "create the Secret, or correct the volume in spec.template"},
+    {NEWS_MOUNT_FAILED, ": configmap ",
+     "create the ConfigMap, or correct the volume in spec.template"},
+    {NEWS_MOUNT_FAILED, "hostPath type check failed",
+     "make it on this node, correct the volume in spec.template, or let its type be "
+     "DirectoryOrCreate"},
+    {NEWS_MOUNT_FAILED, NULL,
+     "correct the volume in spec.template, or what serves it to this node"},
+    {NEWS_SANDBOX_FAILED, "no runtime for",
+     "set up that runtime on this node, or correct runtimeClassName in spec.template"},
+    {NEWS_SANDBOX_FAILED, NULL,
+     "the log of this node's network plugin or container runtime says more"},
+};
+
+static const char *advice_for(enum news_kind kind, const char *message)
+{
+    for (size_t i = 0; i < ARRAY_LEN(advices); i++)
+        if (advices[i].kind == kind && (!advices[i].word || strstr(message, advices[i].word)))
+            return advices[i].advice;
+    return NULL;
+}
+
+static bool is_later(const struct news_item *item, const struct news_item *than)
+{
+    if (item->at_ms != than->at_ms)
+        return item->at_ms > than->at_ms;
+    return item->order > than->order;
+}
+
+/* The kubelet does them one after the other, so that the last complaint is the one that holds. */
+static const struct news_item *last_complaint(const struct news *news, enum news_kind *ret_kind)
+{
+    static const enum news_kind kinds[] = {NEWS_PREPARE_FAILED, NEWS_MOUNT_FAILED, NEWS_MOUNT_LATE,
+                                           NEWS_SANDBOX_FAILED};
+    const struct news_item *last = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const struct news_item *item = news_get(news, kinds[i]);
+        if (!item || (last && !is_later(item, last)))
+            continue;
+        last = item;
+        *ret_kind = kinds[i];
+    }
+    return last;
+}
+
+/* A kubelet that has not seen the pod's ConfigMaps and Secrets yet fails once and tries again after
+ * half a second (pkg/util/goroutinemap/exponentialbackoff of kubernetes 1.36). */
+static bool may_pass(const struct news_item *item, enum news_kind kind)
+{
+    return kind == NEWS_MOUNT_FAILED && item->same < 2 &&
+           strncmp(item->text, "MountVolume.", strlen("MountVolume.")) == 0;
+}
+
+/* That mounting takes long does not say why; the complaint before it does. */
+static const struct news_item *complaint(const struct news *news, enum news_kind *ret_kind)
+{
+    const struct news_item *last = last_complaint(news, ret_kind);
+    if (!last || may_pass(last, *ret_kind))
+        return NULL;
+    if (*ret_kind != NEWS_MOUNT_LATE)
+        return last;
+    const struct news_item *mount = news_get(news, NEWS_MOUNT_FAILED);
+    *ret_kind = NEWS_MOUNT_FAILED;
+    return mount ? mount : last;
+}
+
+bool waiting_for_kubelet(const struct pod_state *worker)
+{
+    enum news_kind kind;
+    return worker->phase == POD_BOUND && complaint(worker->news, &kind);
+}
+
+/* A driver that is gone is told by the kubelet's message alone. */
+static void wait_for_sandbox(const struct pod_state *w, struct worker_wait *wait)
+{
+    enum news_kind kind = NEWS_NONE;
+    const struct news_item *item = complaint(w->news, &kind);
+    if (!item) {
+        say(wait, false, NULL, "the kubelet prepares its devices, volumes and sandbox");
+        return;
+    }
+    say(wait, false, item->text, "%s",
+        kind == NEWS_PREPARE_FAILED ? "its devices cannot be prepared"
+        : kind == NEWS_MOUNT_FAILED ? "a volume cannot be mounted"
+                                    : "its sandbox cannot be made");
+    wait->pod = w->name;
+    wait->advice = advice_for(kind, item->text);
+}
+
+void worker_wait_text(const char *sentence, const char *pod, uint32_t count, const char *advice,
+                      struct buf *out)
+{
+    buf_add_str(out, sentence);
+    if (pod)
+        buf_printf(out, " (pod %s", pod);
+    if (pod && count > 1)
+        buf_printf(out, " and %u more", count - 1);
+    buf_add_str(out, pod ? ")" : "");
+    if (advice)
+        buf_printf(out, "; %s", advice);
+}
+
+static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
+{
+    char image[240];
+    const struct news_item *failed = news_get(w->news, NEWS_PULL_FAILED);
+    pod_state_image(w, image, sizeof image);
+    if (!w->reason) {
+        say(wait, false, NULL, "%s is being pulled", image);
+        return;
+    }
+    say(wait, w->failing,
+        failed && strcmp(w->reason, "ImagePullBackOff") == 0 ? failed->text : w->message,
+        "%s cannot be pulled (%s)", image, w->reason);
+    wait->pod = w->name;
+    wait->advice = w->image_of == POD_IMAGE_RANKS || w->image_of == POD_IMAGE_OTHER
+                       ? "correct the image in the spec, or give the pods imagePullSecrets"
+                       : "name one that the nodes can pull, by --image or DRARUN_IMAGE";
+}
+
+static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)
+{
+    const char *container = w->container ? w->container : "?";
+    if (w->reason)
+        say(wait, w->failing, w->message, "container %s cannot be made (%s)", container, w->reason);
+    else
+        say(wait, false, NULL, "container %s is being made", container);
+}
+
+static void wait_for_agent(const struct waiting_input *input, uint32_t worker,
+                           struct worker_wait *wait)
+{
+    const struct pod_state *w = &input->workers[worker];
+    if (w->not_ready)
+        say(wait, false, NULL, "its node does not answer");
+    else if (input->inspected && !input->inspected[worker])
+        say(wait, false, NULL, "its agent has not reported yet");
+    if (!w->not_ready)
+        wait->node = NULL; /* how far an agent is has nothing to do with where */
+}
+
+void worker_wait(const struct waiting_input *input, uint32_t worker, const char *missing,
+                 struct worker_wait *ret_wait)
+{
+    const struct pod_state *w = &input->workers[worker];
+    struct worker_wait wait = {.text = BUF_INIT, .node = w->node, .since_ms = w->since_ms};
+    if (w->deleting && w->phase != POD_ENDED) {
+        wait.since_ms = w->deleting_since_ms;
+        say(&wait, false, w->disrupted ? w->message : NULL, "its pod is being deleted");
+        *ret_wait = wait;
+        return;
+    }
+    switch (w->phase) {
+    case POD_ABSENT:
+        wait_for_pod(input, w, &wait);
+        break;
+    case POD_GATED:
+        wait_for_gate(w, &wait);
+        break;
+    case POD_UNSCHEDULED:
+        wait_for_node(input, w, missing, &wait);
+        break;
+    case POD_BOUND:
+        wait_for_sandbox(w, &wait);
+        break;
+    case POD_PULLING:
+        wait_for_image(w, &wait);
+        break;
+    case POD_CREATING:
+        wait_for_container(w, &wait);
+        break;
+    case POD_INIT:
+        say(&wait, false, NULL, "init container %s runs", w->container ? w->container : "?");
+        break;
+    case POD_RUNNING:
+        wait_for_agent(input, worker, &wait);
+        break;
+    case POD_ENDED:
+        say(&wait, true, w->message, "its pod has ended (%s)",
+            w->reason ? w->reason : pod_end_name(w->end));
+        break;
+    }
+    *ret_wait = wait;
+}
+
+/* ---- the job ---- */
+
+static const json_t *condition_of(const json_t *object, const char *type)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(json_object_get(object, "status"), "conditions"), i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "type"));
+        if (name && strcmp(name, type) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Kueue says on its Workload why it does not admit: QuotaReserved, else Evicted or Inactive. */
+static bool queue_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    const json_t *metadata = json_object_get(input->worker_job, "metadata");
+    const char *queue = text_at(json_object_get(metadata, "labels"), "kueue.x-k8s.io/queue-name");
+    const json_t *reserved = condition_of(input->workload, "QuotaReserved");
+    const char *status = text_at(reserved, "status");
+    const struct news_item *pending = news_get(input->job_news, NEWS_QUEUED);
+    if (!queue)
+        return false;
+    const json_t *evicted = condition_of(input->workload, "Evicted");
+    const char *message = status && strcmp(status, "True") != 0 ? text_at(reserved, "message")
+                          : pending                             ? pending->text
+                                                                : NULL;
+    if (text_at(evicted, "status") && strcmp(text_at(evicted, "status"), "True") == 0 && !message)
+        message = text_at(evicted, "message");
+    timestamp_parse(text_at(reserved, "lastTransitionTime"), &wait->since_ms);
+    say(wait, false, message, "queue %s has not admitted it", queue);
+    return true;
+}
+
+static bool suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+static bool pause_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    const struct gang_decision *d = input->decision;
+    if (!d || d->phase != GANG_RELEASING)
+        return false;
+    char pause[40];
+    int64_t left =
+        d->next_ms > input->now_ms && d->clock == GANG_CLOCK_NONE ? d->next_ms - input->now_ms : 0;
+    duration_format(left, pause, sizeof pause);
+    if (left > 0)
+        say(wait, false, NULL,
+            "not all workers could be had: their devices were given back, next try in %s", pause);
+    else
+        say(wait, false, NULL, "not all workers could be had: their devices are being given back");
+    return true;
+}
+
+/* What else is known is old then. */
+static bool watch_wait(const struct waiting_input *input, struct worker_wait *wait)
+{
+    if (input->trouble)
+        say(wait, false, NULL, "the cluster cannot be watched: %s", input->trouble);
+    return input->trouble != NULL;
+}
+
+bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
+{
+    struct worker_wait wait = {.text = BUF_INIT};
+    bool waits = watch_wait(input, &wait) || pause_wait(input, &wait);
+    if (!waits && suspended(input->worker_job)) {
+        timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
+                        &wait.since_ms);
+        waits = true;
+        if (!queue_wait(input, &wait))
+            say(&wait, false, NULL, "the job is suspended");
+    }
+    *ret_wait = wait;
+    return waits;
+}

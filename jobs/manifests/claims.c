@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/manifests/claims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+static const struct {
+    enum claims_api api;
+    const char *text; /* the version begins behind the slash */
+} apis[] = {
+    {CLAIMS_API_V1, "resource.k8s.io/v1"},
+    {CLAIMS_API_V1BETA2, "resource.k8s.io/v1beta2"},
+    {CLAIMS_API_V1BETA1, "resource.k8s.io/v1beta1"},
+};
+
+const char *claims_api_version(enum claims_api api)
+{
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++)
+        if (apis[i].api == api)
+            return apis[i].text;
+    return NULL;
+}
+
+enum claims_api claims_api_parse(const char *text)
+{
+    for (size_t i = 0; i < ARRAY_LEN(apis); i++)
+        if (strcmp(apis[i].text, text) == 0 || strcmp(strchr(apis[i].text, '/') + 1, text) == 0)
+            return apis[i].api;
+    return 0;
+}
+
+/* ---- the ladder ---- */
+
+static bool is_claimed(const struct spec_devices *devices)
+{
+    return devices->class && (devices->all || devices->count > 0);
+}
+
+static bool is_asked(const struct spec_devices *devices)
+{
+    return devices->all || devices->count > 0;
+}
+
+bool claims_wanted(const struct job_spec *spec)
+{
+    return is_claimed(&spec->gpus) || is_claimed(&spec->nics);
+}
+
+static bool has_class(const json_t *classes, const char *name)
+{
+    size_t i;
+    const json_t *class;
+    json_array_foreach((json_t *)classes, i, class)
+    {
+        const json_t *metadata = json_object_get(class, "metadata");
+        const char *there = json_string_value(json_object_get(metadata, "name"));
+        if (there && strcmp(there, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *claims_missing_class(const struct job_spec *spec, const json_t *classes)
+{
+    const struct spec_devices *const kinds[] = {&spec->gpus, &spec->nics};
+    for (size_t i = 0; classes && i < ARRAY_LEN(kinds); i++)
+        if (is_claimed(kinds[i]) && !has_class(classes, kinds[i]->class))
+            return kinds[i]->class;
+    return NULL;
+}
+
+static uint32_t pairs_of(const struct job_spec *spec)
+{
+    return spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
+}
+
+/* To find that a node lacks one NIC for so many pairs takes the allocator more than the 10 s after
+ * which the scheduler gives up on the node (docs/design/010-claims.md). */
+static bool numa_is_costly(const struct job_spec *spec)
+{
+    return pairs_of(spec) >= 8;
+}
+
+enum claims_alignment claims_alignment(const struct job_spec *spec)
+{
+    if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))
+        return CLAIMS_NOT_ALIGNED;
+    if (!is_claimed(&spec->gpus) || !is_claimed(&spec->nics) || spec->gpus.all || spec->nics.all ||
+        (spec->machine.no_root && spec->align == SPEC_ALIGN_PREFERRED && numa_is_costly(spec)))
+        return CLAIMS_ALIGNED_IN_POD;
+    return CLAIMS_ALIGNED_BY_CLAIM;
+}
+
+static const struct {
+    const char *name, *words, *attribute;
+} rungs[] = {
+    [CLAIMS_RUNG_ROOT] = {"pcieRoot", "a NIC of its PCIe root", CLAIMS_ROOT_ATTRIBUTE},
+    [CLAIMS_RUNG_NUMA] = {"numaNode", "a NIC of its NUMA node", CLAIMS_NUMA_ATTRIBUTE},
+    [CLAIMS_RUNG_NONE] = {"none", "any NIC", NULL},
+};
+
+const char *claims_rung_name(enum claims_rung rung)
+{
+    return rungs[rung].name;
+}
+
+const char *claims_rung_words(enum claims_rung rung)
+{
+    return rungs[rung].words;
+}
+
+#define RUNGS_MAX 3u
+
+/* The rungs of the job's ladder from the top, as many as it returns. */
+static unsigned ladder(const struct job_spec *spec, enum claims_rung ret_rungs[RUNGS_MAX])
+{
+    bool preferred = spec->align == SPEC_ALIGN_PREFERRED;
+    bool by_claim = claims_alignment(spec) == CLAIMS_ALIGNED_BY_CLAIM;
+    unsigned count = 0;
+    if (by_claim && !spec->machine.no_root)
+        ret_rungs[count++] = CLAIMS_RUNG_ROOT;
+    if (by_claim && (preferred ? !numa_is_costly(spec) : spec->machine.no_root != NULL))
+        ret_rungs[count++] = CLAIMS_RUNG_NUMA;
+    if (!by_claim || preferred)
+        ret_rungs[count++] = CLAIMS_RUNG_NONE;
+    return count;
+}
+
+enum claims_rung claims_rung(const struct job_spec *spec, unsigned step)
+{
+    enum claims_rung list[RUNGS_MAX];
+    unsigned count = ladder(spec, list);
+    return list[step < count ? step : count - 1];
+}
+
+unsigned claims_attempts(const struct job_spec *spec)
+{
+    enum claims_rung list[RUNGS_MAX];
+    return ladder(spec, list);
+}
+
+/* How the devices are split into requests. */
+struct layout {
+    uint32_t pairs;                /* 0: the requests gpu and nic */
+    uint32_t gpus, nics;           /* of each pair */
+    uint32_t more_gpus, more_nics; /* that do not divide: the requests gpu-more, nic-more */
+};
+
+static struct layout plan_layout(const struct job_spec *spec, unsigned step)
+{
+    uint32_t gpus = spec->gpus.count, nics = spec->nics.count;
+    if (claims_rung(spec, step) == CLAIMS_RUNG_NONE)
+        return (struct layout){0};
+    uint32_t pairs = pairs_of(spec);
+    return (struct layout){.pairs = pairs,
+                           .gpus = gpus / pairs,
+                           .nics = nics / pairs,
+                           .more_gpus = gpus % pairs,
+                           .more_nics = nics % pairs};
+}
+
+/* ---- requests ---- */
+
+struct build {
+    const struct job_spec *spec;
+    enum claims_api api;
+    json_t *requests, *constraints, *configs; /* arrays */
+    json_t *gpu_names, *nic_names;            /* of the requests: arrays */
+};
+
+static json_t *selectors(const struct spec_devices *devices)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < devices->selectors.count; i++) {
+        json_t *item = json_pack("{s:{s:s}}", "cel", "expression", devices->selectors.items[i]);
+        if (json_array_append_new(list, item) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* The fields of DeviceRequest (v1beta1) or ExactDeviceRequest. */
+static int fill_request(json_t *request, const struct spec_devices *devices, uint32_t count)
+{
+    int rc = json_object_set_new(request, "deviceClassName", json_string(devices->class));
+    if (devices->selectors.count > 0)
+        rc |= json_object_set_new(request, "selectors", selectors(devices));
+    if (devices->all)
+        rc |= json_object_set_new(request, "allocationMode", json_string("All"));
+    else
+        rc |= json_object_set_new(request, "count", json_integer(count));
+    return rc;
+}
+
+/* Adds the request KIND[-WHICH] and its name to names. */
+static int add_request(struct build *b, json_t *names, const struct spec_devices *devices,
+                       json_t *name_take, uint32_t count)
+{
+    CLEANUP(json_decrefp) json_t *name = name_take;
+    CLEANUP(json_decrefp) json_t *request = json_pack("{s:O?}", "name", name);
+    if (!name || !request)
+        return -1;
+    json_t *fields = request;
+    if (b->api != CLAIMS_API_V1BETA1) {
+        fields = json_object();
+        if (json_object_set_new(request, "exactly", fields) < 0)
+            return -1;
+    }
+    if (fill_request(fields, devices, count) < 0)
+        return -1;
+    return json_array_append(b->requests, request) | json_array_append(names, name);
+}
+
+/* In turns, GPU then NIC: the allocator goes through requests in order, so that a constraint that
+ * cannot be met cuts the search at once. */
+static int add_pairs(struct build *b, const struct layout *layout, const char *attribute)
+{
+    const struct job_spec *spec = b->spec;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < layout->pairs; i++) {
+        json_t *requests =
+            json_pack("[o, o]", json_sprintf("gpu-%u", i), json_sprintf("nic-%u", i));
+        json_t *constraint =
+            json_pack("{s:o, s:s}", "requests", requests, "matchAttribute", attribute);
+        rc = json_array_append_new(b->constraints, constraint);
+        if (rc == 0)
+            rc = add_request(b, b->gpu_names, &spec->gpus, json_sprintf("gpu-%u", i), layout->gpus);
+        if (rc == 0)
+            rc = add_request(b, b->nic_names, &spec->nics, json_sprintf("nic-%u", i), layout->nics);
+    }
+    if (rc == 0 && layout->more_gpus)
+        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu-more"), layout->more_gpus);
+    if (rc == 0 && layout->more_nics)
+        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic-more"), layout->more_nics);
+    return rc;
+}
+
+static int add_whole(struct build *b)
+{
+    const struct job_spec *spec = b->spec;
+    int rc = 0;
+    if (is_claimed(&spec->gpus))
+        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu"), spec->gpus.count);
+    if (rc == 0 && is_claimed(&spec->nics))
+        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic"), spec->nics.count);
+    return rc;
+}
+
+/* As kubectl writes it. With other keys first, drivers could not write the claim's status: the API
+ * server sorts them on the way, and takes the allocation, which has a copy, for changed. */
+static json_t *sorted_copy(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    json_t *copy = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return copy;
+}
+
+static int add_match(struct build *b, const struct strlist *attributes, const json_t *names)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < attributes->count; i++)
+        rc = json_array_append_new(b->constraints,
+                                   json_pack("{s:o, s:s}", "requests", json_copy((json_t *)names),
+                                             "matchAttribute", attributes->items[i]));
+    return rc;
+}
+
+/* What the user wants of a kind as a whole: equal attributes, configuration. */
+static int add_wishes(struct build *b, const struct spec_devices *devices, json_t *names)
+{
+    if (json_array_size(names) == 0)
+        return 0;
+    int rc = add_match(b, &devices->match, names);
+    if (rc == 0 && devices->config)
+        rc = json_array_append_new(b->configs,
+                                   json_pack("{s:o, s:{s:s, s:o}}", "requests", json_copy(names),
+                                             "opaque", "driver", devices->config_driver,
+                                             "parameters", sorted_copy(devices->config)));
+    return rc;
+}
+
+static int build_devices(struct build *b, unsigned step)
+{
+    struct layout layout = plan_layout(b->spec, step);
+    const char *attribute = rungs[claims_rung(b->spec, step)].attribute;
+    int rc = layout.pairs ? add_pairs(b, &layout, attribute) : add_whole(b);
+    if (rc == 0)
+        rc = add_wishes(b, &b->spec->gpus, b->gpu_names);
+    if (rc == 0)
+        rc = add_wishes(b, &b->spec->nics, b->nic_names);
+    CLEANUP(json_decrefp) json_t *all = json_copy(b->gpu_names);
+    if (rc == 0)
+        rc = json_array_extend(all, b->nic_names);
+    return rc < 0 ? rc : add_match(b, &b->spec->match, all);
+}
+
+int claims_spec(const struct job_spec *spec, enum claims_api api, unsigned step,
+                json_t **ret_claim_spec, struct drarun_error *err)
+{
+    if (!claims_wanted(spec))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "spec.devices: nothing to claim");
+    CLEANUP(json_decrefp) json_t *requests = json_array(), *constraints = json_array();
+    CLEANUP(json_decrefp)
+    json_t *configs = json_array(), *gpus = json_array(), *nics = json_array();
+    struct build b = {spec, api, requests, constraints, configs, gpus, nics};
+    json_t *claim = json_object(), *devices = json_object();
+    int rc = json_object_set_new(claim, "devices", devices);
+    if (rc == 0)
+        rc = build_devices(&b, step);
+    if (rc == 0)
+        rc = json_object_set(devices, "requests", requests);
+    if (rc == 0 && json_array_size(constraints) > 0)
+        rc = json_object_set(devices, "constraints", constraints);
+    if (rc == 0 && json_array_size(configs) > 0)
+        rc = json_object_set(devices, "config", configs);
+    if (rc < 0) {
+        json_decref(claim);
+        return error_set(err, ENOMEM, "claim: out of memory");
+    }
+    *ret_claim_spec = claim;
+    return 0;
+}
+
+/* ---- the NVLink domain ---- */
+
+int claims_compute_domain(const struct job_spec *spec, json_t **ret_domain_spec,
+                          json_t **ret_template, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp)
+    json_t *domain =
+        json_pack("{s:i, s:{s:{s:o}}}", "numNodes", 0, "channel", "resourceClaimTemplate", "name",
+                  json_sprintf("%s-channel", spec->name));
+    CLEANUP(json_decrefp) json_t *user = json_deep_copy(spec->compute_domain);
+    if (!domain || !user || json_object_update_recursive(domain, user) < 0)
+        return error_set(err, ENOMEM, "ComputeDomain: out of memory");
+    json_t *channel = json_object_get(domain, "channel");
+    json_t *name = json_object_get(json_object_get(channel, "resourceClaimTemplate"), "name");
+    if (!json_is_string(name))
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "spec.computeDomain.channel.resourceClaimTemplate.name: expected a text");
+    *ret_template = json_incref(name);
+    *ret_domain_spec = TAKE_PTR(domain);
+    return 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/manifests/limits.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/k8s_name.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define OWN_PREFIX "drarun.dev/"
+
+#define refuse(err, ...) error_kind(err, DRARUN_ERR_SPEC, EINVAL, __VA_ARGS__)
+
+/* ---- names ---- */
+
+static bool is_subdomain(const char *text, size_t max)
+{
+    return strlen(text) <= max && k8s_is_subdomain(text);
+}
+
+static unsigned decimal_digits(uint32_t number)
+{
+    unsigned digits = 1;
+    while (number /= 10)
+        digits++;
+    return digits;
+}
+
+/* Everything is named after the job; the longest names are a worker's host name and NAME-status. */
+static int check_name(const struct job_spec *spec, struct drarun_error *err)
+{
+    size_t len = strlen(spec->name);
+    if (!k8s_is_label(spec->name))
+        return refuse(err,
+                      "metadata.name: expected at most %u lower case letters, digits and \"-\", "
+                      "beginning and ending with a letter or digit, got \"%.80s\"",
+                      LIMIT_LABEL, spec->name);
+    size_t worker = strlen("-w-") + decimal_digits(spec->workers ? spec->workers - 1 : 0);
+    size_t most = LIMIT_LABEL - (worker > strlen("-channel") ? worker : strlen("-channel"));
+    if (len > most)
+        return refuse(
+            err,
+            "metadata.name: %zu bytes; with %u workers at most %zu, since pods are called "
+            "NAME-w-%u and names of %u bytes are the longest",
+            len, spec->workers, most, spec->workers - 1, LIMIT_LABEL);
+    if (spec->namespace && !k8s_is_label(spec->namespace))
+        return refuse(err, "metadata.namespace: \"%.80s\" is no name of a namespace",
+                      spec->namespace);
+    if (spec->queue && !is_subdomain(spec->queue, LIMIT_LABEL))
+        return refuse(err, "spec.queue: \"%.80s\" is no name of a LocalQueue", spec->queue);
+    return 0;
+}
+
+/* ---- labels and annotations ---- */
+
+static int check_label(const char *path, const char *key, const char *value,
+                       struct drarun_error *err)
+{
+    if (!k8s_is_qualified(key))
+        return refuse(err,
+                      "%s: \"%.80s\" is no key: expected [PREFIX/]NAME with a name of at most "
+                      "%u bytes",
+                      path, key, LIMIT_LABEL);
+    if (strncmp(key, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
+        return refuse(err, "%s[\"%s\"]: keys of %s are set by drarun; choose another", path, key,
+                      OWN_PREFIX);
+    if (value && !k8s_is_label_value(value))
+        return refuse(err,
+                      "%s[\"%s\"]: \"%.80s\" is no label's value: expected at most %u letters, "
+                      "digits, \"-\", \"_\" and \".\"; longer text belongs into annotations",
+                      path, key, value, LIMIT_LABEL);
+    return 0;
+}
+
+static int check_labels(const struct job_spec *spec, struct drarun_error *err)
+{
+    const char *key;
+    json_t *value;
+    size_t size = 0;
+    int rc = 0;
+    json_object_foreach(spec->labels, key, value)
+    {
+        const char *text = json_string_value(value);
+        if (rc == 0)
+            rc = check_label("metadata.labels", key, text ? text : "", err);
+    }
+    json_object_foreach(spec->annotations, key, value)
+    {
+        if (rc == 0)
+            rc = check_label("metadata.annotations", key, NULL, err);
+        size += strlen(key) + json_string_length(value);
+    }
+    if (rc == 0 && size > LIMIT_ANNOTATIONS)
+        rc = refuse(err, "metadata.annotations: %zu bytes; at most %u", size, LIMIT_ANNOTATIONS);
+    return rc;
+}
+
+/* ---- devices ---- */
+
+static int check_selectors(const char *path, const struct strlist *list, struct drarun_error *err)
+{
+    if (list->count > LIMIT_SELECTORS)
+        return refuse(err, "%s.selectors: %zu of them; a request takes %u: join some with &&", path,
+                      list->count, LIMIT_SELECTORS);
+    for (size_t i = 0; i < list->count; i++)
+        if (strlen(list->items[i]) > LIMIT_CEL_BYTES)
+            return refuse(err, "%s.selectors[%zu]: %zu bytes; an expression takes %u", path, i,
+                          strlen(list->items[i]), LIMIT_CEL_BYTES);
+    return 0;
+}
+
+static bool is_c_identifier(const char *text)
+{
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return len > 0 && len <= LIMIT_ATTRIBUTE_ID && !text[len] && !isdigit((unsigned char)text[0]);
+}
+
+static int check_match(const char *path, const struct strlist *list, struct drarun_error *err)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const char *item = list->items[i], *slash = strchr(item, '/');
+        cleanup_free char *domain = slash ? strndup(item, (size_t)(slash - item)) : NULL;
+        if (slash && !domain)
+            return error_set(err, ENOMEM, "out of memory");
+        if (!slash || !is_subdomain(domain, LIMIT_ATTRIBUTE_DOMAIN) || !is_c_identifier(slash + 1))
+            return refuse(err,
+                          "%s.match[%zu]: expected DOMAIN/ATTRIBUTE, as "
+                          "gpu.nvidia.com/partition4, got \"%.120s\"",
+                          path, i, item);
+    }
+    return 0;
+}
+
+static int check_config(const char *path, const struct spec_devices *devices,
+                        struct drarun_error *err)
+{
+    if (!devices->config)
+        return 0;
+    if (!devices->config_driver || !is_subdomain(devices->config_driver, LIMIT_DRIVER_NAME))
+        return refuse(err, "%s.config: needs the name of the driver that it is for, got \"%.80s\"",
+                      path, devices->config_driver ? devices->config_driver : "");
+    size_t size = json_dumpb(devices->config, NULL, 0, JSON_COMPACT);
+    if (size > LIMIT_OPAQUE_BYTES)
+        return refuse(err, "%s.config: %zu bytes as JSON; a driver's configuration takes %u", path,
+                      size, LIMIT_OPAQUE_BYTES);
+    return 0;
+}
+
+static int check_devices(const char *path, const struct spec_devices *devices,
+                         struct drarun_error *err)
+{
+    if (devices->class && !is_subdomain(devices->class, LIMIT_SUBDOMAIN))
+        return refuse(err, "%s.class: \"%.80s\" is no name of a DeviceClass", path, devices->class);
+    if (devices->resource &&
+        (!strchr(devices->resource, '/') || !k8s_is_qualified(devices->resource)))
+        return refuse(err,
+                      "%s.resource: expected an extended resource, as nvidia.com/gpu, got "
+                      "\"%.80s\"",
+                      path, devices->resource);
+    if (devices->count > LIMIT_CLAIM_RESULTS && devices->class)
+        return refuse(err, "%s.count: %u devices; a claim holds %u: use more workers", path,
+                      devices->count, LIMIT_CLAIM_RESULTS);
+    int rc = check_selectors(path, &devices->selectors, err);
+    if (rc == 0)
+        rc = check_match(path, &devices->match, err);
+    return rc < 0 ? rc : check_config(path, devices, err);
+}
+
+static uint32_t claimed(const struct spec_devices *devices)
+{
+    return devices->class && !devices->all ? devices->count : 0;
+}
+
+static int check_claim(const struct job_spec *spec, struct drarun_error *err)
+{
+    int rc = check_match("spec.devices", &spec->match, err);
+    if (rc < 0)
+        return rc;
+    uint32_t results = claimed(&spec->gpus) + claimed(&spec->nics);
+    if (results > LIMIT_CLAIM_RESULTS)
+        return refuse(err,
+                      "spec.devices: %u GPUs and %u NICs are %u devices; a worker's claim holds "
+                      "%u: use more workers with fewer devices each",
+                      claimed(&spec->gpus), claimed(&spec->nics), results, LIMIT_CLAIM_RESULTS);
+    size_t constraints =
+        claimed(&spec->gpus) < claimed(&spec->nics) ? claimed(&spec->gpus) : claimed(&spec->nics);
+    constraints += spec->gpus.match.count + spec->nics.match.count + spec->match.count;
+    if (constraints > LIMIT_CLAIM_CONSTRAINTS)
+        return refuse(err,
+                      "spec.devices: %zu constraints (one for each pair of GPU and NIC and each "
+                      "entry of match); a claim takes %u",
+                      constraints, LIMIT_CLAIM_CONSTRAINTS);
+    return 0;
+}
+
+/* What the machine type that nccl.profile names cannot give. */
+static int check_machine(const struct job_spec *spec, struct drarun_error *err)
+{
+    const struct machine *machine = &spec->machine;
+    if (machine->whole_node && claimed(&spec->nics) && spec->nics.count != machine->nics)
+        return refuse(err,
+                      "spec.devices.nics.count: %u; %s hands out its %u NICs to one pod of a node "
+                      "only: ask for %u, or for all",
+                      spec->nics.count, machine->profile, machine->nics, machine->nics);
+    return 0;
+}
+
+static int check_document(const struct job_spec *spec, struct drarun_error *err)
+{
+    size_t size = spec->document ? json_dumpb(spec->document, NULL, 0, JSON_COMPACT) : 0;
+    if (size > LIMIT_DOCUMENT)
+        return refuse(err,
+                      "the document takes %zu bytes as JSON; the ConfigMap that carries it to the "
+                      "launcher holds %u: move long texts into ConfigMaps of your own",
+                      size, LIMIT_DOCUMENT);
+    return 0;
+}
+
+int limits_check(const struct job_spec *spec, struct drarun_error *err)
+{
+    int rc = check_name(spec, err);
+    if (rc == 0)
+        rc = check_document(spec, err);
+    if (rc == 0)
+        rc = check_labels(spec, err);
+    if (rc == 0)
+        rc = check_devices("spec.devices.gpus", &spec->gpus, err);
+    if (rc == 0)
+        rc = check_devices("spec.devices.nics", &spec->nics, err);
+    if (rc == 0)
+        rc = check_claim(spec, err);
+    return rc < 0 ? rc : check_machine(spec, err);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/manifests/node_fit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/dra/node_selector.h"
+#include "jobs/manifests/pod_amounts.h"
+#include "lib/dra/taint.h"
+#include "lib/base/error.h"
+#include "lib/doc/value.h"
+
+#define PODS "pods"
+#define CORDONED "node.kubernetes.io/unschedulable"
+
+struct node_fit {
+    const json_t *pod;
+    json_t *nodes;   /* name -> Node, borrowed references of our own */
+    json_t *request; /* resource -> a real number, of one pod */
+};
+
+/* ---- nodes ---- */
+
+int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_fit,
+                 struct drarun_error *err)
+{
+    CLEANUP(node_fit_freep) struct node_fit *fit = calloc(1, sizeof *fit);
+    size_t i;
+    json_t *node;
+    if (!fit || !(fit->nodes = json_object()) || !(fit->request = json_object()))
+        return error_set(err, ENOMEM, "out of memory");
+    fit->pod = pod;
+    json_array_foreach((json_t *)nodes, i, node)
+    {
+        const char *name = value_text(json_object_get(node, "metadata"), "name");
+        if (name && json_object_set(fit->nodes, name, node) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    int rc = pod_requests(pod, fit->request, err);
+    if (rc == 0 && json_object_set_new(fit->request, PODS, json_real(1)) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        *ret_fit = TAKE_PTR(fit);
+    return rc;
+}
+
+void node_fit_free(struct node_fit *fit)
+{
+    if (!fit)
+        return;
+    json_decref(fit->nodes);
+    json_decref(fit->request);
+    free(fit);
+}
+
+static bool is_cordoned(const json_t *spec, const json_t *tolerations)
+{
+    if (!json_is_true(json_object_get(spec, "unschedulable")))
+        return false;
+    json_t *taint = json_pack("[{s:s, s:s}]", "key", CORDONED, "effect", "NoSchedule");
+    bool repels = taint_repelling(taint, tolerations) != NULL;
+    json_decref(taint);
+    return repels;
+}
+
+/* The label of nodeSelector that the node has not; NULL: it has all. */
+static const char *missing_label(const json_t *wanted, const json_t *labels)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)wanted, key, value)
+    {
+        if (!json_equal(value, json_object_get(labels, key)))
+            return key;
+    }
+    return NULL;
+}
+
+static bool is_wanted(const json_t *pod, const char *name, const json_t *labels)
+{
+    const json_t *affinity = json_object_get(json_object_get(pod, "affinity"), "nodeAffinity");
+    const json_t *required =
+        json_object_get(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+    return !required || node_selector_matches(required, name, labels) == 1;
+}
+
+bool node_fit_is_chosen(const json_t *pod, const json_t *node)
+{
+    const json_t *metadata = json_object_get(node, "metadata");
+    const json_t *labels = json_object_get(metadata, "labels");
+    CLEANUP(json_decrefp) json_t *none = json_object();
+    return !missing_label(json_object_get(pod, "nodeSelector"), labels) &&
+           is_wanted(pod, value_text_or(metadata, "name", ""), labels ? labels : none);
+}
+
+static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, char *ret_why)
+{
+    uint32_t least = UINT32_MAX;
+    const char *name;
+    json_t *request;
+    json_object_foreach(fit->request, name, request)
+    {
+        double all = 0, one = json_real_value(request);
+        if (one <= 0 || pod_amount(allocatable, name, &all, NULL) < 0)
+            continue;
+        double count = all / one + 1e-9; /* 0.3 / 0.1 is less than 3 */
+        uint32_t room = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+        if (room < least)
+            snprintf(ret_why, NODE_FIT_WHY, "too little %.100s", name);
+        least = room < least ? room : least;
+    }
+    return least;
+}
+
+uint32_t node_fit_room(const struct node_fit *fit, const char *node, char ret_why[NODE_FIT_WHY])
+{
+    const json_t *object = json_object_get(fit->nodes, node);
+    const json_t *spec = json_object_get(object, "spec");
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const json_t *tolerations = json_object_get(fit->pod, "tolerations");
+    const json_t *allocatable = json_object_get(json_object_get(object, "status"), "allocatable");
+    CLEANUP(json_decrefp) json_t *none = json_object();
+    ret_why[0] = '\0';
+    if (!object)
+        return UINT32_MAX;
+    const char *taint = taint_repelling(json_object_get(spec, "taints"), tolerations);
+    const char *label = missing_label(json_object_get(fit->pod, "nodeSelector"), labels);
+    if (is_cordoned(spec, tolerations))
+        snprintf(ret_why, NODE_FIT_WHY, "cordoned");
+    else if (taint)
+        snprintf(ret_why, NODE_FIT_WHY, "taint %.100s not tolerated", taint);
+    else if (label)
+        snprintf(ret_why, NODE_FIT_WHY, "label %.100s of nodeSelector missing", label);
+    else if (!is_wanted(fit->pod, node, labels ? labels : none))
+        snprintf(ret_why, NODE_FIT_WHY, "nodeAffinity not met");
+    else
+        return allocatable ? room_of(fit, allocatable, ret_why) : UINT32_MAX;
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a job beside its pods: each function gives one manifest, owned by the caller, or
+ * NULL when out of memory. Pure. The Role and its kin are a namespace's: install.h. */
+#ifndef DRARUN_JOBS_OBJECTS_H
+#define DRARUN_JOBS_OBJECTS_H
+
+#include "jobs/manifests/render.h"
+#include "lib/base/sha256.h"
+
+/* Every object names its namespace, since a RoleBinding must name that of its account. */
+const char *object_namespace(const struct job_spec *spec, const struct render_options *options);
+
+/* {apiVersion, kind, metadata}: the job's labels and annotations, the owner unless the object is
+ * the owner itself. name_take: as json_sprintf makes it; may be NULL. */
+json_t *object_new(const struct job_spec *spec, const struct render_options *options,
+                   const char *api_version, const char *kind, json_t *name_take, bool owned);
+
+/* The labels of our own, then the user's: for objects and for pods. */
+json_t *object_labels(const struct job_spec *spec, const struct render_options *options);
+
+/* "sha256:" and digits, over all that the document says but spec.suspend and spec.workers, which
+ * may change; whatever the order of its keys. The launcher's Job has it as DRARUN_DOCUMENT, which
+ * nobody can change there, and its launcher obeys no other document. -ENOMEM. */
+#define OBJECT_DIGEST_SIZE (7 + SHA256_TEXT_SIZE)
+int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
+                           struct drarun_error *err);
+json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
+/* The variable that gives a container the job's key. */
+json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);
+json_t *object_secret(const struct job_spec *spec, const struct render_options *options);
+/* NAME-w: the pods of all attempts, for a scheduler that places all of them or none. */
+json_t *object_pod_group(const struct job_spec *spec, const struct render_options *options);
+bool object_has_pod_group(const struct job_spec *spec, const struct render_options *options);
+/* NAME-status: the document as the user wrote it under job.json, for the launcher, which adds the
+ * status. */
+json_t *object_status(const struct job_spec *spec, const struct render_options *options);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quotas and limit ranges against what a job creates. */
+#include "jobs/manifests/namespace_fit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+
+/* JSON with ' in place of ". */
+static char *quoted(const char *text)
+{
+    char *copy = strdup(text);
+    for (char *c = copy; c && *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    assert_non_null(copy);
+    return copy;
+}
+
+static json_t *list(const char *items)
+{
+    char text[2000];
+    snprintf(text, sizeof text, "[%s]", items);
+    cleanup_free char *json = quoted(text);
+    json_t *value = json_loads(json, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+/* why: NULL for admitted; note: a part of the notes, NULL for none. */
+static void check(const char *spec, const char *quotas, const char *ranges, const char *why,
+                  const char *note)
+{
+    struct drarun_error err = {0};
+    struct job_spec job;
+    struct strlist notes = STRLIST_INIT;
+    char text[2000], *got = NULL;
+    snprintf(text, sizeof text, "{'metadata': {'name': 'j'}, 'spec': {%s}}", spec);
+    cleanup_free char *document = quoted(text);
+    if (spec_parse("job", document, strlen(document), &job, &err) < 0)
+        fail_msg("%s", err.text);
+    CLEANUP(json_decrefp) json_t *q = list(quotas);
+    CLEANUP(json_decrefp) json_t *r = list(ranges);
+    const struct namespace_rules rules = {q, r};
+    if (namespace_fit(&job, &rules, &got, &notes, &err) < 0)
+        fail_msg("%s", err.text);
+    if (!got != !why || (got && strcmp(got, why) != 0))
+        fail_msg("%s, %s: \"%s\"; expected \"%s\"", quotas, ranges, got ? got : "(admitted)",
+                 why ? why : "(admitted)");
+    bool noted = false;
+    for (size_t i = 0; i < notes.count; i++)
+        noted |= note && strstr(notes.items[i], note);
+    if (note ? !noted : notes.count > 0)
+        fail_msg("%s: notes: %s", quotas, notes.count ? notes.items[0] : "(none)");
+    free(got);
+    strlist_done(&notes);
+    job_spec_done(&job);
+}
+
+#define SHORT "'image': 'i', 'command': ['c'], "
+#define TWO SHORT "'workers': 2"
+#define GPUS TWO ", 'devices': {'gpus': {'count': 8, 'resource': 'nvidia.com/gpu'}}"
+#define CLAIMS_BY(more)                                                                            \
+    TWO ", 'devices': {" more "'gpus': {'count': 4, 'class': 'gpu.nvidia.com'}, 'nics': "          \
+        "{'count': 2, 'class': 'dranet'}}"
+#define CLAIMS CLAIMS_BY("")
+/* the worker's container says how much of both */
+#define SAYS                                                                                       \
+    "'workers': 4, 'template': {'spec': {'containers': [{'name': 'w', 'image': 'i', 'command': "   \
+    "['c'], 'resources': {'requests': {'cpu': '2', 'memory': '8Gi'}, 'limits': {'cpu': '4', "      \
+    "'memory': '8Gi'}}}]}}"
+#define QUOTA(hard, used)                                                                          \
+    "{'metadata': {'name': 'q'}, 'spec': {'hard': {" hard "}}, 'status': {'used': {" used "}}}"
+#define RANGE(limit) "{'metadata': {'name': 'r'}, 'spec': {'limits': [{" limit "}]}}"
+
+static void test_counts(void **state)
+{
+    (void)state;
+    check(TWO, "", "", NULL, NULL);
+    check(TWO, QUOTA("'pods': '3'", "'pods': '0'"), "", NULL, NULL); /* and the launcher's */
+    check(TWO, QUOTA("'pods': '3'", "'pods': '1'"), "",
+          "ResourceQuota q: pods: the job asks for 3, 1 of 3 are used", NULL);
+    check(TWO, QUOTA("'count/pods': '2'", ""), "",
+          "ResourceQuota q: count/pods: the job asks for 3, 0 of 2 are used", NULL);
+    check(TWO, QUOTA("'count/jobs.batch': '0'", ""), "",
+          "ResourceQuota q: count/jobs.batch: the job asks for 1, 0 of 0 are used", NULL);
+    check(TWO, QUOTA("'secrets': '1', 'services': '0'", ""), "", NULL, NULL);
+}
+
+static void test_devices(void **state)
+{
+    static const char claims[] = "'count/resourceclaims.resource.k8s.io': ";
+    char quota[400];
+    (void)state;
+    check(GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", "'requests.nvidia.com/gpu': '8'"), "",
+          "ResourceQuota q: requests.nvidia.com/gpu: the job asks for 16, 8 of 16 are used", NULL);
+    check(GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", "'requests.nvidia.com/gpu': '0'"), "",
+          NULL, NULL);
+    snprintf(quota, sizeof quota, QUOTA("%s'2'", ""), claims);
+    check(CLAIMS, quota, "", NULL, NULL);
+    snprintf(quota, sizeof quota, QUOTA("%s'1'", ""), claims);
+    check(CLAIMS, quota, "",
+          "ResourceQuota q: count/resourceclaims.resource.k8s.io: the job asks for 2, 0 of 1 are "
+          "used",
+          NULL);
+    check(CLAIMS, QUOTA("'dranet.deviceclass.resource.k8s.io/devices': '4'", ""), "", NULL, NULL);
+    check(CLAIMS, QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '7'", ""), "",
+          "ResourceQuota q: gpu.nvidia.com.deviceclass.resource.k8s.io/devices: the job asks for "
+          "8, 0 of 7 are used",
+          NULL);
+    check(CLAIMS_BY("'claims': 'template', "),
+          QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '8'", ""), "", NULL, NULL);
+}
+
+static void test_amounts(void **state)
+{
+    (void)state;
+    check(SAYS, QUOTA("'limits.cpu': '17'", "'limits.cpu': '0'"), "", NULL, NULL);
+    check(SAYS, QUOTA("'limits.cpu': '16'", "'limits.cpu': '0'"), "",
+          "ResourceQuota q: limits.cpu: the job asks for 16.5, 0 of 16 are used", NULL);
+    check(SAYS, QUOTA("'cpu': '9'", "'cpu': '250m'"), "", NULL, NULL);
+    check(SAYS, QUOTA("'requests.memory': '32Gi'", ""), "",
+          "ResourceQuota q: requests.memory: the job asks for 32.5039Gi, 0 of 32Gi are used", NULL);
+    check(TWO, QUOTA("'requests.cpu': '100'", ""), "",
+          "ResourceQuota q: container worker of a worker's pod says no requests.cpu, which the "
+          "quota demands of all",
+          NULL);
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    check(TWO, QUOTA("'requests.cpu': '100'", ""),
+          RANGE("'type': 'Container', 'defaultRequest': {'cpu': '1'}"), NULL, NULL);
+    check(TWO, QUOTA("'limits.memory': '100Gi'", ""),
+          RANGE("'type': 'Container', 'max': {'memory': '2Gi'}"), NULL, NULL);
+    check(SAYS, "", RANGE("'type': 'Container', 'max': {'memory': '8Gi'}"), NULL, NULL);
+    check(SAYS, "", RANGE("'type': 'Container', 'max': {'memory': '4Gi'}"),
+          "LimitRange r: container w of a worker's pod is out of the bounds of memory, at most 4Gi "
+          "is allowed",
+          NULL);
+    check(SAYS, "", RANGE("'type': 'Pod', 'max': {'cpu': '3'}"),
+          "LimitRange r: a worker's pod is out of the bounds of cpu, at most 3 is allowed", NULL);
+    check(TWO, "", RANGE("'type': 'Pod', 'min': {'memory': '1Mi'}"),
+          "LimitRange r: a worker's pod says nothing of memory, at least 1Mi is allowed", NULL);
+    check(TWO, "", RANGE("'type': 'PersistentVolumeClaim', 'max': {'storage': '1'}"), NULL, NULL);
+}
+
+static void test_which(void **state)
+{
+    static const char of_b[] = "{'metadata': {'name': 'q', 'namespace': 'b'}, 'spec': {'hard': "
+                               "{'pods': '1'}}, 'status': {'used': {}}}";
+    static const char both[] = "{'metadata': {'name': 'q', 'namespace': 'a'}, 'spec': {'hard': "
+                               "{}}, 'status': {'used': {}}}, {'metadata': {'name': 'q', "
+                               "'namespace': 'b'}, 'spec': {'hard': {'pods': '1'}}, 'status': "
+                               "{'used': {}}}";
+    (void)state;
+    check(TWO, of_b, "", "ResourceQuota q: pods: the job asks for 3, 0 of 1 are used", NULL);
+    check(TWO, both, "", NULL, "several namespaces");
+    check(TWO, "{'metadata': {'name': 'q'}, 'spec': {'hard': {'pods': '9'}}}", "", NULL,
+          "used of ResourceQuota q");
+    check(TWO,
+          "{'metadata': {'name': 'q'}, 'spec': {'hard': {'pods': '1'}, 'scopes': "
+          "['BestEffort']}}",
+          "", NULL, "pods of some scope");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),  cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_amounts), cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_which),
+    };
+    return cmocka_run_group_tests_name("namespace_fit", tests, NULL, NULL);
+}

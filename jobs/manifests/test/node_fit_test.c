@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many pods of a job a node takes, and what keeps the next one away. */
+#include "jobs/manifests/node_fit.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+
+/* JSON with ' in place of ". */
+static json_t *json(const char *text)
+{
+    char copy[1500];
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *c = copy; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    json_t *value = json_loads(copy, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static void check(const char *node, const char *pod, uint32_t room, const char *why)
+{
+    char text[1500], got[NODE_FIT_WHY];
+    struct node_fit *fit = NULL;
+    struct drarun_error err = {0};
+    snprintf(text, sizeof text,
+             "[{'metadata': {'name': 'n', 'labels': {'pool': 'a', 'cpus': '8'}}, %s}]", node);
+    json_t *nodes = json(text), *spec = json(pod);
+    if (node_fit_new(nodes, spec, &fit, &err) < 0)
+        fail_msg("%s", err.text);
+    uint32_t found = node_fit_room(fit, "n", got);
+    if (found != room || strcmp(got, why) != 0)
+        fail_msg("%s on %s: %u, \"%s\"; expected %u, \"%s\"", pod, node, found, got, room, why);
+    assert_int_equal(node_fit_room(fit, "unknown", got), UINT32_MAX);
+    assert_string_equal(got, "");
+    node_fit_free(fit);
+    json_decref(nodes);
+    json_decref(spec);
+}
+
+#define ANY UINT32_MAX
+
+static void test_taints(void **state)
+{
+    static const char tainted[] = "'spec': {'taints': [{'key': 'soft', 'effect': "
+                                  "'PreferNoSchedule'}, {'key': 'nvidia.com/gpu', "
+                                  "'value': 'present', 'effect': 'NoSchedule'}]}";
+    static const char lost[] = "'spec': {'taints': [{'key': 'lost', 'effect': 'NoExecute'}]}";
+    static const char cordoned[] = "'spec': {'unschedulable': true}";
+    (void)state;
+    check("'spec': {}", "{}", ANY, "");
+    check(tainted, "{}", 0, "taint nvidia.com/gpu not tolerated");
+    check(tainted, "{'tolerations': [{'key': 'nvidia.com/gpu', 'operator': 'Exists'}]}", ANY, "");
+    check(tainted, "{'tolerations': [{'key': 'nvidia.com/gpu', 'value': 'present'}]}", ANY, "");
+    check(tainted, "{'tolerations': [{'key': 'nvidia.com/gpu', 'value': 'other'}]}", 0,
+          "taint nvidia.com/gpu not tolerated");
+    check(
+        tainted,
+        "{'tolerations': [{'key': 'nvidia.com/gpu', 'operator': 'Exists', 'effect': 'NoExecute'}]}",
+        0, "taint nvidia.com/gpu not tolerated");
+    check(lost, "{}", 0, "taint lost not tolerated");
+    check(lost, "{'tolerations': [{'operator': 'Exists'}]}", ANY, "");
+    check(cordoned, "{}", 0, "cordoned");
+    check(cordoned,
+          "{'tolerations': [{'key': 'node.kubernetes.io/unschedulable', 'operator': 'Exists'}]}",
+          ANY, "");
+}
+
+#define WANTED(expression)                                                                         \
+    "{'affinity': {'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': "            \
+    "{'nodeSelectorTerms': [{'matchExpressions': [" expression "]}]}}}}"
+
+static void test_labels(void **state)
+{
+    (void)state;
+    check("'spec': {}", "{'nodeSelector': {'pool': 'a'}}", ANY, "");
+    check("'spec': {}", "{'nodeSelector': {'pool': 'b'}}", 0, "label pool of nodeSelector missing");
+    check("'spec': {}", "{'nodeSelector': {'zone': 'a'}}", 0, "label zone of nodeSelector missing");
+    check("'spec': {}", WANTED("{'key': 'pool', 'operator': 'In', 'values': ['a', 'c']}"), ANY, "");
+    check("'spec': {}", WANTED("{'key': 'pool', 'operator': 'NotIn', 'values': ['a']}"), 0,
+          "nodeAffinity not met");
+    check("'spec': {}", WANTED("{'key': 'cpus', 'operator': 'Gt', 'values': ['7']}"), ANY, "");
+}
+
+#define NODE_OF(amounts) "'status': {'allocatable': {" amounts "}}"
+#define SMALL NODE_OF("'cpu': '3900m', 'memory': '8Gi', 'pods': '110', 'nvidia.com/gpu': '8'")
+
+static void test_amounts(void **state)
+{
+    (void)state;
+    check(SMALL, "{'containers': [{}]}", 110, "too little pods");
+    check(SMALL, "{'containers': [{'resources': {'requests': {'cpu': '1300m'}}}]}", 3,
+          "too little cpu");
+    check(SMALL, "{'containers': [{'resources': {'requests': {'cpu': 4}}}]}", 0, "too little cpu");
+    check(SMALL, "{'containers': [{'resources': {'limits': {'memory': '3Gi'}}}]}", 2,
+          "too little memory"); /* a limit alone is a request */
+    check(SMALL,
+          "{'containers': [{'resources': {'requests': {'memory': '2Gi'}, 'limits': {'memory': "
+          "'8Gi'}}}]}",
+          4, "too little memory");
+    check(SMALL, "{'containers': [{'resources': {'limits': {'nvidia.com/gpu': '8'}}}]}", 1,
+          "too little nvidia.com/gpu");
+    check(SMALL, "{'containers': [{'resources': {'limits': {'rdma/hca': 1}}}]}", 0,
+          "too little rdma/hca");
+    /* all containers run at once, initial ones before them, one by one */
+    check(SMALL,
+          "{'containers': [{'resources': {'requests': {'cpu': 1}}}, {'resources': {'requests': "
+          "{'cpu': '900m'}}}],"
+          " 'initContainers': [{'resources': {'requests': {'cpu': '1500m'}}}]}",
+          2, "too little cpu");
+    check(SMALL,
+          "{'containers': [{'resources': {'requests': {'cpu': '100m'}}}],"
+          " 'initContainers': [{'resources': {'requests': {'cpu': 2}}}, {'resources': {'requests': "
+          "{'cpu': 1}}}]}",
+          1, "too little cpu");
+    /* one that stays runs beside what comes after it */
+    check(
+        SMALL,
+        "{'containers': [{'resources': {'requests': {'cpu': 1}}}],"
+        " 'initContainers': [{'restartPolicy': 'Always', 'resources': {'requests': {'cpu': 3}}}]}",
+        0, "too little cpu");
+    check("'status': {}", "{'containers': [{'resources': {'requests': {'cpu': 400}}}]}", ANY, "");
+}
+
+static void test_no_amount(void **state)
+{
+    struct node_fit *fit = NULL;
+    struct drarun_error err = {0};
+    (void)state;
+    json_t *pod = json("{'containers': [{'resources': {'requests': {'cpu': 'much'}}}]}");
+    assert_int_equal(node_fit_new(NULL, pod, &fit, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "cpu"));
+    json_decref(pod);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_taints),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_no_amount),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cause.c decides and cause_text.c puts into words. */
+#ifndef DRARUN_JOBS_CAUSE_PRIVATE_H
+#define DRARUN_JOBS_CAUSE_PRIVATE_H
+
+#include "jobs/outcome/cause.h"
+
+/* One event, with copies of its strings; these are valid UTF-8, and NULL without memory too. */
+struct cause_story {
+    enum cause_kind kind;
+    uint32_t rank, worker;
+    int code, signo;
+    bool core, oom;
+    int64_t ran_us;            /* 0: not known */
+    int64_t limit_ms;          /* CAUSE_TIMEOUT, CAUSE_LAUNCHER */
+    enum drarun_errkind error; /* CAUSE_FAILURE */
+    enum pod_end end;          /* CAUSE_POD */
+    bool of_worker;            /* CAUSE_FAILURE: worker is set */
+    char *host;
+    char *pod;    /* its name */
+    char *text;   /* of the abort or the failure */
+    char *advice; /* of the rank's agent */
+    char *tail;   /* last lines of stderr */
+};
+
+struct cause_app {
+    enum cause_api api;      /* what its ranks connect to; none so far: CAUSE_API_NONE */
+    struct cause_story idle; /* its first rank that ended in order unconnected; kind NONE: none */
+};
+
+struct cause {
+    const struct rankmap *map;
+    struct cause_app *apps;
+    bool *ended;   /* by rank */
+    bool *aborted; /* by rank: it asked for the end of the job */
+    uint32_t ended_count;
+    uint32_t singletons;
+    bool pods;    /* the workers are pods, and their ends become known late */
+    bool settled; /* a stronger end no longer takes the first's place */
+    struct cause_story first;
+    struct cause_story
+        crash; /* a crash that became known after an exit or abort; kind NONE: none */
+};
+
+/* Whether the story is of one rank. */
+bool cause_has_rank(enum cause_kind kind);
+bool cause_were_singletons(const struct cause *cause);
+
+/* A copy that a terminal and JSON can take; NULL of NULL, of "" and without memory. */
+char *cause_clean_text(const char *text);
+void cause_story_done(struct cause_story *story);
+/* Makes it the first cause when there is none yet; takes its strings either way. */
+bool cause_tell_take(struct cause *cause, struct cause_story *story);
+
+/* The first cause may be what a pod's end looks like before it is known. */
+bool cause_pod_may_follow(const struct cause *cause);
+
+/* CAUSE_POD: what stands behind the worker, the advice or NULL, the exit status. */
+void cause_pod_sentence(const struct cause_story *story, struct buf *out);
+const char *cause_pod_advice(enum pod_end end);
+int cause_pod_status(const struct cause_story *story);
+
+#endif

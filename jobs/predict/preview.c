@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/predict/preview.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/manifests/claims.h"
+#include "jobs/derive/cliques.h"
+#include "jobs/profiles/machine.h"
+#include "jobs/manifests/namespace_fit.h"
+#include "jobs/manifests/node_fit.h"
+#include "jobs/spec/node_spread.h"
+#include "jobs/manifests/pod_merge.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/doc/value.h"
+
+#define COSTLY_PAIRS 8u
+
+/* Pairs that take every NIC of a node need no constraint, which costs the scheduler seconds on a
+ * node that has nearly enough of them (docs/design/010-claims.md). */
+static const char *advise(const struct job_spec *spec, const struct prediction *prediction)
+{
+    uint32_t pairs = spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
+    if (claims_alignment(spec) != CLAIMS_ALIGNED_BY_CLAIM || pairs < COSTLY_PAIRS)
+        return NULL;
+    for (size_t i = 0; i < prediction->need_count; i++) {
+        const struct predict_need *need = &prediction->needs[i];
+        if (strncmp(need->requests, "nic", 3) == 0 && need->most_of_node > spec->nics.count)
+            return NULL;
+    }
+    return "the NICs of a worker are all that a node has: \"nics: {count: all}\" with \"align: "
+           "none\" "
+           "gives the same devices, and spares the scheduler the seconds that it needs to rule out "
+           "a node where one of them is taken";
+}
+
+static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_WHY])
+{
+    return node_fit_room(arg, node, ret_why);
+}
+
+/* A worker's pod as it would be made, for what nodes want of it. */
+static int read_pod(const struct preview_input *in, json_t **ret_template,
+                    struct node_fit **ret_fit, struct drarun_error *err)
+{
+    const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
+    bool template = in->spec->claims == SPEC_CLAIMS_TEMPLATE;
+    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : 0, ret_template, err);
+    return rc < 0 ? rc
+                  : node_fit_new(in->nodes, json_object_get(*ret_template, "spec"), ret_fit, err);
+}
+
+/* A Node that was written by hand, or cut down to its labels. */
+static bool lacks_amounts(const json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach((json_t *)nodes, i, node)
+    {
+        if (!json_object_get(json_object_get(node, "status"), "allocatable"))
+            return true;
+    }
+    return false;
+}
+
+/* What decides over pods, too, and was not given or is not modelled. */
+static void note_unseen(const struct preview_input *in, struct strlist *notes)
+{
+    const json_t *pod = json_object_get(in->spec->template, "spec");
+    const json_t *affinity = json_object_get(pod, "affinity");
+    bool others = json_object_get(affinity, "podAffinity") ||
+                  json_object_get(affinity, "podAntiAffinity") ||
+                  json_object_get(pod, "topologySpreadConstraints");
+    if (json_array_size(in->nodes) == 0)
+        strlist_add(notes, "whether nodes take the pods (taints, labels, CPU, memory): give the "
+                           "Nodes");
+    else
+        strlist_add(notes, "what other pods take of the nodes' CPU and memory");
+    if (!in->rules_known && json_array_size(in->quotas) == 0 &&
+        json_array_size(in->limit_ranges) == 0)
+        strlist_add(notes, "quotas and limit ranges of the namespace");
+    if (lacks_amounts(in->nodes))
+        strlist_add(notes, "CPU, memory and devices of plugins on Nodes that are given without "
+                           "status.allocatable");
+    if (in->profile_ask && in->profile_ask[0])
+        strlist_add(notes, in->profile_ask);
+    if (others)
+        strlist_add(notes, "the template's pod affinity and topology spread");
+}
+
+static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    json_decref(p->claim);
+    p->claim = NULL;
+    if (p->predicted)
+        prediction_done(&p->prediction);
+    p->predicted = false;
+    bool claims = claims_wanted(in->spec);
+    int rc = claims ? claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
+    if (rc < 0 || (claims ? !in->slices : json_array_size(in->nodes) == 0))
+        return rc;
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    CLEANUP(node_fit_freep) struct node_fit *fit = NULL;
+    if (json_array_size(in->nodes) > 0)
+        rc = read_pod(in, &pod, &fit, err);
+    if (rc < 0)
+        return rc;
+    const struct predict_gate gate = {.room = room_of, .arg = fit};
+    struct predict_cluster cluster = {.slices = in->slices,
+                                      .classes = in->classes,
+                                      .node_labels = in->node_labels,
+                                      .claims = in->claims,
+                                      .taint_rules = in->taint_rules,
+                                      .gate = fit ? &gate : NULL};
+    rc = node_spread_predict(in->spec, &cluster, err);
+    if (rc == 0)
+        rc = predict(p->claim, in->spec->workers, &cluster, &p->prediction, err);
+    p->predicted = rc == 0;
+    if (p->predicted)
+        note_unseen(in, &p->prediction.notes);
+    if (p->predicted && claims && p->step == 0)
+        p->advice = advise(in->spec, &p->prediction);
+    return rc;
+}
+
+/* To the first step that places all workers, or else the most of them: what is short may be nodes,
+ * and not what the claims ask of them. */
+static int climb(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    unsigned best = 0;
+    uint32_t most = 0;
+    p->steps = claims_attempts(in->spec);
+    for (p->step = 0; p->step < p->steps; p->step++) {
+        int rc = predict_step(in, p, err);
+        if (rc < 0 || !p->predicted || !p->prediction.shortage)
+            return rc;
+        if (p->step == 0)
+            p->placed_first = p->prediction.placed;
+        if (p->prediction.placed > most) {
+            most = p->prediction.placed;
+            best = p->step;
+        }
+    }
+    p->step = most > 0 ? best : p->steps - 1;
+    return p->step + 1 < p->steps ? predict_step(in, p, err) : 0;
+}
+
+/* As the scheduler would leave it. */
+static json_t *allocated(const struct preview *p, const char *name, const struct predict_worker *w)
+{
+    return json_pack("{s:s, s:s, s:{s:s}, s:O, s:{s:{s:{s:O}}}}", "apiVersion",
+                     claims_api_version(CLAIMS_API_V1), "kind", "ResourceClaim", "metadata", "name",
+                     name, "spec", p->claim, "status", "allocation", "devices", "results",
+                     w->results);
+}
+
+/* The channel that NVIDIA's driver adds to each worker of a ComputeDomain; NULL where the node's
+ * slices show none. */
+static json_t *channel_claim(const struct preview_input *in, const char *name, const char *node)
+{
+    size_t count = 0;
+    const struct slice_device *list = slices_of_node(in->slices, node, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct device device;
+        if (device_read(&list[i], &device, NULL) < 0 || device.kind != DEVICE_CHANNEL)
+            continue;
+        return json_pack("{s:s, s:s, s:{s:o}, s:{s:{s:{s:[{s:s, s:s, s:s, s:s}]}}}}", "apiVersion",
+                         claims_api_version(CLAIMS_API_V1), "kind", "ResourceClaim", "metadata",
+                         "name", json_sprintf("%s-channel", name), "status", "allocation",
+                         "devices", "results", "request", "channel", "driver", list[i].driver,
+                         "pool", list[i].pool, "device", list[i].name);
+    }
+    return NULL;
+}
+
+static int make_workers(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    uint32_t count = in->spec->workers;
+    p->claims = json_array();
+    p->workers = calloc(count + 1u, sizeof *p->workers);
+    for (uint32_t i = 0; p->workers && i < count; i++)
+        strlist_addf(&p->pods, "%s-w-%u", in->spec->name, i);
+    if (!p->workers || !p->claims || p->pods.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct predict_worker *w = &p->prediction.workers[i];
+        json_t *list = json_array();
+        json_array_append_new(list, allocated(p, p->pods.items[i], w));
+        json_t *channel =
+            in->spec->compute_domain ? channel_claim(in, p->pods.items[i], w->node) : NULL;
+        if (channel)
+            json_array_append_new(list, channel);
+        json_array_append_new(p->claims, list);
+        p->workers[i] =
+            (struct plan_worker_input){.pod = p->pods.items[i], .node = w->node, .claims = list};
+    }
+    return 0;
+}
+
+/* In a compute domain, as the launcher does. */
+static int order_ranks(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    uint32_t count = in->spec->workers;
+    cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
+    if (!cliques)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        const json_t *labels = json_object_get(in->node_labels, p->workers[i].node);
+        cliques[i] = json_string_value(json_object_get(labels, CLIQUES_LABEL));
+    }
+    return in->spec->compute_domain ? cliques_order(cliques, count, &p->rank_order, err) : 0;
+}
+
+static bool is_mounted(const struct job_spec *spec, const char *path)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    size_t i;
+    json_t *mount;
+    json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
+    {
+        if (strcmp(value_text_or(mount, "mountPath", ""), path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The machine is known here, but not yet when the pods are made, since others of another could take
+ * them: what its vendor keeps on the node is mounted into pods of jobs that name it. */
+static int warn_unnamed(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    const struct profile *found = p->plan.profile;
+    CLEANUP(buf_done) struct buf paths = BUF_INIT;
+    struct machine machine;
+    if (in->spec->machine.profile || !found)
+        return 0;
+    int rc = machine_read(in->profiles, found->name, &machine, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < MACHINE_MOUNTS_MAX && machine.mounts[i].name; i++)
+        if (!is_mounted(in->spec, machine.mounts[i].pod))
+            buf_printf(&paths, "%s%s", paths.len ? ", " : "", machine.mounts[i].pod);
+    machine_done(&machine);
+    if (paths.len)
+        warnings_add(&p->plan.warnings, WARN_PROFILE_NOT_NAMED, WORKER_NONE,
+                     "not mounted into the pods: %s: say nccl: {profile: %s}, or have them in the "
+                     "image",
+                     paths.data, found->name);
+    warnings_sort(&p->plan.warnings);
+    return paths.failed || p->plan.warnings.failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* A job that finds room and that the namespace does not admit has none. */
+static int ask_namespace(const struct preview_input *in, struct preview *p,
+                         struct drarun_error *err)
+{
+    const struct namespace_rules rules = {in->quotas, in->limit_ranges};
+    char *why = NULL;
+    if (!p->predicted || p->prediction.shortage)
+        return 0;
+    int rc = namespace_fit(in->spec, &rules, &why, &p->prediction.notes, err);
+    p->prediction.shortage = why;
+    return rc;
+}
+
+static int make_plan(const struct preview_input *in, struct preview *p, struct drarun_error *err)
+{
+    const struct job_spec *spec = in->spec;
+    int rc = make_workers(in, p, err);
+    if (rc < 0)
+        return rc;
+    struct plan_input input = plan_input_of(spec);
+    if (in->nccl_version)
+        input.nccl_version = in->nccl_version;
+    input.slices = in->slices;
+    input.node_labels = in->node_labels;
+    input.profiles = in->profiles;
+    input.profile_fact = in->profile_fact;
+    input.workers = p->workers;
+    input.worker_count = spec->workers;
+    rc = order_ranks(in, p, err);
+    if (rc < 0)
+        return rc;
+    input.rank_order = p->rank_order;
+    rc = plan_build(&input, &p->plan, err);
+    p->planned = rc == 0;
+    return rc == 0 ? warn_unnamed(in, p, err) : rc;
+}
+
+int preview_build(const struct preview_input *input, struct preview *ret_preview,
+                  struct drarun_error *err)
+{
+    struct preview p = {0};
+    bool claims = claims_wanted(input->spec);
+    int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
+    if (rc == 0)
+        rc = ask_namespace(input, &p, err);
+    if (rc == 0 && claims && p.predicted && !p.prediction.shortage)
+        rc = make_plan(input, &p, err);
+    if (rc < 0)
+        preview_done(&p);
+    else
+        *ret_preview = p;
+    return rc;
+}
+
+void preview_done(struct preview *preview)
+{
+    if (preview->planned)
+        plan_done(&preview->plan);
+    if (preview->predicted)
+        prediction_done(&preview->prediction);
+    json_decref(preview->claim);
+    json_decref(preview->claims);
+    free(preview->workers);
+    free(preview->rank_order);
+    strlist_done(&preview->pods);
+    *preview = (struct preview){0};
+}

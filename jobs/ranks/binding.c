@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/ranks/binding.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- the policy ---- */
+
+/* One set between semicolons, which may not be empty. */
+static int parse_set(const char *text, size_t length, uint32_t **ret_ids, size_t *ret_count,
+                     struct drarun_error *err)
+{
+    cleanup_free char *part = strndup(text, length);
+    if (!part)
+        return error_set(err, ENOMEM, "binding: out of memory");
+    if (length == 0 || strchr(part, '\n'))
+        return error_set(err, EINVAL, "a CPU list has an empty part");
+    return cpulist_parse(part, ret_ids, ret_count, err);
+}
+
+static int check_list(const char *list, struct drarun_error *err)
+{
+    for (const char *p = list;; p++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0, length = strcspn(p, ";");
+        int rc = parse_set(p, length, &ids, &count, err);
+        if (rc < 0)
+            return rc;
+        p += length;
+        if (*p == '\0')
+            return 0;
+    }
+}
+
+int bind_parse(const char *text, struct bind_policy *ret_policy, struct drarun_error *err)
+{
+    static const struct {
+        const char *name;
+        enum bind_kind kind;
+    } names[] = {{"none", BIND_NONE}, {"core", BIND_CORE}, {"numa", BIND_NUMA}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(text, names[i].name) == 0) {
+            *ret_policy = (struct bind_policy){.kind = names[i].kind};
+            return 0;
+        }
+    struct drarun_error own = {0};
+    int rc = check_list(text, &own);
+    if (rc < 0 && isalpha((unsigned char)text[0]) &&
+        !strpbrk(text, ",;")) /* a word: what is wrong with it as a list is no help */
+        return error_kind(err, DRARUN_ERR_USAGE, -rc,
+                          "binding \"%s\": expected none, core, numa or CPUs such as \"0-3;4-7\"",
+                          text);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, -rc,
+                          "binding \"%s\": expected none, core, numa or CPUs such as "
+                          "\"0-3;4-7\": %s",
+                          text, own.text);
+    *ret_policy = (struct bind_policy){.kind = BIND_LIST, .list = text};
+    return 0;
+}
+
+/* ---- choosing ---- */
+
+static bool in_core(const struct cpu *cpu, uint32_t core)
+{
+    return cpu->core == core;
+}
+
+static bool in_numa(const struct cpu *cpu, uint32_t numa)
+{
+    return cpu->numa == numa;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int select_cpus(const struct cpus *cpus, bool (*match)(const struct cpu *, uint32_t),
+                       uint32_t value, uint32_t **ret_ids, size_t *ret_count,
+                       struct drarun_error *err)
+{
+    uint32_t *ids = calloc(cpus->count + 1, sizeof *ids);
+    size_t count = 0;
+    if (!ids)
+        return error_set(err, ENOMEM, "binding: out of memory");
+    for (size_t i = 0; i < cpus->count; i++)
+        if (match(&cpus->list[i], value))
+            ids[count++] = cpus->list[i].id;
+    qsort(ids, count, sizeof *ids, compare_ids);
+    *ret_ids = ids;
+    *ret_count = count;
+    return 0;
+}
+
+static uint32_t numa_of_core(const struct cpus *cpus, uint32_t core)
+{
+    for (size_t i = 0; i < cpus->count; i++)
+        if (cpus->list[i].core == core)
+            return cpus->list[i].numa;
+    return 0;
+}
+
+/* The core in this rank's even share of all cores; cores are numbered node by node. */
+static uint32_t spread_core(const struct cpus *cpus, uint32_t local_rank, uint32_t local_size)
+{
+    return (uint32_t)((uint64_t)local_rank * cpus->cores / local_size);
+}
+
+static int bind_core(const struct cpus *cpus, uint32_t local_rank, uint32_t local_size,
+                     uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                     struct drarun_error *err)
+{
+    *ret_shared = local_size > cpus->cores;
+    uint32_t core = *ret_shared ? (uint32_t)(local_rank % cpus->cores)
+                                : spread_core(cpus, local_rank, local_size);
+    return select_cpus(cpus, in_core, core, ret_ids, ret_count, err);
+}
+
+static int bind_numa(const struct cpus *cpus, uint32_t local_rank, uint32_t local_size,
+                     uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                     struct drarun_error *err)
+{
+    *ret_shared = local_size > cpus->cores;
+    uint32_t numa = numa_of_core(cpus, spread_core(cpus, local_rank, local_size));
+    return select_cpus(cpus, in_numa, numa, ret_ids, ret_count, err);
+}
+
+/* ---- lists ---- */
+
+static size_t count_sets(const char *list)
+{
+    size_t sets = 1;
+    for (; *list; list++)
+        sets += *list == ';';
+    return sets;
+}
+
+static int check_usable(const struct cpus *cpus, uint32_t id, struct drarun_error *err)
+{
+    for (size_t i = 0; i < cpus->count; i++)
+        if (cpus->list[i].id == id)
+            return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "binding: CPU %u cannot be used here", id);
+}
+
+static int check_all_usable(const struct cpus *cpus, const uint32_t *ids, size_t count,
+                            struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = check_usable(cpus, ids[i], err);
+    return rc;
+}
+
+/* "a;b;c": the set of this rank's turn. */
+static int bind_set(const char *list, size_t turn, const struct cpus *cpus, uint32_t **ret_ids,
+                    size_t *ret_count, struct drarun_error *err)
+{
+    for (; turn > 0; turn--)
+        list = strchr(list, ';') + 1;
+    cleanup_free uint32_t *ids = NULL;
+    size_t count = 0;
+    int rc = parse_set(list, strcspn(list, ";"), &ids, &count, err);
+    if (rc == 0)
+        rc = check_all_usable(cpus, ids, count, err);
+    if (rc < 0)
+        return rc;
+    *ret_ids = TAKE_PTR(ids);
+    *ret_count = count;
+    return 0;
+}
+
+/* "0,2,4": each id is a set. */
+static int bind_one(const char *list, const struct cpus *cpus, uint32_t local_rank,
+                    uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                    struct drarun_error *err)
+{
+    cleanup_free uint32_t *all = NULL;
+    size_t count = 0;
+    int rc = bind_set(list, 0, cpus, &all, &count, err);
+    if (rc < 0)
+        return rc;
+    uint32_t *ids = malloc(sizeof *ids);
+    if (!ids)
+        return error_set(err, ENOMEM, "binding: out of memory");
+    *ids = all[local_rank % count];
+    *ret_ids = ids;
+    *ret_count = 1;
+    *ret_shared = local_size > count;
+    return 0;
+}
+
+static int bind_list(const char *list, const struct cpus *cpus, uint32_t local_rank,
+                     uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                     struct drarun_error *err)
+{
+    size_t sets = count_sets(list);
+    if (sets == 1)
+        return bind_one(list, cpus, local_rank, local_size, ret_ids, ret_count, ret_shared, err);
+    *ret_shared = local_size > sets;
+    return bind_set(list, local_rank % sets, cpus, ret_ids, ret_count, err);
+}
+
+int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_t local_rank,
+              uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+              struct drarun_error *err)
+{
+    uint32_t *ids = NULL;
+    size_t count = 0;
+    bool shared = false;
+    int rc = 0;
+    assert(policy->kind == BIND_NONE || (cpus->cores > 0 && local_rank < local_size));
+    if (policy->kind == BIND_CORE)
+        rc = bind_core(cpus, local_rank, local_size, &ids, &count, &shared, err);
+    else if (policy->kind == BIND_NUMA)
+        rc = bind_numa(cpus, local_rank, local_size, &ids, &count, &shared, err);
+    else if (policy->kind == BIND_LIST)
+        rc = bind_list(policy->list, cpus, local_rank, local_size, &ids, &count, &shared, err);
+    if (rc < 0)
+        return rc;
+    *ret_ids = ids;
+    *ret_count = count;
+    *ret_shared = shared;
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobs/ranks/binding.h"
+#include "lib/base/cleanup.h"
+
+/* Two NUMA nodes of two cores with two threads each. */
+static struct cpu machine[] = {{0, 0, 0}, {4, 0, 0}, {1, 1, 0}, {5, 1, 0},
+                               {2, 2, 1}, {6, 2, 1}, {3, 3, 1}, {7, 3, 1}};
+static const struct cpus two_nodes = {machine, ARRAY_LEN(machine), 4, 2};
+
+/* An affinity mask left three cores on one node and one on the other. */
+static struct cpu rest[] = {{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {9, 3, 8}};
+static const struct cpus uneven = {rest, ARRAY_LEN(rest), 4, 2};
+
+/* CPUs of the ranks in order, "/" between them; "*" behind those that share. */
+static const struct {
+    const struct cpus *cpus;
+    const char *policy;
+    uint32_t size;
+    const char *bound;
+} cases[] = {
+    {&two_nodes, "none", 2, "/"},
+    {&two_nodes, "core", 1, "0,4"},
+    {&two_nodes, "core", 2, "0,4/2,6"},
+    {&two_nodes, "core", 3, "0,4/1,5/2,6"},
+    {&two_nodes, "core", 4, "0,4/1,5/2,6/3,7"},
+    {&two_nodes, "core", 5, "0,4*/1,5*/2,6*/3,7*/0,4*"},
+    {&two_nodes, "numa", 1, "0-1,4-5"},
+    {&two_nodes, "numa", 2, "0-1,4-5/2-3,6-7"},
+    {&two_nodes, "numa", 4, "0-1,4-5/0-1,4-5/2-3,6-7/2-3,6-7"},
+    {&two_nodes, "numa", 5, "0-1,4-5*/0-1,4-5*/0-1,4-5*/2-3,6-7*/2-3,6-7*"},
+    {&uneven, "numa", 4, "1-3/1-3/1-3/9"},
+    {&uneven, "core", 4, "1/2/3/9"},
+    {&two_nodes, "0-1;2,3", 2, "0-1/2-3"},
+    {&two_nodes, "0-1;2,3", 3, "0-1*/2-3*/0-1*"},
+    {&two_nodes, "0,2,4", 3, "0/2/4"},
+    {&two_nodes, "0,2", 3, "0*/2*/0*"},
+    {&two_nodes, "3", 1, "3"},
+    {&two_nodes, "5-7", 2, "5/6"},
+};
+
+static void add_rank(const struct bind_policy *policy, const struct cpus *cpus, uint32_t rank,
+                     uint32_t size, struct buf *out)
+{
+    cleanup_free uint32_t *ids = NULL;
+    size_t count = 0;
+    bool shared = false;
+    struct drarun_error err = {0};
+    if (bind_cpus(policy, cpus, rank, size, &ids, &count, &shared, &err) < 0)
+        fail_msg("%s", err.text);
+    buf_add_str(out, rank > 0 ? "/" : "");
+    cpulist_format(ids, count, out);
+    buf_add_str(out, shared ? "*" : "");
+}
+
+static void binds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bind_policy policy;
+        struct buf bound = BUF_INIT;
+        assert_int_equal(bind_parse(cases[i].policy, &policy, NULL), 0);
+        for (uint32_t rank = 0; rank < cases[i].size; rank++)
+            add_rank(&policy, cases[i].cpus, rank, cases[i].size, &bound);
+        assert_string_equal(bound.data, cases[i].bound);
+        buf_done(&bound);
+    }
+}
+
+static const struct {
+    const char *text, *says;
+} wrong[] = {
+    {"", "empty part"}, {"socket", "\"socket\""}, {"0;;1", "empty part"},    {"0-1;", "empty part"},
+    {"3-1", "\"3-1\""}, {"0;9999", "\"9999\""},   {"none,core", "\"none\""}, {"\n", "empty part"},
+};
+
+static void refuses_what_is_no_policy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct bind_policy policy = {0};
+        struct drarun_error err = {0};
+        assert_int_equal(bind_parse(wrong[i].text, &policy, &err), -EINVAL);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, wrong[i].says));
+        assert_non_null(strstr(err.text, "expected none, core, numa or CPUs"));
+        assert_int_equal(policy.kind, 0);
+    }
+}
+
+static void names_the_cpu_that_cannot_be_used(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"8", "0,8", "0;8", "0;1,8"};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        struct bind_policy policy;
+        struct drarun_error err = {0};
+        uint32_t *ids = NULL;
+        size_t count = 0;
+        bool shared = false;
+        assert_int_equal(bind_parse(lists[i], &policy, NULL), 0);
+        assert_int_equal(bind_cpus(&policy, &two_nodes, 1, 2, &ids, &count, &shared, &err),
+                         -EINVAL);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, "CPU 8 cannot be used here"));
+        assert_null(ids);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(binds),
+        cmocka_unit_test(refuses_what_is_no_policy),
+        cmocka_unit_test(names_the_cpu_that_cannot_be_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/spec/spec.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/spec/k8s_name.h"
+#include "jobs/spec/spec_fields.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define GRACE_S 30 /* the API's default */
+
+static void devices_done(struct spec_devices *d)
+{
+    strlist_done(&d->selectors);
+    strlist_done(&d->match);
+    json_decref(d->config);
+}
+
+bool job_spec_wants_bench(const struct job_spec *spec)
+{
+    static const char *const lists[] = {"command", "args"};
+    const json_t *pod = json_object_get(spec->template, "spec"), *word;
+    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        size_t i;
+        json_array_foreach(json_object_get(first, lists[l]), i, word)
+        {
+            if (json_is_string(word) && strstr(json_string_value(word), SPEC_BENCH))
+                return true;
+        }
+    }
+    return false;
+}
+
+int64_t job_spec_grace_ms(const struct job_spec *spec)
+{
+    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *given = json_object_get(pod, "terminationGracePeriodSeconds");
+    json_int_t seconds = json_is_integer(given) ? json_integer_value(given) : GRACE_S;
+    seconds = seconds < 0 ? 0 : seconds;
+    return (seconds < SPEC_GRACE_MAX_S ? seconds : SPEC_GRACE_MAX_S) * 1000;
+}
+
+void job_spec_done(struct job_spec *spec)
+{
+    devices_done(&spec->gpus);
+    devices_done(&spec->nics);
+    json_decref(spec->labels);
+    json_decref(spec->annotations);
+    json_decref(spec->compute_domain);
+    strlist_done(&spec->match);
+    strlist_done(&spec->nccl_env);
+    json_decref(spec->template);
+    json_decref(spec->launcher.resources);
+    json_decref(spec->launcher.node_selector);
+    json_decref(spec->launcher.annotations);
+    json_decref(spec->launcher.tolerations);
+    json_decref(spec->document);
+    machine_done(&spec->machine);
+    *spec = (struct job_spec){0};
+}
+
+static bool is_spec_alone(const json_t *root)
+{
+    return json_is_object(root) && json_object_size(root) > 0 &&
+           !json_object_get(root, "apiVersion") && !json_object_get(root, "kind") &&
+           !json_object_get(root, "metadata") && !json_object_get(root, "spec");
+}
+
+/* The document as it would be in full; its parts are the text's own. */
+static json_t *full_document(const json_t *root, const json_t *spec, const char *name)
+{
+    json_t *metadata = json_object_get(root, "metadata");
+    json_t *own = metadata ? json_copy(metadata) : json_object();
+    if (!json_object_get(own, "name") && json_object_set_new(own, "name", json_string(name)) < 0) {
+        json_decref(own);
+        return NULL;
+    }
+    return json_pack("{s:s, s:s, s:o, s:O}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
+                     "metadata", own, "spec", spec);
+}
+
+static void read_raw(const struct reader_node *root, bool alone, struct spec_raw *raw)
+{
+    struct reader_node spec;
+    fields_default(&spec_document_fields, raw);
+    raw->s.ttl_after_finished = -1;
+    if (!fields_read(alone ? &spec_fields : &spec_document_fields, root, raw))
+        return;
+    if (alone)
+        spec_check(root, root, raw);
+    else if (!reader_get(root, "spec", &spec))
+        reader_fail(root, "spec is missing");
+    else if (json_is_object(spec.value))
+        spec_check(root, &spec, raw);
+}
+
+static int name_it(const struct reader_node *root, struct job_spec *s, const char *default_name)
+{
+    struct reader_node metadata;
+    if (s->name)
+        return 0;
+    if (default_name) {
+        s->name = default_name;
+        return 0;
+    }
+    if (!reader_get(root, "metadata", &metadata) || !json_object_get(metadata.value, "name"))
+        reader_fail(root, "metadata.name is missing");
+    return -EINVAL;
+}
+
+int spec_read(struct reader *reader, size_t document, const char *default_name,
+              struct job_spec *ret_spec, struct drarun_error *err)
+{
+    struct spec_raw raw = {0};
+    struct reader_node root = reader_root(reader, document);
+    bool alone = is_spec_alone(root.value);
+    read_raw(&root, alone, &raw);
+    name_it(&root, &raw.s, default_name);
+    int rc = reader_result(reader, err);
+    if (rc == 0) {
+        json_t *spec = alone ? root.value : json_object_get(root.value, "spec");
+        raw.s.document = full_document(alone ? NULL : root.value, spec, raw.s.name);
+        raw.s.name =
+            json_string_value(json_object_get(json_object_get(raw.s.document, "metadata"), "name"));
+        if (!raw.s.name)
+            rc = error_set(err, ENOMEM, "out of memory");
+        else
+            rc = machine_builtin(raw.s.nccl_profile, &raw.s.machine, err);
+    }
+    strlist_done(&raw.command);
+    if (rc < 0)
+        job_spec_done(&raw.s);
+    else
+        *ret_spec = raw.s;
+    return rc;
+}
+
+int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
+                      struct drarun_error *err)
+{
+    struct machine machine;
+    int rc = machine_read(profiles, spec->nccl_profile, &machine, err);
+    if (rc < 0)
+        return rc;
+    machine_done(&spec->machine);
+    spec->machine = machine;
+    return 0;
+}
+
+int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,
+               struct drarun_error *err)
+{
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    struct reader reader;
+    char default_name[K8S_LABEL_MAX + 1];
+    int rc = doc_parse(name, text, len, DOC_FORMAT_GUESS, NULL, &doc, err);
+    if (rc < 0)
+        return rc;
+    if (doc_count(doc) != 1)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected one document, got %zu", name,
+                          doc_count(doc));
+    spec_default_name(name, default_name, sizeof default_name);
+    reader_init(&reader, doc, false);
+    rc = spec_read(&reader, 0, default_name, ret_spec, err);
+    reader_done(&reader);
+    return rc;
+}
+
+void spec_default_name(const char *path, char *ret_name, size_t size)
+{
+    const char *base = strrchr(path, '/');
+    size_t n = 0, room = size - 1 < 40 ? size - 1 : 40; /* and the worker's part behind it */
+    base = base ? base + 1 : path;
+    for (const char *p = base; *p && *p != '.' && n < room; p++) {
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
+        if (*p >= 'A' && *p <= 'Z')
+            ret_name[n++] = (char)(*p - 'A' + 'a');
+        else if (letter)
+            ret_name[n++] = *p;
+        else if (n > 0 && ret_name[n - 1] != '-')
+            ret_name[n++] = '-';
+    }
+    while (n > 0 && ret_name[n - 1] == '-')
+        n--;
+    ret_name[n] = '\0';
+    if (n == 0 || strcmp(path, "<stdin>") == 0)
+        snprintf(ret_name, size, "job");
+}

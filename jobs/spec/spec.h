@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job spec as values (docs/design/009-job-spec.md): what spec_read makes of a DraJob document,
+ * with every default filled in. Read-only after that, from any thread. Pure. */
+#ifndef DRARUN_JOBS_SPEC_H
+#define DRARUN_JOBS_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "drarun/error.h"
+#include "jobs/profiles/machine.h"
+#include "lib/base/strlist.h"
+#include "lib/doc/fields.h"
+
+#define SPEC_API_VERSION "drarun.dev/v1alpha1"
+#define SPEC_KIND "DraJob"
+#define SPEC_WORKERS_MAX 10000
+#define SPEC_GRACE_MAX_S 31536000 /* a year: the API server takes any, and it is counted with */
+/* drarun-bench as it comes with the agent, for the first container's command: such a job's pods get
+ * it, whatever their image has */
+#define SPEC_BENCH "/.drarun/bin/drarun-bench"
+#define SPEC_CONTAINER "worker" /* the container's name in a template made of the short form */
+
+enum spec_align { SPEC_ALIGN_REQUIRED = 1, SPEC_ALIGN_PREFERRED, SPEC_ALIGN_NONE };
+enum spec_claims { SPEC_CLAIMS_DIRECT = 1, SPEC_CLAIMS_TEMPLATE };
+enum spec_network { SPEC_NETWORK_RDMA = 1, SPEC_NETWORK_ANY };
+enum spec_fallback { SPEC_FALLBACK_REPORT = 1, SPEC_FALLBACK_FAIL };
+enum spec_launch { SPEC_LAUNCH_PMIX = 1, SPEC_LAUNCH_ENV, SPEC_LAUNCH_MPIRUN };
+enum spec_transport { SPEC_TRANSPORT_AUTO = 1, SPEC_TRANSPORT_TCP, SPEC_TRANSPORT_RDMA };
+enum spec_gang { SPEC_GANG_AUTO = 1, SPEC_GANG_NEVER };
+enum spec_spread { SPEC_SPREAD_NODE = 1, SPEC_SPREAD_NONE };
+/* Each does what the one before does. */
+enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN, SPEC_FABRIC_REACH };
+enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
+
+/* Devices of one kind for each worker. Texts are owned by the spec. */
+struct spec_devices {
+    uint32_t count;            /* 0: none asked for, unless all */
+    bool all;                  /* allocationMode All */
+    const char *class;         /* DeviceClass; NULL: from a device plugin, or none asked for */
+    const char *resource;      /* extended resource, as nvidia.com/gpu; NULL: claimed by class */
+    struct strlist selectors;  /* CEL expressions, all of which must hold */
+    struct strlist match;      /* further attributes that all devices of the kind must share */
+    json_t *config;            /* opaque configuration: an object, or NULL */
+    const char *config_driver; /* whose it is; NULL without config */
+};
+
+struct spec_timeouts { /* milliseconds */
+    int64_t queue, nodes, allocation, image_pull, start, total;
+};
+
+/* Of the launcher's pod; NULL: drarun's own (jobs/manifests/objects.h). Passed through as they are.
+ */
+struct spec_launcher {
+    json_t *resources, *node_selector, *annotations; /* objects */
+    json_t *tolerations;                             /* an array */
+    const char *priority_class;
+};
+
+struct job_spec {
+    const char *name;
+    const char *namespace; /* NULL: the context's */
+    json_t *labels;        /* objects of texts for the job's objects, or NULL */
+    json_t *annotations;
+    uint32_t workers;
+    uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
+    struct spec_devices gpus, nics;
+    struct strlist match; /* attributes that all claimed GPUs and NICs of a worker must share */
+    enum spec_align align;
+    enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
+    enum spec_claims claims;
+    json_t *compute_domain; /* an object where wanted, else NULL */
+    enum spec_network network;
+    enum spec_fallback on_tcp_fallback, on_preflight_warning;
+    enum spec_fabric fabric; /* what the preflight does with NICs */
+    enum spec_launch launch;
+    enum spec_transport mpi_transport;
+    const char *nccl_profile; /* "auto" or a profile's name */
+    struct machine machine;   /* of that profile, from the built-in table */
+    enum spec_hca_list nccl_hca_list;
+    const char *nccl_version; /* NULL: not said */
+    struct strlist nccl_env;  /* NAME=VALUE, the user's */
+    json_t *template; /* the whole PodTemplateSpec, also where the short form was used; image and
+                       * command of its first container are what the ranks run */
+    struct spec_launcher launcher;
+    struct spec_timeouts timeouts;
+    int64_t hang_after; /* milliseconds; 0: never */
+    enum spec_fallback on_hang;
+    uint32_t restarts;
+    int64_t ttl_after_finished; /* seconds; -1: keep */
+    bool suspend;
+    const char *queue;              /* Kueue's LocalQueue, or NULL */
+    enum spec_gang gang_scheduling; /* by the cluster's scheduler */
+    json_t *document; /* the whole with its apiVersion, kind and name, for what passes through */
+};
+
+/* Reads the document (of a strict reader) with all its findings, which stay in the reader. A
+ * document with none of apiVersion, kind, metadata and spec is a spec alone. default_name: for a
+ * document without metadata.name (NULL: that is a finding). On failure the text of err is the first
+ * finding's and ret_spec is untouched. The spec holds what it needs of the document. */
+int spec_read(struct reader *reader, size_t document, const char *default_name,
+              struct job_spec *ret_spec, struct drarun_error *err);
+
+/* The same from text that holds one document; name as for doc_parse. */
+int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,
+               struct drarun_error *err);
+
+/* What the spec's profile says of its machine is taken from here, not from the built-in table. */
+int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
+                      struct drarun_error *err);
+
+/* A job's name made of a file's: "/a/All_Reduce.yaml" gives all-reduce. */
+void spec_default_name(const char *path, char *ret_name, size_t size);
+
+void job_spec_done(struct job_spec *spec);
+/* What the pods have to end, as the template says or by the API's default: 0 to SPEC_GRACE_MAX_S
+ * seconds, in milliseconds. */
+int64_t job_spec_grace_ms(const struct job_spec *spec);
+/* A word of the first container's command or arguments names SPEC_BENCH. */
+bool job_spec_wants_bench(const struct job_spec *spec);
+
+/* The tables that spec_read reads by: for documentation and tests. */
+extern const struct field_table spec_document_fields;
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/spec/spec_fields.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "jobs/spec/k8s_name.h"
+#include "lib/base/cleanup.h"
+#include "lib/cel/cel.h"
+
+#define DEVICES_MAX 128 /* of a kind for one worker: a ResourceSlice has no more */
+#define RANKS_PER_WORKER_MAX 4096
+#define SELECTORS_MAX 32 /* resource.k8s.io: of a request */
+#define SELECTOR_BYTES_MAX 10240
+#define RESTARTS_MAX 1000
+
+#define TABLE(fields)                                                                              \
+    {                                                                                              \
+        fields, ARRAY_LEN(fields)                                                                  \
+    }
+
+/* A number, or "all". */
+static void read_device_count(const struct reader_node *node, void *field)
+{
+    struct spec_devices *d = field;
+    const char *text = json_string_value(node->value);
+    int64_t count = 0;
+    if (text && strcmp(text, "all") == 0) {
+        d->all = true;
+        return;
+    }
+    if (!json_is_number(node->value))
+        reader_expected(node, "an integer of at least 1, or the word all");
+    else if (reader_integer(node, 1, DEVICES_MAX, &count) == 0)
+        d->count = (uint32_t)count;
+}
+
+static void add_selector(const struct reader_node *node, struct strlist *selectors)
+{
+    struct drarun_error err = {0};
+    const char *text = NULL;
+    if (reader_text(node, &text) < 0)
+        return;
+    /* what lib/cel has not may still be known to the API server */
+    if (strlen(text) > SELECTOR_BYTES_MAX)
+        reader_fail(node, "longer than the %d bytes that Kubernetes allows", SELECTOR_BYTES_MAX);
+    else if (cel_admit(text, &err) < 0 && err.code != EOPNOTSUPP)
+        reader_fail(node, "the API server would refuse it: %s", err.text);
+    else
+        strlist_add(selectors, text);
+}
+
+/* An expression, or a list of them. */
+static void read_selector(const struct reader_node *node, void *field)
+{
+    struct strlist *selectors = field;
+    if (json_is_string(node->value)) {
+        add_selector(node, selectors);
+        return;
+    }
+    if (!json_is_array(node->value) || json_array_size(node->value) == 0) {
+        reader_expected(node, "a CEL expression or a list of them");
+        return;
+    }
+    if (json_array_size(node->value) > SELECTORS_MAX)
+        reader_fail(node, "more than the %d selectors that Kubernetes allows", SELECTORS_MAX);
+    for (size_t i = 0; i < json_array_size(node->value); i++) {
+        struct reader_node item = reader_item(node, i);
+        add_selector(&item, selectors);
+    }
+    node->reader->texts.failed |= selectors->failed;
+}
+
+static void read_match(const struct reader_node *node, void *field)
+{
+    struct strlist *match = field;
+    if (reader_list(node, 1) < 0)
+        return;
+    for (size_t i = 0; i < json_array_size(node->value); i++) {
+        struct reader_node item = reader_item(node, i);
+        const char *text = json_string_value(item.value);
+        if (!text || !strchr(text, '/') || !k8s_is_qualified(text))
+            reader_expected(&item, "an attribute such as resource.kubernetes.io/pcieRoot");
+        else
+            strlist_add(match, text);
+    }
+    node->reader->texts.failed |= match->failed;
+}
+
+static void read_command(const struct reader_node *node, void *field)
+{
+    if (reader_list(node, 1) == 0)
+        reader_texts(node, field);
+}
+
+/* Numbers are taken too: NCCL's variables are full of them. */
+static void read_env(const struct reader_node *node, void *field)
+{
+    struct strlist *env = field;
+    int64_t number = 0;
+    if (reader_object(node) < 0)
+        return;
+    for (void *it = json_object_iter(node->value); it;
+         it = json_object_iter_next(node->value, it)) {
+        const char *name = json_object_iter_key(it);
+        struct reader_node item;
+        if (!reader_get(node, name, &item))
+            continue;
+        if (!k8s_is_env_name(name))
+            reader_fail_key(node, name, "expected the name of a variable: A-Z, a-z, 0-9 and _");
+        else if (json_is_string(item.value))
+            strlist_addf(env, "%s=%s", name, json_string_value(item.value));
+        else if (json_is_boolean(item.value))
+            reader_expected(&item, "a text or a whole number (put it in quotes)");
+        else if (reader_whole(item.value, &number))
+            strlist_addf(env, "%s=%" PRId64, name, number);
+        else
+            reader_expected(&item, "a text or a whole number");
+    }
+    node->reader->texts.failed |= env->failed;
+}
+
+static void read_domain(const struct reader_node *node, void *field)
+{
+    struct reader_node channel, mode, nodes;
+    int64_t count = 0;
+    int index = 0;
+    if (reader_object(node) < 0)
+        return;
+    reader_known(node, "channel numNodes");
+    if (reader_get(node, "numNodes", &nodes))
+        reader_integer(&nodes, 0, SPEC_WORKERS_MAX, &count);
+    if (reader_get(node, "channel", &channel) && reader_object(&channel) == 0) {
+        reader_known(&channel, "allocationMode");
+        if (reader_get(&channel, "allocationMode", &mode))
+            reader_choice(&mode, "Single All", &index);
+    }
+    *(json_t **)field = json_incref(node->value);
+}
+
+static void read_tolerations(const struct reader_node *node, void *field)
+{
+    if (!json_is_array(node->value)) {
+        reader_expected(node, "a list of tolerations");
+        return;
+    }
+    *(json_t **)field = json_incref(node->value);
+}
+
+#define AT(member) offsetof(struct spec_raw, member)
+#define OF_DEVICES(member) offsetof(struct spec_devices, member)
+#define OF_TIMEOUTS(member) offsetof(struct spec_timeouts, member)
+#define OF_LAUNCHER(member) offsetof(struct spec_launcher, member)
+
+static const struct field device_list[] = {
+    {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
+    {"class", FIELD_TEXT, OF_DEVICES(class)},
+    {"resource", FIELD_TEXT, OF_DEVICES(resource)},
+    {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
+    {"match", FIELD_CALL, OF_DEVICES(match), .read = read_match},
+    {"config", FIELD_OBJECT, OF_DEVICES(config)},
+    {"driver", FIELD_TEXT, OF_DEVICES(config_driver)},
+};
+static const struct field_table device_fields = TABLE(device_list);
+
+static const struct field devices_list[] = {
+    {"gpus", FIELD_GROUP, AT(s.gpus), .group = &device_fields},
+    {"nics", FIELD_GROUP, AT(s.nics), .group = &device_fields},
+    {"match", FIELD_CALL, AT(s.match), .read = read_match},
+    {"align", FIELD_CHOICE, AT(s.align), .choices = "required preferred none",
+     .fallback = "preferred"},
+    {"claims", FIELD_CHOICE, AT(s.claims), .choices = "direct template"}, /* see spec_check */
+};
+static const struct field_table devices_fields = TABLE(devices_list);
+
+static const struct field placement_list[] = {
+    {"spread", FIELD_CHOICE, AT(s.spread), .choices = "node none"}, /* see node_spread_of */
+};
+static const struct field_table placement_fields = TABLE(placement_list);
+
+static const struct field preflight_list[] = {
+    {"fabric", FIELD_CHOICE, AT(s.fabric), .choices = "off open reach"}, /* see spec_check */
+};
+static const struct field_table preflight_fields = TABLE(preflight_list);
+
+static const struct field mpi_list[] = {
+    {"transport", FIELD_CHOICE, AT(s.mpi_transport), .choices = "auto tcp rdma",
+     .fallback = "auto"},
+};
+static const struct field_table mpi_fields = TABLE(mpi_list);
+
+static const struct field nccl_list[] = {
+    {"profile", FIELD_TEXT, AT(s.nccl_profile), .fallback = "auto"},
+    {"hcaList", FIELD_CHOICE, AT(s.nccl_hca_list), .choices = "auto always never",
+     .fallback = "auto"},
+    {"version", FIELD_TEXT, AT(s.nccl_version)},
+    {"env", FIELD_CALL, AT(s.nccl_env), .read = read_env},
+};
+static const struct field_table nccl_fields = TABLE(nccl_list);
+
+static const struct field launcher_list[] = {
+    {"resources", FIELD_OBJECT, OF_LAUNCHER(resources)},
+    {"tolerations", FIELD_CALL, OF_LAUNCHER(tolerations), .read = read_tolerations},
+    {"nodeSelector", FIELD_TEXT_MAP, OF_LAUNCHER(node_selector)},
+    {"priorityClassName", FIELD_TEXT, OF_LAUNCHER(priority_class)},
+    {"annotations", FIELD_TEXT_MAP, OF_LAUNCHER(annotations)},
+};
+static const struct field_table launcher_fields = TABLE(launcher_list);
+
+static const struct field timeout_list[] = {
+    {"queue", FIELD_DURATION, OF_TIMEOUTS(queue), .fallback = "24h"},
+    {"nodes", FIELD_DURATION, OF_TIMEOUTS(nodes), .fallback = "30m"},
+    {"allocation", FIELD_DURATION, OF_TIMEOUTS(allocation), .fallback = "10m"},
+    {"imagePull", FIELD_DURATION, OF_TIMEOUTS(image_pull), .fallback = "30m"},
+    {"start", FIELD_DURATION, OF_TIMEOUTS(start), .fallback = "2m"},
+    {"total", FIELD_DURATION, OF_TIMEOUTS(total), .fallback = "0"},
+};
+static const struct field_table timeout_fields = TABLE(timeout_list);
+
+static const struct field spec_list[] = {
+    {"workers", FIELD_COUNT, AT(s.workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},
+    {"ranksPerWorker", FIELD_COUNT, AT(s.ranks_per_worker), 1, RANKS_PER_WORKER_MAX},
+    {"devices", FIELD_GROUP, 0, .group = &devices_fields},
+    {"placement", FIELD_GROUP, 0, .group = &placement_fields},
+    {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},
+    {"network", FIELD_CHOICE, AT(s.network), .choices = "rdma any"}, /* see spec_check */
+    {"onTcpFallback", FIELD_CHOICE, AT(s.on_tcp_fallback), .choices = "report fail",
+     .fallback = "report"},
+    {"onPreflightWarning", FIELD_CHOICE, AT(s.on_preflight_warning), .choices = "report fail",
+     .fallback = "report"},
+    {"preflight", FIELD_GROUP, 0, .group = &preflight_fields},
+    {"launch", FIELD_CHOICE, AT(s.launch), .choices = "pmix env mpirun", .fallback = "pmix"},
+    {"mpi", FIELD_GROUP, 0, .group = &mpi_fields},
+    {"nccl", FIELD_GROUP, 0, .group = &nccl_fields},
+    {"image", FIELD_TEXT, AT(image)},
+    {"command", FIELD_CALL, AT(command), .read = read_command},
+    {"template", FIELD_OBJECT, AT(s.template)},
+    {"launcher", FIELD_GROUP, AT(s.launcher), .group = &launcher_fields},
+    {"timeouts", FIELD_GROUP, AT(s.timeouts), .group = &timeout_fields},
+    {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},
+    {"onHang", FIELD_CHOICE, AT(s.on_hang), .choices = "report fail", .fallback = "report"},
+    {"restarts", FIELD_COUNT, AT(s.restarts), 0, RESTARTS_MAX, .fallback = "0"},
+    {"ttlSecondsAfterFinished", FIELD_INTEGER, AT(s.ttl_after_finished), 0, INT32_MAX},
+    {"suspend", FIELD_BOOL, AT(s.suspend), .fallback = "false"},
+    {"queue", FIELD_TEXT, AT(s.queue)},
+    {"gangScheduling", FIELD_CHOICE, AT(s.gang_scheduling), .choices = "auto never",
+     .fallback = "auto"},
+};
+const struct field_table spec_fields = TABLE(spec_list);
+
+static const struct field metadata_list[] = {
+    {"name", FIELD_TEXT, AT(s.name)},
+    {"namespace", FIELD_TEXT, AT(s.namespace)},
+    {"labels", FIELD_TEXT_MAP, AT(s.labels)},
+    {"annotations", FIELD_TEXT_MAP, AT(s.annotations)},
+};
+static const struct field_table metadata_fields = TABLE(metadata_list);
+
+static const struct field document_list[] = {
+    {"apiVersion", FIELD_TEXT, AT(api_version), .fallback = SPEC_API_VERSION},
+    {"kind", FIELD_TEXT, AT(kind), .fallback = SPEC_KIND},
+    {"metadata", FIELD_GROUP, 0, .group = &metadata_fields},
+    {"spec", FIELD_GROUP, 0, .group = &spec_fields},
+};
+const struct field_table spec_document_fields = TABLE(document_list);

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobs/spec/spec.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+
+static struct job_spec read_good(const char *text)
+{
+    struct job_spec spec = {0};
+    struct drarun_error err = {0};
+    if (spec_parse("job.yaml", text, strlen(text), &spec, &err) < 0)
+        fail_msg("%s\n%s", text, err.text);
+    return spec;
+}
+
+static void test_short_form(void **state)
+{
+    struct job_spec s = read_good("workers: 3\nimage: a/b\ncommand: [p, -x, '']\n");
+    (void)state;
+    assert_string_equal(s.name, "job");
+    assert_null(s.namespace);
+    assert_int_equal(s.workers, 3);
+    assert_int_equal(s.ranks_per_worker, 0);
+    assert_int_equal(s.gpus.count + s.nics.count, 0);
+    assert_int_equal(s.align, SPEC_ALIGN_PREFERRED);
+    assert_int_equal(s.claims, SPEC_CLAIMS_DIRECT);
+    assert_int_equal(s.spread, 0);
+    assert_null(s.compute_domain);
+    assert_int_equal(s.network, SPEC_NETWORK_ANY);
+    assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_REPORT);
+    assert_int_equal(s.on_hang, SPEC_FALLBACK_REPORT);
+    assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_REPORT);
+    assert_int_equal(s.fabric, SPEC_FABRIC_OPEN);
+    assert_int_equal(s.launch, SPEC_LAUNCH_PMIX);
+    assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_AUTO);
+    assert_string_equal(s.nccl_profile, "auto");
+    assert_int_equal(s.nccl_hca_list, SPEC_HCA_AUTO);
+    assert_null(s.nccl_version);
+    assert_int_equal(s.timeouts.queue, 24 * 3600 * 1000);
+    assert_int_equal(s.timeouts.nodes, 30 * 60 * 1000);
+    assert_int_equal(s.timeouts.allocation, 600 * 1000);
+    assert_int_equal(s.timeouts.image_pull, 30 * 60 * 1000);
+    assert_int_equal(s.timeouts.start, 120 * 1000);
+    assert_int_equal(s.timeouts.total, 0);
+    assert_int_equal(s.hang_after, 600 * 1000);
+    assert_int_equal(s.restarts, 0);
+    assert_int_equal(s.ttl_after_finished, -1);
+    assert_false(s.suspend);
+    assert_null(s.queue);
+    json_t *expected = json_loads("{\"spec\": {\"containers\": [{\"name\": \"worker\", \"image\": "
+                                  "\"a/b\", \"command\": [\"p\", \"-x\", \"\"]}]}}",
+                                  0, NULL);
+    assert_true(json_equal(s.template, expected));
+    json_decref(expected);
+    assert_string_equal(json_string_value(json_object_get(s.document, "kind")), "DraJob");
+    job_spec_done(&s);
+}
+
+static const char whole[] =
+    "apiVersion: drarun.dev/v1alpha1\nkind: DraJob\n"
+    "metadata: {name: name, namespace: ns, labels: {a: b}, annotations: {x.y/z: anything at all}}\n"
+    "spec:\n"
+    "  workers: 2\n  ranksPerWorker: 4\n"
+    "  devices:\n"
+    "    gpus: {count: all}\n"
+    "    nics: {count: 1, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail],\n"
+    "           config: {interface: {name: dranet0}}}\n"
+    "    align: required\n"
+    "  placement: {spread: none}\n"
+    "  computeDomain: {channel: {allocationMode: All}}\n"
+    "  onTcpFallback: fail\n  onHang: fail\n  onPreflightWarning: fail\n  preflight: {fabric: "
+    "off}\n  launch: mpirun\n  mpi: "
+    "{transport: "
+    "rdma}\n"
+    "  nccl: {profile: a4, hcaList: never, version: '2.27.5', env: {A: b, B: 2}}\n"
+    "  template:\n"
+    "    metadata: {labels: {k: v}}\n"
+    "    unknown: {of: [a, newer, API]}\n"
+    "    spec: {containers: [{image: i, command: [c], args: [d], newField: 1}], hostNetwork: on}\n"
+    "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h}\n"
+    "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
+    "  queue: team-a\n";
+
+static void test_everything(void **state)
+{
+    struct job_spec s = read_good(whole);
+    (void)state;
+    assert_string_equal(s.name, "name");
+    assert_string_equal(s.namespace, "ns");
+    assert_string_equal(json_string_value(json_object_get(s.labels, "a")), "b");
+    assert_non_null(json_object_get(s.annotations, "x.y/z"));
+    assert_true(s.gpus.all);
+    assert_string_equal(s.gpus.class, "gpu.nvidia.com");
+    assert_int_equal(s.nics.count, 1);
+    assert_int_equal(s.nics.selectors.count, 2);
+    assert_string_equal(s.nics.match.items[0], "dra.net/rail");
+    assert_string_equal(s.nics.config_driver, "dra.net");
+    assert_int_equal(s.align, SPEC_ALIGN_REQUIRED);
+    assert_int_equal(s.spread, SPEC_SPREAD_NONE);
+    assert_int_equal(s.claims, SPEC_CLAIMS_TEMPLATE); /* implied by queue */
+    assert_int_equal(s.network, SPEC_NETWORK_RDMA);   /* implied by nics */
+    assert_int_equal(s.on_tcp_fallback, SPEC_FALLBACK_FAIL);
+    assert_int_equal(s.on_hang, SPEC_FALLBACK_FAIL);
+    assert_int_equal(s.on_preflight_warning, SPEC_FALLBACK_FAIL);
+    assert_int_equal(s.fabric, SPEC_FABRIC_OFF);
+    assert_int_equal(s.launch, SPEC_LAUNCH_MPIRUN);
+    assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_RDMA);
+    assert_string_equal(s.nccl_profile, "a4");
+    assert_int_equal(s.nccl_hca_list, SPEC_HCA_NEVER);
+    assert_string_equal(s.nccl_version, "2.27.5");
+    assert_string_equal(env_get(&s.nccl_env, "B"), "2");
+    assert_int_equal(s.timeouts.queue, 5400 * 1000);
+    assert_int_equal(s.timeouts.nodes, 90 * 1000);
+    assert_int_equal(s.timeouts.allocation, 500);
+    assert_int_equal(s.timeouts.image_pull, 86400 * 1000);
+    assert_int_equal(s.timeouts.start, 0);
+    assert_int_equal(s.hang_after, 0);
+    assert_int_equal(s.restarts, 3);
+    assert_int_equal(s.ttl_after_finished, 60);
+    assert_true(s.suspend);
+    json_t *given = json_object_get(json_object_get(s.document, "spec"), "template");
+    assert_ptr_equal(given, s.template); /* untouched */
+    assert_non_null(json_object_get(s.template, "unknown"));
+    job_spec_done(&s);
+}
+
+/* One finding, which holds the text. */
+static void expect_finding(const char *text, const char *part)
+{
+    struct job_spec spec;
+    struct drarun_error err = {0};
+    if (spec_parse("job.yaml", text, strlen(text), &spec, &err) == 0)
+        fail_msg("taken: %s", text);
+    assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+    if (!strstr(err.text, part) || strstr(err.text, "more)"))
+        fail_msg("%s\ngave %s\nnot  %s", text, err.text, part);
+}
+
+#define JOB(spec) "kind: DraJob\nspec:\n  image: i\n  command: [c]\n  " spec "\n"
+
+static void test_refused(void **state)
+{
+    static const char *const list[][2] = {
+        {JOB("workers: 0"),
+         "job.yaml:5:12: spec.workers: expected an integer of at least 1, got 0"},
+        {JOB("workers: 10001"), "at most 10000, got 10001"},
+        {JOB("workers: 2.5"), "spec.workers: expected an integer of at least 1, got 2.5"},
+        {JOB("workers:"), "spec.workers: expected an integer of at least 1, got nothing (null)"},
+        {JOB("worker: 2"), "job.yaml:5:3: spec.worker: unknown key; did you mean workers?"},
+        {JOB("x: 2"), "spec.x: unknown key; known here: workers ranksPerWorker"},
+        {JOB("workers: 10000\n  ranksPerWorker: 4096"), "are more than the 1000000 ranks"},
+        {JOB("devices: {gpus: {count: 8, resource: gpu}}"), "a resource such as nvidia.com/gpu"},
+        {JOB("devices: {gpus: {count: 8, resource: a.b/c, selector: 'true'}}"),
+         "spec.devices.gpus.selector: devices of a resource"},
+        {JOB("devices: {gpus: {count: all, resource: a.b/c}}"), "all needs a class"},
+        {JOB("devices: {nics: {count: 8}}"), "spec.devices.nics: class is missing"},
+        {JOB("devices: {nics: {class: dranet}}"), "spec.devices.nics: count is missing"},
+        {JOB("devices: {nics: {count: 0, class: dranet}}"), "at least 1"},
+        {JOB("devices: {nics: {count: eight, class: dranet}}"), "or the word all, got \"eight\""},
+        {JOB("devices: {nics: {count: 8, class: Dra_net}}"), "a DeviceClass' name"},
+        {JOB("devices: {nics: {count: 8, class: mine, config: {a: 1}}}"), "add driver"},
+        {JOB("devices: {nics: {count: 8, class: mine, driver: x.y}}"), "there is no config"},
+        {JOB("devices: {nics: {count: 8, class: dranet, config: {interface: {name: x}}}}"),
+         "interface.name would give several NICs"},
+        {JOB("devices: {nics: {count: 8, class: dranet, selector: []}}"), "a CEL expression"},
+        {JOB("devices: {nics: {count: 8, class: dranet, match: [rail]}}"), "an attribute such as"},
+        {JOB("placement: {spread: rack}"),
+         "spec.placement.spread: expected one of node, none, got \"rack\""},
+        {JOB("placement: {spred: node}"),
+         "spec.placement.spred: unknown key; did you mean spread?"},
+        {"workers: 2\nplacement: {spread: node}\ntemplate: {spec: {containers: [{image: i, "
+         "command: "
+         "[c]}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+         "[{topologyKey: kubernetes.io/hostname, labelSelector: {matchExpressions: [{key: "
+         "drarun.dev/worker, operator: Exists}]}}]}}}}\n",
+         "job.yaml:2:13: placement.spread: node contradicts "
+         "spec.template.spec.affinity.podAffinity, which requires all workers to be on one node"},
+        {JOB("queue: a\n  devices: {claims: direct}"), "queue needs claims: template"},
+        {JOB("queue: A!"), "the name of a LocalQueue"},
+        {JOB("computeDomain: true"), "spec.computeDomain: expected a mapping, got true"},
+        {JOB("computeDomain: {channel: {allocationMode: Some}}"), "one of Single, All"},
+        {JOB("launch: pmi"), "expected one of pmix, env, mpirun, got \"pmi\"; did you mean pmix?"},
+        {JOB("timeouts: {start: 2 m}"), "expected a duration"},
+        {JOB("timeouts: {start: -1}"), "expected a duration"},
+        {JOB("timeouts: {start: 0x10s}"), "expected a duration"},
+        {JOB("timeouts: {start: 11y}"), "expected a duration"},
+        {JOB("timeouts: {start: 4000d}"), "expected a duration"},
+        {JOB("nccl: {profile: A4}"), "auto or a profile's name"},
+        {JOB("nccl: {version: '2'}"), "NCCL's version"},
+        {JOB("nccl: {env: {A: {}}}"), "spec.nccl.env.A: expected a text or a whole number"},
+        {"kind: DraJob\nspec: {command: [c]}", "image is missing"},
+        {"kind: DraJob\nspec: {image: i}", "command is missing"},
+        {"kind: DraJob\nspec: {image: i, command: []}", "a list of at least 1"},
+        {"kind: DraJob\nspec: {image: i, command: c}", "expected a list, got \"c\""},
+        {"kind: DraJob\nspec: {image: '', command: [c]}", "not empty"},
+        {"kind: DraJob\nspec: {}", "image and command are missing"},
+        {"kind: DraJob\nspec: {template: {}}", "spec.template: spec is missing"},
+        {"kind: DraJob\nspec: {template: {spec: {containers: []}}}", "a list of at least 1"},
+        {"kind: DraJob\nspec: {template: {spec: {containers: [{image: i}]}}}",
+         "spec.template.spec.containers[0]: command is missing"},
+        {"kind: DraJob\nspec: {template: {spec: {containers: [{command: [c]}]}}}",
+         "spec.template.spec.containers[0]: image is missing"},
+        {"kind: DraJob", "spec is missing"},
+        {"kind: Job\nspec: {image: i, command: [c]}",
+         "kind: expected DraJob, got \"Job\": drarun import makes a DraJob of it"},
+        {"kind: Deployment\nspec: {image: i, command: [c]}",
+         "kind: expected DraJob, got \"Deployment\""},
+        {"spec: {image: busy box, command: [c]}",
+         "spec.image: expected an image: REGISTRY/NAME:TAG, got \"busy box\""},
+        {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
+         "{memory: 1GiB, cpu: 2}}}]}}}",
+         "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
+        {"spec: {template: {spec: {initContainers: [{image: \"a b\"}], containers: [{image: i, "
+         "command: [c]}]}}}",
+         "initContainers[0].image: expected an image"},
+        {"[1]", "job.yaml:1:1: expected a mapping, got a list"},
+        {"3", "expected a mapping, got 3"},
+        {"{}", "spec is missing"},
+        {"", "expected one document, got 0"},
+        {"image: i\ncommand: [c]\n---\nimage: i\ncommand: [c]", "expected one document, got 2"},
+        {"image: i\ncommand: [c]\nworker: 1", "job.yaml:3:1: worker: unknown key"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(list); i++)
+        expect_finding(list[i][0], list[i][1]);
+}
+
+/* NAME-w-I must be a DNS label whatever the number of workers. */
+static void test_name_length(void **state)
+{
+    char text[200], name[64];
+    struct job_spec spec;
+    (void)state;
+    memset(name, 'a', sizeof name);
+    for (int workers = 10; workers <= 1000; workers *= 10) {
+        int room = 63 - 3 - (workers == 10 ? 1 : workers == 100 ? 2 : 3);
+        for (int length = room; length <= room + 1; length++) {
+            snprintf(text, sizeof text,
+                     "metadata: {name: %.*s}\nspec: {workers: %d, image: i, command: [c]}", length,
+                     name, workers);
+            int rc = spec_parse("j", text, strlen(text), &spec, NULL);
+            assert_int_equal(rc == 0, length == room);
+            if (rc == 0)
+                job_spec_done(&spec);
+        }
+    }
+}
+
+static void test_default_name(void **state)
+{
+    static const char *const list[][2] = {
+        {"job.yaml", "job"}, {"/a/b.c/All_Reduce.v2.yaml", "all-reduce"},
+        {"<stdin>", "job"},  {"...", "job"},
+        {"-x-.json", "x"},   {"\xc3\xa4.yaml", "job"},
+    };
+    char name[64];
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+        spec_default_name(list[i][0], name, sizeof name);
+        assert_string_equal(name, list[i][1]);
+    }
+}
+
+/* Every value of the whole document replaced by each other type: refused, or taken; never a crash.
+ * What passes through is taken with any type. */
+static size_t try_all(json_t *root, json_t *container, const char *path)
+{
+    static const char *const values[] = {"null", "true", "-1", "1.5",  "\"\"",       "\"x\"",
+                                         "[]",   "[1]",  "{}", "[[]]", "{\"x\": []}"};
+    size_t refused = 0, members = json_array_size(container);
+    const char *keys[64];
+    const char *key = NULL;
+    json_t *value = NULL;
+    if (json_is_object(container)) {
+        members = 0;
+        json_object_foreach(container, key, value)
+        {
+            keys[members++] = key;
+        }
+    }
+    for (size_t m = 0; m < members; m++) {
+        bool object = json_is_object(container);
+        char below[300];
+        json_t *old = object ? json_object_get(container, keys[m]) : json_array_get(container, m);
+        snprintf(below, sizeof below, "%s/%s", path, object ? keys[m] : "item");
+        json_incref(old);
+        for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+            json_t *other = json_loads(values[i], JSON_DECODE_ANY, NULL);
+            if (object)
+                json_object_set_new(container, keys[m], other);
+            else
+                json_array_set_new(container, m, other);
+            char *text = json_dumps(root, 0);
+            struct job_spec spec;
+            struct drarun_error err = {0};
+            if (spec_parse("j.json", text, strlen(text), &spec, &err) == 0) {
+                job_spec_done(&spec);
+            } else {
+                refused++;
+                if (strncmp(err.text, "j.json:1:", strlen("j.json:1:")) != 0)
+                    fail_msg("no place: %s (%s)", err.text, below);
+            }
+            free(text);
+        }
+        if (object)
+            json_object_set_new(container, keys[m], old);
+        else
+            json_array_set_new(container, m, old);
+        refused += try_all(root, old, below);
+    }
+    return refused;
+}
+
+static void test_wrong_types(void **state)
+{
+    struct job_spec s = read_good(whole);
+    json_t *copy = json_deep_copy(s.document);
+    (void)state;
+    size_t refused = try_all(copy, copy, "");
+    assert_true(refused > 300);
+    assert_true(json_equal(copy, s.document)); /* everything is back in its place */
+    json_decref(copy);
+    job_spec_done(&s);
+}
+
+static void test_many_findings(void **state)
+{
+    struct buf b = BUF_INIT;
+    struct job_spec spec;
+    struct drarun_error err = {0};
+    (void)state;
+    buf_add_str(&b, "kind: DraJob\nspec:\n");
+    for (int i = 0; i < 500; i++)
+        buf_printf(&b, "  k%d: 1\n", i);
+    assert_true(spec_parse("j", b.data, b.len, &spec, &err) < 0);
+    assert_non_null(strstr(err.text, "(and 500 more)"));
+    buf_reset(&b);
+    buf_add_str(&b, "image: i\ncommand:\n"); /* ten million bytes of a good spec */
+    while (b.len < DOC_SIZE_MAX - 64)
+        buf_add_str(&b, "- an argument of the program\n");
+    assert_int_equal(spec_parse("j", b.data, b.len, &spec, &err), 0);
+    job_spec_done(&spec);
+    buf_done(&b);
+}
+
+static long allocations_left; /* jansson's; its hook has no argument */
+
+static void *failing_malloc(size_t size)
+{
+    return allocations_left-- > 0 ? malloc(size) : NULL;
+}
+
+/* Each of jansson's allocations fails in turn: an error, or the whole spec, never a part of it. */
+static void check_out_of_memory(const char *text)
+{
+    struct job_spec good = read_good(text), spec;
+    long n = 0;
+    int rc = -1;
+    for (; rc < 0; n++) {
+        struct drarun_error err = {0};
+        allocations_left = n;
+        json_set_alloc_funcs(failing_malloc, free);
+        rc = spec_parse("job.yaml", text, strlen(text), &spec, &err);
+        json_set_alloc_funcs(malloc, free);
+        if (rc < 0 && err.code != ENOMEM && !strstr(err.text, "invalid token")) /* jansson's word */
+            fail_msg("allocation %ld: %s", n, err.text);
+    }
+    assert_true(n > 10);
+    assert_true(json_equal(spec.document, good.document));
+    assert_true(json_equal(spec.template, good.template));
+    assert_string_equal(spec.name, good.name);
+    job_spec_done(&spec);
+    job_spec_done(&good);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    check_out_of_memory(whole);
+    check_out_of_memory("workers: 3\nimage: a/b\ncommand: [p, -x, '']\n");
+    check_out_of_memory("{\"spec\": {\"image\": \"i\", \"command\": [\"c\", \"d\"]}}");
+}
+
+/* The API server takes any number that is not negative. */
+static void test_grace(void **state)
+{
+    static const struct {
+        const char *pod;
+        int64_t ms;
+    } rows[] = {
+        {"{}", 30000},
+        {"{\"terminationGracePeriodSeconds\": 5}", 5000},
+        {"{\"terminationGracePeriodSeconds\": \"5\"}", 30000},
+        {"{\"terminationGracePeriodSeconds\": 9223372036854775807}", SPEC_GRACE_MAX_S * 1000LL},
+        {"{\"terminationGracePeriodSeconds\": -9223372036854775807}", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *template = json_pack("{s:o}", "spec", json_loads(rows[i].pod, 0, NULL));
+        const struct job_spec spec = {.template = template};
+        assert_int_equal(job_spec_grace_ms(&spec), rows[i].ms);
+        json_decref(template);
+    }
+}
+
+/* A class that comes with a driver tells whose configuration its requests take. */
+static void test_driver_of_a_known_class(void **state)
+{
+    static const char *const known[][2] = {{"dranet", "dra.net"},
+                                           {"dranet.net", "dra.net"},
+                                           {"mrdma.google.com", "mrdma.google.com"},
+                                           {"rdma.drarun.dev", "nic.drarun.dev"}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        char text[300];
+        snprintf(
+            text, sizeof text,
+            "spec: {image: a, command: [b], devices: {nics: {count: 1, class: %s, config: {}}}}",
+            known[i][0]);
+        struct job_spec s = read_good(text);
+        assert_string_equal(s.nics.config_driver, known[i][1]);
+        job_spec_done(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_driver_of_a_known_class),
+        cmocka_unit_test(test_grace),
+        cmocka_unit_test(test_short_form),
+        cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_name_length),
+        cmocka_unit_test(test_default_name),
+        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_many_findings),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/status/drajob.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/manifests/claims.h"
+#include "jobs/manifests/render.h"
+#include "jobs/spec/spec_profile.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+#define OWN_PREFIX "drarun.dev/"
+#define KUBECTL_PREFIX "kubectl.kubernetes.io/"
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Annotations that the user's tools and we ourselves put on the object are not the job's. */
+static json_t *own_annotations(const json_t *metadata)
+{
+    json_t *kept = json_object(), *value;
+    const char *key;
+    json_object_foreach(json_object_get(metadata, "annotations"), key, value)
+    {
+        if (!begins(key, OWN_PREFIX) && !begins(key, KUBECTL_PREFIX))
+            json_object_set(kept, key, value);
+    }
+    if (json_object_size(kept) > 0)
+        return kept;
+    json_decref(kept);
+    return NULL;
+}
+
+/* What a file would hold. */
+static json_t *document(const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    json_t *spec = json_copy(json_object_get(object, "spec"));
+    if (spec)
+        json_object_del(spec, "suspend");
+    return json_pack("{s:s, s:s, s:{s:O, s:O*, s:O*, s:o*}, s:o*}", "apiVersion", SPEC_API_VERSION,
+                     "kind", SPEC_KIND, "metadata", "name", json_object_get(metadata, "name"),
+                     "namespace", json_object_get(metadata, "namespace"), "labels",
+                     json_object_get(metadata, "labels"), "annotations", own_annotations(metadata),
+                     "spec", spec);
+}
+
+/* Findings know the place in a text that nobody has seen: "NAME:1:20: spec.x: ..". */
+static const char *without_place(const char *finding)
+{
+    const char *at = strstr(finding, ": ");
+    return at ? at + 2 : finding;
+}
+
+static int say_findings(const struct reader *reader, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    for (size_t i = 0; i < reader->texts.count; i++)
+        buf_printf(&text, "%s%s", i ? "\n" : "", without_place(reader->texts.items[i]));
+    if (reader->findings > reader->texts.count)
+        buf_printf(&text, "\nand %zu more", reader->findings - reader->texts.count);
+    int rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s", text.data ? text.data : "?");
+    buf_done(&text);
+    return rc;
+}
+
+static int read_spec(json_t *whole, struct job_spec *ret_spec, struct drarun_error *err)
+{
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    struct reader reader;
+    cleanup_free char *text = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = doc_parse("DraJob", text, strlen(text), DOC_FORMAT_GUESS, NULL, &doc, err);
+    if (rc < 0)
+        return rc;
+    reader_init(&reader, doc, false);
+    rc = spec_check_profile(&reader, 0, NULL, err);
+    if (rc == 0)
+        rc = spec_read(&reader, 0, NULL, ret_spec, err);
+    if (rc < 0 && reader.texts.count > 0)
+        rc = say_findings(&reader, err);
+    reader_done(&reader);
+    return rc;
+}
+
+/* Limits, and what of the user's template stands against ours. */
+static int try_to_render(const struct job_spec *spec, struct drarun_error *err)
+{
+    const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
+    CLEANUP(json_decrefp) json_t *shared = NULL, *claim = NULL, *pod = NULL;
+    int rc = render_shared(spec, &options, &shared, err);
+    if (rc == 0 && claims_wanted(spec))
+        rc = render_claim(spec, &options, 0, &claim, err);
+    return rc < 0 ? rc : render_pod(spec, &options, 0, &pod, err);
+}
+
+int drajob_spec(const json_t *object, struct job_spec *ret_spec, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *whole = document(object);
+    struct job_spec spec;
+    int rc = read_spec(whole, &spec, err);
+    if (rc < 0)
+        return rc;
+    rc = try_to_render(&spec, err);
+    if (rc < 0)
+        job_spec_done(&spec);
+    else
+        *ret_spec = spec;
+    return rc;
+}
+
+json_t *drajob_object(const struct job_spec *spec, const char *namespace)
+{
+    json_t *object = json_deep_copy(spec->document);
+    json_t *metadata = json_object_get(object, "metadata");
+    json_t *annotations = json_object_get(metadata, "annotations");
+    int rc = metadata ? 0 : -1;
+    if (rc == 0 && !annotations)
+        rc = json_object_set_new(metadata, "annotations", annotations = json_object());
+    if (rc == 0)
+        rc = json_object_set_new(annotations, DRAJOB_CLIENT, json_string("true"));
+    if (rc == 0)
+        rc = json_object_set_new(metadata, "namespace", json_string(namespace));
+    if (rc < 0)
+        json_decref(TAKE_PTR(object));
+    return object;
+}
+
+bool drajob_is_suspended(const json_t *object)
+{
+    return json_is_true(json_object_get(json_object_get(object, "spec"), "suspend"));
+}
+
+bool drajob_is_of_client(const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    return json_object_get(json_object_get(metadata, "annotations"), DRAJOB_CLIENT);
+}

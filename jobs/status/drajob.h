@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A DraJob as an object of the API (docs/design/035-drajob-objects.md): the job that it asks for,
+ * and the status that it is given. Pure. */
+#ifndef DRARUN_JOBS_DRAJOB_H
+#define DRARUN_JOBS_DRAJOB_H
+
+#include <jansson.h>
+#include "drarun/error.h"
+#include "jobs/spec/spec.h"
+
+/* On a DraJob that a run or submit wrote, which makes the job's objects itself. */
+#define DRAJOB_CLIENT "drarun.dev/made-by-client"
+
+/* status.reason of a spec that was refused: while it stands the spec may be changed. */
+#define DRAJOB_INVALID "InvalidSpec"
+/* Of objects that could not be made, which is tried again. */
+#define DRAJOB_CANNOT_CREATE "CannotCreate"
+
+/* The job of the object, with all that a client checks before it makes anything, and not suspended:
+ * that is the object's own affair. Errors of the spec have kind DRARUN_ERR_SPEC and name the path:
+ * "spec.workers: expected ..."; further findings follow, a line each. */
+int drajob_spec(const json_t *object, struct job_spec *ret_spec, struct drarun_error *err);
+
+/* The object that a client writes of a job. NULL: out of memory. */
+json_t *drajob_object(const struct job_spec *spec, const char *namespace);
+
+bool drajob_is_suspended(const json_t *object);
+bool drajob_is_of_client(const json_t *object);
+
+/* ---- status ---- */
+
+enum drajob_stage {
+    DRAJOB_INVALID_SPEC = 1, /* the spec was refused: text */
+    DRAJOB_PENDING,          /* accepted, its objects are not there yet: reason and text, or NULL */
+    DRAJOB_SUSPENDED,        /* accepted, and none of its objects is there */
+    DRAJOB_SUSPENDING,       /* they are going */
+    DRAJOB_LED,              /* its launcher has it: doc */
+    DRAJOB_LOST,             /* it ended without a word of its launcher: result, reason, text */
+};
+
+struct drajob_input {
+    const json_t *object; /* with the status that it has */
+    int64_t now_ms;
+    enum drajob_stage stage;
+    const char *reason, *text; /* NULL: the stage's own */
+    const char *result;        /* DRAJOB_LOST: "failed" or "cancelled" */
+    int exit;                  /* DRAJOB_LOST */
+    const char *launcher;      /* uid of the launcher Job, once everything is made; NULL */
+    const json_t *doc;         /* the status document (jobs/status/status_doc.h); NULL: none yet */
+};
+
+/* The object's next status, in which nothing has changed that need not: a condition keeps its
+ * lastTransitionTime while its status stands. NULL: out of memory. */
+json_t *drajob_status(const struct drajob_input *input);
+
+struct drajob_event { /* borrowed from the next status */
+    const char *reason, *text;
+    bool warning;
+};
+
+/* What `kubectl describe` is to show of the step from the status that the object has to the next
+ * one. false: nothing. */
+bool drajob_event(const json_t *object, const json_t *next, struct drajob_event *ret_event);
+
+/* Of the status that the object has. */
+bool drajob_has_ended(const json_t *object);
+/* When it ended, in milliseconds since 1970; 0: it has not, or does not say. */
+int64_t drajob_end_ms(const json_t *object);
+/* spec.ttlSecondsAfterFinished, or -1. */
+int64_t drajob_ttl(const json_t *object);
+const char *drajob_launcher(const json_t *object); /* or NULL */
+/* The spec that is there was accepted, and its objects may be made. */
+bool drajob_is_accepted(const json_t *object);
+bool drajob_is_refused(const json_t *object); /* likewise, was refused */
+
+/* The status document that verbs show of a job whose launcher has written none, or whose document
+ * is gone: made of the object's status. NULL: out of memory. */
+json_t *drajob_doc(const json_t *object);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/status/drajob.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "jobs/status/status_doc.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
+
+#define MESSAGE_MAX 1000
+
+static const json_t *status_of(const json_t *object)
+{
+    return json_object_get(object, "status");
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static bool is(const char *text, const char *other)
+{
+    return text && strcmp(text, other) == 0;
+}
+
+/* ---- what a status says ---- */
+
+static bool is_end(const char *state)
+{
+    return is(state, "Succeeded") || is(state, "Failed") || is(state, "Cancelled");
+}
+
+bool drajob_has_ended(const json_t *object)
+{
+    return is_end(text_of(status_of(object), "state"));
+}
+
+int64_t drajob_end_ms(const json_t *object)
+{
+    int64_t at = 0;
+    const char *text = text_of(status_of(object), "completionTime");
+    return text && timestamp_parse(text, &at) ? at : 0;
+}
+
+int64_t drajob_ttl(const json_t *object)
+{
+    const json_t *ttl = json_object_get(json_object_get(object, "spec"), "ttlSecondsAfterFinished");
+    return json_is_integer(ttl) ? json_integer_value(ttl) : -1;
+}
+
+const char *drajob_launcher(const json_t *object)
+{
+    return text_of(status_of(object), "launcherUID");
+}
+
+static json_int_t generation_of(const json_t *object)
+{
+    return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
+}
+
+static bool is_judged(const json_t *object, bool accepted)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(status_of(object), "conditions"), i, each)
+    {
+        if (is(text_of(each, "type"), "Accepted"))
+            return is(text_of(each, "status"), accepted ? "True" : "False") &&
+                   json_integer_value(json_object_get(each, "observedGeneration")) ==
+                       generation_of(object);
+    }
+    return false;
+}
+
+bool drajob_is_accepted(const json_t *object)
+{
+    return is_judged(object, true);
+}
+
+bool drajob_is_refused(const json_t *object)
+{
+    return is_judged(object, false);
+}
+
+/* ---- words ---- */
+
+/* "node-lost" is NodeLost: what Kubernetes takes as a reason. */
+static void camel(const char *words, char *text, size_t size)
+{
+    bool upper = true;
+    size_t n = 0;
+    for (; words && *words && n < size - 1; words++) {
+        if (isalnum((unsigned char)*words))
+            text[n++] = (char)(upper ? toupper((unsigned char)*words) : *words);
+        upper = !isalnum((unsigned char)*words);
+    }
+    text[n] = '\0';
+}
+
+/* Cut between characters. */
+static json_t *message(const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length > MESSAGE_MAX)
+        for (length = MESSAGE_MAX; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
+            length--;
+    return json_stringn(text ? text : "", length);
+}
+
+/* metav1.Time has no fraction. */
+static json_t *seconds(int64_t ms)
+{
+    char text[TIMESTAMP_SIZE];
+    timestamp_format(ms, text, sizeof text);
+    memcpy(text + strlen("2026-01-01T00:00:00"), "Z", sizeof "Z");
+    return json_string(text);
+}
+
+/* ---- the view: what the input comes to ---- */
+
+struct view {
+    char state[64], reason[64];
+    const char *text;
+    bool accepted, suspended, allocated, running, ended;
+    const json_t *doc, *cause;
+    json_int_t exit;
+};
+
+static void see(struct view *v, const char *state, const char *reason, const char *text)
+{
+    snprintf(v->state, sizeof v->state, "%s", state);
+    snprintf(v->reason, sizeof v->reason, "%s", reason);
+    v->text = text;
+}
+
+static const char *phase_of(const json_t *doc)
+{
+    const char *phase = text_of(doc, "phase");
+    return phase && *phase ? phase : "created";
+}
+
+/* "succeeded", "failed" or "cancelled". */
+static void see_end(struct view *v, const char *result, const char *text)
+{
+    char reason[64] = "";
+    camel(text_of(v->cause, "kind"), reason, sizeof reason);
+    camel(result ? result : "failed", v->state, sizeof v->state);
+    snprintf(v->reason, sizeof v->reason, "%s", reason[0] ? reason : v->state);
+    v->text = text;
+    v->ended = true;
+}
+
+static void see_led(struct view *v, const struct drajob_input *in)
+{
+    const char *phase = phase_of(in->doc);
+    const json_t *workers = json_object_get(in->doc, "workers");
+    const json_t *waiting = json_object_get(in->doc, "waiting");
+    v->doc = in->doc;
+    v->cause = json_object_get(json_object_get(in->doc, "report"), "cause");
+    v->running = is(phase, "running");
+    v->allocated = v->running || is(phase, "pulling") || is(phase, "starting") ||
+                   (json_integer_value(json_object_get(workers, "claims")) > 0 &&
+                    json_integer_value(json_object_get(workers, "allocated")) ==
+                        json_integer_value(json_object_get(workers, "claims")));
+    if (status_doc_exit(in->doc) >= 0) {
+        const char *text = text_of(v->cause, "text");
+        v->exit = status_doc_exit(in->doc);
+        see_end(v, text_of(in->doc, "result"), text ? text : "all ranks have ended");
+        v->allocated = v->running = false;
+        return;
+    }
+    v->cause = NULL;
+    camel(is(phase, "created") ? "pending" : phase, v->state, sizeof v->state);
+    snprintf(v->reason, sizeof v->reason, "%s", v->state);
+    v->text = v->running                 ? "the ranks run"
+              : text_of(waiting, "text") ? text_of(waiting, "text")
+                                         : "the launcher has not told yet why it waits";
+}
+
+static void look(struct view *v, const struct drajob_input *in)
+{
+    const char *text = in->text, *reason = in->reason;
+    *v = (struct view){.accepted = in->stage != DRAJOB_INVALID_SPEC};
+    switch (in->stage) {
+    case DRAJOB_INVALID_SPEC:
+        see(v, "Invalid", DRAJOB_INVALID, text);
+        break;
+    case DRAJOB_PENDING:
+        see(v, "Pending", reason ? reason : "Accepted",
+            text ? text : "the objects of the job are being made");
+        break;
+    case DRAJOB_SUSPENDED:
+        see(v, "Suspended", "Suspended", "spec.suspend: it holds nothing");
+        v->suspended = true;
+        break;
+    case DRAJOB_SUSPENDING:
+        see(v, "Suspending", "Suspending", "spec.suspend: its pods and claims are going");
+        break;
+    case DRAJOB_LED:
+        see_led(v, in);
+        break;
+    case DRAJOB_LOST:
+        see_end(v, in->result, text);
+        snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : v->state);
+        v->exit = in->exit;
+        v->doc = in->doc;
+        break;
+    }
+}
+
+/* ---- conditions ---- */
+
+static const json_t *condition_before(const json_t *object, const char *type)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(status_of(object), "conditions"), i, each)
+    {
+        if (is(text_of(each, "type"), type))
+            return each;
+    }
+    return NULL;
+}
+
+static void add(const struct drajob_input *in, json_t *list, const char *type, bool holds,
+                const char *reason, const char *text)
+{
+    const json_t *before = condition_before(in->object, type);
+    const char *word = holds ? "True" : "False";
+    json_t *since = is(text_of(before, "status"), word)
+                        ? json_incref(json_object_get(before, "lastTransitionTime"))
+                        : seconds(in->now_ms);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:o, s:s, s:o}", "type", type, "status",
+                                          word, "observedGeneration", generation_of(in->object),
+                                          "lastTransitionTime", since, "reason", reason, "message",
+                                          message(text)));
+}
+
+static json_t *conditions(const struct drajob_input *in, const struct view *v)
+{
+    json_t *list = json_array();
+    const char *why = v->reason;
+    if (!v->accepted) {
+        add(in, list, "Accepted", false, DRAJOB_INVALID, v->text);
+        return list;
+    }
+    add(in, list, "Accepted", true, "Checked", "the spec was checked");
+    add(in, list, "Suspended", v->suspended, v->suspended ? "Suspended" : "NotSuspended",
+        v->suspended ? v->text : "");
+    add(in, list, "Allocated", v->allocated, v->allocated ? "Allocated" : why,
+        v->allocated ? "every worker has its devices and its node" : v->text);
+    add(in, list, "Running", v->running, v->running ? "Running" : why, v->text);
+    if (!v->ended)
+        return list;
+    add(in, list, "Succeeded", is(v->state, "Succeeded"), why, v->text);
+    add(in, list, "Failed", !is(v->state, "Succeeded"), why, v->text);
+    return list;
+}
+
+/* ---- the whole ---- */
+
+static json_t *workers(const json_t *object, const json_t *doc)
+{
+    const json_t *told = json_object_get(doc, "workers");
+    const json_t *asked = json_object_get(json_object_get(object, "spec"), "workers");
+    const json_t *count = json_object_get(told, "count");
+    return json_pack("{s:I, s:I, s:I}", "count",
+                     json_is_integer(count)   ? json_integer_value(count)
+                     : json_is_integer(asked) ? json_integer_value(asked)
+                                              : (json_int_t)1,
+                     "allocated", json_integer_value(json_object_get(told, "allocated")), "ready",
+                     json_integer_value(json_object_get(told, "running")));
+}
+
+static void keep(json_t *status, const json_t *before, const char *key)
+{
+    if (json_object_get(before, key))
+        json_object_set(status, key, json_object_get(before, key));
+}
+
+/* Of a job that has none of its objects nothing is told of the last ones. */
+static void add_course(const struct drajob_input *in, const struct view *v, json_t *status)
+{
+    const json_t *before = status_of(in->object);
+    static const char *const counts[] = {"attempt", "restarts", "ranks", NULL};
+    if (!in->launcher)
+        return;
+    json_object_set_new(status, "launcherUID", json_string(in->launcher));
+    keep(status, before, "startTime");
+    if (!json_object_get(status, "startTime"))
+        json_object_set_new(status, "startTime", seconds(in->now_ms));
+    for (const char *const *key = counts; *key; key++) {
+        if (json_is_integer(json_object_get(v->doc, *key)))
+            json_object_set(status, *key, json_object_get(v->doc, *key));
+        else
+            keep(status, before, *key);
+    }
+}
+
+static void add_end(const struct drajob_input *in, const struct view *v, json_t *status)
+{
+    int64_t at = 0;
+    const char *told = text_of(v->doc, "updated");
+    if (!v->ended)
+        return;
+    keep(status, status_of(in->object), "completionTime");
+    if (!json_object_get(status, "completionTime"))
+        json_object_set_new(status, "completionTime",
+                            seconds(told && timestamp_parse(told, &at) ? at : in->now_ms));
+    json_object_set_new(status, "exitStatus", json_integer(v->exit));
+    if (json_is_object(v->cause))
+        json_object_set(status, "cause", (json_t *)v->cause);
+}
+
+json_t *drajob_status(const struct drajob_input *input)
+{
+    struct view v;
+    look(&v, input);
+    json_t *all = workers(input->object, v.doc);
+    json_t *status = json_pack(
+        "{s:s, s:s, s:o, s:I, s:o, s:o, s:o}", "state", v.state, "reason", v.reason, "message",
+        message(v.text), "observedGeneration", generation_of(input->object), "ready",
+        json_sprintf("%lld/%lld", (long long)json_integer_value(json_object_get(all, "ready")),
+                     (long long)json_integer_value(json_object_get(all, "count"))),
+        "workers", json_incref(all), "conditions", conditions(input, &v));
+    json_decref(all);
+    if (!status)
+        return NULL;
+    add_course(input, &v, status);
+    add_end(input, &v, status);
+    return status;
+}
+
+/* ---- events ---- */
+
+static bool becomes(const json_t *before, const json_t *next, const char *key, const char *value)
+{
+    return is(text_of(next, key), value) && !is(text_of(before, key), value);
+}
+
+static bool is_suspended(const json_t *status)
+{
+    const char *state = text_of(status, "state");
+    return is(state, "Suspended") || is(state, "Suspending");
+}
+
+static struct drajob_event step(const json_t *before, const json_t *next)
+{
+    const char *state = text_of(next, "state"), *text = text_of(next, "message");
+    bool reworded = !is(text_of(before, "message"), text ? text : "");
+    if (is_end(state) && !is_end(text_of(before, "state")))
+        return (struct drajob_event){state, text, !is(state, "Succeeded")};
+    if (is(text_of(next, "reason"), DRAJOB_INVALID) &&
+        (reworded || !is(text_of(before, "reason"), DRAJOB_INVALID)))
+        return (struct drajob_event){DRAJOB_INVALID, text, true};
+    if (becomes(before, next, "reason", DRAJOB_CANNOT_CREATE))
+        return (struct drajob_event){DRAJOB_CANNOT_CREATE, text, true};
+    if (becomes(before, next, "state", "Suspended"))
+        return (struct drajob_event){state, text, false};
+    if (text_of(next, "launcherUID") && !text_of(before, "launcherUID"))
+        return (struct drajob_event){"Created", "the job's objects are made", false};
+    if (is_suspended(before) && !is_suspended(next))
+        return (struct drajob_event){"Resumed", "it is no longer suspended", false};
+    return (struct drajob_event){0};
+}
+
+bool drajob_event(const json_t *object, const json_t *next, struct drajob_event *ret_event)
+{
+    const struct drajob_event event = step(status_of(object), next);
+    if (!event.reason || !event.text)
+        return false;
+    *ret_event = event;
+    return true;
+}
+
+/* ---- for verbs ---- */
+
+/* "Suspended" is the phase "suspended". */
+static json_t *phase_word(const json_t *object)
+{
+    char word[64] = "created";
+    const char *state = text_of(status_of(object), "state");
+    if (state)
+        snprintf(word, sizeof word, "%s", drajob_has_ended(object) ? "ended" : state);
+    for (char *at = word; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return json_string(word);
+}
+
+static void add_result(const json_t *object, json_t *doc)
+{
+    char result[64];
+    const json_t *status = status_of(object);
+    snprintf(result, sizeof result, "%s", text_of(status, "state"));
+    result[0] = (char)tolower((unsigned char)result[0]);
+    json_object_set_new(doc, "result", json_string(result));
+    json_object_set(doc, "exit", json_object_get(status, "exitStatus"));
+    json_object_set_new(doc, "report",
+                        json_pack("{s:O?, s:{s:s, s:O?}}", "status",
+                                  json_object_get(status, "exitStatus"), "cause", "kind", "failure",
+                                  "text", json_object_get(status, "message")));
+    if (json_object_get(status, "cause"))
+        json_object_set(json_object_get(doc, "report"), "cause", json_object_get(status, "cause"));
+}
+
+json_t *drajob_doc(const json_t *object)
+{
+    const json_t *status = status_of(object), *metadata = json_object_get(object, "metadata");
+    const char *created = text_of(metadata, "creationTimestamp");
+    const char *words = text_of(status, "message"), *end = text_of(status, "completionTime");
+    const json_t *spec = json_object_get(object, "spec");
+    bool ended = drajob_has_ended(object);
+    json_t *doc = json_pack(
+        "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}}", "kind", STATUS_DOC_KIND, "name",
+        text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
+        text_of(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
+        "updated", end ? end : created, "phase", phase_word(object), "attempt", 1, "workers",
+        "count", json_integer_value(json_object_get(spec, "workers")));
+    if (!words)
+        words = "no drarun controller has seen it";
+    if (doc && ended)
+        add_result(object, doc);
+    else if (doc)
+        json_object_set_new(doc, "waiting",
+                            json_pack("{s:s, s:[{s:s}]}", "text", words, "reasons", "text", words));
+    return doc;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/status/metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "jobs/gang/gang.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void add_escaped(const char *text, struct buf *out)
+{
+    for (const char *c = text; *c; c++)
+        if (*c == '\n')
+            buf_add_str(out, "\\n");
+        else if (*c == '"' || *c == '\\')
+            buf_printf(out, "\\%c", *c);
+        else
+            buf_add(out, c, 1);
+}
+
+static void add_head(const char *name, const char *type, const char *help, struct buf *out)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* label: NULL for none. */
+static void add_value(const json_t *doc, const char *name, const char *label, const char *value,
+                      double number, struct buf *out)
+{
+    buf_printf(out, "%s{namespace=\"", name);
+    add_escaped(text_at(doc, "namespace"), out);
+    buf_add_str(out, "\",job=\"");
+    add_escaped(text_at(doc, "name"), out);
+    if (label) {
+        buf_printf(out, "\",%s=\"", label);
+        add_escaped(value, out);
+    }
+    buf_printf(out, "\"} %.15g\n", number);
+}
+
+static void add_phase(const json_t *doc, struct buf *out)
+{
+    const char *phase = text_at(doc, "phase");
+    add_head("drarun_job_phase", "gauge", "1 for the phase that the job is in.", out);
+    for (int p = GANG_QUEUED; p <= GANG_ENDED; p++) {
+        const char *name = gang_phase_name((enum gang_phase)p);
+        add_value(doc, "drarun_job_phase", "phase", name, strcmp(name, phase) == 0, out);
+    }
+}
+
+static void add_timings(const json_t *doc, struct buf *out)
+{
+    const json_t *timings = json_object_get(doc, "timings");
+    add_head("drarun_job_phase_seconds", "gauge", "Time that the job has spent in each phase.",
+             out);
+    for (int p = GANG_QUEUED; p < GANG_ENDED; p++) {
+        const char *name = gang_phase_name((enum gang_phase)p);
+        const json_t *ms = json_object_get(timings, name);
+        if (json_is_number(ms))
+            add_value(doc, "drarun_job_phase_seconds", "phase", name, json_number_value(ms) / 1000,
+                      out);
+    }
+}
+
+/* object.key of the document as a value of the metric. */
+static const struct number {
+    const char *metric, *type, *help; /* type NULL: another value of the metric before */
+    const char *object, *key;
+    const char *label, *value;
+} numbers[] = {
+    {"drarun_job_workers", "gauge", "Workers of the job, by state.", "workers", "count", "state",
+     "wanted"},
+    {"drarun_job_workers", NULL, NULL, "workers", "running", "state", "running"},
+    {"drarun_job_claims", "gauge", "ResourceClaims of the job, by state.", "workers", "claims",
+     "state", "wanted"},
+    {"drarun_job_claims", NULL, NULL, "workers", "allocated", "state", "allocated"},
+    {"drarun_job_ranks", "gauge", "Ranks of the job.", NULL, "ranks", NULL, NULL},
+    {"drarun_job_restarts_total", "counter", "Attempts after ranks had started.", NULL, "restarts",
+     NULL, NULL},
+    {"drarun_job_releases_total", "counter",
+     "How often devices were given back since not all workers could be had.", NULL, "tries", NULL,
+     NULL},
+    {"drarun_job_exit_status", "gauge", "Exit status of a job that has ended.", NULL, "exit", NULL,
+     NULL},
+};
+
+static void add_numbers(const json_t *doc, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        const struct number *n = &numbers[i];
+        const json_t *object = n->object ? json_object_get(doc, n->object) : doc;
+        const json_t *value = json_object_get(object, n->key);
+        if (n->type && json_is_number(value))
+            add_head(n->metric, n->type, n->help, out);
+        if (json_is_number(value))
+            add_value(doc, n->metric, n->label, n->value, json_number_value(value), out);
+    }
+}
+
+/* The longest wait, so that an alert needs no sentence. */
+static void add_waiting(const json_t *doc, int64_t now_ms, struct buf *out)
+{
+    int64_t longest = 0, since;
+    size_t i;
+    json_t *reason;
+    json_array_foreach(json_object_get(json_object_get(doc, "waiting"), "reasons"), i, reason)
+    {
+        if (timestamp_parse(text_at(reason, "since"), &since) && now_ms - since > longest)
+            longest = now_ms - since;
+    }
+    add_head("drarun_job_waiting_seconds", "gauge", "How long the job waits for the same thing.",
+             out);
+    add_value(doc, "drarun_job_waiting_seconds", NULL, NULL, (double)longest / 1000, out);
+}
+
+void metrics_text(const json_t *doc, int64_t now_ms, struct buf *out)
+{
+    int64_t created;
+    add_phase(doc, out);
+    add_timings(doc, out);
+    add_numbers(doc, out);
+    add_waiting(doc, now_ms, out);
+    if (timestamp_parse(text_at(doc, "created"), &created)) {
+        add_head("drarun_job_created_timestamp_seconds", "gauge", "When the job was created.", out);
+        add_value(doc, "drarun_job_created_timestamp_seconds", NULL, NULL, (double)created / 1000,
+                  out);
+    }
+}

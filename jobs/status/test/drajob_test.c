@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobs/status/drajob.h"
+#include "lib/base/cleanup.h"
+
+#define AT 1800000000000 /* 2027-01-15T08:00:00Z */
+
+static json_t *object_of(const char *spec)
+{
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:i, s:{s:s, s:s, s:s}}, s:o}", "apiVersion",
+                     SPEC_API_VERSION, "kind", SPEC_KIND, "metadata", "name", "job", "namespace",
+                     "team", "generation", 3, "annotations",
+                     "kubectl.kubernetes.io/last-applied-configuration", "{}", DRAJOB_CLIENT,
+                     "true", "example.com/kept", "yes", "spec", json_loads(spec, 0, NULL));
+}
+
+static void test_spec(void **state)
+{
+    json_t *object =
+        object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"], \"suspend\": true}");
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    (void)state;
+    assert_int_equal(drajob_spec(object, &spec, &err), 0);
+    assert_string_equal(spec.name, "job");
+    assert_string_equal(spec.namespace, "team");
+    assert_int_equal(spec.workers, 2);
+    assert_false(spec.suspend); /* the object's own affair */
+    assert_int_equal(json_object_size(spec.annotations), 1);
+    job_spec_done(&spec);
+    assert_true(drajob_is_suspended(object) && drajob_is_of_client(object));
+    json_decref(object);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *spec, *says;
+    } cases[] = {
+        {"{\"workers\": 0, \"image\": \"i\", \"command\": [\"c\"], \"suspended\": 1}",
+         "spec.workers: expected an integer of at least 1, got 0\nspec.suspended: unknown key; did "
+         "you mean suspend?"},
+        {"{\"image\": \"i\", \"command\": [\"c\"], \"nccl\": {\"profile\": \"a5\"}}",
+         "spec.nccl.profile: no profile \"a5\""},
+        {"{\"image\": \"i\", \"command\": [\"c\"], \"devices\": {\"gpus\": {\"count\": 40}}}",
+         "32"},
+        {"{\"template\": {\"spec\": {\"restartPolicy\": \"Always\", \"containers\": [{\"name\": "
+         "\"a\", \"image\": \"i\", \"command\": [\"c\"]}]}}}",
+         "restartPolicy"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *object = object_of(cases[i].spec);
+        struct drarun_error err = {0};
+        struct job_spec spec;
+        assert_true(drajob_spec(object, &spec, &err) < 0);
+        assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+        assert_non_null(strstr(err.text, cases[i].says));
+        json_decref(object);
+    }
+}
+
+static const char *condition(const json_t *status, const char *type, const char *key)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(status, "conditions"), i, each)
+    {
+        if (strcmp(json_string_value(json_object_get(each, "type")), type) == 0)
+            return json_string_value(json_object_get(each, key));
+    }
+    return "none";
+}
+
+/* The next status becomes the object's. */
+static const json_t *next(json_t *object, struct drajob_input *input)
+{
+    input->object = object;
+    json_t *status = drajob_status(input);
+    assert_non_null(status);
+    json_object_set_new(object, "status", status);
+    return status;
+}
+
+static json_t *doc_of(const char *phase, int running, const char *result)
+{
+    return json_pack(
+        "{s:s, s:s, s:i, s:{s:i, s:i, s:i, s:i}, s:{s:s}, s:s?, s:o, s:{s:{s:s, s:s}}}", "kind",
+        "DraJobStatus", "phase", phase, "attempt", 1, "workers", "count", 2, "claims", 2,
+        "allocated", running, "running", running, "waiting", "text", "waiting 3 s for devices",
+        "result", result, "exit", result ? json_integer(7) : json_null(), "report", "cause", "kind",
+        "node-lost", "text", "node a is gone");
+}
+
+static const char *text(const json_t *status, const char *key)
+{
+    return json_string_value(json_object_get(status, key));
+}
+
+static void test_course_of_a_job(void **state)
+{
+    json_t *object = object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"]}");
+    struct drajob_input input = {.now_ms = AT, .stage = DRAJOB_PENDING};
+    (void)state;
+    const json_t *status = next(object, &input);
+    assert_string_equal(text(status, "state"), "Pending");
+    assert_string_equal(text(status, "ready"), "0/2");
+    assert_string_equal(condition(status, "Accepted", "lastTransitionTime"),
+                        "2027-01-15T08:00:00Z");
+    assert_true(drajob_is_accepted(object) && !drajob_is_refused(object));
+    assert_null(drajob_launcher(object));
+
+    json_t *doc = doc_of("placing", 1, NULL);
+    input = (struct drajob_input){
+        .now_ms = AT + 5000, .stage = DRAJOB_LED, .launcher = "u", .doc = doc};
+    status = next(object, &input);
+    assert_string_equal(text(status, "state"), "Placing");
+    assert_string_equal(text(status, "message"), "waiting 3 s for devices");
+    assert_string_equal(text(status, "ready"), "1/2");
+    assert_string_equal(text(status, "startTime"), "2027-01-15T08:00:05Z");
+    assert_string_equal(condition(status, "Accepted", "lastTransitionTime"),
+                        "2027-01-15T08:00:00Z");
+    assert_string_equal(condition(status, "Allocated", "status"), "False");
+    assert_string_equal(drajob_launcher(object), "u");
+    json_decref(doc);
+
+    doc = doc_of("running", 2, NULL);
+    input.doc = doc;
+    input.now_ms = AT + 6000;
+    status = next(object, &input);
+    assert_string_equal(text(status, "state"), "Running");
+    assert_string_equal(condition(status, "Running", "lastTransitionTime"), "2027-01-15T08:00:06Z");
+    assert_string_equal(condition(status, "Failed", "status"), "none");
+    json_t *same = json_deep_copy(status);
+    input.now_ms = AT + 9000;
+    assert_true(json_equal(same, next(object, &input))); /* nothing to be written */
+    json_decref(same);
+    json_decref(doc);
+
+    doc = doc_of("ended", 0, "failed");
+    input.doc = doc;
+    status = next(object, &input);
+    assert_string_equal(text(status, "state"), "Failed");
+    assert_string_equal(text(status, "reason"), "NodeLost");
+    assert_int_equal(json_integer_value(json_object_get(status, "exitStatus")), 7);
+    assert_string_equal(condition(status, "Failed", "message"), "node a is gone");
+    assert_string_equal(condition(status, "Succeeded", "status"), "False");
+    assert_true(drajob_has_ended(object));
+    assert_int_equal(drajob_end_ms(object), AT + 9000);
+    json_decref(doc);
+    json_decref(object);
+}
+
+static void test_refused_and_corrected(void **state)
+{
+    json_t *object = object_of("{\"workers\": 2}");
+    struct drajob_input input = {
+        .now_ms = AT, .stage = DRAJOB_INVALID_SPEC, .text = "spec.image: is missing"};
+    (void)state;
+    const json_t *status = next(object, &input);
+    assert_string_equal(text(status, "reason"), DRAJOB_INVALID);
+    assert_string_equal(text(status, "message"), "spec.image: is missing");
+    assert_true(drajob_is_refused(object));
+    json_object_set_new(json_object_get(object, "metadata"), "generation", json_integer(4));
+    assert_false(drajob_is_refused(object)); /* another spec */
+    input = (struct drajob_input){.now_ms = AT + 1000, .stage = DRAJOB_SUSPENDED};
+    status = next(object, &input);
+    assert_string_equal(condition(status, "Accepted", "lastTransitionTime"),
+                        "2027-01-15T08:00:01Z");
+    assert_string_equal(condition(status, "Suspended", "status"), "True");
+    json_decref(object);
+}
+
+static void test_events(void **state)
+{
+    static const struct {
+        struct drajob_input input;
+        const char *reason, *text; /* NULL: none */
+        bool warning;
+    } cases[] = {
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "x: wrong"}, "InvalidSpec", "x: wrong", true},
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "x: wrong"}, .reason = NULL},
+        {{.stage = DRAJOB_INVALID_SPEC, .text = "y: wrong"}, "InvalidSpec", "y: wrong", true},
+        {{.stage = DRAJOB_PENDING}, .reason = NULL},
+        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota"},
+         "CannotCreate",
+         "quota",
+         true},
+        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota: 2"},
+         .reason = NULL},
+        {{.stage = DRAJOB_LED, .launcher = "u"}, "Created", "the job's objects are made", false},
+        {{.stage = DRAJOB_LED, .launcher = "u"}, .reason = NULL},
+        {{.stage = DRAJOB_SUSPENDING}, .reason = NULL},
+        {{.stage = DRAJOB_SUSPENDED}, "Suspended", "spec.suspend: it holds nothing", false},
+        {{.stage = DRAJOB_SUSPENDED}, .reason = NULL},
+        {{.stage = DRAJOB_PENDING}, "Resumed", "it is no longer suspended", false},
+        {{.stage = DRAJOB_LED, .launcher = "v"}, "Created", "the job's objects are made", false},
+        {{.stage = DRAJOB_LOST, .reason = "JobDeleted", .text = "deleted", .result = "cancelled"},
+         "Cancelled",
+         "deleted",
+         true},
+        {{.stage = DRAJOB_LOST, .reason = "JobDeleted", .text = "deleted", .result = "cancelled"},
+         .reason = NULL},
+    };
+    json_t *object = object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"]}");
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct drajob_input input = cases[i].input;
+        struct drajob_event event = {0};
+        input.object = object;
+        input.now_ms = AT;
+        json_t *status = drajob_status(&input);
+        assert_int_equal(drajob_event(object, status, &event), cases[i].reason != NULL);
+        if (cases[i].reason) {
+            assert_string_equal(event.reason, cases[i].reason);
+            assert_string_equal(event.text, cases[i].text);
+            assert_int_equal(event.warning, cases[i].warning);
+        }
+        json_object_set_new(object, "status", status);
+    }
+    json_decref(object);
+}
+
+static void test_document_for_verbs(void **state)
+{
+    json_t *object = object_of("{\"workers\": 2, \"image\": \"i\", \"command\": [\"c\"]}");
+    struct drajob_input input = {.now_ms = AT,
+                                 .stage = DRAJOB_LOST,
+                                 .reason = "JobDeleted",
+                                 .text = "deleted",
+                                 .result = "cancelled",
+                                 .exit = 130};
+    (void)state;
+    json_t *doc = drajob_doc(object);
+    assert_string_equal(text(doc, "phase"), "created");
+    json_decref(doc);
+    next(object, &input);
+    doc = drajob_doc(object);
+    assert_string_equal(text(doc, "result"), "cancelled");
+    assert_int_equal(json_integer_value(json_object_get(doc, "exit")), 130);
+    json_decref(doc);
+    json_decref(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spec),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_course_of_a_job),
+        cmocka_unit_test(test_refused_and_corrected),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_document_for_verbs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The status document. With --documents it prints some, one a line, which
+ * tests/test_status_document.py holds against the published schema. */
+#include <errno.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "jobs/status/status_doc.h"
+#include "lib/base/cleanup.h"
+
+#define NOW_MS INT64_C(1700000100000) /* 2023-11-14T22:15:00Z */
+
+static struct pod_state running(const char *node)
+{
+    return (struct pod_state){.phase = POD_RUNNING,
+                              .claim = CLAIM_ALLOCATED,
+                              .devices = 2,
+                              .node = node,
+                              .ip = "10.98.1.4",
+                              .name = "all-reduce-w-1",
+                              .since_ms = NOW_MS - 41000,
+                              .exit_code = -1};
+}
+
+static struct gang gang_in(enum gang_phase phase)
+{
+    struct gang gang;
+    gang_init(&gang, gang_seed("u", 1), NOW_MS - 60000);
+    gang.phase = phase;
+    gang.phase_since_ms = NOW_MS - 41000;
+    gang.timings_ms[GANG_QUEUED] = 19000;
+    return gang;
+}
+
+static struct status_input input_of(const struct gang *gang, const struct pod_state *workers,
+                                    uint32_t count)
+{
+    return (struct status_input){.now_ms = NOW_MS,
+                                 .name = "all-reduce",
+                                 .namespace = "train",
+                                 .uid = "u",
+                                 .created_ms = NOW_MS - 60000,
+                                 .attempt = 1,
+                                 .gang = gang,
+                                 .workers = workers,
+                                 .count = count,
+                                 .ranks = count * 2,
+                                 .launcher = {.pod = "all-reduce-x2x", .lease = 1}};
+}
+
+static json_t *build(const struct status_input *input)
+{
+    json_t *doc = NULL;
+    struct drarun_error err = {0};
+    if (status_doc_build(input, &doc, &err) < 0)
+        fail_msg("%s", err.text);
+    return doc;
+}
+
+/* A document of a job that waits, with its workers and reasons. */
+static json_t *waiting_document(void)
+{
+    struct pod_state workers[4] = {running("node-1"), running("node-1"), running("node-2")};
+    workers[3] = (struct pod_state){.phase = POD_UNSCHEDULED,
+                                    .claim = CLAIM_PENDING,
+                                    .unschedulable = true,
+                                    .reason = "Unschedulable",
+                                    .message = "0/4 nodes are available: 4 cannot allocate all "
+                                               "claims.",
+                                    .since_ms = NOW_MS - 30000,
+                                    .exit_code = -1};
+    struct gang gang = gang_in(GANG_PLACING);
+    struct waiting waiting;
+    struct waiting_input why = {.now_ms = NOW_MS, .workers = workers, .count = 4};
+    assert_int_equal(waiting_build(&why, &waiting, NULL), 0);
+    struct status_input input = input_of(&gang, workers, 4);
+    input.waiting = &waiting;
+    input.rung = "numaNode";
+    json_t *doc = build(&input);
+    assert_string_equal(json_string_value(json_object_get(doc, "rung")), "numaNode");
+    waiting_done(&waiting);
+    return doc;
+}
+
+static json_t *ended_document(uint32_t attempt, int status)
+{
+    struct pod_state workers[2] = {running("node-1"), running("node-2")};
+    workers[1].phase = POD_ENDED;
+    workers[1].end = POD_END_OOM;
+    workers[1].exit_code = 137;
+    workers[1].reason = "OOMKilled";
+    struct gang gang = gang_in(GANG_ENDED);
+    gang.tries = 2;
+    gang.timings_ms[GANG_RUNNING] = 3600000;
+    CLEANUP(json_decrefp)
+    json_t *report =
+        json_pack("{s:i, s:{s:s, s:s, s:s}, s:i, s:i}", "status", status, "cause", "kind", "pod",
+                  "text", "worker 1 was ended whole", "advice", "raise it", "ranks", 4, "ended", 4);
+    struct status_input input = input_of(&gang, workers, 2);
+    input.attempt = attempt;
+    input.restarts = attempt - 1;
+    input.report = report;
+    input.result = "failed";
+    return build(&input);
+}
+
+static json_t *large_document(uint32_t count, bool alternate)
+{
+    struct pod_state *workers = calloc(count, sizeof *workers);
+    assert_non_null(workers);
+    for (uint32_t i = 0; i < count; i++) {
+        workers[i] = running("node-with-a-rather-long-name-as-clouds-give-them.example.com");
+        if (alternate && i % 3 == 0)
+            workers[i].phase = POD_PULLING;
+    }
+    struct gang gang = gang_in(GANG_PULLING);
+    struct status_input input = input_of(&gang, workers, count);
+    json_t *doc = build(&input);
+    free(workers);
+    return doc;
+}
+
+static void check(const char *what, struct buf *got, const char *expected)
+{
+    if (got->failed || strcmp(got->data, expected) != 0)
+        fail_msg("%s:\n%s\nexpected:\n%s", what, got->data, expected);
+    buf_done(got);
+}
+
+static void for_people(void **state)
+{
+    (void)state;
+    struct buf text = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *waits = waiting_document();
+    CLEANUP(json_decrefp) json_t *ended = ended_document(2, 137);
+    status_doc_render(waits, NOW_MS, &text);
+    check("waiting", &text,
+          "train/all-reduce: placing for 41 s, attempt 1\n"
+          "claims 3/4 allocated, pods 3/4 running\n"
+          "waiting:\n"
+          "  workers 3, 30 s: no node has room: 4 nodes: 4 cannot allocate all claims\n"
+          "  WORKER    NODE                 PHASE               SINCE  CLAIM      DEVICES\n"
+          "  0-1       node-1               running              41 s  allocated  2 devices\n"
+          "  2         node-2               running              41 s  allocated  2 devices\n"
+          "  3         -                    unscheduled          30 s  pending    -  "
+          "Unschedulable\n"
+          "times: queued 19 s, placing 41 s\n");
+    status_doc_render(ended, NOW_MS, &text);
+    check("ended", &text,
+          "train/all-reduce: failed (137), 41 s ago, attempt 2, restarts 1, given back and tried "
+          "again 2 times\n"
+          "  worker 1 was ended whole\n"
+          "    raise it\n"
+          "  WORKER    NODE                 PHASE               SINCE  CLAIM      DEVICES\n"
+          "  0         node-1               ended                41 s  allocated  2 devices\n"
+          "  1         node-2               ended                41 s  allocated  2 devices  "
+          "OOMKilled (137)\n"
+          "times: queued 19 s, running 1 h\n");
+    status_doc_row(NULL, false, NOW_MS, &text);
+    status_doc_row(waits, false, NOW_MS, &text);
+    status_doc_row(ended, false, NOW_MS, &text);
+    check("list", &text,
+          "NAME                     PHASE        WORKERS RESTARTS            AGE  STATE\n"
+          "all-reduce               placing          3/4        0          1 min  waiting 30 s for "
+          "worker 3: no node has room: 4 nodes: 4 cannot allocate all claims; claims 3/4 "
+          "allocated, pods 3/4 running\n"
+          "all-reduce               ended            0/2        1          1 min  failed (137)\n");
+    status_doc_row(NULL, true, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "NAMESPACE                NAME        "));
+    status_doc_row(ended, true, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\ntrain                    all-reduce  "));
+    buf_done(&text);
+    json_object_set_new(waits, "silence", json_pack("{s:s}", "text", "launcher a is silent"));
+    status_doc_row(waits, false, NOW_MS, &text);
+    check("silent", &text,
+          "all-reduce               placing          3/4        0          1 min  launcher a is "
+          "silent\n");
+    status_doc_render(waits, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\n  launcher a is silent; what follows is what it knew; "
+                                      "drarun cancel all-reduce ends the job\n"));
+    buf_done(&text);
+    assert_int_equal(status_doc_exit(waits), -1);
+    assert_int_equal(status_doc_exit(ended), 137);
+}
+
+/* The gang comes back from the document as it was. */
+static void over_a_restart(void **state)
+{
+    (void)state;
+    CLEANUP(json_decrefp) json_t *doc = waiting_document();
+    CLEANUP(json_decrefp) json_t *again = NULL;
+    cleanup_free char *text = status_doc_text(doc);
+    assert_int_equal(status_doc_parse(text, strlen(text), &again, NULL), 0);
+    assert_true(json_equal(doc, again));
+    struct gang before = gang_in(GANG_PLACING), after;
+    gang_init(&after, 0, NOW_MS);
+    gang_load(&after, status_doc_gang(again));
+    assert_memory_equal(&before, &after, sizeof before);
+}
+
+static void tolerant(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } bad[] = {
+        {"", "status document: '[' or '{' expected near end of file"},
+        {"[]", "status document: no object"},
+        {"{}", "status document: its kind is not given, not DraJobStatus"},
+        {"{\"kind\": \"Pod\"}", "status document: its kind is Pod, not DraJobStatus"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct drarun_error err = {0};
+        json_t *doc = NULL;
+        assert_int_equal(status_doc_parse(bad[i].text, strlen(bad[i].text), &doc, &err), -EINVAL);
+        assert_string_equal(err.text, bad[i].error);
+        assert_null(doc);
+    }
+    static const char strange[] = "{\"kind\": \"DraJobStatus\", \"phase\": 7, \"attempt\": \"x\", "
+                                  "\"workers\": [1], \"gang\": 3, \"new\": {\"a\": 1}}";
+    CLEANUP(json_decrefp) json_t *doc = NULL;
+    struct buf text = BUF_INIT;
+    assert_int_equal(status_doc_parse(strange, strlen(strange), &doc, NULL), 0);
+    assert_null(json_object_get(doc, "phase"));
+    assert_null(status_doc_gang(doc));
+    assert_non_null(json_object_get(doc, "new"));
+    status_doc_row(doc, false, NOW_MS, &text);
+    check("row", &text,
+          "-                        -                0/0        0              -  -\n");
+    status_doc_render(doc, NOW_MS, &text);
+    check("text", &text, "-: - for -, attempt 0\npods 0/0 running\n");
+}
+
+static void merging(void **state)
+{
+    (void)state;
+    CLEANUP(json_decrefp) json_t *first = ended_document(1, 137);
+    CLEANUP(json_decrefp) json_t *same = ended_document(1, 9);
+    CLEANUP(json_decrefp) json_t *next = ended_document(2, 1);
+    json_object_set_new(first, "of-another-version", json_integer(1));
+    /* the first cause is told once */
+    CLEANUP(json_decrefp) json_t *merged = status_doc_merge(first, same);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(merged, "report"), "status")), 137);
+    assert_non_null(json_object_get(merged, "of-another-version"));
+    assert_null(json_object_get(merged, "history"));
+    /* a later attempt has its own, and the earlier one becomes history */
+    CLEANUP(json_decrefp) json_t *later = status_doc_merge(merged, next);
+    assert_int_equal(status_doc_exit(later), 1);
+    const json_t *chapter = json_array_get(json_object_get(later, "history"), 0);
+    assert_int_equal(json_integer_value(json_object_get(chapter, "status")), 137);
+    CLEANUP(json_decrefp) json_t *again = status_doc_merge(later, next);
+    assert_int_equal(json_array_size(json_object_get(again, "history")), 1);
+    /* nothing before */
+    CLEANUP(json_decrefp) json_t *none = json_object();
+    CLEANUP(json_decrefp) json_t *only = status_doc_merge(none, next);
+    assert_true(json_equal(only, next));
+}
+
+static size_t size_of(const json_t *doc)
+{
+    cleanup_free char *text = status_doc_text(doc);
+    return strlen(text);
+}
+
+static void large_jobs(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t count;
+        size_t lines;
+        const char *dropped;
+    } cases[] = {
+        {1000, 1000, NULL},
+        {2500, 2500, "left out"},
+        {10000, 2, "are one line"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(json_decrefp) json_t *doc = large_document(cases[i].count, true);
+        const json_t *workers = json_object_get(doc, "workers");
+        const char *dropped = json_string_value(json_object_get(workers, "dropped"));
+        assert_true(size_of(doc) <= STATUS_DOC_MAX);
+        assert_int_equal(json_array_size(json_object_get(workers, "lines")), cases[i].lines);
+        assert_true(cases[i].dropped ? dropped && strstr(dropped, cases[i].dropped) : !dropped);
+        json_int_t told = 0;
+        for (size_t l = 0; l < cases[i].lines; l++) {
+            json_t *line = json_array_get(json_object_get(workers, "lines"), l);
+            json_t *count = json_object_get(line, "count");
+            told += count ? json_integer_value(count) : 1;
+        }
+        assert_int_equal(told, cases[i].count);
+    }
+    /* runs of equal workers are one line to people */
+    CLEANUP(json_decrefp) json_t *doc = large_document(1000, false);
+    struct buf text = BUF_INIT;
+    status_doc_render(doc, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\n  0-999 "));
+    assert_true(text.len < 1000);
+    buf_done(&text);
+}
+
+static int print_documents(void)
+{
+    json_t *docs[] = {waiting_document(),          ended_document(2, 137),
+                      large_document(3, true),     large_document(2500, true),
+                      large_document(10000, true), NULL};
+    docs[5] = status_doc_merge(docs[0], docs[1]);
+    for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+        cleanup_free char *text = status_doc_text(docs[i]);
+        puts(text);
+        json_decref(docs[i]);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart), cmocka_unit_test(tolerant),
+        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),
+    };
+    if (argc > 1 && strcmp(argv[1], "--documents") == 0)
+        return print_documents();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
