@@ -97,7 +97,7 @@ static const struct option_spec option_list[] = {
              "devices, and the attribute\n" AGENT_OFFER_ATTRIBUTE " that they have"},
     {.name = "pod-groups",
      .value = "VERSION",
-     .choices = "v1beta1 v1alpha3 v1alpha2",
+     .choices = POD_GROUPS_VERSIONS,
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(pod_groups),

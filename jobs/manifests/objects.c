@@ -241,15 +241,28 @@ bool object_has_pod_group(const struct job_spec *spec, const struct render_optio
            !json_object_get(json_object_get(spec->template, "spec"), "schedulingGroup");
 }
 
+/* Preemption takes all workers of a job or none, as a job ends with the first that it loses. 1.36
+ * says so in a word. */
+static json_t *whole_group_is_disrupted(const char *version)
+{
+    return strcmp(version, "v1alpha2") == 0 ? json_string("PodGroup") : json_pack("{s:{}}", "all");
+}
+
+/* Pods whose priority is not their group's are refused (Kubernetes 1.37). */
 json_t *object_pod_group(const struct job_spec *spec, const struct render_options *options)
 {
     char version[64];
     snprintf(version, sizeof version, "scheduling.k8s.io/%s", options->pod_groups);
     json_t *object =
         object_new(spec, options, version, "PodGroup", json_sprintf("%s-w", spec->name), true);
-    return with_take(
-        object, "spec",
-        json_pack("{s:{s:{s:i}}}", "schedulingPolicy", "gang", "minCount", (int)spec->workers));
+    json_t *group = json_pack("{s:{s:{s:i}}, s:o}", "schedulingPolicy", "gang", "minCount",
+                              (int)spec->workers, "disruptionMode",
+                              whole_group_is_disrupted(options->pod_groups));
+    json_t *pod = json_object_get(spec->template, "spec");
+    json_t *priority = json_object_get(pod, "priorityClassName");
+    if (json_is_string(priority))
+        group = with_take(group, "priorityClassName", json_incref(priority));
+    return with_take(object, "spec", group);
 }
 
 /* ---- what it keeps ---- */

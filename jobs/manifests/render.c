@@ -12,13 +12,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-const char *const pod_groups_versions[] = {"v1beta1", "v1alpha3", "v1alpha2", NULL};
-
 const char *pod_groups_version(const char *text)
 {
-    for (const char *const *version = pod_groups_versions; *version; version++)
-        if (strcmp(*version, text) == 0)
-            return *version;
+    static const char *const versions[] = {"v1", "v1beta1", "v1alpha3", "v1alpha2"};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        if (strcmp(versions[i], text) == 0)
+            return versions[i];
     return NULL;
 }
 

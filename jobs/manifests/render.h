@@ -46,8 +46,9 @@ struct render_options {
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */
 };
 
-/* The versions of scheduling.k8s.io whose PodGroups we make, newest first; NULL ends them. */
-extern const char *const pod_groups_versions[];
+/* The versions of scheduling.k8s.io whose PodGroups we make, newest first: 1.36 has the last, 1.37
+ * the two before it. v1 is what the group will have (the fields of v1beta1). */
+#define POD_GROUPS_VERSIONS "v1 v1beta1 v1alpha3 v1alpha2"
 /* One of those, or NULL. */
 const char *pod_groups_version(const char *text);
 

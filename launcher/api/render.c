@@ -41,7 +41,7 @@ static int read_words(const struct drarun_render_options *o, struct render_optio
         return unknown(err, "api", "v1, v1beta2 or v1beta1", o->api);
     render->pod_groups = o->pod_groups ? pod_groups_version(o->pod_groups) : NULL;
     if (o->pod_groups && !render->pod_groups)
-        return unknown(err, "pod_groups", "v1beta1, v1alpha3 or v1alpha2", o->pod_groups);
+        return unknown(err, "pod_groups", "v1, v1beta1, v1alpha3 or v1alpha2", o->pod_groups);
     if (o->agent_claim && agent_claim_parse(o->agent_claim, agent, err) < 0)
         return error_prefix(err, "agent_claim");
     render->agent = o->agent_claim ? agent : NULL;

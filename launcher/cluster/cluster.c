@@ -231,13 +231,19 @@ const char *cluster_claims_version(const struct cluster *cluster)
     return strchr(claims_api_version(cluster->api), '/') + 1;
 }
 
-/* 1.35 had another way to say it, which ended with 1.36. */
-static const char *pod_groups_served(const struct kube_served *served)
+/* Asked for by the resource: the group's v1 is there for PriorityClass anyway. 1.35 had another way
+ * to say it, which ended with 1.36. */
+static void find_pod_groups(struct cluster *cluster, const struct kube_served *served)
 {
-    for (const char *const *version = pod_groups_versions; *version; version++)
-        if (kube_serves(served, kube_pod_groups.group, *version, kube_pod_groups.plural))
-            return *version;
-    return NULL;
+    const struct kube_resource *groups = &kube_pod_groups;
+    const char *any = kube_version_with(served, groups->group, groups->plural);
+    size_t length = 0;
+    const char *known = any ? kube_serves_one_of(served, groups->group, POD_GROUPS_VERSIONS,
+                                                 groups->plural, &length)
+                            : NULL;
+    cleanup_free char *version = known ? strndup(known, length) : NULL;
+    cluster->pod_groups = version ? pod_groups_version(version) : NULL;
+    cluster->pod_groups_unknown = known ? NULL : any;
 }
 
 int cluster_need_claims(const struct cluster *cluster, struct drarun_error *err)
@@ -328,7 +334,7 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
-    cluster->pod_groups = pod_groups_served(w.served);
+    find_pod_groups(cluster, w.served);
     cluster->dra_jobs =
         kube_serves(w.served, kube_dra_jobs.group, kube_dra_jobs.version, kube_dra_jobs.plural);
     rc = take_version(cluster, &version, err);

@@ -453,6 +453,19 @@ static int create_policy(struct batch *batch, const struct job_spec *spec,
     return 0;
 }
 
+/* Never in silence: workers that come one by one may hold devices that no job can use. */
+static void tell_unknown_gang(const struct cluster *cluster, const struct job_spec *spec,
+                              const struct render_options *options)
+{
+    struct render_options served = *options;
+    served.pod_groups = cluster->pod_groups_unknown;
+    if (object_has_pod_group(spec, &served))
+        log_error("this drarun knows no %s/%s, the only version in which the cluster serves "
+                  "PodGroups: the scheduler places the workers one by one, and they are taken "
+                  "back where it has no place for all; a newer drarun knows more",
+                  kube_pod_groups.group, cluster->pod_groups_unknown);
+}
+
 int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, char **ret_uid, struct drarun_error *err)
 {
@@ -460,6 +473,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     struct render_options owned = *options;
     CLEANUP(json_decrefp) json_t *list = NULL;
     cleanup_free char *uid = NULL;
+    tell_unknown_gang(cluster, spec, options);
     int rc = render_shared(spec, options, &list, err);
     if (rc == 0)
         rc = create_owner(cluster, spec, options, list, &uid, err);

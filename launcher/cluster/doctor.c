@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/manifests/install.h"
+#include "jobs/manifests/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/kube/discover.h"
@@ -143,7 +144,7 @@ static const struct gate {
      "taking devices out of use by hand"},
     {"MutatingAdmissionPolicy", ADMISSION_GROUP, "v1 v1beta1", "mutatingadmissionpolicies",
      "listing claims in containers"},
-    {"GenericWorkload", "scheduling.k8s.io", "v1 v1beta1 v1alpha2", "podgroups",
+    {"GenericWorkload", "scheduling.k8s.io", POD_GROUPS_VERSIONS, "podgroups",
      "scheduling a job's pods together"},
 };
 
@@ -152,9 +153,16 @@ static void check_gates(struct look *l)
     for (size_t i = 0; i < ARRAY_LEN(gates); i++) {
         const struct gate *gate = &gates[i];
         size_t length = 0;
-        const char *version =
-            kube_serves_one_of(l->served, gate->group, gate->versions, gate->plural, &length);
-        if (version)
+        const char *any = kube_version_with(l->served, gate->group, gate->plural);
+        const char *version = any ? kube_serves_one_of(l->served, gate->group, gate->versions,
+                                                       gate->plural, &length)
+                                  : NULL;
+        if (any && !version)
+            findings_add(l->findings, "feature-gate", FINDING_WARNING, "a newer drarun",
+                         "%s is served as %s alone, which this drarun does not know: it does "
+                         "without %s",
+                         gate->plural, any, gate->for_what);
+        else if (version)
             findings_add(l->findings, "feature-gate", FINDING_OK, NULL, "%s is on: %s %.*s",
                          gate->name, gate->plural, (int)length, version);
         else

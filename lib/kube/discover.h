@@ -27,5 +27,9 @@ bool kube_serves(const struct kube_served *served, const char *group, const char
  * length; NULL when none is. */
 const char *kube_serves_one_of(const struct kube_served *served, const char *group,
                                const char *versions, const char *plural, size_t *ret_length);
+/* The first version of the group, in the server's order, that is known to have the resource; NULL:
+ * none, or nothing is said about resources. Borrowed from served. */
+const char *kube_version_with(const struct kube_served *served, const char *group,
+                              const char *plural);
 
 #endif

@@ -124,3 +124,13 @@ const char *kube_serves_one_of(const struct kube_served *served, const char *gro
     }
     return NULL;
 }
+
+const char *kube_version_with(const struct kube_served *served, const char *group,
+                              const char *plural)
+{
+    json_t *versions = json_object_get(served->groups, group), *resources;
+    const char *version;
+    json_object_foreach(versions, version, resources) if (json_object_get(resources, plural))
+        return version;
+    return NULL;
+}

@@ -335,7 +335,9 @@ static size_t count_groups(const struct job_spec *spec, const struct render_opti
         if (strcmp(kind, "PodGroup") == 0) {
             expect_json(item, "apiVersion", "\"scheduling.k8s.io/v1alpha2\"");
             expect_json(item, "metadata.name", "\"job-w\"");
-            expect_json(item, "spec", "{\"schedulingPolicy\":{\"gang\":{\"minCount\":2}}}");
+            expect_json(item, "spec",
+                        "{\"schedulingPolicy\":{\"gang\":{\"minCount\":2}},"
+                        "\"disruptionMode\":\"PodGroup\"}");
             count++;
         }
         const char *named = json_string_value(at(pod, "schedulingGroup.podGroupName"));
@@ -371,6 +373,27 @@ static void test_gang(void **state)
         done(&other);
     }
     assert_null(pod_groups_version("v1alpha1"));
+}
+
+/* From 1.37 on the group has the priority of its pods, which are refused otherwise, and says in
+ * another way that preemption takes all of them. */
+static void test_gang_priority(void **state)
+{
+    (void)state;
+    static const char *const versions[] = {"v1", "v1beta1", "v1alpha3"};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        struct job_spec spec =
+            job("{\"spec\": {\"priorityClassName\": \"urgent\", " CONTAINER "}}");
+        struct render_options served = options;
+        served.pod_groups = pod_groups_version(versions[i]);
+        assert_non_null(served.pod_groups);
+        json_t *group = object_pod_group(&spec, &served);
+        expect_json(group, "spec",
+                    "{\"schedulingPolicy\":{\"gang\":{\"minCount\":2}},"
+                    "\"disruptionMode\":{\"all\":{}},\"priorityClassName\":\"urgent\"}");
+        json_decref(group);
+        done(&spec);
+    }
 }
 
 /* What the spec says of the launcher's pod, and what stands in it otherwise. */
@@ -550,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_gang),
+        cmocka_unit_test(test_gang_priority),
         cmocka_unit_test(test_launcher),
         cmocka_unit_test(test_network_policy),
         cmocka_unit_test(test_owner),

@@ -154,6 +154,9 @@ static void test_served(void **state)
     const char *one = kube_serves_one_of(served, "batch", "v2 v1", "jobs", &length);
     assert_memory_equal(one, "v1", length);
     assert_null(kube_serves_one_of(served, "batch", "v2 v3", "jobs", &length));
+    assert_string_equal(kube_version_with(served, "batch", "jobs"), "v1");
+    assert_null(kube_version_with(served, "batch", "podgroups"));
+    assert_null(kube_version_with(served, "apps", "whatever")); /* nothing is said about it */
     served_free(served);
 }
 
