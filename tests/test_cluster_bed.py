@@ -65,7 +65,7 @@ def test_what_the_server_serves(control_plane):
     for version, kinds in (("resource.k8s.io/v1", "ResourceClaim"), ("resource.k8s.io/v1beta2", "DeviceTaintRule"),
                            ("resource.k8s.io/v1beta1", "ResourceSlice"), ("v1", "Pod")):
         assert control_plane.api.plural(version, kinds)
-    assert not control_plane.api.plural("scheduling.k8s.io/v1alpha2", "PodGroup")
+    assert not control_plane.api.plural(control_plane.plane.gangs.version, "PodGroup")
 
 
 def test_api_server_restarts_on_its_data(control_plane):
@@ -256,7 +256,7 @@ def test_gang_is_an_option(tmp_path):
     with Cluster(gang=True) as cluster:
         cluster.fake_nodes(1, "small-l4-2gpu")
         for count in (3, 2):
-            cluster.api.make({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {
+            cluster.api.make({"apiVersion": cluster.plane.gangs.version, "kind": "PodGroup", "metadata": {
                 "name": f"g{count}"}, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}})
             pods = []
             for i in range(count):
@@ -265,9 +265,9 @@ def test_gang_is_an_option(tmp_path):
                                      schedulingGroup={"podGroupName": f"g{count}"}).make())
 
             def verdict():
-                group = cluster.api.get("scheduling.k8s.io/v1alpha2", "PodGroup", f"g{count}", "default")
+                group = cluster.api.get(cluster.plane.gangs.version, "PodGroup", f"g{count}", "default")
                 return next((each["status"] for each in group.get("status", {}).get("conditions", ())
-                             if each["type"] == "PodGroupScheduled"), None)
+                             if each["type"] == cluster.plane.gangs.condition), None)
             wanted = str(count == 2)
             cluster.wait(lambda: f"gang of {count}: {verdict()}", lambda: verdict() == wanted, 20)
             cluster.wait(lambda: f"gang of {count} is {verdict()}, but its pods are not bound",

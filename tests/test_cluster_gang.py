@@ -6,7 +6,6 @@ import pytest
 from support.cluster import Cluster
 from support.cluster.machines import claimed
 
-GROUPS = "scheduling.k8s.io/v1alpha2"
 SAID_S = 30
 
 
@@ -28,9 +27,10 @@ def allocated(jobs, name):
 
 def held_back(jobs, name):
     """The scheduler has looked at the group, and says why it waits."""
-    group = jobs.cluster.api.get(GROUPS, "PodGroup", f"{name}-w", jobs.namespace.name)
+    gangs = jobs.cluster.plane.gangs
+    group = jobs.cluster.api.get(gangs.version, "PodGroup", f"{name}-w", jobs.namespace.name)
     return [each["message"] for each in (group or {}).get("status", {}).get("conditions", ())
-            if each["type"] == "PodGroupScheduled" and each["status"] == "False"]
+            if each["type"] == gangs.condition and each["status"] == "False"]
 
 
 @pytest.mark.parametrize("mode,claims", [(["--here"], "direct"), ([], "template")], ids=["here-direct", "pod-template"])
@@ -63,3 +63,20 @@ def test_two_jobs_that_do_not_fit_together_both_finish(jobs):
     for each in both:
         result = each.finish(timeout=60).ok()
         assert result.out == "done\n" and "given back" not in result.err, result
+
+
+@pytest.fixture
+def urgent(cluster):
+    """The name of a PriorityClass."""
+    made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000}
+    cluster.api.make(made)
+    yield "urgent"
+    cluster.api.delete("scheduling.k8s.io/v1", "PriorityClass", "urgent")
+
+
+def test_job_of_a_priority_class_starts(jobs, urgent):
+    """Its group has the priority of its pods, which Kubernetes 1.37 and later refuse to schedule otherwise."""
+    container = {"name": "worker", "image": "localhost/busybox:1", "command": ["sh", "-c", "echo $RANK"]}
+    result = jobs.run(workers=2, ranksPerWorker=1,
+                      template={"spec": {"priorityClassName": urgent, "containers": [container]}}).ok()
+    assert sorted(result.out.split()) == ["0", "1"], result

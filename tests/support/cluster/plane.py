@@ -1,16 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and, with nodes,
 CoreDNS; each a Daemon that can be killed, frozen and started again on its data."""
+import functools
 import json
+import subprocess
+import typing
 
 from .api import Api, wait
 from .audit import POLICY
 from .daemon import Daemon
 
 READY_S = 120  # alone 3 s; the machine may be busy with a build
-GANG = "GenericWorkload=true,GangScheduling=true"
+# Gangs of a minor version of Kubernetes and of later ones: gates, the version of their API, the condition of a group that waits
+GANGS = {36: ("GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha2", "PodGroupScheduled"),
+         37: ("GenericWorkload=true", "scheduling.k8s.io/v1beta1", "PodGroupInitiallyScheduled")}
 APIS = ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true", "resource.k8s.io/v1beta2/devicetaintrules=true"]
 GATES = ["DRADeviceTaintRules=true"]
+
+
+@functools.cache
+def minor(programs):
+    """Of the Kubernetes of these programs: 37."""
+    said = subprocess.run([programs / "kube-apiserver", "--version"], check=True, capture_output=True, text=True).stdout
+    return int(said.split("v1.")[1].split(".")[0])
+
+
+class Gangs(typing.NamedTuple):
+    gates: str
+    version: str
+    condition: str
 
 
 class Plane:
@@ -21,8 +39,9 @@ class Plane:
         self.programs, self.folder, self.network, self.keys = programs, folder, network, keys
         self.server = f"https://{network.api}:{network.api_port}"
         self.audit_log = folder / "audit.log"
-        self.gates = ",".join(GATES + ([GANG] if gang else []))
-        self.apis = APIS + (["scheduling.k8s.io/v1alpha2=true"] if gang else [])
+        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= minor(programs))])
+        self.gates = ",".join(GATES + ([self.gangs.gates] if gang else []))
+        self.apis = APIS + ([f"{self.gangs.version}=true"] if gang else [])
         self.ready = "/readyz"
         if claims:
             # today's API server waits for its own informer of v1 slices
