@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +39,12 @@ struct ends {
     struct in6_addr ours, peer; /* of IPv4 the first 4 bytes */
 };
 
-static int ask_sock_diag(const struct ends *ends, struct end *ret)
+union answer {
+    struct nlmsghdr header;
+    char bytes[1024];
+};
+
+static int ask_kernel(const struct inet_diag_req_v2 *body, int flags, union answer *ret)
 {
     static const struct timeval patience = {.tv_sec = 1};
     struct {
@@ -47,32 +53,56 @@ static int ask_sock_diag(const struct ends *ends, struct end *ret)
     } request = {
         .header = {.nlmsg_len = sizeof request,
                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                   .nlmsg_flags = NLM_F_REQUEST},
-        .body = {.sdiag_family = (uint8_t)ends->family,
-                 .sdiag_protocol = IPPROTO_TCP,
-                 .idiag_states = ~0u,
-                 .id = {.idiag_sport = ends->peer_port,
-                        .idiag_dport = ends->our_port,
-                        .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
+                   .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+        .body = *body,
     };
-    memcpy(request.body.id.idiag_src, &ends->peer, sizeof ends->peer);
-    memcpy(request.body.id.idiag_dst, &ends->ours, sizeof ends->ours);
-    union {
-        struct nlmsghdr header;
-        char bytes[1024];
-    } answer;
     cleanup_close int nl = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (nl < 0 || setsockopt(nl, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         sendto(nl, &request, sizeof request, 0, NULL, 0) < 0)
         return -errno;
-    ssize_t n = recv(nl, &answer, sizeof answer, 0);
+    ssize_t n = recv(nl, ret, sizeof *ret, 0);
     if (n < 0)
         return -errno;
-    if (!NLMSG_OK(&answer.header, (size_t)n))
-        return -EPROTO;
+    return NLMSG_OK(&ret->header, (size_t)n) ? 0 : -EPROTO;
+}
+
+/* 0: the kernel has tcp_diag, which is asked for a list of the sockets in no state at all. Without
+ * it the list ends with -ENOENT, and each socket that is asked for is said not to exist. */
+static int check_tcp_diag(sa_family_t family)
+{
+    const struct inet_diag_req_v2 body = {.sdiag_family = (uint8_t)family,
+                                          .sdiag_protocol = IPPROTO_TCP};
+    union answer answer;
+    int code = 0, rc = ask_kernel(&body, NLM_F_DUMP, &answer);
+    if (rc < 0)
+        return rc;
+    if (answer.header.nlmsg_type != NLMSG_DONE && answer.header.nlmsg_type != NLMSG_ERROR)
+        return 0;
+    if (answer.header.nlmsg_len >= NLMSG_LENGTH(sizeof code))
+        memcpy(&code, NLMSG_DATA(&answer.header), sizeof code); /* what both begin with */
+    return code < 0 ? code : 0;
+}
+
+/* -ENOENT: there is no such connection, or no tcp_diag. */
+static int find_connection(const struct ends *ends, struct end *ret)
+{
+    struct inet_diag_req_v2 body = {
+        .sdiag_family = (uint8_t)ends->family,
+        .sdiag_protocol = IPPROTO_TCP,
+        .idiag_states = ~0u,
+        .id = {.idiag_sport = ends->peer_port,
+               .idiag_dport = ends->our_port,
+               .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
+    };
+    union answer answer;
+    memcpy(body.id.idiag_src, &ends->peer, sizeof ends->peer);
+    memcpy(body.id.idiag_dst, &ends->ours, sizeof ends->ours);
+    int rc = ask_kernel(&body, 0, &answer);
+    if (rc < 0)
+        return rc;
     if (answer.header.nlmsg_type == NLMSG_ERROR) {
         const struct nlmsgerr *error = NLMSG_DATA(&answer.header);
-        return error->error == -ENOENT ? -ESRCH : error->error < 0 ? error->error : -EPROTO;
+        return error->error < 0 ? error->error : -EPROTO;
     }
     if (answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
         answer.header.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
@@ -83,8 +113,25 @@ static int ask_sock_diag(const struct ends *ends, struct end *ret)
     return 0;
 }
 
-/* Sandboxes without that kind of socket have the table (proc(5)): addresses as the memory holds
- * them, ports as numbers. */
+/* -ESRCH: there is no such connection. -EPROTONOSUPPORT: the kernel has no tcp_diag. */
+static int ask_sock_diag(const struct ends *ends, struct end *ret)
+{
+    /* remembered, since the kernel runs modprobe for each question: a crowd must not cost that */
+    static atomic_bool missing;
+    if (missing)
+        return -EPROTONOSUPPORT;
+    int rc = find_connection(ends, ret);
+    if (rc != -ENOENT)
+        return rc;
+    rc = check_tcp_diag(ends->family);
+    if (rc != -ENOENT)
+        return rc < 0 ? rc : -ESRCH;
+    missing = true;
+    return -EPROTONOSUPPORT;
+}
+
+/* Sandboxes without that kind of socket, and kernels without tcp_diag, have the table (proc(5)):
+ * addresses as the memory holds them, ports as numbers. */
 static int read_table(const struct ends *ends, struct end *ret)
 {
     char wanted[64], line[512], found[64];

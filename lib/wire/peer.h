@@ -15,7 +15,7 @@
 int peer_uid(int fd, uid_t *ret_uid);
 
 /* The same by sock_diag alone, which takes some 15 us however many connections there are: for who
- * has to ask of each one in a crowd. */
+ * has to ask of each one in a crowd. -EPROTONOSUPPORT: the kernel was built without tcp_diag. */
 int peer_uid_quickly(int fd, uid_t *ret_uid);
 
 /* That end as the kernel knows it. */

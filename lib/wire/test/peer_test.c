@@ -9,9 +9,13 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -20,6 +24,23 @@
 #include "lib/wire/test/no_netlink.h"
 
 #define STRANGER 65534
+#define NOBODYS 254 /* a protocol that no kernel has sockets of (RFC 3692) */
+
+/* With it each question to sock_diag is about such a protocol: what the kernel answers then is what
+ * one without tcp_diag answers about TCP. */
+static bool without_tcp_diag;
+
+ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *to,
+               socklen_t to_size)
+{
+    char copy[sizeof(struct nlmsghdr) + sizeof(struct inet_diag_req_v2)];
+    if (without_tcp_diag && size == sizeof copy) {
+        memcpy(copy, data, size);
+        ((struct inet_diag_req_v2 *)NLMSG_DATA(copy))->sdiag_protocol = NOBODYS;
+        data = copy;
+    }
+    return syscall(SYS_sendto, fd, data, size, flags, to, to_size);
+}
 
 /* A connection that a child made as that user; the child waits until it is killed. */
 struct visit {
@@ -117,6 +138,26 @@ static void users_are_told_of_ipv6(void **state)
     }
 }
 
+static void users_are_told_without_tcp_diag(void **state)
+{
+    int status = 0;
+    (void)state;
+    /* in a process of its own, since what the kernel lacks is remembered */
+    pid_t child = fork();
+    if (child == 0) {
+        without_tcp_diag = true;
+        assert_visitors_are_known();
+        uid_t uid = 1;
+        struct visit v = visit_by(geteuid());
+        int quickly = peer_uid_quickly(v.fd, &uid);
+        visit_leave(&v);
+        visit_end(&v);
+        _exit(quickly == -EPROTONOSUPPORT ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* The last test: its filter stays. */
 static void users_are_told_without_netlink(void **state)
 {
@@ -155,6 +196,7 @@ int main(void)
         cmocka_unit_test(users_are_told_quickly),
         cmocka_unit_test(users_are_told_of_ipv6),
         cmocka_unit_test(what_is_no_connection),
+        cmocka_unit_test(users_are_told_without_tcp_diag),
         cmocka_unit_test(users_are_told_without_netlink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
