@@ -263,6 +263,13 @@ static void the_launcher(void **state)
     assert_int_equal(cause_status(cause), 70);
     assert_true(cause_restart(cause).retry);
     cause_free(cause);
+
+    /* as the one that followed tells it, which was not there to wait */
+    cause = begin(&map);
+    assert_true(cause_launcher_lost(cause, "job-x2x", NULL, 0));
+    explain(cause, "the launcher job-x2x was lost, and its ranks were ended\n");
+    assert_int_equal(cause_status(cause), 70);
+    cause_free(cause);
 }
 
 static void what_is_tried_again(void **state)
