@@ -6,6 +6,15 @@
 #include "jobs/derive/plan_private.h"
 #include "lib/doc/value.h"
 
+/* Sysfs shows a container all GPUs of its node. Where the driver tells nothing
+ * (/proc/driver/nvidia), whether the pod was given one is not known: it is taken for given where a
+ * GPU was asked for. */
+static bool is_the_nodes(const struct planning *p, uint32_t w, const json_t *gpu)
+{
+    return p->in->no_gpus && !p->plan->workers[w].gpu_asked &&
+           !json_is_true(json_object_get(gpu, "usable"));
+}
+
 /* GPUs of a device plugin are in no claim: those that the pod shows. */
 static int add_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
 {
@@ -16,6 +25,8 @@ static int add_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
         const char *pci = value_text(entry, "pci");
         const char *uuid = value_text(entry, "uuid");
         const json_t *numa = json_object_get(entry, "numa");
+        if (is_the_nodes(p, w, entry))
+            continue;
         struct device device = {
             .kind = DEVICE_GPU,
             .pci = pci ? pci_parse(pci) : PCI_NONE,

@@ -45,10 +45,10 @@ struct probe { /* texts are borrowed from the document */
     enum probe_flag imex; /* the pod has the device file of an IMEX channel */
     int32_t visible_gpus; /* -1 unknown */
     const char *numa_cpus[PROBE_NUMAS];
-    const char *cpuset;       /* what the pod may use; NULL */
-    const char *interface;    /* of the pod's default route; NULL */
-    const json_t *pci_numa;   /* PCI address -> NUMA node; NULL */
-    const json_t *gpus;       /* [{pci, uuid, numa, product, vendor, hip}]: seen GPUs; NULL */
+    const char *cpuset;     /* what the pod may use; NULL */
+    const char *interface;  /* of the pod's default route; NULL */
+    const json_t *pci_numa; /* PCI address -> NUMA node; NULL */
+    const json_t *gpus;     /* [{pci, uuid, numa, product, vendor, hip, usable}]: seen GPUs; NULL */
     const json_t *other_gpus; /* vendor -> how many, of those that are not in gpus; NULL */
     const json_t *paths;      /* GPU's PCI address -> NIC's -> PIX, PXB, PHB, NODE or SYS; NULL */
     double inter_socket;      /* GB/s; 0 unknown */

@@ -114,6 +114,8 @@ static void add_gpus(json_t *probe, const struct topo_host *host, int root)
         set_text(object, "product", gpu->product);
         set_text(object, "vendor", gpu->vendor);
         set_text(object, "hip", gpu->hip);
+        if (gpu->usable == TOPO_YES) /* no others but those of which it is not known */
+            json_object_set_new(object, "usable", json_true());
         json_array_append_new(gpus, object);
     }
     json_object_set_new(probe, "visibleGpus", json_integer((json_int_t)json_array_size(gpus)));

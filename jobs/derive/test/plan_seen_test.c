@@ -35,9 +35,14 @@ struct fixture {
     struct plan plan;
 };
 
-static void build(struct fixture *f, const char *probe, enum spec_network network)
+static const char a_nic[] =
+    "[{\"kind\": \"ResourceClaim\", \"metadata\": {\"name\": \"c\"}, \"status\": {\"allocation\": "
+    "{\"devices\": {\"results\": [" RESULT("nic-0", "dra.net", "c") "]}}}}]";
+
+static void build_of(struct fixture *f, const char *claims, bool no_gpus, const char *probe,
+                     enum spec_network network)
 {
-    f->claims = json_loads(two_of_each, 0, NULL);
+    f->claims = json_loads(claims, 0, NULL);
     f->probe = json_loads(probe, 0, NULL);
     assert_non_null(f->claims);
     assert_non_null(f->probe);
@@ -46,12 +51,18 @@ static void build(struct fixture *f, const char *probe, enum spec_network networ
         .pod = "w-0", .node = "n", .claims = f->claims, .probe = f->probe};
     const struct plan_input input = {.network = network,
                                      .slices_unknown = true,
+                                     .no_gpus = no_gpus,
                                      .profiles = &f->profiles,
                                      .workers = &worker,
                                      .worker_count = 1};
     struct drarun_error err = {0};
     if (plan_build(&input, &f->plan, &err) < 0)
         fail_msg("%s", err.text);
+}
+
+static void build(struct fixture *f, const char *probe, enum spec_network network)
+{
+    build_of(f, two_of_each, false, probe, network);
 }
 
 static void done(struct fixture *f)
@@ -120,12 +131,41 @@ static void test_nics_that_are_not_there(void **state)
     done(&f);
 }
 
+#define NODES_GPU(pci, more) "{\"pci\": \"" pci "\", \"numa\": 0, \"root\": \"pci0000:1a\"" more "}"
+#define TWO_GPUS_AND_A_NIC(more)                                                                   \
+    "{\"visibleGpus\": 2, \"gpus\": [" NODES_GPU(                                                  \
+        "0000:1b:00.0",                                                                            \
+        more) ", " NODES_GPU("0000:43:00.0",                                                       \
+                             more) "], \"visibleIbdevs\": [\"mlx5_0\"], \"ibdevs\": "              \
+                                   "{\"mlx5_0\": " NIC("0000:18:00.0") "}}"
+
+/* A node's GPUs, in a pod that has asked for a NIC alone: its own only where a file says so. */
+static void test_gpus_of_the_node(void **state)
+{
+    struct fixture f;
+    (void)state;
+    build_of(&f, a_nic, true, TWO_GPUS_AND_A_NIC(""), SPEC_NETWORK_RDMA);
+    assert_int_equal(f.plan.refusal.code, WARNING_NONE);
+    assert_int_equal(f.plan.workers[0].gpu_count, 0);
+    assert_int_equal(f.plan.workers[0].nic_count, 1);
+    assert_int_equal(f.plan.warnings.count, 0);
+    done(&f);
+    build_of(&f, a_nic, true, TWO_GPUS_AND_A_NIC(", \"usable\": true"), SPEC_NETWORK_RDMA);
+    assert_int_equal(f.plan.workers[0].gpu_count, 2);
+    assert_true(warnings_have(&f.plan.warnings, WARN_FEWER_NICS_THAN_GPUS, 0));
+    done(&f);
+    build_of(&f, a_nic, false, TWO_GPUS_AND_A_NIC(""), SPEC_NETWORK_RDMA);
+    assert_int_equal(f.plan.workers[0].gpu_count, 2);
+    done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_the_pod_shows),
         cmocka_unit_test(test_more_gpus_than_claimed),
         cmocka_unit_test(test_nics_that_are_not_there),
+        cmocka_unit_test(test_gpus_of_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

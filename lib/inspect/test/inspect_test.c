@@ -292,6 +292,29 @@ static void never_waits(void **state)
     tree_drop(&tree);
 }
 
+/* Sysfs shows those of the whole node. */
+static void tells_which_gpus_were_given(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    make_process(&tree, "Name:\tx\n");
+    tree_file(&tree, "sys/devices/pci0000:8c/0000:8f:00.0/class", "0x030200\n");
+    tree_file(&tree, "sys/devices/pci0000:8c/0000:8f:00.0/vendor", "0x10de\n");
+    tree_link(&tree, "sys/bus/pci/devices/0000:8f:00.0",
+              "../../../devices/pci0000:8c/0000:8f:00.0");
+    CLEANUP(json_decrefp) json_t *none = look(&tree, NULL);
+    const json_t *gpu = at(json_object_get(none, "probe"), "gpus", "pci");
+    assert_string_equal(json_string_value(gpu), "0000:8f:00.0");
+    assert_null(at(json_object_get(none, "probe"), "gpus", "usable"));
+    tree_file(&tree, "proc/driver/nvidia/gpus/0000:8f:00.0/information", "Device Minor: \t 3\n");
+    CLEANUP(json_decrefp) json_t *others = look(&tree, NULL);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(others, "probe"), "gpus")), 0);
+    tree_file(&tree, "dev/nvidia3", "");
+    CLEANUP(json_decrefp) json_t *ours = look(&tree, NULL);
+    assert_true(json_is_true(at(json_object_get(ours, "probe"), "gpus", "usable")));
+    tree_drop(&tree);
+}
+
 static void looks_for_files_in_the_root(void **state)
 {
     (void)state;
@@ -347,6 +370,7 @@ int main(void)
         cmocka_unit_test(takes_what_a_process_told),
         cmocka_unit_test(opens_a_real_node),
         cmocka_unit_test(never_waits),
+        cmocka_unit_test(tells_which_gpus_were_given),
         cmocka_unit_test(looks_for_files_in_the_root),
         cmocka_unit_test(tells_an_empty_tree),
         cmocka_unit_test(refuses_a_missing_root),
