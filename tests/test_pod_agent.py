@@ -86,6 +86,35 @@ def test_vendor_script_is_run_where_the_agent_is(pod, tmp_path, text, told):
     assert not subprocess.run(["pgrep", "-f", f"^{long}$"], capture_output=True, check=False).stdout
 
 
+def test_vendor_script_holds_nobody_up(pod, tmp_path):
+    """The agent serves others while it runs, and the script has all of its time."""
+    script = tmp_path / "set_env.sh"
+    script.write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\nexport NCCL_X=1\n")
+    some = pod(**JOB)
+    caller = some.call(files=[str(script)])
+    assert caller.line().startswith("hello")
+    assert some.call(job="another").line().startswith("failure 1 ")
+    (tmp_path / "go").touch()
+    assert caller.inspection()["probe"]["script"]["env"] == {"NCCL_X": "1"}
+
+
+def test_vendor_script_of_an_earlier_launcher_ends(pod, tmp_path):
+    script, shells = tmp_path / "set_env.sh", tmp_path / "shells"
+    script.write_text(f"echo $$ >>{shells}\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done\nexport NCCL_X=1\n")
+    some, until = pod(**JOB), time.monotonic() + patience()
+    some.call(files=[str(script)])
+    while not shells.exists() or not shells.read_text().endswith("\n"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    newer = some.call(files=[str(script)], generation=2)
+    assert newer.line().startswith("hello")
+    while os.path.exists(f"/proc/{shells.read_text().split()[0]}"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    (tmp_path / "go").touch()
+    assert newer.inspection()["probe"]["script"]["env"] == {"NCCL_X": "1"}
+
+
 def test_vitals(pod):
     """What a busy rank and a sleeping one do, and what the worker moves."""
     some = pod(**JOB)

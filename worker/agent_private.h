@@ -18,6 +18,7 @@
 #include "worker/pmix/host.h"
 #include "worker/ranks.h"
 #include "worker/tree.h"
+#include "worker/vendor_env.h"
 
 enum agent_state {
     AGENT_IDLE = 1,  /* no job yet */
@@ -64,10 +65,11 @@ struct agent_spawns {
     bool opened;       /* it has its servers, and room among the ranks */
 };
 
-/* What we hold, while the NICs are being opened for it. */
+/* What we hold, while processes of ours open the NICs and run the vendor's script for it. */
 struct agent_inspection {
     json_t *document;
     struct verbs_open opening;
+    struct vendor_env script;
 };
 
 /* The process that writes to other workers' NICs (agent_reach.c), before the job is here. */

@@ -14,7 +14,6 @@
 #include "worker/agent_private.h"
 #include "worker/other_user.h"
 #include "worker/session.h"
-#include "worker/vendor_env.h"
 
 extern char **environ;
 
@@ -100,24 +99,35 @@ static void send_document(struct agent *agent)
 void agent_drop_inspection(struct agent *agent)
 {
     child_free(TAKE_PTR(agent->inspection.opening.child));
+    vendor_env_drop(&agent->inspection.script);
     json_decref(TAKE_PTR(agent->inspection.document));
 }
 
-static void on_nics_opened(void *arg)
+static void send_once_whole(void *arg)
 {
     struct agent *agent = arg;
+    if (agent->inspection.opening.child || agent->inspection.script.child)
+        return;
     send_document(agent);
     agent_drop_inspection(agent);
 }
 
-/* False: nothing is to be waited for. */
-static bool open_nics(struct agent *agent)
+static void open_nics(struct agent *agent)
 {
     json_t *verbs = json_object_get(agent->inspection.document, "verbs");
     agent->inspection.opening =
-        (struct verbs_open){.verbs = verbs, .fn = on_nics_opened, .arg = agent};
-    return json_array_size(verbs) > 0 &&
-           verbs_open_start(agent->base, "/proc/self/exe", &agent->inspection.opening) == 0;
+        (struct verbs_open){.verbs = verbs, .fn = send_once_whole, .arg = agent};
+    if (json_array_size(verbs) > 0)
+        verbs_open_start(agent->base, "/proc/self/exe", &agent->inspection.opening);
+}
+
+static void run_script(struct agent *agent, const Drarun__Wire__Hello *hello)
+{
+    json_t *probe = json_object_get(agent->inspection.document, "probe");
+    agent->inspection.script =
+        (struct vendor_env){.probe = probe, .fn = send_once_whole, .arg = agent};
+    vendor_env_start(agent->base, "/proc/self/exe", hello->scripts, hello->n_scripts,
+                     &agent->inspection.script);
 }
 
 static int inspect_here(const Drarun__Wire__Hello *hello, json_t **ret_document,
@@ -133,9 +143,6 @@ static int inspect_here(const Drarun__Wire__Hello *hello, json_t **ret_document,
                                             .environ = environ};
     int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
                           : inspect(&options, ret_document, err);
-    json_t *script = rc == 0 ? vendor_env(hello->scripts, hello->n_scripts) : NULL;
-    if (script)
-        json_object_set_new(json_object_get(*ret_document, "probe"), "script", script);
     return rc < 0 ? error_prefix(err, "inspection") : 0;
 }
 
@@ -147,10 +154,10 @@ void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello
         agent_send_failure(agent, &err, -1);
         return;
     }
-    if (hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN && open_nics(agent))
-        return;
-    send_document(agent);
-    agent_drop_inspection(agent);
+    if (hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN)
+        open_nics(agent);
+    run_script(agent, hello);
+    send_once_whole(agent);
 }
 
 void agent_send_ready(struct agent *agent)

@@ -31,6 +31,7 @@
 #include "worker/reach.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
+#include "worker/vendor_env.h"
 
 #ifdef DRARUN_LEAK_CHECK
 #include <sanitizer/lsan_interface.h>
@@ -46,8 +47,9 @@ struct settings {
     int serve_fd;
     int64_t beside; /* the rank; -1: none */
     char *const *words;
-    bool nics;  /* open them, and nothing else */
-    bool reach; /* let them reach others, and nothing else */
+    const char *vendor_script; /* run it, and nothing else; NULL: no */
+    bool nics;                 /* open them, and nothing else */
+    bool reach;                /* let them reach others, and nothing else */
     int listen_fd;
     uint16_t port;
     bool by_hand; /* --listen: with a guard, job after job */
@@ -92,6 +94,9 @@ static const char help_text[] =
     "  --nics                open each RDMA device and print what it tells, a line of JSON each "
     "(how\n"
     "                        an agent and drarun doctor --nics ask)\n"
+    "  --vendor-script FILE  run the vendor's script and print what it sets, a line of JSON (how "
+    "an\n"
+    "                        agent asks)\n"
     "  --reach               write to other workers' NICs and be written to, as lines of JSON on\n"
     "                        standard input say (how an agent asks)\n"
     "  --beside RANK         run the command beside that rank, with its environment, folder and\n"
@@ -167,6 +172,7 @@ enum {
     OPT_BESIDE,
     OPT_NICS,
     OPT_REACH,
+    OPT_VENDOR_SCRIPT,
     OPT_VERSION,
     OPT_HELP
 };
@@ -189,6 +195,7 @@ static const struct option option_table[] = {
     {"beside", required_argument, NULL, OPT_BESIDE},
     {"nics", no_argument, NULL, OPT_NICS},
     {"reach", no_argument, NULL, OPT_REACH},
+    {"vendor-script", required_argument, NULL, OPT_VENDOR_SCRIPT},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, OPT_HELP},
@@ -237,6 +244,9 @@ static int apply(int option, const char *value, struct settings *s, struct draru
     case OPT_REACH:
         s->reach = true;
         return 0;
+    case OPT_VENDOR_SCRIPT:
+        s->vendor_script = value;
+        return 0;
     case OPT_INSTALL:
     case OPT_INSTALL_DRARUN:
         rc = install_program(option == OPT_INSTALL ? INSTALL_SELF : "drarun", value, err);
@@ -277,7 +287,7 @@ static int read_options(int argc, char **argv, struct settings *s, struct drarun
     if (optind < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument %s: the launcher says what to run", argv[optind]);
-    if (s->serve_fd >= 0 || s->nics || s->reach)
+    if (s->serve_fd >= 0 || s->nics || s->reach || s->vendor_script)
         return 0;
     if (s->control_fd < 0 && s->listen_fd < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -425,6 +435,8 @@ int main(int argc, char **argv)
         return nics_serve();
     if (rc == 0 && s.reach)
         return reach_serve();
+    if (rc == 0 && s.vendor_script)
+        return vendor_env_serve(s.vendor_script);
     if (rc == 0 && !s.in_pod) /* of a pod the cluster tells */
         s.oom_exempt = oom_exempt(s.oom_score);
     if (rc == 0)

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ __attribute__((noreturn)) static void child(const char *path, int env, int noise
     const char *const argv[] = {"sh", "-c", command, "sh", path, NULL};
     sigset_t none;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would take its answer */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
@@ -249,12 +251,23 @@ int vendor_script_run(const char *path, uint32_t deadline_ms, json_t **ret_env,
 #define ANSWER_FD (STDERR_FILENO + 1)
 #define APART_MS 2000 /* beyond the script's own deadline */
 
-/* {"env": {..}} or {"code": errno, "text": ".."}. Whatever the caller does with signals and
- * descriptors stays with the caller. */
-__attribute__((noreturn)) static void serve(const char *path, uint32_t ms, int out)
+/* {"env": {..}} or {"code": errno, "text": ".."} */
+int vendor_script_tell(const char *path, uint32_t deadline_ms, int out)
 {
     struct drarun_error err = {0};
     json_t *env = NULL;
+    int rc = vendor_script_run(path, deadline_ms, &env, &err);
+    CLEANUP(json_decrefp)
+    json_t *answer = rc == 0 ? json_pack("{s:o}", "env", env)
+                             : json_pack("{s:i, s:s}", "code", err.code, "text", err.text);
+    cleanup_free char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+    cleanup_close int fd = out;
+    return text ? fd_write_all(fd, text, strlen(text)) : -ENOMEM;
+}
+
+/* Whatever the caller does with signals and descriptors stays with the caller. */
+__attribute__((noreturn)) static void serve(const char *path, uint32_t ms, int out)
+{
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -264,11 +277,7 @@ __attribute__((noreturn)) static void serve(const char *path, uint32_t ms, int o
     close_range(ANSWER_FD + 1, ~0u, 0);
     if (fcntl(ANSWER_FD, F_SETFD, FD_CLOEXEC) < 0)
         _exit(1);
-    int rc = vendor_script_run(path, ms, &env, &err);
-    json_t *answer = rc == 0 ? json_pack("{s:o}", "env", env)
-                             : json_pack("{s:i, s:s}", "code", err.code, "text", err.text);
-    char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
-    _exit(text && fd_write_all(ANSWER_FD, text, strlen(text)) == 0 ? 0 : 1);
+    _exit(vendor_script_tell(path, ms, ANSWER_FD) == 0 ? 0 : 1);
 }
 
 /* Until its end or the deadline. */
@@ -289,11 +298,11 @@ static int read_answer(int *fd, uint32_t ms, struct buf *text)
     return rc == 0 && text->failed ? -ENOMEM : rc;
 }
 
-static int take_answer(const char *path, const struct buf *text, json_t **ret_env,
-                       struct drarun_error *err)
+int vendor_script_answer(const char *path, const char *text, size_t length, json_t **ret_env,
+                         struct drarun_error *err)
 {
     CLEANUP(json_decrefp)
-    json_t *answer = text->len > 0 ? json_loadb(text->data, text->len, 0, NULL) : NULL;
+    json_t *answer = length > 0 ? json_loadb(text, length, 0, NULL) : NULL;
     json_t *env = json_object_get(answer, "env");
     const char *why = json_string_value(json_object_get(answer, "text"));
     int code = (int)json_integer_value(json_object_get(answer, "code"));
@@ -325,5 +334,5 @@ int vendor_script_run_apart(const char *path, uint32_t deadline_ms, json_t **ret
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return rc < 0 ? error_set(err, -rc, "%s: cannot be run: %s", path, strerror(-rc))
-                  : take_answer(path, &text, ret_env, err);
+                  : vendor_script_answer(path, text.data, text.len, ret_env, err);
 }

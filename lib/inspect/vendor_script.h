@@ -7,6 +7,7 @@
 #define DRARUN_INSPECT_VENDOR_SCRIPT_H
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
 
@@ -19,6 +20,12 @@
  * calling process becomes the reaper of orphans and must have no other children. */
 int vendor_script_run(const char *path, uint32_t deadline_ms, json_t **ret_env,
                       struct drarun_error *err);
+
+/* The same for a process of its own that somebody waits for: writes to the descriptor, which it
+ * closes, what vendor_script_answer reads. */
+int vendor_script_tell(const char *path, uint32_t deadline_ms, int out);
+int vendor_script_answer(const char *path, const char *text, size_t length, json_t **ret_env,
+                         struct drarun_error *err);
 
 /* The same for a process that has children, threads and handlers of signals: in a fork of it, which
  * adopts what the script leaves. Nothing of the caller is changed but that a child comes and goes.
