@@ -48,11 +48,11 @@ static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
     return row[na % 3][nb];
 }
 
-bool nearest_word(const char *text, const char *words, char *ret_word, size_t size)
+bool nearest_within(const char *text, const char *words, unsigned int edits, char *ret_word,
+                    size_t size, unsigned int *ret_edits)
 {
     size_t length = strlen(text), n = 0;
-    unsigned int best = (unsigned int)length / 3 + 1;
-    bool found = false;
+    unsigned int best = edits + 1;
     if (length >= NEAREST_WORD_MAX)
         return false;
     for (const char *w; (w = words_next(&words, &n));) {
@@ -60,9 +60,15 @@ bool nearest_word(const char *text, const char *words, char *ret_word, size_t si
         if (d >= best || n >= size)
             continue;
         best = d;
-        found = true;
         memcpy(ret_word, w, n);
         ret_word[n] = '\0';
     }
-    return found;
+    *ret_edits = best;
+    return best <= edits;
+}
+
+bool nearest_word(const char *text, const char *words, char *ret_word, size_t size)
+{
+    unsigned int edits = 0;
+    return nearest_within(text, words, (unsigned int)strlen(text) / 3, ret_word, size, &edits);
 }

@@ -18,4 +18,9 @@ int words_index(const char *words, const char *text, size_t length);
  */
 bool nearest_word(const char *text, const char *words, char *ret_word, size_t size);
 
+/* The same of those that are at most so many edits away; *ret_edits is how many. Of several that
+ * are equally near it is the first. */
+bool nearest_within(const char *text, const char *words, unsigned int edits, char *ret_word,
+                    size_t size, unsigned int *ret_edits);
+
 #endif

@@ -10,10 +10,12 @@
 #include "lib/base/nearest.h"
 #include "lib/base/number.h"
 #include "lib/base/strlist.h"
+#include "lib/base/wrap.h"
 
 #define WORD_MAX NEAREST_WORD_MAX
 /* Every short word is near to some option of one or two letters. */
 #define SUGGESTED_MIN 3
+#define LEFT_COLUMNS 26 /* of a help screen: the option itself */
 
 /* Matches --name, -x and aliases, exactly; length excludes a "=value". */
 static const struct option_spec *find(const struct option_table *table, const char *word,
@@ -142,6 +144,8 @@ static int use(struct cursor *c, const struct option_spec *spec, const char *sho
     if (c->each_only && !spec->each)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s is for the whole job: give it before the first program", shown);
+    if (c->table->seen)
+        c->table->seen(c->target, spec);
     return apply(spec, c->target, shown, value, err);
 }
 
@@ -267,16 +271,11 @@ static void help_entry(const struct option_spec *spec, struct buf *out)
         n = snprintf(left, sizeof left, "-%c, ", spec->letter);
     snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", spec->name, spec->value ? " " : "",
              spec->value ? spec->value : "");
-    if (strlen(left) > 26)
-        buf_printf(out, "  %s\n  %26s  ", left, "");
+    if (strlen(left) > LEFT_COLUMNS)
+        buf_printf(out, "  %s\n  %*s  ", left, LEFT_COLUMNS, "");
     else
-        buf_printf(out, "  %-26s  ", left);
-    for (const char *line = spec->help; line;) {
-        const char *end = strchr(line, '\n');
-        buf_add(out, line, end ? (size_t)(end - line) : strlen(line));
-        line = end ? end + 1 : NULL;
-        buf_add_str(out, line ? "\n                              " : "\n");
-    }
+        buf_printf(out, "  %-*s  ", LEFT_COLUMNS, left);
+    wrap_add(spec->help, LEFT_COLUMNS + 4, LEFT_COLUMNS + 4, out);
 }
 
 void options_help(const struct option_table *table, struct buf *out)

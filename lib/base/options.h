@@ -54,6 +54,8 @@ struct option_table {
     const struct option_spec *list;
     size_t count;
     const struct option_others *others; /* NULL: none */
+    /* Told of each option that is about to be set; NULL: nobody is. */
+    void (*seen)(void *target, const struct option_spec *spec);
 };
 
 /* Reads options from argv[0 .. argc) up to the first word that is none, or past "--"; returns how
