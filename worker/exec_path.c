@@ -90,7 +90,7 @@ int exec_path_find(int dir, const char *program, char *const *env, char ret_path
     if (*refused)
         return exec_reason(dir, refused, EACCES, err);
     bool beside = try_file(dir, program) == 0;
-    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH (%.300s)%s%s",
-                      program, search, beside ? "; the one in the working directory is ./" : "",
+    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH%s%s", program,
+                      beside ? "; the one in the working directory is ./" : "",
                       beside ? program : "");
 }

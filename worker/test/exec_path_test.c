@@ -115,14 +115,14 @@ static void unknown_program(void **state)
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
     assert_int_equal(start(NULL, "no-such", "/bin:/nowhere", &err), -ENOENT);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
-    assert_string_equal(err.text, "no program no-such in PATH (/bin:/nowhere)");
+    assert_string_equal(err.text, "no program no-such in PATH");
     make_text("a.out", "#!/bin/sh\n", 0755);
     make_text("notes", "text\n", 0644);
     assert_int_equal(start(dir, "a.out", "/bin", &err), -ENOENT);
-    assert_string_equal(err.text, "no program a.out in PATH (/bin); the one in the working "
+    assert_string_equal(err.text, "no program a.out in PATH; the one in the working "
                                   "directory is ./a.out");
     assert_int_equal(start(dir, "notes", "/bin", &err), -ENOENT);
-    assert_string_equal(err.text, "no program notes in PATH (/bin)");
+    assert_string_equal(err.text, "no program notes in PATH");
     assert_int_equal(start(NULL, "", "/bin", &err), -ENOENT);
     assert_int_equal(start("/no/such", "sh", "/bin", &err), -ENOENT);
     assert_non_null(strstr(err.text, "working directory /no/such"));

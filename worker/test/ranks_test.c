@@ -579,7 +579,7 @@ static void errors_name_rank_and_program(void **state)
     struct drarun_error err = {0};
     struct rank_request request = {.rank = 7, .argv = WORDS("no-such"), .env = env, .pmi_fd = -1};
     assert_int_equal(ranks_start(f->ranks, &request, &err), -ENOENT);
-    assert_string_equal(err.text, "start rank 7: no program no-such in PATH (/bin:/usr/bin)");
+    assert_string_equal(err.text, "start rank 7: no program no-such in PATH");
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
     assert_int_equal(ranks_check_program(request.argv, env, NULL, &err), -ENOENT);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
