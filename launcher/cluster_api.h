@@ -49,6 +49,7 @@ struct cluster_run {
     uint32_t workers;    /* in place of the spec's; 0: the spec's */
     bool here;           /* launch from this process, without a launcher Job */
     bool detach;         /* submit: do not follow */
+    bool replace;        /* a job of that name that has ended, or goes on, is cancelled first */
     bool label, quiet, json;
     const char *report_path;
     int copy_fd;      /* gets what goes to standard output, too; 0: none */
@@ -61,9 +62,16 @@ struct cluster_run {
 
 struct cluster_job { /* a verb on one job */
     struct cluster_choice cluster;
-    const char *job; /* NULL: list all */
-    bool json, follow, all_namespaces;
+    const char *job;   /* NULL: list all; status: the only one */
+    char *const *jobs; /* cancel: all names, of which job is the first; job_count of them */
+    size_t job_count;
+    const char *selector; /* labels, as kubectl's -l; NULL: all */
+    bool json;            /* format is VERB_JSON or VERB_YAML: a document, not text */
+    int format;           /* enum verb_format */
+    bool watch, follow, all, all_namespaces, timestamps;
     int32_t rank;       /* logs: of this one alone; -1: of all */
+    int64_t tail;       /* logs: lines from the end; negative: all */
+    int64_t since_ms;   /* logs: no older lines; 0: all */
     int64_t timeout_ms; /* wait; 0: none */
 };
 

@@ -1,50 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drarun: which verb, and nothing else. */
+#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
+#include "launcher/overview.h"
 #include "launcher/run.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"
-#include "launcher/verb_accept.h"
-#include "launcher/verb_alloc.h"
 #include "launcher/verb_bench.h"
-#include "launcher/verb_controller.h"
-#include "launcher/verb_doctor.h"
-#include "launcher/verb_env.h"
-#include "launcher/verb_exec.h"
-#include "launcher/verb_import.h"
-#include "launcher/verb_install.h"
-#include "launcher/verb_job.h"
-#include "launcher/verb_plan.h"
-#include "launcher/verb_render.h"
-#include "launcher/verb_submit.h"
-#include "launcher/verb_topo.h"
-#include "launcher/verb_validate.h"
+#include "launcher/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
 
-/* The verbs beside run, by name; a new one is a file verb_NAME.c and a line here. */
-static const struct verb *const verbs[] = {
-    &verb_accept,   &verb_alloc, &verb_bench,  &verb_cancel, &verb_controller, &verb_describe,
-    &verb_doctor,   &verb_env,   &verb_exec,   &verb_import, &verb_install,    &verb_list,
-    &verb_logs,     &verb_plan,  &verb_render, &verb_status, &verb_submit,     &verb_topo,
-    &verb_validate, &verb_wait,  NULL,
-};
-
-static const struct verb *find_verb(const char *name)
+static int fail(const struct drarun_error *err)
 {
-    for (size_t i = 0; verbs[i]; i++)
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
-    return NULL;
+    log_error("%s", err->text);
+    return error_exit_status(err->kind);
 }
 
 static int show_completion(int argc, char *const argv[])
@@ -55,9 +34,10 @@ static int show_completion(int argc, char *const argv[])
         return error_exit_status(DRARUN_ERR_USAGE);
     }
     struct buf names = BUF_INIT;
-    buf_add_str(&names, "run help version completion");
-    for (size_t i = 0; verbs[i]; i++)
-        buf_printf(&names, " %s", verbs[i]->name);
+    buf_add_str(&names, "help version completion");
+    for (const struct verb_group *group = verb_groups; group->title; group++)
+        for (const struct verb *const *verb = group->verbs; *verb; verb++)
+            buf_printf(&names, " %s", (*verb)->name);
     if (!names.failed)
         options_completion(&run_option_table, "drarun", names.data, &text);
     text.failed |= names.failed;
@@ -65,35 +45,61 @@ static int show_completion(int argc, char *const argv[])
     return verb_write("completion", &text);
 }
 
-/* "--help" and "--version" as run's options do the work of those verbs. */
-static int show(char *const all[], const char *option)
+/* A word behind a verb that takes none. */
+static int unexpected(const char *verb, const char *word)
 {
-    char *const argv[] = {(char *)option};
-    return run_verb(all, 1, argv);
+    log_error("%s: unexpected argument \"%s\"", verb, word);
+    return error_exit_status(DRARUN_ERR_USAGE);
 }
 
-/* drarun help [VERB], or the name of another launcher. */
-static int show_help(char *const all[], int argc, char *const argv[])
+static int show_version(int argc, char *const argv[])
 {
-    const struct verb *verb = argc == 1 ? find_verb(argv[0]) : NULL;
-    unsigned int foreign = argc == 1 ? foreign_launcher(argv[0]) : 0;
     struct buf text = BUF_INIT;
-    if (foreign) {
-        foreign_options_table(foreign, &text);
-        buf_add_str(&text, "\n");
-        foreign_variables_table(foreign, &text);
-        return verb_write("help", &text);
-    }
-    if (!verb) {
-        int status = show(all, "--help");
-        if (status != 0)
-            return status;
-        for (size_t i = 0; verbs[i]; i++)
-            buf_printf(&text, "  drarun %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-        return verb_write("help", &text);
-    }
-    verb_help(verb, &text);
+    if (argc > 0)
+        return unexpected("version", argv[0]);
+    buf_printf(&text, "drarun %s\n", DRARUN_VERSION);
+    return verb_write("version", &text);
+}
+
+static int show_foreign(unsigned int foreign)
+{
+    struct buf text = BUF_INIT;
+    foreign_options_table(foreign, &text);
+    buf_add_str(&text, "\n");
+    foreign_variables_table(foreign, &text);
     return verb_write("help", &text);
+}
+
+/* drarun help [VERB [PART]], or the name of another launcher. */
+static int show_help(int argc, char *const argv[])
+{
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    if (argc == 0) {
+        overview(&text);
+        return verb_write("help", &text);
+    }
+    const struct verb *verb = verb_find(argv[0]);
+    unsigned int foreign = foreign_launcher(argv[0]);
+    if (argc > (verb == &verb_bench ? 2 : 1))
+        return unexpected("help", argv[argc - 1]);
+    if (foreign)
+        return show_foreign(foreign);
+    if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "version") == 0 ||
+        strcmp(argv[0], "completion") == 0)
+        return show_help(0, NULL);
+    if (!verb) {
+        verb_unknown(argv[0], &err);
+        return fail(&err);
+    }
+    /* as if --help were typed behind it: a verb may have more to say than its table */
+    char option[] = "--help", program[] = "drarun";
+    char *words[] = {program, argv[0], argc > 1 ? argv[1] : option, argc > 1 ? option : NULL, NULL};
+    if (argc > 1 && !verb_bench_part(argv[1])) {
+        log_error("help: drarun bench has no part %s: compare, judge and report", argv[1]);
+        return error_exit_status(DRARUN_ERR_USAGE);
+    }
+    return verb->run(argc, words + 2);
 }
 
 /* Descriptors that we open must not become 0, 1 or 2. */
@@ -104,19 +110,76 @@ static void fill_closed_stdio(void)
             (void)!open("/dev/null", O_RDWR); /* the lowest free number, hence fd */
 }
 
+/* The same words with the first `at` behind the next one, the verb. NULL: out of memory. */
+static char **put_verb_first(int argc, char *argv[], int at)
+{
+    char **words = calloc((size_t)argc + 1, sizeof *words);
+    if (!words)
+        return NULL;
+    words[0] = argv[0];
+    words[1] = argv[1 + at];
+    for (int i = 0; i < at; i++)
+        words[2 + i] = argv[1 + i];
+    for (int i = 2 + at; i < argc; i++)
+        words[i] = argv[i];
+    return words;
+}
+
+/* words: the verb stands at words[1]. */
+static int run_word(const struct verb *verb, int argc, char *words[], int at)
+{
+    if (at == 0)
+        return verb->run(argc - 2, words + 2);
+    cleanup_free char **moved = put_verb_first(argc, words, at);
+    struct drarun_error err = {0};
+    if (!moved) {
+        error_set(&err, ENOMEM, "out of memory");
+        return fail(&err);
+    }
+    return verb->run(argc - 2, moved + 2);
+}
+
+static int show_nothing_to_do(void)
+{
+    struct buf text = BUF_INIT;
+    overview(&text);
+    if (!text.failed)
+        fd_write_all(STDERR_FILENO, text.data, text.len);
+    buf_done(&text);
+    return error_exit_status(DRARUN_ERR_USAGE);
+}
+
+static bool is_either(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* Options that all verbs have may stand before the verb. */
+static int run_words(int argc, char *argv[])
+{
+    struct drarun_error err = {0};
+    int at = verb_globals(argc - 1, argv + 1);
+    const char *word = at < argc - 1 ? argv[1 + at] : "";
+    if (argc == 1)
+        return show_nothing_to_do();
+    if (is_either(word, "help", "--help", "-h"))
+        return show_help(argc - at - 2, argv + at + 2);
+    if (is_either(word, "version", "--version", "-V"))
+        return show_version(argc - at - 2, argv + at + 2);
+    if (strcmp(word, "completion") == 0)
+        return show_completion(argc - at - 2, argv + at + 2);
+    const struct verb *verb = verb_find(word);
+    if (verb)
+        return run_word(verb, argc, argv, at);
+    if (word[0] && word[0] != '-' && verb_check_program(word, &err) < 0)
+        return fail(&err);
+    return run_verb(argv, argc - 1, argv + 1);
+}
+
 int main(int argc, char *argv[])
 {
-    const char *first = argc > 1 ? argv[1] : "";
     first_process_begin();
     fill_closed_stdio();
-    if (strcmp(first, "run") == 0)
-        return run_verb(argv, argc - 2, argv + 2);
-    if (strcmp(first, "help") == 0)
-        return show_help(argv, argc - 2, argv + 2);
-    if (strcmp(first, "version") == 0)
-        return show(argv, "--version");
-    if (strcmp(first, "completion") == 0)
-        return show_completion(argc - 2, argv + 2);
-    const struct verb *verb = find_verb(first);
-    return verb ? verb->run(argc - 2, argv + 2) : run_verb(argv, argc - 1, argv + 1);
+    log_setup("drarun", LOG_NORMAL);
+    return run_words(argc, argv);
 }

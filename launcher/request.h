@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "launcher/cluster_api.h"
+#include "lib/base/options.h"
 #include "lib/base/strlist.h"
 
 /* struct job_request.stdin_rank, as in wire.proto's Launch. */
@@ -89,6 +90,9 @@ struct job_request {
     struct kept *kept; /* the allocation is one of pods (kept.h), which `pods` names; kept_free */
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
+    /* The first option of each kind that was given: of ranks here alone, of a cluster's job alone.
+     * NULL: none. */
+    const struct option_spec *for_here, *for_cluster;
 
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */

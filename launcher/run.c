@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,7 +37,9 @@ static int show_help(void)
 
 static int show_version(void)
 {
-    return printf("drarun %s\n", DRARUN_VERSION) < 0 || fflush(stdout) != 0 ? 70 : 0;
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "drarun %s\n", DRARUN_VERSION);
+    return verb_write("version", &text);
 }
 
 static void set_log_level(const struct job_request *request)
@@ -86,6 +89,20 @@ static char **inherited(const struct job_request *request, struct strlist *kept)
     return kept->failed ? NULL : kept->items + 1;
 }
 
+/* What a local agent searches for the first program. */
+static const char *path_of(const struct job_request *request, char *const *env)
+{
+    const char *path = "not set";
+    for (; *env; env++)
+        if (strncmp(*env, "PATH=", 5) == 0)
+            path = *env + 5;
+    const struct strlist *own = &request->programs[0].env;
+    for (size_t i = 0; i < own->count; i++)
+        if (strncmp(own->items[i], "PATH=", 5) == 0)
+            path = own->items[i] + 5;
+    return path;
+}
+
 static int run_job(struct job_request *request)
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
@@ -102,6 +119,8 @@ static int run_job(struct job_request *request)
         return fail(&err);
     job_run(job);
     int status = cause_status(job_cause(job));
+    if (status == error_exit_status(DRARUN_ERR_NOT_FOUND) && !request->agents && !request->pods)
+        log_verbose("PATH of the ranks is %s", path_of(request, env));
     if (report_show(request, job, &err) < 0) {
         log_error("%s", err.text);
         status = status ? status : error_exit_status(err.kind);
@@ -123,11 +142,15 @@ static int run_request(char *const all[], struct job_request *request)
     if (request->version)
         return show_version();
     set_log_level(request);
-    if (request->cluster.job)
+    if (request->cluster.job) {
+        request->cluster.image = getenv("DRARUN_IMAGE");
         return run_on_cluster(all, request);
+    }
     if (is_job_spec(request))
         return run_options_parse_spec(request, &err) < 0 ? fail(&err)
                                                          : run_on_cluster(all, request);
+    if (run_options_check_program(request, &err) < 0)
+        return fail(&err);
     if (!remote_api() && alloc_is_of_pods(request)) {
         remote_become(all, &err);
         return fail(&err);
@@ -153,3 +176,16 @@ int run_verb(char *const all[], int argc, char *const argv[])
     request_done(&request);
     return status;
 }
+
+static int run(int argc, char *const argv[])
+{
+    return run_verb(argv - 2, argc, argv);
+}
+
+const struct verb verb_run = {"run",
+                              "PROGRAM [ARGS] [: ...] | FILE.yaml [-- ARGS]",
+                              "Starts ranks of MPI and NCCL programs, here or as a job of a "
+                              "cluster, and gives back\ntheir exit status.",
+                              &run_option_table,
+                              run,
+                              "ranks here, or FILE.yaml"};

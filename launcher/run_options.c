@@ -379,7 +379,67 @@ static const struct option_spec specs[] = {
      .help = "show the version"},
 };
 
-const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others};
+/* Of ranks that this process launches, and what a job's spec has in their place. NULL: nothing. */
+static const struct {
+    const char *name, *instead;
+} only_here[] = {
+    {"ranks-per-worker", "the spec says it: ranksPerWorker"},
+    {"agents", NULL},
+    {"key-file", NULL},
+    {"alloc", NULL},
+    {"radix", NULL},
+    {"launch", "the spec says it: launch"},
+    {"bind", NULL},
+    {"slots", NULL},
+    {"oversubscribe", NULL},
+    {"report-bindings", NULL},
+    {"stdin", NULL},
+    {"output-dir", "drarun logs JOB --rank R has the output of each"},
+    {"timeout", "the spec says it: timeouts.total"},
+    {"kill-after", NULL},
+    {"hang-after", "the spec says it: hangAfter"},
+    {"start-timeout", "the spec says it: timeouts.start"},
+    {"orphan-wait", NULL},
+};
+
+static bool is_only_here(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(only_here); i++)
+        if (strcmp(only_here[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void note_option(void *target, const struct option_spec *spec)
+{
+    struct job_request *request = target;
+    if (!request->for_here && is_only_here(spec->name))
+        request->for_here = spec;
+    if (!request->for_cluster && spec->group == on_cluster)
+        request->for_cluster = spec;
+}
+
+const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others,
+                                              note_option};
+
+/* What a job's spec, or nothing, takes the place of. */
+static int refuse_here(const struct job_request *request, struct drarun_error *err)
+{
+    const char *instead = NULL;
+    if (request->inherit)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-genv%s: what a job's ranks get is in its spec (the container's env)",
+                          request->inherit);
+    if (!request->for_here)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(only_here); i++)
+        if (strcmp(only_here[i].name, request->for_here->name) == 0)
+            instead = only_here[i].instead;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "--%s is for ranks on this machine or on --agents, not for a job of a "
+                      "cluster%s%s",
+                      request->for_here->name, instead ? "; " : "", instead ? instead : "");
+}
 
 /* One program with its options: words up to ":" or the end. */
 static int parse_program(int argc, char *const argv[], struct job_request *request, bool first,
@@ -397,8 +457,10 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
     if (program->argc > 0 || (first && (request->help || request->version || request->cluster.job)))
         return 0;
     if (first && request->program_count == 1)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "no program given: drarun [options] program [args]");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "no program given: drarun [options] program [args]; drarun help shows the "
+            "verbs");
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program before or after a \":\"");
 }
 
@@ -421,7 +483,7 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
                           "-n %u: a job's spec says how many ranks a worker has (ranksPerWorker); "
                           "--workers N changes the workers, --namespace %u is the namespace",
                           program->ranks, program->ranks);
-    if (program->env.count > 0 || program->wd)
+    if (program->env.count > 0 || request->env_all.count > 0 || program->wd)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: what a job's ranks get is in its spec (the container's %s)",
                           program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
@@ -433,6 +495,9 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--frames: for ranks on this machine; a cluster's job is followed by "
                           "drarun_job_follow(3)");
+    used = refuse_here(request, err) < 0 ? -err->code : used;
+    if (used < 0)
+        return used;
     for (int i = used; i < count; i++)
         strlist_add(&cluster->args, words[i]);
     cluster->file = program->argv[0];
@@ -441,6 +506,7 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
     cluster->quiet = request->quiet;
     cluster->json = request->json;
     cluster->report_path = request->report_path;
+    cluster->image = cluster->image ? cluster->image : getenv("DRARUN_IMAGE");
     return cluster->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
@@ -496,7 +562,6 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
         .radix = 8,
         .bind = "none",
         .kill_after_ms = KILL_AFTER_MS,
-        .cluster.image = getenv("DRARUN_IMAGE"),
     };
     if (!request->programs)
         return error_set(err, ENOMEM, "out of memory");
@@ -515,16 +580,27 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
     return rc < 0 ? rc : check_together(request, err);
 }
 
+int run_options_check_program(const struct job_request *request, struct drarun_error *err)
+{
+    if (!request->for_cluster)
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "--%s is for a job of a cluster, and %s is a program: a job is a file that "
+                      "ends in .yaml, .yml or .json",
+                      request->for_cluster->name, request->programs[0].argv[0]);
+}
+
 void run_options_help(struct buf *out)
 {
     buf_add_str(out,
                 "Usage: drarun [run] [options] program [args]"
                 " [: [options] program [args]]...\n"
                 "       drarun [run] FILE.yaml [options] [-- args]\n"
-                "Starts ranks of MPI and NCCL programs, here or as a job of a cluster, and gives "
-                "back\ntheir exit status.\n");
+                "Starts ranks of MPI and NCCL programs, here or as a job of a cluster, and gives\n"
+                "back their exit status.\n");
     options_help(&run_option_table, out);
-    buf_add_str(out, "\nOther verbs: drarun help, drarun version, drarun completion bash.\n"
-                     "A program called like a verb: drarun -- help\n"
-                     "Options of mpirun, mpiexec and srun: drarun help mpirun, help srun.\n");
+    buf_add_str(out,
+                "\nThe word run may be left out. A program called like a verb: drarun -- wait\n"
+                "Options of mpirun, mpiexec and srun: drarun help mpirun, help srun.\n"
+                "The other verbs: drarun help\n");
 }

@@ -18,6 +18,9 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
  * Fills request->cluster. */
 int run_options_parse_spec(struct job_request *request, struct drarun_error *err);
 
+/* No option of a cluster's job stands with programs. */
+int run_options_check_program(const struct job_request *request, struct drarun_error *err);
+
 /* Usage line and options. */
 void run_options_help(struct buf *out);
 

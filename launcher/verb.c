@@ -9,13 +9,31 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/nearest.h"
 #include "lib/base/plain.h"
+#include "lib/base/wrap.h"
+#include "lib/doc/yaml_write.h"
 
 void verb_help(const struct verb *verb, struct buf *out)
 {
-    buf_printf(out, "Usage: drarun %s [options]%s%s\n\n%s\n", verb->name,
-               verb->arguments ? " " : "", verb->arguments ? verb->arguments : "", verb->summary);
+    buf_printf(out, "Usage: drarun %s [options]%s%s\n\n", verb->name, verb->arguments ? " " : "",
+               verb->arguments ? verb->arguments : "");
+    wrap_add(verb->summary, 0, 0, out);
     options_help(verb->options, out);
+}
+
+int verb_set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)target, (void)shown, (void)value, (void)err;
+    log_setup("drarun", log_level_now() >= LOG_VERBOSE ? LOG_DEBUG : LOG_VERBOSE);
+    return 0;
+}
+
+int verb_set_quiet(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)target, (void)shown, (void)value, (void)err;
+    log_setup("drarun", LOG_QUIET);
+    return 0;
 }
 
 int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void *options,
@@ -51,6 +69,23 @@ void verb_add_json_take(json_t *json, struct buf *out)
         out->failed = true;
     buf_add_str(out, "\n");
     json_decref(json);
+}
+
+enum verb_format verb_format_of(const char *word)
+{
+    static const char words[] = "text wide json yaml name"; /* as in the enum */
+    int at = word ? words_index(words, word, strlen(word)) : 0;
+    return at < 0 ? VERB_TEXT : (enum verb_format)at;
+}
+
+void verb_add_take(enum verb_format format, json_t *json, struct buf *out)
+{
+    if (format == VERB_YAML && (!json || yaml_write(json, out, NULL) < 0))
+        out->failed = true;
+    if (format == VERB_YAML)
+        json_decref(json);
+    else
+        verb_add_json_take(json, out);
 }
 
 int verb_write(const char *name, struct buf *out)

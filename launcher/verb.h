@@ -15,6 +15,21 @@
         .offset = offsetof(type, help), .help = "show this"                                        \
     }
 
+/* -v and -q, which every verb has that does not hand its words on. */
+#define VERB_LEVEL_OPTIONS                                                                         \
+    {.name = "verbose",                                                                            \
+     .letter = 'v',                                                                                \
+     .group = "Others",                                                                            \
+     .kind = OPTION_CALL,                                                                          \
+     .set = verb_set_verbose,                                                                      \
+     .help = "say each step; twice: details"},                                                     \
+    {                                                                                              \
+        .name = "quiet", .letter = 'q', .group = "Others", .kind = OPTION_CALL,                    \
+        .set = verb_set_quiet, .help = "say errors only"                                           \
+    }
+int verb_set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err);
+int verb_set_quiet(void *target, const char *shown, const char *value, struct drarun_error *err);
+
 struct verb {
     const char *name;
     const char *arguments; /* as the usage line shows them after the options; NULL: none */
@@ -23,7 +38,11 @@ struct verb {
     /* argv holds what comes after the verb; program and verb stand before it, at argv[-2],
      * argv[-1]. Returns the exit status. Errors go to stderr. */
     int (*run)(int argc, char *const argv[]);
+    const char *brief;   /* for a screen with all verbs: VERB_BRIEF_MAX letters at most */
+    const char *details; /* for its manual page: paragraphs, one a line; NULL: none */
 };
+
+#define VERB_BRIEF_MAX 27
 
 /* Usage line, summary and options. */
 void verb_help(const struct verb *verb, struct buf *out);
@@ -32,6 +51,20 @@ void verb_help(const struct verb *verb, struct buf *out);
  * option --help (*help). Errors have kind DRARUN_ERR_USAGE. */
 int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void *options,
                     const bool *help, const char **ret_file, struct drarun_error *err);
+
+/* Of -o: what a verb that shows something prints. */
+enum verb_format {
+    VERB_TEXT = 0,
+    VERB_WIDE, /* text with more columns */
+    VERB_JSON,
+    VERB_YAML,
+    VERB_NAME, /* the names alone, one a line */
+};
+/* A word of "text json yaml name wide"; NULL is text. */
+enum verb_format verb_format_of(const char *word);
+
+/* Appends the value as JSON or YAML and takes it, as verb_add_json_take. */
+void verb_add_take(enum verb_format format, json_t *json, struct buf *out);
 
 /* Appends the value as indented JSON and takes it; NULL and lack of memory make out failed. */
 void verb_add_json_take(json_t *json, struct buf *out);

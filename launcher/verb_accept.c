@@ -142,6 +142,7 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, output),
      .help = "text (default) or json"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -169,5 +170,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_accept = {
-    "accept", "FILE", "Tests a cluster's nodes, alone and in pairs, and names the bad ones.",
-    &options_table, run};
+    "accept",       "FILE", "Tests a cluster's nodes, alone and in pairs, and names the bad ones.",
+    &options_table, run,    "find bad nodes"};

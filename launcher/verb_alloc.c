@@ -65,6 +65,7 @@ static const struct option_spec option_list[] = {
      .help = "the pods are taken away when nothing is heard of this\nprocess for so long (default "
              "1m)"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -229,8 +230,11 @@ static int run(int argc, char *const argv[])
     return error_exit_status(err.kind);
 }
 
-const struct verb verb_alloc = {"alloc", "[FILE] [-- COMMAND...]",
+const struct verb verb_alloc = {"alloc",
+                                "[FILE] [-- COMMAND...]",
                                 "Keeps workers, here or a job's pods, for a shell, or a command: "
                                 "each drarun -n N in it runs on "
                                 "them.",
-                                &options_table, run};
+                                &options_table,
+                                run,
+                                "keep workers for a shell"};

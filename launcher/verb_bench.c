@@ -245,7 +245,7 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_judge,
                                            &verb_bench_report, NULL};
 
-static const struct verb *find_part(const char *name)
+const struct verb *verb_bench_part(const char *name)
 {
     for (size_t i = 0; parts[i]; i++)
         if (strcmp(strrchr(parts[i]->name, ' ') + 1, name) == 0)
@@ -270,7 +270,7 @@ static int run(int argc, char *const argv[])
         .agent_image = getenv("DRARUN_IMAGE"),
     };
     struct drarun_error err = {0};
-    const struct verb *part = argc > 0 ? find_part(argv[0]) : NULL;
+    const struct verb *part = argc > 0 ? verb_bench_part(argv[0]) : NULL;
     if (part)
         return part->run(argc - 1, argv + 1);
     strlist_add(&choice.words, "drarun-bench");
@@ -289,6 +289,9 @@ static int run(int argc, char *const argv[])
     return choice.sweep.count ? sweep_run(&choice) : bench_on_cluster(&choice, NULL);
 }
 
-const struct verb verb_bench = {"bench", "COLLECTIVE [drarun-bench's options]",
+const struct verb verb_bench = {"bench",
+                                "COLLECTIVE [drarun-bench's options]",
                                 "Measures a collective of MPI or NCCL, as nccl-tests does.",
-                                &options_table, run};
+                                &options_table,
+                                run,
+                                "measure, judge, compare"};

@@ -7,4 +7,7 @@
 
 extern const struct verb verb_bench;
 
+/* Its part of that name: compare, judge, report. NULL: there is none. */
+const struct verb *verb_bench_part(const char *name);
+
 #endif

@@ -61,6 +61,7 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, title),
      .help = "the page's heading"},
     BENCH_MACHINE_OPTIONS,
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};

@@ -97,6 +97,6 @@ static int run(int argc, char *const argv[])
     return cluster_api() ? cluster_api()->controller(&options.how) : cluster_become(argv - 2);
 }
 
-const struct verb verb_controller = {"controller", NULL,
-                                     "Makes jobs of the DraJobs that are applied to a cluster.",
-                                     &options_table, run};
+const struct verb verb_controller = {
+    "controller",   NULL, "Makes jobs of the DraJobs that are applied to a cluster.",
+    &options_table, run,  "jobs by kubectl apply"};

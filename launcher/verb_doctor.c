@@ -47,6 +47,7 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, output),
      .help = "text (default) or json"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -130,5 +131,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_doctor = {
-    "doctor", NULL, "Tells what is wrong with a cluster or a machine, and what to change.",
-    &options_table, run};
+    "doctor",       NULL, "Tells what is wrong with a cluster or a machine, and what to change.",
+    &options_table, run,  "what is wrong, what to do"};

@@ -125,6 +125,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, explain),
      .help = "with rule, fact, reason and source of each variable"},
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -225,6 +226,9 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_env = {
-    "env", "[-- COMMAND...]",
+    "env",
+    "[-- COMMAND...]",
     "Prints the NCCL, UCX and MPI environment for what a pod or machine holds, or runs with it.",
-    &options_table, run};
+    &options_table,
+    run,
+    "NCCL variables for a pod"};

@@ -227,4 +227,4 @@ static int run(int argc, char *const argv[])
 const struct verb verb_exec = {
     "exec", "JOB RANK [--] COMMAND... | -- PROGRAM...",
     "Runs a command beside a rank of a job; or, as a pod's program, pods as a job.", &options_table,
-    run};
+    run, "a command beside a rank"};

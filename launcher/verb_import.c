@@ -20,8 +20,8 @@ struct options {
 };
 
 static const struct option_spec option_list[] = {
-    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
-     offsetof(struct options, help)},
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
@@ -206,9 +206,12 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_import = {
-    "import", "FILE... [-- PROGRAM [ARGUMENTS]]",
+    "import",
+    "FILE... [-- PROGRAM [ARGUMENTS]]",
     "Makes a job spec of an MPIJob, PyTorchJob, TrainJob with its runtime, JobSet, "
     "LeaderWorkerSet, StatefulSet, Job or Pods with their "
     "claims, and says what was left out. FILE: a file, a directory "
     "of *.yaml, *.yml and *.json, or - for standard input.",
-    &options_table, run};
+    &options_table,
+    run,
+    "a spec from an MPIJob etc."};

@@ -54,6 +54,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, format),
      .help = "yaml (default): a document each; json: one List"},
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -142,4 +143,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_install = {
-    "install", NULL, "Prints the manifests that a namespace needs once.", &options_table, run};
+    "install",      NULL, "Prints the manifests that a namespace needs once.",
+    &options_table, run,  "account and role, printed"};

@@ -39,9 +39,10 @@ static int set_rank(void *target, const char *word, const char *value, struct dr
     return rc;
 }
 
-static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options),
+static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options), VERB_LEVEL_OPTIONS,
                                                 VERB_HELP_OPTION(struct options)};
 static const struct option_spec status_list[] = {OUTPUT_OPTION, CLUSTER_OPTIONS(struct options),
+                                                 VERB_LEVEL_OPTIONS,
                                                  VERB_HELP_OPTION(struct options)};
 static const struct option_spec list_list[] = {
     {.name = "all-namespaces",
@@ -52,6 +53,7 @@ static const struct option_spec list_list[] = {
      .help = "jobs of all namespaces"},
     OUTPUT_OPTION,
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_spec logs_list[] = {
@@ -68,6 +70,7 @@ static const struct option_spec logs_list[] = {
      .set = set_rank,
      .help = "of this rank alone (default: of all)"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_spec wait_list[] = {
@@ -78,6 +81,7 @@ static const struct option_spec wait_list[] = {
      .offset = FIELD(job.timeout_ms),
      .help = "give up with 124 after this (default: never)"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 
@@ -126,16 +130,20 @@ static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *)
 }
 
 #define API(member) (cluster_api() ? cluster_api()->member : NULL)
-#define DEFINE_VERB(name, arguments, summary, table)                                               \
+#define DEFINE_VERB(name, arguments, summary, table, brief)                                        \
     static int run_##name(int argc, char *const argv[])                                            \
     {                                                                                              \
         return run(&verb_##name, API(name), argc, argv);                                           \
     }                                                                                              \
-    const struct verb verb_##name = {#name, arguments, summary, &table, run_##name}
+    const struct verb verb_##name = {#name, arguments, summary, &table, run_##name, brief}
 
-DEFINE_VERB(cancel, "JOB", "Ends a job of the cluster.", plain_table);
-DEFINE_VERB(describe, "JOB", "Tells all that is known of a job of the cluster.", plain_table);
-DEFINE_VERB(list, NULL, "Lists the jobs of the cluster.", list_table);
-DEFINE_VERB(logs, "JOB", "Prints what the ranks of a job have written.", logs_table);
-DEFINE_VERB(status, "JOB", "Tells how far a job is, and what it waits for.", status_table);
-DEFINE_VERB(wait, "JOB", "Waits for the end of a job and ends with its status.", wait_table);
+DEFINE_VERB(cancel, "JOB", "Ends a job of the cluster.", plain_table, "end a job");
+DEFINE_VERB(describe, "JOB", "Tells all that is known of a job of the cluster.", plain_table,
+            "all that is known of it");
+DEFINE_VERB(list, NULL, "Lists the jobs of the cluster.", list_table, "jobs");
+DEFINE_VERB(logs, "JOB", "Prints what the ranks of a job have written.", logs_table,
+            "what its ranks have written");
+DEFINE_VERB(status, "JOB", "Tells how far a job is, and what it waits for.", status_table,
+            "how far, why it waits");
+DEFINE_VERB(wait, "JOB", "Waits for the end of a job and ends with its status.", wait_table,
+            "until it ends; its status");

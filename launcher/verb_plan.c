@@ -26,6 +26,7 @@ struct options {
 
 static const char live[] = "The cluster itself, as with kubectl";
 static const char cluster[] = "The cluster, from files as kubectl get ... -o json or yaml prints";
+static const char job[] = "The job";
 static const char output[] = "Output";
 
 static const struct option_spec option_list[] = {
@@ -81,7 +82,7 @@ static const struct option_spec option_list[] = {
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
     {.name = "workers",
      .value = "N",
-     .group = cluster,
+     .group = job,
      .kind = OPTION_COUNT,
      .offset = FIELD(workers),
      .min = 1,
@@ -89,14 +90,14 @@ static const struct option_spec option_list[] = {
      .help = "in place of the spec's"},
     {.name = "nccl-version",
      .value = "VERSION",
-     .group = cluster,
+     .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(nccl_version),
      .help = "of the image's NCCL, as 2.28.9 (default: the spec's, else\nthe newest known)"},
     {.name = "profiles",
      .value = "FILE",
      .choices = "FILE",
-     .group = cluster,
+     .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(profiles),
      .help = "further profiles of the site, tried first"},
@@ -120,12 +121,8 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(worker),
      .max = 100000,
      .help = "with svg: which one (0)"},
-    {.name = "help",
-     .letter = 'h',
-     .group = output,
-     .kind = OPTION_FLAG,
-     .offset = FIELD(help),
-     .help = "show this"},
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
@@ -252,5 +249,9 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_plan = {
-    "plan", "FILE", "Shows what a job would claim, which devices it would get, and what follows.",
-    &options_table, run};
+    "plan",
+    "FILE",
+    "Shows what a job would claim, which devices it would get, and what follows.",
+    &options_table,
+    run,
+    "devices and ranks it gets"};

@@ -127,6 +127,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = RENDER(format),
      .help = "yaml (default): a document each; json: one List"},
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -183,5 +184,5 @@ static int run(int argc, char *const argv[])
     return status == 0 ? verb_write("render", &out) : status;
 }
 
-const struct verb verb_render = {"render", "FILE", "Prints the manifests that a job creates.",
-                                 &options_table, run};
+const struct verb verb_render = {"render",       "FILE", "Prints the manifests that a job creates.",
+                                 &options_table, run,    "manifests it creates"};

@@ -41,6 +41,7 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, image),
      .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
     CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -71,4 +72,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_submit = {
-    "submit", "FILE", "Starts a job on the cluster and leaves it to it.", &options_table, run};
+    "submit",       "FILE", "Starts a job on the cluster and leaves it to it.",
+    &options_table, run,    "start a job and leave it"};

@@ -18,22 +18,43 @@ struct options {
 };
 
 static const struct option_spec option_list[] = {
-    {"root", 0, NULL, "DIR", "DIR", "Options",
-     "read the machine from the files below DIR, not from /", OPTION_TEXT,
-     offsetof(struct options, root)},
-    {"slices", 0, NULL, "FILE", "FILE", "Options",
-     "read a node from ResourceSlices, as kubectl get prints them (json, yaml); more may follow",
-     OPTION_LIST, offsetof(struct options, slices)},
-    {"claims", 0, NULL, "FILE", "FILE", "Options",
-     "with --slices: mark what these ResourceClaims were given", OPTION_LIST,
-     offsetof(struct options, claims)},
-    {"node", 0, NULL, "NAME", NULL, "Options", "with --slices of several nodes: which one",
-     OPTION_TEXT, offsetof(struct options, node)},
-    {"format", 0, NULL, "FORMAT", "text json svg nccl-xml", "Options",
-     "text, json, svg (a picture) or nccl-xml (for NCCL_TOPO_FILE) (text)", OPTION_TEXT,
-     offsetof(struct options, format)},
-    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
-     offsetof(struct options, help)},
+    {.name = "root",
+     .value = "DIR",
+     .choices = "DIR",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, root),
+     .help = "read the machine from the files below DIR, not from /"},
+    {.name = "slices",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = "Options",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, slices),
+     .help = "read a node from ResourceSlices, as kubectl get prints\nthem (json, yaml); more may "
+             "follow"},
+    {.name = "claims",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = "Options",
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, claims),
+     .help = "with --slices: mark what these ResourceClaims were given"},
+    {.name = "node",
+     .value = "NAME",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, node),
+     .help = "with --slices of several nodes: which one"},
+    {.name = "format",
+     .value = "FORMAT",
+     .choices = "text json svg nccl-xml",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, format),
+     .help = "text (default), json, svg (a picture) or nccl-xml (for\nNCCL_TOPO_FILE)"},
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
@@ -132,6 +153,9 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_topo = {
-    "topo", NULL,
+    "topo",
+    NULL,
     "Shows GPUs, NICs and NUMA nodes of a machine and how near they are to each other.",
-    &options_table, run};
+    &options_table,
+    run,
+    "GPUs, NICs, how near"};

@@ -15,12 +15,23 @@ struct options {
 };
 
 static const struct option_spec option_list[] = {
-    {"output", 'o', NULL, "FORMAT", "text json", "Options", "text or json (text)", OPTION_TEXT,
-     offsetof(struct options, output)},
-    {"profiles", 0, NULL, "FILE", NULL, "Options", "further profiles of the site, tried first",
-     OPTION_TEXT, offsetof(struct options, profiles)},
-    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
-     offsetof(struct options, help)},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "text (default) or json"},
+    {.name = "profiles",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, profiles),
+     .help = "further profiles of the site, tried first"},
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
@@ -106,5 +117,9 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_validate = {
-    "validate", "FILE...", "Says whether job specs would be taken, and all that is wrong in them.",
-    &options_table, run};
+    "validate",
+    "FILE...",
+    "Says whether job specs would be taken, and all that is wrong in them.",
+    &options_table,
+    run,
+    "check job specs"};

@@ -15,10 +15,29 @@ from support.agents import Agents
 
 
 def test_help_and_version(drarun):
-    for words in (["help"], ["--help"], ["run", "--help"], ["-h"], ["-n", 3, "-h"]):
+    screen = drarun("help").ok().out
+    for words in (["--help"], ["-h"], ["-v", "help"]):
+        assert drarun(*words).ok().out == screen
+    for words in (["run", "--help"], ["help", "run"], ["-n", 3, "-h"]):
         assert drarun(*words).ok().out.startswith("Usage: drarun [run] [options] program")
     for words in (["version"], ["--version"], ["-V"]):
         assert drarun(*words).ok().out.startswith("drarun 0.")
+
+
+def test_verbs_on_one_screen(drarun):
+    """What stands there for whom has typed nothing, and each verb's own screen."""
+    bare = drarun()
+    assert bare.rc == 64 and bare.out == "" and bare.err == drarun("--help").ok().out
+    lines = bare.err.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert [line for line in lines if line.isalpha()] == ["Run", "Look", "Before", "Cluster", "Bench"]
+    verbs = [each[:10].strip() for line in lines[2:-2] for each in (line[2:40], line[40:]) if line[0] == " " and each]
+    assert {"run", "submit", "list", "logs", "plan", "doctor", "accept", "bench"} <= {*verbs} and len(verbs) > 19
+    screens = {verb: drarun("help", verb).ok().out for verb in verbs}
+    for verb, screen in screens.items():
+        assert screen == drarun(verb, "--help").ok().out and screen.startswith(f"Usage: drarun {'[run]' if verb == 'run' else verb}")
+        assert max(map(len, screen.splitlines())) <= 80, screen
+    assert len({*screens.values()}) == len(verbs)
 
 
 def test_verbs_are_words_in_first_place_only(drarun):
@@ -27,6 +46,36 @@ def test_verbs_are_words_in_first_place_only(drarun):
     assert drarun("env", "-i", "echo", "x").rc == 64  # the verb
     assert drarun("-n", 1, "help").rc == 127
     assert drarun("--", "run").rc == 127
+
+
+def test_no_program_is_run_for_a_word_like_a_verb(drarun, tmp_path):
+    """A program of that name is in PATH: it runs only where the word cannot be meant as a verb."""
+    for name in ("statsu", "rm", "squeue", "lits"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho ran\n")
+        program.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for name in ("statsu", "rm", "squeue", "lits"):
+        for words in ([name], [name, "x"], ["-v", name], ["--namespace", "x", name]):
+            refused = drarun(*words, env=env)
+            assert refused.rc == 64 and refused.out == "" and f"drarun has no verb {name}" in refused.err, refused
+            assert f"drarun -- {name}" in refused.err
+        for words in (["--", name], ["-n", 1, name], ["run", name], [tmp_path / name]):
+            assert drarun(*words, env=env).ok().out == "ran\n"
+
+
+def test_options_before_the_verb(drarun, source):
+    job = source / "examples/jobs/two-by-two.yaml"
+    assert drarun("-v", "validate", job).ok().out == drarun("validate", "-v", job).ok().out
+    for words in (["--kubeconfig", "/nonexistent", "list"], ["--kubeconfig=/nonexistent", "run", job], ["list", "--kubeconfig", "/nonexistent"]):
+        result = drarun(*words)
+        assert "/nonexistent" in result.err and "PATH" not in result.err, result
+
+
+def test_path_is_said_to_who_asks(drarun):
+    plain = drarun("no-such-program")
+    assert plain.rc == 127 and "no program no-such-program in PATH" in plain.err and "/bin" not in plain.err, plain
+    assert "PATH of the ranks is /nowhere:" in drarun("-v", "-x", "PATH=/nowhere:/bin", "no-such-program").err
 
 
 def test_completion(drarun):
@@ -38,7 +87,7 @@ def test_completion(drarun):
 
 
 @pytest.mark.parametrize("words, part", [
-    ([], "no program given"),
+    (["-v"], "no program given"),
     (["--workers"], "--workers needs a value"),
     (["--nonsense", "x"], "unknown option --nonsense"),
     (["-n", 0, "x"], "expected 1 to 1000000, got 0"),
@@ -51,6 +100,16 @@ def test_completion(drarun):
     (["-nameserver", "host", "x"], "what ranks publish is known to all jobs of the user on this machine: leave it out"),
     (["-n", "4.5", "x"], "expected a whole number from 1 to 1000000, got \"4.5\"\n"),
     (["job.yaml", "-n", 4], "-n 4: a job's spec says how many ranks a worker has"),
+    (["job.yaml", "--output-dir", "out"], "--output-dir is for ranks on this machine or on --agents, not for a job of a cluster; drarun logs"),
+    (["job.yaml", "--timeout", "1m"], "the spec says it: timeouts.total"),
+    (["--bind", "core", "job.yaml"], "--bind is for ranks on this machine"),
+    (["-genvlist", "A", "job.yaml"], "-genvlist: what a job's ranks get is in its spec"),
+    (["--namespace", "x", "true"], "--namespace is for a job of a cluster, and true is a program"),
+    (["--here", "true"], "--here is for a job of a cluster"),
+    (["version", "x"], "version: unexpected argument \"x\""),
+    (["help", "nosuch"], "drarun has no verb nosuch: drarun help shows the verbs"),
+    (["help", "run", "x"], "help: unexpected argument \"x\""),
+    (["help", "bench", "x"], "drarun bench has no part x"),
     (["job.yaml", "-x", "A=1"], "--env: what a job's ranks get is in its spec"),
     (["job.yaml"], "job.yaml: cannot be opened: No such file"),
     (["job.yaml", "--here", "word"], "unexpected argument \"word\": what is for the ranks comes behind --"),

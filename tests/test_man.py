@@ -20,8 +20,9 @@ def program(request, build):
 
 
 def help_text(program):
+    own = ["run"] if program.name == "drarun" else []  # drarun's own help shows the verbs
     return "".join(subprocess.run([program, *verb, "--help"], capture_output=True, text=True, check=True).stdout
-                   for verb in [[], *([verb] for verb in VERBS.get(program.name, ()))])
+                   for verb in [own, *([verb] for verb in VERBS.get(program.name, ()))])
 
 
 def path(program, source):

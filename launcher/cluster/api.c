@@ -311,6 +311,13 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
         return fail(&err);
     bool here = run->here || (is_in_pod(cluster) && !run->detach);
+    if (!here && (run->json || run->report_path)) {
+        error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
+                   "--%s: the report is the launcher's, which runs in the cluster: drarun status "
+                   "%s -o json shows it, or --here launches from this process",
+                   run->json ? "output json" : "report", spec->name);
+        return fail(&err);
+    }
     if (!here)
         return submit_and_follow(cluster, run, spec, namespace);
     if (cluster_discover(cluster, &err) < 0 || name_profile(cluster, spec, &err) < 0)
