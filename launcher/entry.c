@@ -177,7 +177,7 @@ static int fork_agent(struct entry *e, const char *program, pid_t *ret_pid,
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         setsid(); /* a terminal's signals are ours */
         if (getppid() == self && become_agent(e, program, &why) < 0)
-            log_error("exec: %s", why.text);
+            log_error("join: %s", why.text);
         _exit(70);
     }
     close_fd(&e->door);
@@ -251,7 +251,7 @@ int entry_run(const struct entry_options *options)
     int status = 0;
     prctl(PR_SET_DUMPABLE, 0); /* a rank of the same user must not read the key here */
     if (run(&e, &status, &err) < 0) {
-        log_error("exec: %s", err.text);
+        log_error("join: %s", err.text);
         status = error_exit_status(err.kind);
     }
     done(&e);

@@ -15,6 +15,7 @@
 #include "launcher/verb_import.h"
 #include "launcher/verb_install.h"
 #include "launcher/verb_job.h"
+#include "launcher/verb_join.h"
 #include "launcher/verb_plan.h"
 #include "launcher/verb_render.h"
 #include "launcher/verb_submit.h"
@@ -26,7 +27,7 @@
 #include "lib/base/nearest.h"
 
 /* A new verb is a file verb_NAME.c and a word here. */
-static const struct verb *const run[] = {&verb_run, &verb_submit, &verb_alloc, NULL};
+static const struct verb *const run[] = {&verb_run, &verb_submit, &verb_alloc, &verb_join, NULL};
 static const struct verb *const look[] = {&verb_list, &verb_status, &verb_describe, &verb_logs,
                                           &verb_exec, &verb_wait,   &verb_cancel,   NULL};
 static const struct verb *const before[] = {&verb_validate, &verb_plan, &verb_render, &verb_import,

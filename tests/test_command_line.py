@@ -32,7 +32,7 @@ def test_verbs_on_one_screen(drarun):
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     assert [line for line in lines if line.isalpha()] == ["Run", "Look", "Before", "Cluster", "Bench"]
     verbs = [each[:10].strip() for line in lines[2:-2] for each in (line[2:40], line[40:]) if line[0] == " " and each]
-    assert {"run", "submit", "list", "logs", "plan", "doctor", "accept", "bench"} <= {*verbs} and len(verbs) > 19
+    assert {"run", "submit", "join", "list", "logs", "plan", "doctor", "accept", "bench"} <= {*verbs} and len(verbs) > 20
     screens = {verb: drarun("help", verb).ok().out for verb in verbs}
     for verb, screen in screens.items():
         assert screen == drarun(verb, "--help").ok().out and screen.startswith(f"Usage: drarun {'[run]' if verb == 'run' else verb}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`drarun exec -- PROGRAM` as the program of pods that somebody's controller made: machines of namespaces, each with the
+"""`drarun join PROGRAM`, formerly `drarun exec -- PROGRAM`, as the program of pods that somebody's controller made: machines of namespaces, each with the
 name, the /etc/hosts and the variables that the controller and the kubelet would give it."""
 import os
 import re
@@ -207,12 +207,12 @@ def test_a_pod_that_is_lost(pods):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["--"], "expected a program behind --"),
-    (["-i", "--", "true"], "-i and -t are for a command beside a rank"),
+    (["--"], "expected a program: drarun join [options] [--] PROGRAM"),
+    (["-i", "--", "true"], "expected a job and a rank"),
     (["--", "true"], "nobody tells who the peers are"),
     (["--peers", "a,b", "--", "true"], "add --index I"),
     (["--index", "x", "--peers", "a", "--", "true"], "--index"),
-    (["job"], "expected a job and a rank, or -- and a program"),
+    (["job"], "expected a job and a rank: drarun exec"),
 ])
 def test_wrong_lines(drarun, words, says):
     result = drarun("exec", *words, env={"DRARUN_KEY": "0" * 64})

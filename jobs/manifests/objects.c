@@ -255,9 +255,9 @@ json_t *object_pod_group(const struct job_spec *spec, const struct render_option
     snprintf(version, sizeof version, "scheduling.k8s.io/%s", options->pod_groups);
     json_t *object =
         object_new(spec, options, version, "PodGroup", json_sprintf("%s-w", spec->name), true);
-    json_t *group = json_pack("{s:{s:{s:i}}, s:o}", "schedulingPolicy", "gang", "minCount",
-                              (int)spec->workers, "disruptionMode",
-                              whole_group_is_disrupted(options->pod_groups));
+    json_t *group =
+        json_pack("{s:{s:{s:i}}, s:o}", "schedulingPolicy", "gang", "minCount", (int)spec->workers,
+                  "disruptionMode", whole_group_is_disrupted(options->pod_groups));
     json_t *pod = json_object_get(spec->template, "spec");
     json_t *priority = json_object_get(pod, "priorityClassName");
     if (json_is_string(priority))

@@ -25,14 +25,14 @@ struct cluster {
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
-    const char *namespace;    /* the choice's; a spec may name another */
-    enum claims_api api;      /* newest that is served; 0: none (cluster_discover) */
-    const char *pod_groups;   /* the version of scheduling.k8s.io that serves them, or NULL */
+    const char *namespace;          /* the choice's; a spec may name another */
+    enum claims_api api;            /* newest that is served; 0: none (cluster_discover) */
+    const char *pod_groups;         /* the version of scheduling.k8s.io that serves them, or NULL */
     const char *pod_groups_unknown; /* the one that does where it is none of ours, or NULL */
-    bool dra_jobs;            /* DraJobs are objects there (jobs/manifests/crd.h) */
-    bool image_volume;        /* the agent comes by an image volume, which pods may have */
-    int32_t metrics_port;     /* of launchers, as DRARUN_METRICS says (render_options) */
-    const char *delivery;     /* as DRARUN_AGENT says; NULL: by the cluster's version */
+    bool dra_jobs;                  /* DraJobs are objects there (jobs/manifests/crd.h) */
+    bool image_volume;              /* the agent comes by an image volume, which pods may have */
+    int32_t metrics_port;           /* of launchers, as DRARUN_METRICS says (render_options) */
+    const char *delivery;           /* as DRARUN_AGENT says; NULL: by the cluster's version */
     struct agent_claim agent; /* it comes by the claims (offer.h); its agent "": it does not */
     char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */
 };

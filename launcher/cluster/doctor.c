@@ -154,9 +154,9 @@ static void check_gates(struct look *l)
         const struct gate *gate = &gates[i];
         size_t length = 0;
         const char *any = kube_version_with(l->served, gate->group, gate->plural);
-        const char *version = any ? kube_serves_one_of(l->served, gate->group, gate->versions,
-                                                       gate->plural, &length)
-                                  : NULL;
+        const char *version =
+            any ? kube_serves_one_of(l->served, gate->group, gate->versions, gate->plural, &length)
+                : NULL;
         if (any && !version)
             findings_add(l->findings, "feature-gate", FINDING_WARNING, "a newer drarun",
                          "%s is served as %s alone, which this drarun does not know: it does "

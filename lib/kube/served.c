@@ -130,7 +130,7 @@ const char *kube_version_with(const struct kube_served *served, const char *grou
 {
     json_t *versions = json_object_get(served->groups, group), *resources;
     const char *version;
-    json_object_foreach(versions, version, resources) if (json_object_get(resources, plural))
-        return version;
+    json_object_foreach(versions, version,
+                        resources) if (json_object_get(resources, plural)) return version;
     return NULL;
 }

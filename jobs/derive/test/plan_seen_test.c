@@ -133,11 +133,9 @@ static void test_nics_that_are_not_there(void **state)
 
 #define NODES_GPU(pci, more) "{\"pci\": \"" pci "\", \"numa\": 0, \"root\": \"pci0000:1a\"" more "}"
 #define TWO_GPUS_AND_A_NIC(more)                                                                   \
-    "{\"visibleGpus\": 2, \"gpus\": [" NODES_GPU(                                                  \
-        "0000:1b:00.0",                                                                            \
-        more) ", " NODES_GPU("0000:43:00.0",                                                       \
-                             more) "], \"visibleIbdevs\": [\"mlx5_0\"], \"ibdevs\": "              \
-                                   "{\"mlx5_0\": " NIC("0000:18:00.0") "}}"
+    "{\"visibleGpus\": 2, \"gpus\": [" NODES_GPU("0000:1b:00.0", more) ", " NODES_GPU(             \
+        "0000:43:00.0", more) "], \"visibleIbdevs\": [\"mlx5_0\"], \"ibdevs\": "                   \
+                              "{\"mlx5_0\": " NIC("0000:18:00.0") "}}"
 
 /* A node's GPUs, in a pod that has asked for a NIC alone: its own only where a file says so. */
 static void test_gpus_of_the_node(void **state)

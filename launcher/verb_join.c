@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_join.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "jobs/spec/spec.h"
+#include "launcher/entry.h"
+#include "launcher/remote.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/number.h"
+
+#define AGENT_PORT 7173
+#define START_TIMEOUT_MS 300000
+
+struct options {
+    struct entry_options entry;
+    const char *index;
+    bool help;
+};
+
+static const char pods[] = "The pods";
+
+static const struct option_spec option_list[] = {
+    {.name = "workers",
+     .value = "N",
+     .group = pods,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct options, entry.workers),
+     .min = 1,
+     .max = SPEC_WORKERS_MAX,
+     .help = "how many pods: a StatefulSet's replicas, an Indexed\nJob's completions (a "
+             "LeaderWorkerSet tells it itself)"},
+    {.name = "per-worker",
+     .aliases = "-N -npernode --npernode",
+     .value = "N",
+     .group = pods,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct options, entry.per_worker),
+     .min = 1,
+     .max = 65536,
+     .help = "ranks of each pod (default: its GPUs, else 1)"},
+    {.name = "peers",
+     .value = "LIST",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, entry.peers),
+     .help = "the pods in place of what the controller tells:\nHOST[:PORT],... with ranges, as "
+             "web-[0-3].web"},
+    {.name = "index",
+     .value = "I",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, index),
+     .help = "which of --peers this pod is (default: by its name)"},
+    {.name = "key-file",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, entry.key_file),
+     .help = "the key of all pods, from a Secret (default: the\nvariable DRARUN_KEY)"},
+    {.name = "port",
+     .value = "PORT",
+     .group = pods,
+     .kind = OPTION_COUNT,
+     .offset = offsetof(struct options, entry.port),
+     .min = 1,
+     .max = 65535,
+     .help = "where the pods listen for each other (default 7173)"},
+    {.name = "start-timeout",
+     .value = "TIME",
+     .group = pods,
+     .kind = OPTION_DURATION,
+     .offset = offsetof(struct options, entry.start_timeout_ms),
+     .help = "until all pods have come (default 5m)"},
+    {.name = "launch",
+     .value = "HOW",
+     .choices = "pmix env",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, entry.launch),
+     .help = "pmix (default), or env: RANK and its kin alone"},
+    {.name = "network",
+     .value = "KIND",
+     .choices = "rdma any",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, entry.network),
+     .help = "rdma: refuse without it (default with GPUs or RDMA\ndevices), or any"},
+    {.name = "bind",
+     .value = "HOW",
+     .group = pods,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, entry.bind),
+     .help = "none (default), core, numa or a list of CPUs"},
+    {.name = "label",
+     .letter = 'l',
+     .group = pods,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, entry.label),
+     .help = "put the rank before each line: [3] text"},
+    {.name = "verbose",
+     .letter = 'v',
+     .group = pods,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, entry.verbose),
+     .help = "say each step"},
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int parse(int argc, char *const argv[], struct options *options, struct drarun_error *err)
+{
+    struct entry_options *entry = &options->entry;
+    int at = options_parse(&options_table, argc, argv, false, options, err);
+    if (at < 0 || options->help)
+        return at;
+    if (at == argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "expected a program: drarun join [options] %s", verb_join.arguments);
+    entry->index = -1;
+    entry->argv = argv + at;
+    entry->port = entry->port ? entry->port : AGENT_PORT;
+    if (entry->start_timeout_ms <= 0)
+        entry->start_timeout_ms = START_TIMEOUT_MS;
+    return options->index
+               ? number_parse("--index", options->index, 0, SPEC_WORKERS_MAX, &entry->index, err)
+               : 0;
+}
+
+static int fail(const struct drarun_error *err)
+{
+    log_error("join: %s", err->text);
+    return error_exit_status(err->kind);
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    if (parse(argc, argv, &options, &err) < 0)
+        return fail(&err);
+    if (options.help) {
+        verb_help(&verb_join, &out);
+        return verb_write("join", &out);
+    }
+    if (options.entry.verbose)
+        log_setup("drarun", LOG_VERBOSE);
+    if (remote_api())
+        return entry_run(&options.entry);
+    remote_become(argv - 2, &err); /* names and TLS are its */
+    return fail(&err);
+}
+
+bool verb_join_is_meant(int argc, char *const argv[])
+{
+    struct options options = {0};
+    int at = options_parse(&options_table, argc, argv, false, &options, NULL);
+    return at > 0 && !options.help && strcmp(argv[at - 1], "--") == 0;
+}
+
+const struct verb verb_join = {"join",
+                               "[--] PROGRAM [ARGS]",
+                               "As the program of the pods of a StatefulSet, Indexed Job, JobSet "
+                               "or\nLeaderWorkerSet: starts PROGRAM in all of them, as one job.",
+                               &options_table,
+                               run,
+                               "pods of others as one job"};
