@@ -68,7 +68,7 @@ struct cluster_job { /* a verb on one job */
     const char *selector; /* labels, as kubectl's -l; NULL: all */
     bool json;            /* format is VERB_JSON or VERB_YAML: a document, not text */
     int format;           /* enum verb_format */
-    bool watch, follow, all, all_namespaces, timestamps;
+    bool watch, follow, all, all_namespaces, timestamps, verbose;
     int32_t rank;       /* logs: of this one alone; -1: of all */
     int64_t tail;       /* logs: lines from the end; negative: all */
     int64_t since_ms;   /* logs: no older lines; 0: all */

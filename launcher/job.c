@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/preflight/fabric.h"
 #include "launcher/framed.h"
 #include "launcher/job_private.h"
 #include "launcher/programs.h"
@@ -224,6 +225,12 @@ static void release(struct job *job)
     agents_send(job, &envelope);
 }
 
+static int use_checked(const struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    return pods && pods->checked ? pods->checked(pods->arg, job, err) : 0;
+}
+
 /* Once: whatever comes of it, it is checked no more. */
 static void look_checked(struct job *job)
 {
@@ -231,7 +238,7 @@ static void look_checked(struct job *job)
     if (job->reach && !job_reach_over(job->reach))
         return;
     job->checked = false;
-    if (job->reach && job_reach_judge(job->reach, &refused) < 0)
+    if ((job->reach && job_reach_judge(job->reach, &refused) < 0) || use_checked(job, &refused) < 0)
         job_fail(job, &refused);
     else
         job_event(job, JOB_CHECKED);
@@ -770,6 +777,7 @@ void job_free(struct job *job)
     log_divert(NULL, NULL);
     job_watch_free(job->watch);
     job_reach_free(job->reach);
+    fabric_free(job->fabric);
     agents_free(job);
     job_spawn_free(job->spawn);
     job_names_free(job->names);

@@ -11,6 +11,7 @@
 #include "jobs/derive/plan.h"
 #include "launcher/request.h"
 
+struct fabric; /* jobs/preflight/fabric.h */
 struct job;
 struct launch_message;
 
@@ -53,9 +54,11 @@ int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *
  * before anything starts, where there are any. spec is borrowed, plan is not kept. */
 int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
                   struct drarun_error *err);
-/* What came of it (docs/design/038-open-nics.md); a new reference, or NULL: nothing was tried, or
- * it is not over. */
-json_t *job_reached(const struct job *job);
+/* For the same: what the check of the NICs has noted; takes it. */
+void job_use_fabric_take(struct job *job, struct fabric *fabric);
+/* What came of both (jobs/preflight/fabric.h); a new reference, or NULL: the job moves no data by
+ * RDMA, or its NICs were not checked. */
+json_t *job_fabric(const struct job *job);
 struct launch_message *job_launch(struct job *job, struct drarun_error *err);
 
 /* Asks every agent what its worker does; answers come to request_pods.vitals. ranks: each rank's

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "jobs/preflight/fabric.h"
 #include "jobs/preflight/preflight.h"
 #include "jobs/profiles/profiles.h"
 #include "lib/base/cleanup.h"
@@ -61,7 +62,7 @@ static int build(const struct job_plan_input *in, struct planning *p, struct dra
 }
 
 /* Every refusal and every warning is said; the first refusal is the job's end. */
-static int check(const struct job_plan_input *in, const struct planning *p,
+static int check(const struct job_plan_input *in, const struct planning *p, struct fabric *fabric,
                  struct drarun_error *err)
 {
     const struct preflight_input input = {
@@ -69,6 +70,7 @@ static int check(const struct job_plan_input *in, const struct planning *p,
         .plan = &p->plan,
         .workers = p->inspected,
         .count = in->spec->workers,
+        .fabric = fabric,
     };
     struct preflight preflight;
     int rc = preflight_check(&input, &preflight, err);
@@ -83,6 +85,18 @@ static int check(const struct job_plan_input *in, const struct planning *p,
     }
     rc = preflight_result(&preflight, err);
     preflight_done(&preflight);
+    return rc;
+}
+
+/* What it finds of the NICs is the job's, also where it refuses it. */
+static int check_all(struct job *job, const struct job_plan_input *in, const struct planning *p,
+                     struct drarun_error *err)
+{
+    struct fabric *fabric = NULL;
+    if (in->spec->fabric >= SPEC_FABRIC_OPEN && !(fabric = fabric_new(&p->plan)))
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = check(in, p, fabric, err);
+    job_use_fabric_take(job, fabric);
     return rc;
 }
 
@@ -140,7 +154,7 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     if (rc == 0) {
         if (in->warn)
             rc = say_warnings(&p.plan, err);
-        rc = rc < 0 ? rc : check(in, &p, err);
+        rc = rc < 0 ? rc : check_all(job, in, &p, err);
     }
     if (rc == 0)
         rc = job_use_plan(job, &p.plan, err);

@@ -120,6 +120,7 @@ struct job {
     struct status_line *status;
     bool checked;            /* what the agents hold is good, as far as they have told it */
     struct job_reach *reach; /* NULL: no NICs are to reach each other */
+    struct fabric *fabric;   /* NULL: no NICs were checked */
     struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
 
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */

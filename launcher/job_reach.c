@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "jobs/preflight/fabric.h"
 #include "jobs/preflight/preflight.h"
 #include "jobs/preflight/reach.h"
 #include "launcher/job_private.h"
@@ -187,8 +188,16 @@ int job_reach_judge(const struct job_reach *r, struct drarun_error *err)
     return rc;
 }
 
-json_t *job_reached(const struct job *job)
+void job_use_fabric_take(struct job *job, struct fabric *fabric)
+{
+    fabric_free(job->fabric);
+    job->fabric = fabric;
+}
+
+json_t *job_fabric(const struct job *job)
 {
     const struct job_reach *r = job->reach;
-    return r && r->took_ms >= 0 ? reach_json(r->reach, r->took_ms) : NULL;
+    bool over = r && r->took_ms >= 0;
+    CLEANUP(json_decrefp) json_t *reached = over ? reach_json(r->reach, r->took_ms) : NULL;
+    return job->fabric ? fabric_json(job->fabric, reached) : NULL;
 }

@@ -103,6 +103,7 @@ static int read_spec(struct kept *k, struct drarun_error *err)
     k->have_spec = rc == 0;
     if (rc == 0 && k->spec.workers != json_array_size(json_object_get(k->doc, "workers")))
         rc = error_set(err, EINVAL, "the allocation's file has not the workers of its spec");
+    k->spec.fabric = SPEC_FABRIC_OFF; /* their NICs were checked when they had come up */
     return rc;
 }
 

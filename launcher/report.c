@@ -54,13 +54,13 @@ static json_t *programs(const struct job_request *request)
 
 static char *make_json(const struct job_request *request, const struct job *job)
 {
-    json_t *json = cause_json(job_cause(job)), *reached = job_reached(job);
+    json_t *json = cause_json(job_cause(job)), *fabric = job_fabric(job);
     struct job_facts of_job, *facts = &of_job;
     if (!json)
         return NULL;
     job_facts(job, facts);
-    if (reached)
-        json_object_set_new(json, "reach", reached);
+    if (fabric)
+        json_object_set_new(json, "fabric", fabric);
     json_object_set_new(json, "job", json_string(facts->uid));
     json_object_set_new(json, "workers", json_integer(facts->workers));
     json_object_set_new(json, "ranks", json_integer(facts->ranks));

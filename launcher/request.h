@@ -53,6 +53,9 @@ struct request_pods {
     /* Every agent has said hello: what they hold is judged, and the environment is made of it
      * (job_inspection, job_launch). A refusal ends the job. May be NULL. */
     int (*prepare)(void *arg, struct job *job, struct drarun_error *err);
+    /* Nothing is wrong with what they hold, and their NICs reach each other where they are to: the
+     * ranks are launched next. An error ends the job in their place. May be NULL. */
+    int (*checked)(void *arg, const struct job *job, struct drarun_error *err);
     /* An answer to job_ask_vitals; borrowed. May be NULL. */
     void (*vitals)(void *arg, uint32_t worker, const struct Drarun__Wire__Vitals *vitals);
     void (*started)(void *arg); /* the ranks have been started; may be NULL */

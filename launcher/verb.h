@@ -23,6 +23,8 @@
      .kind = OPTION_CALL,                                                                          \
      .set = verb_set_verbose,                                                                      \
      .help = "say each step; twice: details"},                                                     \
+        VERB_QUIET_OPTION
+#define VERB_QUIET_OPTION                                                                          \
     {                                                                                              \
         .name = "quiet", .letter = 'q', .group = "Others", .kind = OPTION_CALL,                    \
         .set = verb_set_quiet, .help = "say errors only"                                           \

@@ -41,9 +41,18 @@ static int set_rank(void *target, const char *word, const char *value, struct dr
 
 static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options), VERB_LEVEL_OPTIONS,
                                                 VERB_HELP_OPTION(struct options)};
-static const struct option_spec status_list[] = {OUTPUT_OPTION, CLUSTER_OPTIONS(struct options),
-                                                 VERB_LEVEL_OPTIONS,
-                                                 VERB_HELP_OPTION(struct options)};
+static const struct option_spec status_list[] = {
+    {.name = "verbose",
+     .letter = 'v',
+     .group = shown,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(job.verbose),
+     .help = "with what the check of each worker's NICs found"},
+    OUTPUT_OPTION,
+    CLUSTER_OPTIONS(struct options),
+    VERB_QUIET_OPTION,
+    VERB_HELP_OPTION(struct options),
+};
 static const struct option_spec list_list[] = {
     {.name = "all-namespaces",
      .letter = 'A',

@@ -38,7 +38,7 @@ def documents(build):
     out = subprocess.run([build / "tests/status_doc_test", "--documents"], check=True, timeout=patience(),
                          capture_output=True, text=True).stdout
     found = [json.loads(line) for line in out.splitlines()]
-    assert len(found) == 6
+    assert len(found) == 7
     return found
 
 

@@ -31,16 +31,18 @@ static const char *name_of(const struct nic_check *check)
     return value_text_or(check->device, "device", "");
 }
 
-__attribute__((format(printf, 5, 6))) static void say(const struct nic_check *check,
-                                                      enum nic_fault fault, bool failed,
-                                                      const char *cure, const char *format, ...)
+/* port: of which it holds; NULL: the device. */
+__attribute__((format(printf, 6, 7))) static void say(const struct nic_check *check,
+                                                      enum nic_fault fault, const json_t *port,
+                                                      bool failed, const char *cure,
+                                                      const char *format, ...)
 {
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    check->fn(check->arg, fault, failed, cure, text);
+    check->fn(check->arg, fault, (uint32_t)number_of(port, "number"), failed, cure, text);
 }
 
 /* ---- locked memory ---- */
@@ -81,7 +83,7 @@ const char *nic_memlock_cure(const json_t *limits)
 static void check_link(const struct nic_check *check, const json_t *port)
 {
     const char *state = value_text_or(port, "state", "");
-    say(check, NIC_FAULT_DOWN, true,
+    say(check, NIC_FAULT_DOWN, port, true,
         "look at the node's cable and switch port and, with InfiniBand, at the subnet manager; "
         "until then keep the job from the node (a taint on the device does)",
         "the link of its NIC %s, port %" PRId64 ", is %s", name_of(check),
@@ -154,13 +156,13 @@ static void check_interface(const struct nic_check *check, const json_t *port,
         missing = missing ? missing : address;
     }
     if (other)
-        say(check, NIC_FAULT_GID, true,
+        say(check, NIC_FAULT_GID, port, true,
             "NCCL and MPI use RoCE v2: has the NIC's firmware or driver it switched off?",
             "its NIC %s, port %" PRId64 ", has the address %s of its interface %s as %s alone, not "
             "as RoCE v2",
             name_of(check), number_of(port, "number"), of, interface, other);
     else if (missing)
-        say(check, NIC_FAULT_GID, true,
+        say(check, NIC_FAULT_GID, port, true,
             "take the interface down and up again: the kernel makes its GIDs of addresses then",
             "its NIC %s, port %" PRId64 ", has no GID of the address %s of its interface %s",
             name_of(check), number_of(port, "number"), missing, interface);
@@ -210,10 +212,10 @@ static void check_gids(const struct nic_check *check, const json_t *port)
     if (json_is_true(json_object_get(check->device, "iwarp")) || !json_is_integer(count))
         return;
     if (json_integer_value(count) == 0)
-        say(check, NIC_FAULT_GID, true, ADDRESS_CURE, "its NIC %s, port %" PRId64 ", has no GID",
-            name_of(check), number_of(port, "number"));
+        say(check, NIC_FAULT_GID, port, true, ADDRESS_CURE,
+            "its NIC %s, port %" PRId64 ", has no GID", name_of(check), number_of(port, "number"));
     else if (all_elsewhere(check, port))
-        say(check, NIC_FAULT_GID, true, ADDRESS_CURE,
+        say(check, NIC_FAULT_GID, port, true, ADDRESS_CURE,
             "its NIC %s, port %" PRId64 ", has no GID of an interface that is in the pod",
             name_of(check), number_of(port, "number"));
     else if (strcmp(value_text_or(port, "linkLayer", ""), "Ethernet") == 0)
@@ -224,7 +226,7 @@ static void check_speed(const struct nic_check *check, const json_t *port)
 {
     int64_t mbps = number_of(port, "rateMbps");
     if (mbps > 0 && check->published_mbps > mbps)
-        say(check, NIC_FAULT_SLOW, true,
+        say(check, NIC_FAULT_SLOW, port, true,
             "look at its cable, its module and the switch port's speed; until then keep the job "
             "from the node",
             "its NIC %s, port %" PRId64 ", runs at %g Gb/s, and its driver has published %g",
@@ -260,7 +262,7 @@ static void check_ports(const struct nic_check *check)
 static void check_node(const struct nic_check *check)
 {
     if (is_false(check->device, "opens"))
-        say(check, NIC_FAULT_CLOSED, true,
+        say(check, NIC_FAULT_CLOSED, NULL, true,
             "the driver must allow the container to read and write that node (deviceNodes of its "
             "CDI specification), for the container's user too",
             "it cannot open %s of its NIC %s: %s", value_text_or(check->device, "path", ""),
@@ -273,15 +275,15 @@ static void say_failed(const struct nic_check *check, const json_t *step, bool q
     const char *why = value_text_or(step, "why", "");
     char text[32];
     if (nic_memlock_small(check->limits))
-        say(check, NIC_FAULT_MEMLOCK, true, nic_memlock_cure(check->limits),
+        say(check, NIC_FAULT_MEMLOCK, NULL, true, nic_memlock_cure(check->limits),
             "it cannot %s its NIC %s: %s; it may lock %s of memory", what, name_of(check), why,
             nic_bytes_text(number_of(check->limits, "memlock"), text, sizeof text));
     else if (queues)
-        say(check, NIC_FAULT_QUEUES, true,
+        say(check, NIC_FAULT_QUEUES, NULL, true,
             "look at the kernel's log on the node; is another program holding all of them?",
             "it cannot %s its NIC %s: %s", what, name_of(check), why);
     else
-        say(check, NIC_FAULT_MEMORY, true,
+        say(check, NIC_FAULT_MEMORY, NULL, true,
             "raise the limit on locked memory and the container's memory limit, and look at the "
             "kernel's log on the node",
             "it cannot %s its NIC %s: %s", what, name_of(check), why);
@@ -308,12 +310,12 @@ static void check_steps(const struct nic_check *check)
             return;
         }
         if (check->open && step && json_is_null(json_object_get(step, "done")))
-            say(check, NIC_FAULT_UNTRIED, false, UNTRIED_CURE,
+            say(check, NIC_FAULT_UNTRIED, NULL, false, UNTRIED_CURE,
                 "it is not known whether it can %s its NIC %s: %s", steps[i].what, name_of(check),
                 value_text_or(step, "why", ""));
     }
     if (check->open && inferred[0])
-        say(check, NIC_FAULT_UNTRIED, false, UNTRIED_CURE,
+        say(check, NIC_FAULT_UNTRIED, NULL, false, UNTRIED_CURE,
             "its NIC %s is known from sysfs only: %s", name_of(check), inferred);
 }
 

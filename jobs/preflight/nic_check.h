@@ -23,9 +23,9 @@ enum nic_fault {
 };
 
 /* text: what is wrong, as a sentence about "it", the worker. cure: static, or valid until the call
- * returns. failed: false where it is not known. */
-typedef void (*nic_fault_fn)(void *arg, enum nic_fault fault, bool failed, const char *cure,
-                             const char *text);
+ * returns. port: of the device; 0: all of it. failed: false where it is not known. */
+typedef void (*nic_fault_fn)(void *arg, enum nic_fault fault, uint32_t port, bool failed,
+                             const char *cure, const char *text);
 
 struct nic_check {
     const json_t *device;    /* an entry of `verbs` */

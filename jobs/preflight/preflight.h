@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "jobs/preflight/fabric.h"
 #include "jobs/derive/plan.h"
 #include "jobs/preflight/reach.h"
 #include "jobs/spec/spec.h"
@@ -52,6 +53,7 @@ struct preflight_input {
     const struct plan *plan; /* made of the workers' claims and inspections; NULL: of neither */
     const struct preflight_worker *workers;
     uint32_t count;
+    struct fabric *fabric; /* gets what is wrong with which NIC; NULL: nobody asks */
 };
 
 struct preflight_finding {

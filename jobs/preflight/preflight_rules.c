@@ -28,6 +28,7 @@ struct look {
     const struct job_spec *spec;
     const struct plan_worker *planned; /* NULL: no plan */
     const json_t *document, *verbs;
+    const char *device; /* that is checked */
     uint32_t index;
     bool rdma;         /* it is to move data by verbs */
     bool memlock_told; /* what follows from the limit on locked memory has been */
@@ -82,11 +83,20 @@ static enum preflight_code code_of(enum nic_fault fault)
     return codes[fault];
 }
 
+static void note_nic(struct look *look, enum preflight_code code, uint32_t port, bool failed,
+                     const char *text)
+{
+    if (look->run->in->fabric && look->device)
+        fabric_note(look->run->in->fabric, look->index, look->device, port, failed,
+                    preflight_name(code), text);
+}
+
 /* A job that runs without RDMA, too, is not kept from it. */
-static void add_fault(void *arg, enum nic_fault fault, bool failed, const char *cure,
+static void add_fault(void *arg, enum nic_fault fault, uint32_t port, bool failed, const char *cure,
                       const char *text)
 {
     struct look *look = arg;
+    note_nic(look, code_of(fault), port, failed, text);
     look->memlock_told |= fault == NIC_FAULT_MEMLOCK;
     preflight_add(look->run, code_of(fault), failed && look->spec->network != SPEC_NETWORK_ANY,
                   look->index, cure, "%s", text);
@@ -113,7 +123,17 @@ static void check_device(struct look *look, const json_t *verbs, const struct de
         .fn = add_fault,
         .arg = look,
     };
+    look->device = value_text_or(verbs, "device", NULL);
     nic_check(&check);
+}
+
+static void miss_nic(struct look *look, const struct plan_nic *nic)
+{
+    char text[160];
+    snprintf(text, sizeof text, "its claimed NIC %s has no RDMA device in the pod", nic->label);
+    look->device = nic->ibdev ? nic->ibdev : nic->label;
+    note_nic(look, PREFLIGHT_NIC_MISSING, 0, true, text);
+    refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "%s", text);
 }
 
 static void check_planned_nic(struct look *look, const struct plan_nic *nic)
@@ -124,8 +144,7 @@ static void check_planned_nic(struct look *look, const struct plan_nic *nic)
     if (look->rdma && found)
         check_device(look, found, device);
     else if (look->rdma)
-        refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
-               "its claimed NIC %s has no RDMA device in the pod", nic->label);
+        miss_nic(look, nic);
     else if (device->pod_name && netdevs && !find_named(netdevs, "name", device->pod_name))
         refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
                "its claimed NIC %s has no interface %s in the pod", nic->label, device->pod_name);

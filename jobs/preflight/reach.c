@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/preflight/fabric.h"
 #include "jobs/derive/gid_table.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -195,6 +196,12 @@ static const struct topo_gid *gid_at(const struct topo_port *port, int32_t index
 
 /* As the check of the NIC alone has told already (nic_check.h). */
 static const char not_opened[] = "it could not be opened";
+static const char link_down[] = "its link is down";
+
+static bool is_told(const char *untried)
+{
+    return untried == not_opened || untried == link_down;
+}
 
 static bool is_inferred(const json_t *verbs)
 {
@@ -203,12 +210,16 @@ static bool is_inferred(const json_t *verbs)
 
 /* The address that the ranks use, as ncclenv_gid.c chooses it. */
 static int add_port(struct reach *reach, uint32_t worker, const struct plan *plan,
-                    const struct plan_nic *nic, const struct topo_port *port, const json_t *verbs)
+                    const struct fabric_rail *rail, const json_t *verbs)
 {
-    const char *device = nic->ibdev ? nic->ibdev : nic->label;
-    bool ethernet = strcmp(nic->link_layer, "Ethernet") == 0;
+    const struct plan_nic *nic = rail->nic;
+    const struct topo_port *port = rail->port;
+    const char *device = fabric_device(rail);
+    bool ethernet = nic && strcmp(nic->link_layer, "Ethernet") == 0;
     struct gid_table table = {.ipv4 = -1, .ipv6 = -1, .local = -1};
     char address[48] = "";
+    if (!nic)
+        return reach_add_rail(reach, worker, device, 1, 0, "", link_down);
     if (is_inferred(verbs))
         return reach_add_rail(reach, worker, device, port ? port->number : 1, 0, "", not_opened);
     if (json_is_true(json_object_get(verbs, "iwarp")))
@@ -234,22 +245,15 @@ static int add_port(struct reach *reach, uint32_t worker, const struct plan *pla
 int reach_add_plan(struct reach *reach, const struct plan *plan, const json_t *const *inspections)
 {
     int rc = 0;
-    for (uint32_t w = 0; w < plan->worker_count; w++) {
-        const struct plan_worker *worker = &plan->workers[w];
-        for (size_t n = 0; n < worker->nic_count; n++) {
-            const struct plan_nic *nic = &worker->nics[n];
-            const struct topo_port *ports[DATA_NIC_PORTS_MAX];
-            size_t count = plan_nic_ports(nic, ports);
-            const json_t *verbs = nic->ibdev ? verbs_of(inspections[w], nic->ibdev) : NULL;
-            if (count == 0)
-                rc = add_port(reach, w, plan, nic, NULL, verbs);
-            for (size_t i = 0; rc == 0 && i < count; i++)
-                rc = add_port(reach, w, plan, nic, ports[i], verbs);
-            if (rc < 0)
-                return rc;
-        }
+    for (uint32_t w = 0; rc == 0 && w < plan->worker_count; w++) {
+        cleanup_free struct fabric_rail *rails = NULL;
+        size_t count = 0;
+        rc = fabric_rails(&plan->workers[w], &rails, &count);
+        for (size_t r = 0; rc == 0 && r < count; r++)
+            rc = add_port(reach, w, plan, &rails[r],
+                          verbs_of(inspections[w], fabric_device(&rails[r])));
     }
-    return 0;
+    return rc;
 }
 
 /* ---- ends of pairs ---- */
@@ -320,7 +324,7 @@ static void end_untried(struct reach *reach)
         uint32_t rail = pair->told.rail;
         const char *untried = from->rails[rail].untried;
         pair->told.echo =
-            untried == not_opened || (rail < to->count && to->rails[rail].untried == not_opened);
+            is_told(untried) || (rail < to->count && is_told(to->rails[rail].untried));
         if (rail >= to->count)
             end_pair(reach, pair, REACH_UNKNOWN, "worker %u has %zu rails", pair->told.to,
                      to->count);

@@ -92,6 +92,17 @@ static json_t *cliques_or_null(const struct status_input *in)
                : json_null();
 }
 
+/* Of very many workers the counts and what is wrong remain. */
+static json_t *fabric_or_null(const json_t *fabric, enum status_detail detail)
+{
+    json_t *copy = value_or_null(fabric);
+    if (detail == STATUS_DETAIL_GROUPS) {
+        json_object_del(json_object_get(copy, "opened"), "matrix");
+        json_object_del(json_object_get(copy, "reach"), "matrix");
+    }
+    return copy;
+}
+
 static json_t *document(const struct status_input *in, enum status_detail detail)
 {
     const struct gang *gang = in->gang;
@@ -99,7 +110,7 @@ static json_t *document(const struct status_input *in, enum status_detail detail
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, "
         "s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
@@ -110,7 +121,8 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         workers_json(in, detail), "timings", timings_json(gang, in->now_ms), "waiting",
         waiting_or_null(in->waiting), "report", value_or_null(in->report), "result",
         text_or_null(in->result), "exit", in->result && exit ? json_deep_copy(exit) : json_null(),
-        "gang", gang_save(gang), "cliques", cliques_or_null(in), "rankOrder", order_or_null(in));
+        "gang", gang_save(gang), "cliques", cliques_or_null(in), "rankOrder", order_or_null(in),
+        "fabric", fabric_or_null(in->fabric, detail));
 }
 
 /* A line has so many bytes at least: no time is spent on what cannot fit. */
@@ -157,6 +169,7 @@ static const struct {
     {"timings", JSON_OBJECT},    {"waiting", JSON_OBJECT},   {"report", JSON_OBJECT},
     {"result", JSON_STRING},     {"exit", JSON_INTEGER},     {"gang", JSON_OBJECT},
     {"history", JSON_ARRAY},     {"cliques", JSON_ARRAY},    {"rankOrder", JSON_ARRAY},
+    {"fabric", JSON_OBJECT},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)
@@ -234,6 +247,9 @@ json_t *status_doc_merge(const json_t *earlier, const json_t *later)
     if (rc == 0 && json_is_null(json_object_get(merged, "created")) &&
         json_object_get(earlier, "created"))
         rc = json_object_set(merged, "created", json_object_get(earlier, "created"));
+    if (rc == 0 && before == now && json_is_null(json_object_get(merged, "fabric")) &&
+        json_object_get(earlier, "fabric"))
+        rc = json_object_set(merged, "fabric", json_object_get(earlier, "fabric"));
     if (rc == 0)
         rc = merge_history(earlier, merged, before > 0 && now > before);
     return rc < 0 ? NULL : TAKE_PTR(merged);

@@ -40,7 +40,8 @@ struct status_input {
     const char *const *devices; /* by worker, "8 GPUs, 8 NICs"; NULL: from the claims' counts */
     const struct waiting *waiting; /* NULL or without reasons: it does not wait */
     const json_t *report;          /* cause_json once the ranks have ended or it failed, or NULL */
-    const char *result;            /* "succeeded", "failed", "cancelled"; NULL: not ended */
+    const json_t *fabric; /* jobs/preflight/fabric.h, of this attempt's NICs; NULL: not checked */
+    const char *result;   /* "succeeded", "failed", "cancelled"; NULL: not ended */
     struct status_launcher launcher;
 };
 
@@ -68,7 +69,8 @@ void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out);
 /* `drarun list`: the heading (doc NULL) or a job's row, with a newline; of all namespaces, with the
  * job's. */
 void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, struct buf *out);
-/* `drarun status`: lines for people. Runs of equal workers are one line. */
-void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out);
+/* `drarun status`: lines for people. Runs of equal workers are one line. verbose: with every NIC,
+ * which are told without it only where something is wrong. */
+void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct buf *out);
 
 #endif

@@ -202,8 +202,8 @@ const char *status_dropped(enum status_detail detail)
     case STATUS_DETAIL_SHORT:
         return "pods' names, addresses and messages are left out: the document would be too large";
     case STATUS_DETAIL_GROUPS:
-        return "workers that differ in their nodes and times alone are one line: the document "
-               "would be too large";
+        return "workers that differ in their nodes and times alone are one line, and NICs are "
+               "counted: the document would be too large";
     default:
         return NULL;
     }

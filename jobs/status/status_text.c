@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/derive/cliques.h"
+#include "jobs/preflight/fabric.h"
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
@@ -209,6 +210,19 @@ static void add_cliques(const json_t *doc, struct buf *out)
     buf_add_str(out, "\n");
 }
 
+static void add_fabric(const json_t *doc, bool verbose, struct buf *out)
+{
+    const json_t *fabric = json_object_get(doc, "fabric");
+    if (!fabric || json_is_null(fabric) || (!verbose && fabric_is_good(fabric)))
+        return;
+    if (verbose) {
+        fabric_text(fabric, out);
+        return;
+    }
+    fabric_line(fabric, out);
+    buf_printf(out, "; drarun status -v %s shows which\n", or_dash(text_at(doc, "name")));
+}
+
 static void add_timings(const json_t *doc, struct buf *out)
 {
     const char *phase;
@@ -248,7 +262,7 @@ static void add_counts(const json_t *workers, struct buf *out)
                number_at(workers, "running"), number_at(workers, "count"));
 }
 
-void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
+void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct buf *out)
 {
     add_heading(doc, now_ms, out);
     add_silence(doc, out);
@@ -258,6 +272,7 @@ void status_doc_render(const json_t *doc, int64_t now_ms, struct buf *out)
     add_waiting(doc, now_ms, out);
     add_workers(doc, now_ms, out);
     add_cliques(doc, out);
+    add_fabric(doc, verbose, out);
     add_timings(doc, out);
     add_history(doc, out);
 }

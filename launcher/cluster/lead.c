@@ -385,6 +385,7 @@ static void done(struct lead *lead)
     free(lead->cliques);
     free(lead->rank_order);
     json_decref(lead->report);
+    json_decref(lead->fabric);
     json_decref(lead->doc);
     strlist_done(&lead->avoid);
     strlist_done(&lead->silent);

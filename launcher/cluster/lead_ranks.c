@@ -28,9 +28,27 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
     }
     if (rc == 0)
         rc = lead_plan(lead, job, err);
-    if (rc < 0 || lead->options->keep_s == 0)
-        return rc;
-    lead->checked = true; /* an allocation: who uses it starts ranks */
+    return rc;
+}
+
+/* What the NICs of the present attempt's workers were found to be. */
+static void keep_fabric(struct lead *lead, const struct job *job)
+{
+    json_t *fabric = job_fabric(job);
+    if (!fabric)
+        return;
+    json_decref(lead->fabric);
+    lead->fabric = fabric;
+}
+
+/* The ranks come next; or, of an allocation, whoever uses it. */
+static int on_checked(void *arg, const struct job *job, struct drarun_error *err)
+{
+    struct lead *lead = arg;
+    keep_fabric(lead, job);
+    if (lead->options->keep_s == 0)
+        return 0;
+    lead->checked = true;
     return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED, "the workers are kept");
 }
 
@@ -82,13 +100,10 @@ static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
     const struct cause *cause = job_cause(lead->job);
-    json_t *reached = job_reached(lead->job);
     lead->status = cause_status(cause);
+    keep_fabric(lead, lead->job);
     json_decref(lead->report);
     lead->report = cause_json(cause);
-    if (reached && (!lead->report || json_object_set(lead->report, "reach", reached) < 0))
-        log_error("what NICs were reached is not in the report: out of memory");
-    json_decref(reached);
     lead->next = cause_restart(cause);
     lead_note_cause(lead, json_object_get(lead->report, "cause"));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
@@ -149,6 +164,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .rank_order = lead->rank_order,
         .generation = lease_generation(lead->lease),
         .prepare = on_prepare,
+        .checked = on_checked,
         .started = on_started,
         .vitals = lead_take_vitals,
         .arg = lead,

@@ -105,6 +105,7 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     lead->gang.step = lead->render.step;
     json_decref(lead->report);
     lead->report = NULL;
+    json_decref(TAKE_PTR(lead->fabric));
     lead_tell(lead, NULL);
     return create_workers(lead->cluster, lead->spec, &lead->render, err);
 }

@@ -109,6 +109,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .rank_order = lead->rank_order,
         .waiting = waits ? &waiting : NULL,
         .report = lead->report,
+        .fabric = lead->fabric,
         .result = result,
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,

@@ -304,7 +304,7 @@ int show_status(struct cluster *cluster, const struct cluster_job *job)
     if (job->json)
         verb_add_json_take(json_incref(doc), &out);
     else
-        status_doc_render(doc, lead_now(), &out);
+        status_doc_render(doc, job->verbose, lead_now(), &out);
     return verb_write("status", &out);
 }
 
@@ -402,7 +402,7 @@ int show_describe(struct cluster *cluster, const struct cluster_job *job)
     const struct kube_target target = {.resource = &kube_events, .namespace_ = cluster->namespace};
     if (read_status(cluster, job->job, &doc, &err) < 0)
         return fail("describe", &err);
-    status_doc_render(doc, lead_now(), &out);
+    status_doc_render(doc, true, lead_now(), &out);
     add_agents(cluster, job->job, &out);
     if (cluster_list(cluster, &target, NULL, &events, &err) < 0)
         log_note("describe: %s", err.text);

@@ -60,11 +60,11 @@ struct naming {
     bool any;
 };
 
-static void add_fault(void *arg, enum nic_fault fault, bool failed, const char *cure,
+static void add_fault(void *arg, enum nic_fault fault, uint32_t port, bool failed, const char *cure,
                       const char *text)
 {
     struct naming *n = arg;
-    (void)fault;
+    (void)fault, (void)port;
     n->any = true;
     findings_add(n->findings, n->device, failed ? FINDING_FAILED : FINDING_UNKNOWN, cure, "%s",
                  text);

@@ -85,7 +85,7 @@ static void put(json_t *document, const char *path, const char *value)
 
 static struct preflight check(struct setting *s, const struct plan *plan)
 {
-    struct preflight_input in = {&s->spec, plan, s->workers, WORKERS};
+    struct preflight_input in = {&s->spec, plan, s->workers, WORKERS, NULL};
     struct preflight result = {0};
     struct drarun_error err = {0};
     if (preflight_check(&in, &result, &err) < 0)
@@ -544,6 +544,44 @@ static void alignment(void **state)
     tear_down(&s);
 }
 
+/* What is wrong with a NIC is noted by worker and rail, whether it ends the job or not. */
+static void noted_by_rail(void **state)
+{
+    static const enum spec_network networks[] = {SPEC_NETWORK_RDMA, SPEC_NETWORK_ANY};
+    static const struct profile profile = {.data = PROFILE_RDMA};
+    struct plan_nic nics[3] = {{.label = "mlx5_0", .ibdev = "mlx5_0"},
+                               {.label = "mlx5_1", .ibdev = "mlx5_1"},
+                               {.label = "mlx5_7", .ibdev = "mlx5_7"}};
+    struct plan_worker workers[WORKERS] = {{.nics = nics, .nic_count = 2, .profile = &profile},
+                                           {.nics = nics, .nic_count = 2, .profile = &profile},
+                                           {.nics = &nics[1], .nic_count = 2, .profile = &profile}};
+    const struct plan plan = {.workers = workers, .worker_count = WORKERS};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(networks); i++) {
+        struct setting s;
+        set_up(&s);
+        s.spec.network = networks[i];
+        put(s.documents[0], "verbs.1.inferred", "\"no answer\"");
+        put(s.documents[1], "verbs.1.opens", "false");
+        struct fabric *fabric = fabric_new(&plan);
+        struct preflight_input in = {&s.spec, &plan, s.workers, WORKERS, fabric};
+        struct preflight result = {0};
+        assert_int_equal(preflight_check(&in, &result, NULL), 0);
+        CLEANUP(json_decrefp) json_t *value = fabric_json(fabric, NULL);
+        const json_t *matrix = json_object_get(json_object_get(value, "opened"), "matrix");
+        assert_string_equal(json_string_value(json_array_get(matrix, 0)), ".?");
+        assert_string_equal(json_string_value(json_array_get(matrix, 1)), ".x");
+        assert_string_equal(json_string_value(json_array_get(matrix, 2)), ".x");
+        const json_t *missing =
+            json_array_get(json_object_get(json_object_get(value, "opened"), "broken"), 2);
+        assert_string_equal(json_string_value(json_object_get(missing, "code")), "NIC_MISSING");
+        assert_string_equal(json_string_value(json_object_get(missing, "device")), "mlx5_7");
+        preflight_done(&result);
+        fabric_free(fabric);
+        tear_down(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +603,7 @@ int main(void)
         cmocka_unit_test(one_port_of_two),
         cmocka_unit_test(claimed_nics_that_are_down),
         cmocka_unit_test(alignment),
+        cmocka_unit_test(noted_by_rail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

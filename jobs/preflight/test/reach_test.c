@@ -351,8 +351,9 @@ static void known_from_sysfs_only(void **state)
     struct preflight found;
     struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3},
                                {.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3}};
-    struct plan_worker plan_workers[2] = {{.nics = &nics[0], .nic_count = 1},
-                                          {.nics = &nics[1], .nic_count = 1}};
+    static const struct profile rdma = {.data = PROFILE_RDMA};
+    struct plan_worker plan_workers[2] = {{.nics = &nics[0], .nic_count = 1, .profile = &rdma},
+                                          {.nics = &nics[1], .nic_count = 1, .profile = &rdma}};
     const struct plan plan = {.workers = plan_workers, .worker_count = 2};
     CLEANUP(json_decrefp)
     json_t *told = json_pack("{s:[{s:s, s:s}]}", "verbs", "device", "mlx5_0", "inferred",

@@ -139,7 +139,7 @@ static void for_people(void **state)
     struct buf text = BUF_INIT;
     CLEANUP(json_decrefp) json_t *waits = waiting_document();
     CLEANUP(json_decrefp) json_t *ended = ended_document(2, 137);
-    status_doc_render(waits, NOW_MS, &text);
+    status_doc_render(waits, false, NOW_MS, &text);
     check("waiting", &text,
           "train/all-reduce: placing for 41 s, attempt 1\n"
           "claims 3/4 allocated, pods 3/4 running\n"
@@ -151,7 +151,7 @@ static void for_people(void **state)
           "  3         -                    unscheduled          30 s  pending    -  "
           "Unschedulable\n"
           "times: queued 19 s, placing 41 s\n");
-    status_doc_render(ended, NOW_MS, &text);
+    status_doc_render(ended, false, NOW_MS, &text);
     check("ended", &text,
           "train/all-reduce: failed (137), 41 s ago, attempt 2, restarts 1, given back and tried "
           "again 2 times\n"
@@ -181,12 +181,71 @@ static void for_people(void **state)
     check("silent", &text,
           "all-reduce               placing          3/4        0          1 min  launcher a is "
           "silent\n");
-    status_doc_render(waits, NOW_MS, &text);
+    status_doc_render(waits, false, NOW_MS, &text);
     assert_non_null(strstr(text.data, "\n  launcher a is silent; what follows is what it knew; "
                                       "drarun cancel all-reduce ends the job\n"));
     buf_done(&text);
     assert_int_equal(status_doc_exit(waits), -1);
     assert_int_equal(status_doc_exit(ended), 137);
+}
+
+/* Two workers of two rails; the second rail of the first does not arrive. */
+static json_t *fabric_of(const char *reached)
+{
+    json_t *fabric = json_pack(
+        "{s:{s:i, s:i, s:i, s:i, s:i, s:[s, s], s:[]}, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, "
+        "s:[s, s], s:[{s:{s:i, s:s, s:i}, s:{s:i, s:s, s:i}, s:s, s:s, s:s}]}}",
+        "opened", "workers", 2, "rails", 2, "good", 4, "failed", 0, "unknown", 0, "matrix", "..",
+        "..", "broken", "reach", "ms", 12, "workers", 2, "rails", 2, "pairs", 4, "reached",
+        reached[1] == '.' ? 4 : 3, "failed", reached[1] == '.' ? 0 : 1, "unknown", 0, "matrix",
+        reached, "..", "broken", "from", "worker", 0, "device", "mlx5_1", "port", 1, "to", "worker",
+        1, "device", "mlx5_1", "port", 1, "result", "failed", "fault", "retry", "why",
+        "no acknowledgement");
+    assert_non_null(fabric);
+    if (reached[1] == '.')
+        json_array_clear(json_object_get(json_object_get(fabric, "reach"), "broken"));
+    return fabric;
+}
+
+static json_t *fabric_document(const json_t *fabric, uint32_t attempt)
+{
+    struct pod_state workers[2] = {running("node-1"), running("node-2")};
+    struct gang gang = gang_in(GANG_RUNNING);
+    struct status_input input = input_of(&gang, workers, 2);
+    input.attempt = attempt;
+    input.fabric = fabric;
+    return build(&input);
+}
+
+static bool says(const json_t *doc, bool verbose, const char *words)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    status_doc_render(doc, verbose, NOW_MS, &text);
+    return strstr(text.data, words) != NULL;
+}
+
+/* All that is wrong without being asked, every NIC with -v. */
+static void nics(void **state)
+{
+    (void)state;
+    CLEANUP(json_decrefp) json_t *good = fabric_of("..");
+    CLEANUP(json_decrefp) json_t *bad = fabric_of(".x");
+    CLEANUP(json_decrefp) json_t *none = fabric_document(NULL, 1);
+    CLEANUP(json_decrefp) json_t *well = fabric_document(good, 1);
+    CLEANUP(json_decrefp) json_t *ill = fabric_document(bad, 1);
+    CLEANUP(json_decrefp) json_t *next = fabric_document(NULL, 2);
+    assert_false(says(none, true, "NICs") || says(well, false, "NICs"));
+    assert_true(says(well, true, "NICs: 4 opened; 4 of 4 reach the next worker (12 ms)\n"));
+    assert_true(says(ill, false,
+                     "NICs: 4 opened; 3 of 4 reach the next worker, 1 failed (12 ms); drarun "
+                     "status -v all-reduce shows which\n"));
+    assert_false(says(ill, false, "mlx5_1"));
+    assert_true(says(ill, true, "  worker 0 mlx5_1 -> worker 1 mlx5_1: no acknowledgement\n"));
+    /* a launcher that takes over knows nothing of it; the next attempt has NICs of its own */
+    CLEANUP(json_decrefp) json_t *over = status_doc_merge(ill, none);
+    CLEANUP(json_decrefp) json_t *later = status_doc_merge(ill, next);
+    assert_true(json_equal(json_object_get(over, "fabric"), bad));
+    assert_true(json_is_null(json_object_get(later, "fabric")));
 }
 
 /* The gang comes back from the document as it was. */
@@ -233,7 +292,7 @@ static void tolerant(void **state)
     status_doc_row(doc, false, NOW_MS, &text);
     check("row", &text,
           "-                        -                0/0        0              -  -\n");
-    status_doc_render(doc, NOW_MS, &text);
+    status_doc_render(doc, false, NOW_MS, &text);
     check("text", &text, "-: - for -, attempt 0\npods 0/0 running\n");
 }
 
@@ -299,7 +358,7 @@ static void large_jobs(void **state)
     /* runs of equal workers are one line to people */
     CLEANUP(json_decrefp) json_t *doc = large_document(1000, false);
     struct buf text = BUF_INIT;
-    status_doc_render(doc, NOW_MS, &text);
+    status_doc_render(doc, false, NOW_MS, &text);
     assert_non_null(strstr(text.data, "\n  0-999 "));
     assert_true(text.len < 1000);
     buf_done(&text);
@@ -307,10 +366,15 @@ static void large_jobs(void **state)
 
 static int print_documents(void)
 {
-    json_t *docs[] = {waiting_document(),          ended_document(2, 137),
-                      large_document(3, true),     large_document(2500, true),
-                      large_document(10000, true), NULL};
-    docs[5] = status_doc_merge(docs[0], docs[1]);
+    CLEANUP(json_decrefp) json_t *fabric = fabric_of(".x");
+    json_t *docs[] = {waiting_document(),
+                      ended_document(2, 137),
+                      large_document(3, true),
+                      large_document(2500, true),
+                      large_document(10000, true),
+                      fabric_document(fabric, 1),
+                      NULL};
+    docs[6] = status_doc_merge(docs[0], docs[1]);
     for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
         cleanup_free char *text = status_doc_text(docs[i]);
         puts(text);
@@ -323,7 +387,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart), cmocka_unit_test(tolerant),
-        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),
+        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),     cmocka_unit_test(nics),
     };
     if (argc > 1 && strcmp(argv[1], "--documents") == 0)
         return print_documents();
