@@ -2,9 +2,13 @@
 /* A picture: a panel for each NUMA node, in it host bridges, in them switches; GPUs in the upper
  * row, NICs in the lower one, and the pairing as lines in the corridor between, which holds nothing
  * else. The picture brings its own background, so that it reads the same on light and dark pages.
+ * Below it stands what the check of a job's NICs found, where that was given.
  */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "jobs/preflight/fabric.h"
 #include "launcher/topo_view.h"
 #include "lib/base/cleanup.h"
 
@@ -17,6 +21,11 @@
 #define MARGIN 16
 #define GAP 10    /* between groups side by side */
 #define WIDE 1100 /* two panels side by side when both fit */
+#define CELL 18   /* a rail of a worker in the matrix, and a NIC's mark */
+#define RAIL_W 24
+#define ROW_H 23
+#define LABEL_W 90
+#define ROWS_MAX 32u /* of workers */
 
 /* A GPU or NIC and where it is drawn. */
 struct leaf {
@@ -340,6 +349,27 @@ static void add_link(struct picture *p, const struct view_link *link)
         add_text(p, x1 + 7, middle + 4, "small", topo_path_name(link->path));
 }
 
+/* A square with a sign, which says the same as its colour. */
+static void add_cell(struct picture *p, int x, int y, char state)
+{
+    static const char *const classes[UCHAR_MAX + 1] = {[FABRIC_GOOD] = "good",
+                                                       [FABRIC_FAILED] = "bad",
+                                                       [FABRIC_UNREACHED] = "bad",
+                                                       [FABRIC_UNKNOWN] = "unknown"};
+    const char *class_name = classes[(unsigned char)state];
+    const char *sign = state == FABRIC_GOOD        ? "&#x2713;"
+                       : state == FABRIC_UNKNOWN   ? "?"
+                       : state == FABRIC_UNREACHED ? "&#x219b;"
+                                                   : "&#x2717;";
+    if (!class_name)
+        return; /* the worker has no such rail */
+    buf_printf(p->out,
+               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" "
+               "class=\"%s\"/>\n"
+               "<text x=\"%d\" y=\"%d\" class=\"sign\">%s</text>\n",
+               x, y, CELL, CELL, class_name, x + CELL / 2, y + CELL - 4, sign);
+}
+
 static void add_box(struct picture *p, const struct leaf *leaf)
 {
     const struct topo_view *view = p->view;
@@ -371,6 +401,107 @@ static void add_box(struct picture *p, const struct leaf *leaf)
     add_text(p, x + 8, y + 17, "name", name);
     add_text(p, x + 8, y + 32, "small", addr);
     add_text(p, x + 8, y + 46, "small", line);
+    if (!gpu && view->nic_states && view->nic_states[leaf->nic])
+        add_cell(p, x + BOX_W - CELL - 4, y + 4, view->nic_states[leaf->nic]);
+}
+
+/* ---- what the check of the NICs found ---- */
+
+static bool row_is_good(const json_t *fabric, uint32_t worker)
+{
+    for (uint32_t r = 0; r < fabric_rail_count(fabric); r++) {
+        char state = fabric_state(fabric, worker, r);
+        if (state != FABRIC_GOOD && state != FABRIC_NONE)
+            return false;
+    }
+    return true;
+}
+
+/* All rows where there are few, else those in which something is wrong, and the drawn worker's. */
+static bool row_is_wanted(const struct topo_view *view, uint32_t worker)
+{
+    return fabric_workers(view->fabric) <= ROWS_MAX || worker == view->worker ||
+           !row_is_good(view->fabric, worker);
+}
+
+static uint32_t count_rows(const struct topo_view *view)
+{
+    uint32_t rows = 0;
+    for (uint32_t w = 0; w < fabric_workers(view->fabric); w++)
+        rows += row_is_wanted(view, w);
+    return rows < ROWS_MAX ? rows : ROWS_MAX;
+}
+
+/* Title, legend, rails' numbers, rows, and how many more there are. */
+static int fabric_height(const struct topo_view *view)
+{
+    return view->fabric ? (4 + (int)count_rows(view)) * ROW_H + MARGIN : 0;
+}
+
+static void add_row(struct picture *p, uint32_t worker, int y)
+{
+    const struct topo_view *view = p->view;
+    char name[32];
+    snprintf(name, sizeof name, "worker %u", worker);
+    add_text(p, MARGIN, y + 13, worker == view->worker ? "name" : "small", name);
+    for (uint32_t r = 0; r < fabric_rail_count(view->fabric); r++)
+        add_cell(p, MARGIN + LABEL_W + (int)r * RAIL_W, y, fabric_state(view->fabric, worker, r));
+}
+
+static void add_fabric_legend(struct picture *p, int y)
+{
+    static const struct {
+        char state;
+        const char *text;
+        int width;
+    } entries[] = {{FABRIC_GOOD, "good", 74},
+                   {FABRIC_FAILED, "the NIC cannot be used", 186},
+                   {FABRIC_UNREACHED, "does not reach the next worker", 226},
+                   {FABRIC_UNKNOWN, "not known", 0}};
+    int x = MARGIN;
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
+        add_cell(p, x, y, entries[i].state);
+        add_text(p, x + CELL + 8, y + 13, "small", entries[i].text);
+        x += entries[i].width;
+    }
+}
+
+static void add_rest(struct picture *p, uint32_t shown, int y)
+{
+    uint32_t count = fabric_workers(p->view->fabric), bad = 0;
+    char text[96];
+    for (uint32_t w = 0; w < count; w++)
+        bad += !row_is_good(p->view->fabric, w);
+    snprintf(text, sizeof text, "%u of %u workers are shown; something is wrong with %u", shown,
+             count, bad);
+    add_text(p, MARGIN, y + 13, "small", text);
+}
+
+static void add_fabric(struct picture *p, int y)
+{
+    const struct topo_view *view = p->view;
+    uint32_t rows = count_rows(view), shown = 0;
+    struct buf title = BUF_INIT;
+    fabric_line(view->fabric, &title);
+    p->out->failed |= title.failed;
+    add_text(p, MARGIN, y + 13, "title", title.data ? title.data : "");
+    buf_done(&title);
+    add_fabric_legend(p, y + ROW_H);
+    y += 2 * ROW_H;
+    for (uint32_t r = 0; r < fabric_rail_count(view->fabric); r++) {
+        char number[16];
+        snprintf(number, sizeof number, "%u", r);
+        add_text(p, MARGIN + LABEL_W + (int)r * RAIL_W + 4, y + 13, "small", number);
+    }
+    add_text(p, MARGIN, y + 13, "small", "rail");
+    for (uint32_t w = 0; w < fabric_workers(view->fabric) && shown < rows; w++)
+        if (row_is_wanted(view, w))
+            add_row(p, w, y + (int)++shown * ROW_H);
+    if (shown < fabric_workers(view->fabric))
+        add_rest(p, shown, y + (int)(shown + 1) * ROW_H);
+    else if (!view->nic_states)
+        add_text(p, MARGIN, y + (int)(shown + 1) * ROW_H + 13, "small",
+                 "The worker has not as many rails as its plan has NICs: none is marked above.");
 }
 
 static const char style[] =
@@ -384,6 +515,12 @@ static const char style[] =
     ".claimed{stroke-width:3.5}.other{fill-opacity:.35;stroke-dasharray:4 3}\n"
     ".link{fill:none;stroke-width:3}\n"
     ".pix{stroke:#2e8b3d}.pxb{stroke:#1f77b4}.node{stroke:#d98200}.sys{stroke:#c62828}\n"
+    "</style>\n";
+
+static const char fabric_style[] =
+    "<style>\n"
+    ".good{fill:#2e8b3d}.bad{fill:#c62828}.unknown{fill:#6b7685}\n"
+    ".sign{font-size:13px;font-weight:bold;fill:#ffffff;text-anchor:middle}\n"
     "</style>\n";
 
 static void add_legend(struct picture *p)
@@ -425,10 +562,16 @@ void topo_svg(const struct topo_view *view, struct buf *out)
         add_leaf(&p, TOPO_NONE, i);
     qsort(leaves, p.count, sizeof *leaves, order);
     place_all(&p);
+    int below = p.height;
+    p.height += fabric_height(view);
+    if (view->fabric &&
+        p.width < 2 * MARGIN + LABEL_W + RAIL_W * (int)fabric_rail_count(view->fabric))
+        p.width = 2 * MARGIN + LABEL_W + RAIL_W * (int)fabric_rail_count(view->fabric);
     buf_printf(out,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                "viewBox=\"0 0 %d %d\">\n%s",
                p.width, p.height, p.width, p.height, style);
+    buf_add_str(out, view->fabric ? fabric_style : "");
     buf_printf(out, "<rect width=\"%d\" height=\"%d\" class=\"page\"/>\n", p.width, p.height);
     add_legend(&p);
     for (size_t i = 0, end; i < p.count; i = end) {
@@ -439,5 +582,7 @@ void topo_svg(const struct topo_view *view, struct buf *out)
         add_link(&p, &view->links[i]);
     for (size_t i = 0; i < p.count; i++)
         add_box(&p, &leaves[i]);
+    if (view->fabric)
+        add_fabric(&p, below);
     buf_add_str(out, "</svg>\n");
 }

@@ -34,6 +34,12 @@ struct topo_view {
     size_t nic_count;
     struct view_link *links; /* the pairing, by GPU, then NIC */
     size_t link_count;
+    /* What the check of a job's NICs found (jobs/preflight/fabric.h), for the picture of one of its
+     * workers; borrowed. NULL: none was given. */
+    const json_t *fabric;
+    uint32_t worker;
+    char *nic_states; /* of each NIC, as fabric_state; 0: it is no rail of the worker. NULL: the
+                       * rails are not told apart */
 };
 
 int topo_view_make(const struct topo_host *host, struct topo_view *ret_view,

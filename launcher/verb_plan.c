@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/preflight/fabric.h"
 #include "launcher/api/plan.h"
 #include "launcher/cluster_api.h"
 #include "launcher/cluster_files.h"
@@ -13,10 +14,11 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/load.h"
 
 struct options {
     struct strlist slices, nodes, classes, claims;
-    const char *output, *nccl_version, *profiles;
+    const char *output, *nccl_version, *profiles, *fabric;
     uint32_t workers, worker;
     struct cluster_choice cluster;
     bool live, explain, help;
@@ -121,6 +123,14 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(worker),
      .max = 100000,
      .help = "with svg: which one (0)"},
+    {.name = "fabric",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = output,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(fabric),
+     .help = "with svg: draw what the check of the job's NICs found, of\nits status (drarun status "
+             "-o json) or its report (--report)"},
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
@@ -131,13 +141,41 @@ static bool is_svg(const struct options *options)
     return options->output && strcmp(options->output, "svg") == 0;
 }
 
+static int read_fabric(const char *file, json_t **ret_fabric, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    json_error_t why;
+    int rc = file ? doc_read(file, NULL, &text, err) : 0;
+    if (rc < 0 || !file)
+        return rc;
+    CLEANUP(json_decrefp)
+    json_t *document = json_loadb(text.data ? text.data : "", text.len, 0, &why);
+    if (!document)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%d:%d: %s", file, why.line, why.column,
+                          why.text);
+    rc = fabric_find(document, ret_fabric, err);
+    if (rc < 0) {
+        err->kind = DRARUN_ERR_SPEC;
+        error_prefix(err, "%s", file);
+    }
+    return rc;
+}
+
+static int draw(const struct drarun_plan *plan, const struct options *options, char **ret_text,
+                struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *fabric = NULL;
+    int rc = read_fabric(options->fabric, &fabric, err);
+    return rc < 0 ? rc : plan_svg(plan, options->worker, fabric, ret_text, err);
+}
+
 static int write_plan(const struct drarun_plan *plan, const struct options *options)
 {
     struct buf out = BUF_INIT;
     struct drarun_error err = {0};
     cleanup_free char *text = NULL;
     if (is_svg(options)) {
-        if (drarun_plan_svg(plan, options->worker, &text, &err) < 0) {
+        if (draw(plan, options, &text, &err) < 0) {
             log_error("plan: %s", err.text);
             return error_exit_status(err.kind);
         }
@@ -219,6 +257,8 @@ static int check(struct options *options, struct drarun_error *err)
                           "--slices and --live (--context, --kubeconfig): give one of them");
     if (options->worker && !is_svg(options))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--worker is for --output svg");
+    if (options->fabric && !is_svg(options))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--fabric is for --output svg");
     return 0;
 }
 

@@ -2,6 +2,7 @@
 """drarun plan: what a job would claim and get, on captured machines."""
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from support.build import SOURCE
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
 PACKED = "  placement: {spread: none}\n"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -401,6 +403,60 @@ def test_a_picture_of_a_worker(drarun, source):
         result = drarun(*words, *more, "-o", "svg")
         assert (result.rc, result.out) == (rc, "") and says in result.err, result
     assert "--worker is for --output svg" in drarun(*words, "--worker", 1).err
+
+
+def fabric(opened, reached):
+    """What the check of a job's NICs found, as its report has it."""
+    parts = {"opened": {"good": "".join(opened).count("."), "failed": "".join(opened).count("x"), "unknown": 0, "matrix": opened, "broken": []},
+             "reach": {"ms": 12, "pairs": 4, "reached": "".join(reached).count("."), "failed": "".join(reached).count("x"),
+                       "unknown": "".join(reached).count("?"), "matrix": reached, "broken": []}}
+    return json.dumps({"status": 76, "fabric": parts})
+
+
+def test_nics_over_the_picture(drarun, source, tmp_path):
+    """The matrix stands below the picture, which is as it was but for the marks on the NICs of the drawn worker."""
+    slices = source / "examples/clusters/a4-two-nodes.json"
+    command = ["plan", source / "examples/jobs/two-by-two.yaml", "--slices", slices, "-o", "svg"]
+    (tmp_path / "report.json").write_text(fabric([".x", ".."], ["..", "x?"]))
+    plain = [line for line in drarun(*command).ok().out.splitlines() if line.startswith(("<rect", "<path", "<text"))]
+    for worker, marks in ((0, ["\u2713", "\u2717"]), (1, ["\u219b", "?"])):
+        drawn = ElementTree.fromstring(drarun(*command, "--worker", worker, "--fabric", tmp_path / "report.json").ok().out)
+        texts = [(each.get("class"), each.text, int(each.get("y"))) for each in drawn.iter(f"{SVG}text")]
+        title = next(y for kind, text, y in texts if text == "NICs: 3 opened, 1 failed; 2 of 4 reach the next worker, 1 failed, 1 not known (12 ms)")
+        signs = [(text, y) for kind, text, y in texts if kind == "sign"]
+        # of the boxes; in the legend; the rows of both workers
+        assert [text for text, y in signs if y < title] == marks
+        assert [text for text, y in signs if y > title] == ["\u2713", "\u2717", "\u219b", "?", "\u2713", "\u2717", "\u219b", "?"]
+        assert [kind for kind, text, _ in texts if text == f"worker {worker}"] == ["name"]
+        assert max(y for _, _, y in texts) < int(drawn.get("height"))
+    drawn = drarun(*command, "--fabric", tmp_path / "report.json").ok().out
+    assert all(line in drawn for line in plain if 'class="page"' not in line)
+
+
+def test_nics_of_another_plan(drarun, source, tmp_path):
+    """Rails that are not the plan's NICs are not marked on them; other workers are refused."""
+    command = ["plan", source / "examples/jobs/two-by-two.yaml", "--slices", source / "examples/clusters/a4-two-nodes.json", "-o", "svg"]
+    (tmp_path / "three.json").write_text(fabric(["...", "..."], ["...", "..."]))
+    drawn = drarun(*command, "--fabric", tmp_path / "three.json").ok().out
+    assert "The worker has not as many rails as its plan has NICs: none is marked above." in drawn
+    for text, rc, said in ((fabric(["..", "..", ".."], ["..", "..", ".."]), 64, "the NICs are those of 3 workers, and the plan has 2"),
+                           ('{"status": 0}', 65, "fabric.json: nothing is in it about NICs"), ("{", 65, "fabric.json:1:1: "),
+                           (fabric([".", ".y"], ["..", ".."]), 65, "fabric.json: opened.matrix[1]: expected a word of 1 letters")):
+        (tmp_path / "fabric.json").write_text(text)
+        result = drarun(*command, "--fabric", tmp_path / "fabric.json")
+        assert result.rc == rc and said in result.err and result.out == "", result
+    result = drarun("plan", source / "examples/jobs/two-by-two.yaml", "--fabric", tmp_path / "three.json")
+    assert result.rc == 64 and "--fabric is for --output svg" in result.err
+
+
+def test_nics_of_many_workers(drarun, machine, spec, tmp_path):
+    """Of more rows than can be drawn: those in which something is wrong, and the drawn worker's."""
+    rows = ["." * 8] * 40
+    rows[33] = ".......x"
+    (tmp_path / "report.json").write_text(fabric(["." * 8] * 40, rows))
+    drawn = drarun("plan", spec(40, 8, 8), *machine("a4-highgpu-8g", 40), "-o", "svg", "--fabric", tmp_path / "report.json").ok().out
+    shown = [each.text for each in ElementTree.fromstring(drawn).iter(f"{SVG}text") if (each.text or "").startswith("worker ")]
+    assert shown == ["worker 0", "worker 33"] and "2 of 40 workers are shown; something is wrong with 1" in drawn
 
 
 def test_nodes_that_take_no_pods(drarun, source, tmp_path):

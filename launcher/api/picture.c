@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/preflight/fabric.h"
 #include "launcher/api/text.h"
 #include "launcher/topo_view.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
 static bool is_at(const struct topo_host *host, size_t pci, uint64_t address)
@@ -84,8 +86,49 @@ static int take_links(const struct plan_worker *worker, struct topo_view *view,
     return 0;
 }
 
-int picture_of_worker(struct topo_host *host, const struct plan_worker *worker, char **ret_svg,
-                      struct drarun_error *err)
+static size_t rails_told(const json_t *fabric, uint32_t worker)
+{
+    size_t count = 0;
+    for (uint32_t r = 0; r < fabric_rail_count(fabric); r++)
+        count += fabric_opened(fabric, worker, r) != FABRIC_NONE;
+    return count;
+}
+
+static char worse(char a, char b)
+{
+    static const char order[] = {FABRIC_FAILED, FABRIC_UNREACHED, FABRIC_UNKNOWN};
+    for (size_t i = 0; i < sizeof order; i++)
+        if (a == order[i] || b == order[i])
+            return order[i];
+    return b;
+}
+
+/* A rail is a place in the plan's list of NICs: it is known which is which where none is missing.
+ */
+static int take_fabric(const struct plan_worker *worker, uint32_t index, const json_t *fabric,
+                       struct topo_view *view, struct drarun_error *err)
+{
+    cleanup_free struct fabric_rail *rails = NULL;
+    cleanup_free char *states = calloc(view->nic_count + 1, 1);
+    size_t count = 0;
+    if (!states || fabric_rails(worker, &rails, &count) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    view->fabric = fabric;
+    view->worker = index;
+    if (count != rails_told(fabric, index))
+        return 0;
+    for (size_t r = 0; r < count; r++) {
+        const struct device *device = rails[r].nic ? &rails[r].nic->device : &rails[r].left->device;
+        size_t nic = nic_at(view, device->pci);
+        if (nic != TOPO_NONE)
+            states[nic] = worse(states[nic], fabric_state(fabric, index, (uint32_t)r));
+    }
+    view->nic_states = TAKE_PTR(states);
+    return 0;
+}
+
+int picture_of_worker(struct topo_host *host, const struct plan_worker *worker, uint32_t index,
+                      const json_t *fabric, char **ret_svg, struct drarun_error *err)
 {
     struct topo_view view;
     struct buf svg = BUF_INIT;
@@ -95,8 +138,11 @@ int picture_of_worker(struct topo_host *host, const struct plan_worker *worker, 
     if (rc < 0)
         return rc;
     rc = take_links(worker, &view, err);
+    if (rc == 0 && fabric)
+        rc = take_fabric(worker, index, fabric, &view, err);
     if (rc == 0)
         topo_svg(&view, &svg);
+    free(view.nic_states);
     topo_view_done(&view);
     char *text = text_take(&svg);
     if (rc == 0 && !text)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/preflight/fabric.h"
 #include "jobs/predict/job_profile.h"
 #include "launcher/api/options.h"
 #include "launcher/api/picture.h"
@@ -270,18 +271,30 @@ static int worker_of(const struct drarun_plan *plan, unsigned worker,
     return 0;
 }
 
-int drarun_plan_svg(const struct drarun_plan *plan, unsigned worker, char **ret_svg,
-                    struct drarun_error *err)
+int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabric, char **ret_svg,
+             struct drarun_error *err)
 {
     C_NUMBERS;
     const struct plan_worker_input *input = NULL;
     struct topo_host host;
     int rc = worker_of(plan, worker, &input, err);
+    if (rc == 0 && fabric && fabric_workers(fabric) != plan->spec.workers)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "the NICs are those of %u workers, and the plan has %u: --workers %u plans "
+                        "for as many",
+                        fabric_workers(fabric), plan->spec.workers, fabric_workers(fabric));
     if (rc == 0)
         rc = topo_slices_host(&plan->slices, input->claims, input->node, &host, err);
     if (rc < 0)
         return rc;
-    rc = picture_of_worker(&host, &plan->preview.plan.workers[worker], ret_svg, err);
+    rc =
+        picture_of_worker(&host, &plan->preview.plan.workers[worker], worker, fabric, ret_svg, err);
     host_done(&host);
     return rc;
+}
+
+int drarun_plan_svg(const struct drarun_plan *plan, unsigned worker, char **ret_svg,
+                    struct drarun_error *err)
+{
+    return plan_svg(plan, worker, NULL, ret_svg, err);
 }

@@ -36,5 +36,9 @@ int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[P
 int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,
                   struct plan_objects *objects, struct drarun_plan **ret_plan,
                   struct drarun_error *err);
+/* drarun_plan_svg, with what the check of the job's NICs found (jobs/preflight/fabric.h); NULL: not
+ * known. A value of other workers than the plan's has kind DRARUN_ERR_USAGE. */
+int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabric, char **ret_svg,
+             struct drarun_error *err);
 
 #endif
