@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -69,6 +70,15 @@ void verb_add_json_take(json_t *json, struct buf *out)
         out->failed = true;
     buf_add_str(out, "\n");
     json_decref(json);
+}
+
+int verb_exit_status(const struct drarun_error *err)
+{
+    bool unreachable = err->code == ECONNREFUSED || err->code == EHOSTUNREACH;
+    if (err->kind == DRARUN_ERR_USAGE && err->code == ENOENT)
+        return EX_NOINPUT;
+    return error_exit_status(
+        err->kind == DRARUN_ERR_INFRASTRUCTURE && unreachable ? DRARUN_ERR_CLUSTER : err->kind);
 }
 
 enum verb_format verb_format_of(const char *word)

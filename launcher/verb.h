@@ -54,6 +54,11 @@ void verb_help(const struct verb *verb, struct buf *out);
 int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void *options,
                     const bool *help, const char **ret_file, struct drarun_error *err);
 
+/* The exit status of a verb that talks to a cluster: 66 where something that was named does not
+ * exist, as a job, a namespace, a kubeconfig; 69 where the API server cannot be reached; else that
+ * of the error's kind. */
+int verb_exit_status(const struct drarun_error *err);
+
 /* Of -o: what a verb that shows something prints. */
 enum verb_format {
     VERB_TEXT = 0,

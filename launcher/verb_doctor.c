@@ -127,7 +127,7 @@ static int run(int argc, char *const argv[])
     }
     buf_done(&out);
     log_error("doctor: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_exit_status(&err);
 }
 
 const struct verb verb_doctor = {

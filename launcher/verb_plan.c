@@ -237,7 +237,7 @@ static int plan_file(const char *file, const struct options *options)
         return status;
     if (build(options, spec, &plan, &err) < 0) {
         log_error("plan: %s: %s", file, err.text);
-        status = error_exit_status(err.kind);
+        status = options->live ? verb_exit_status(&err) : error_exit_status(err.kind);
     } else {
         status = write_plan(plan, options);
         /* a refused plan is an end of its own, shown like any other */

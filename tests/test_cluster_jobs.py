@@ -76,7 +76,7 @@ def test_first_status_and_that_of_a_job_that_has_ended(jobs):
     assert " 0/2 " in jobs.verb("list").ok().out
     cancelled = jobs.verb("cancel", "job").ok()
     assert re.search(r"job job had ended before: failed \(7\), \d+ m?s ago; what was kept of it is deleted", cancelled.err)
-    jobs.cluster.wait("the job stays", lambda: jobs.verb("status", "job").rc == 64, 30)
+    jobs.cluster.wait("the job stays", lambda: jobs.verb("status", "job").rc == 66, 30)
 
 
 def test_cancel_of_an_ended_job_that_had_no_launcher_pod(jobs):
@@ -88,11 +88,11 @@ def test_cancel_of_an_ended_job_that_had_no_launcher_pod(jobs):
 def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
-        assert result.rc == 64 and "no job nothing" in result.err, result
+        assert result.rc == 66 and "no job nothing" in result.err, result
     unnamed = jobs.verb("status")
     assert unnamed.rc == 64 and "expected the name of one job: drarun status [options] JOB" in unnamed.err, unnamed
     nowhere = jobs.run("--namespace", "nowhere", command=["true"])
-    assert nowhere.rc == 64 and nowhere.err == "drarun: there is no namespace nowhere: kubectl create namespace nowhere makes it\n", \
+    assert nowhere.rc == 66 and nowhere.err == "drarun: there is no namespace nowhere: kubectl create namespace nowhere makes it\n", \
         nowhere
 
 

@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("status, typed, part", read_table())
+@pytest.mark.parametrize("status, typed, part", [*read_table()])
 def test_typed(drarun, folder, status, typed, part):
     program, *words = shlex.split(typed)
     assert program == "drarun"

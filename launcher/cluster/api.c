@@ -30,6 +30,7 @@
 #include "launcher/cluster/tee.h"
 #include "launcher/signals.h"
 #include "launcher/spec_file.h"
+#include "launcher/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -42,7 +43,7 @@
 static int fail(const struct drarun_error *err)
 {
     log_error("%s", err->text);
-    return error_exit_status(err->kind);
+    return verb_exit_status(err);
 }
 
 static void on_unanswered(void *arg, const char *why)
@@ -61,6 +62,8 @@ static int open_cluster(const struct cluster_choice *choice, struct cluster *ret
     const struct kube_config_choice chosen = {
         .path = choice->kubeconfig, .context = choice->context, .namespace_ = choice->namespace};
     int rc = cluster_open(ret_cluster, &chosen, err);
+    if (rc == -ENOENT)
+        err->kind = DRARUN_ERR_USAGE; /* there is no such file, or no such context in it */
     if (rc == 0)
         kube_client_tell_unanswered(ret_cluster->client, on_unanswered, NULL);
     return rc;
@@ -173,8 +176,10 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         cluster_read_start(cluster, &pod, &own, &err) < 0 || cluster_discover(cluster, &err) < 0 ||
         cluster_read_end(cluster, &reading, &owner, &err) < 0 ||
         check_own_pod(cluster, &own, owner, &err) < 0 ||
-        read_document(cluster, run->job, holder, owner, &spec, &err) < 0)
-        return fail(&err);
+        read_document(cluster, run->job, holder, owner, &spec, &err) < 0) {
+        log_error("%s", err.text);
+        return error_exit_status(err.kind); /* the Job judges its pods by it */
+    }
     const struct lead_options options = {
         .spec = &spec,
         .namespace = cluster->namespace,
@@ -385,6 +390,8 @@ static int with_limit(const struct cluster_job *job, int64_t read_ms,
     if (read_ms)
         kube_client_limit_reads(cluster.client, read_ms);
     int status = fn(&cluster, job);
+    if (status == error_exit_status(DRARUN_ERR_INFRASTRUCTURE) && !kube_client_now(cluster.client))
+        status = error_exit_status(DRARUN_ERR_CLUSTER); /* no connection was lost: there was none */
     cluster_close(&cluster);
     return status;
 }
@@ -442,7 +449,7 @@ static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
 
 static int logs(const struct cluster_job *job)
 {
-    return with_cluster(job, follow_logs);
+    return with_limit(job, job->follow ? 0 : LOOK_MS, follow_logs);
 }
 
 static int wait_for_end(struct cluster *cluster, const struct cluster_job *job)
@@ -565,6 +572,7 @@ static int read_objects(const struct cluster_choice *choice, const struct cluste
     int rc = open_cluster(choice, &cluster, err);
     if (rc < 0)
         return rc;
+    kube_client_limit_reads(cluster.client, LOOK_MS);
     rc = cluster_discover(&cluster, err);
     if (rc == 0)
         rc = snapshot_read(&cluster, kinds, count, err);
@@ -579,6 +587,7 @@ static int look(const struct cluster_choice *choice, struct findings *findings,
     int rc = open_cluster(choice, &cluster, err);
     if (rc < 0)
         return rc;
+    kube_client_limit_reads(cluster.client, LOOK_MS);
     rc = doctor_look(&cluster, findings, err);
     cluster_close(&cluster);
     return rc;

@@ -333,5 +333,5 @@ int exec_beside(struct cluster *cluster, const struct cluster_exec *options)
     if (e.status >= 0)
         return e.status;
     log_error("exec: %s", e.trouble.text);
-    return error_exit_status(e.trouble.kind);
+    return verb_exit_status(&e.trouble);
 }

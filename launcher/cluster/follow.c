@@ -19,6 +19,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/log_place.h"
 #include "launcher/status_line.h"
+#include "launcher/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -1099,7 +1100,9 @@ int follow_failed(const struct drarun_error *err, int status)
         log_error("%s (--timeout)", err->text);
     else if (err->code != ECANCELED)
         log_error("%s", err->text);
-    return err->kind != DRARUN_ERR_INTERRUPTED ? error_exit_status(err->kind) : status;
+    if (err->kind == DRARUN_ERR_INTERRUPTED)
+        return status;
+    return err->kind == DRARUN_ERR_USAGE ? verb_exit_status(err) : error_exit_status(err->kind);
 }
 
 int follow_job(struct cluster *cluster, const struct follow_options *options)

@@ -33,7 +33,7 @@
 static int fail(const char *verb, const struct drarun_error *err)
 {
     log_error("%s: %s", verb, err->text);
-    return error_exit_status(err->kind);
+    return verb_exit_status(err);
 }
 
 /* ---- list ---- */

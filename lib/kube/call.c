@@ -96,6 +96,13 @@ static void note_date(struct kube_client *client, const struct exchange_result *
     client->dated_ms = clock_ms();
 }
 
+/* Whoever only looks is told at once that nobody listens there. */
+static bool is_refused_read(const struct kube_call *call, const struct exchange_result *result)
+{
+    return result->code == CURLE_COULDNT_CONNECT && strcmp(call->method, "GET") == 0 &&
+           unanswered_is_limited(&call->client->unanswered);
+}
+
 static void on_done(const struct exchange_result *result, const struct drarun_error *why, void *arg)
 {
     struct kube_call *call = arg;
@@ -108,12 +115,13 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
         return;
     }
     note_date(call->client, result);
-    struct retry_facts facts = {.status = result->code == CURLE_OK ? result->status : 0,
-                                .retry_after_ms = result->retry_after_ms,
-                                .sent = result->sent,
-                                .repeatable = call->repeatable,
-                                .hopeless =
-                                    result->code != CURLE_OK && problem_is_hopeless(result->code)};
+    struct retry_facts facts = {
+        .status = result->code == CURLE_OK ? result->status : 0,
+        .retry_after_ms = result->retry_after_ms,
+        .sent = result->sent,
+        .repeatable = call->repeatable,
+        .hopeless = result->code != CURLE_OK &&
+                    (problem_is_hopeless(result->code) || is_refused_read(call, result))};
     int rc = facts.status ? parse_body(result->body, &body, &err)
                           : problem_from_curl(result->code, result->text,
                                               kube_config_server(call->client->config), &err);

@@ -37,10 +37,11 @@ DEFINE_CLEANUP(struct kube_client, kube_client_free)
  * calls are under way, and why the last try has failed (without a failure after 5 s); then, with
  * NULL, that the server answers again. NULL: nobody is told. Streams and watches tell of
  * themselves. */
-#define KUBE_UNANSWERED_MS 1500
+#define KUBE_UNANSWERED_MS 1000
 typedef void (*kube_unanswered_fn)(void *arg, const char *why);
 void kube_client_tell_unanswered(struct kube_client *client, kube_unanswered_fn fn, void *arg);
-/* Until the server's first answer, reads are given up after so long from now, all together. */
+/* Until the server's first answer, reads are given up after so long from now, all together, and at
+ * once where nobody takes the connection. */
 void kube_client_limit_reads(struct kube_client *client, int64_t ms);
 
 const struct kube_config *kube_client_config(const struct kube_client *client);

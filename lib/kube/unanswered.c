@@ -61,6 +61,11 @@ int64_t unanswered_begin(struct unanswered *u, bool read, int64_t end_ms)
     return limit < end_ms ? limit : end_ms;
 }
 
+bool unanswered_is_limited(const struct unanswered *u)
+{
+    return u->reads_end_ms != 0;
+}
+
 void unanswered_note_failure(struct unanswered *u, const char *why)
 {
     snprintf(u->why, sizeof u->why, "%s", why);

@@ -20,6 +20,8 @@ struct unanswered { /* zeroed: nobody is told, and reads have no limit of their 
 void unanswered_done(struct unanswered *unanswered);
 /* A call begins. Returns when it ends at the latest, given its own end. */
 int64_t unanswered_begin(struct unanswered *unanswered, bool read, int64_t end_ms);
+/* Reads have a limit of their own, and nothing was answered yet. */
+bool unanswered_is_limited(const struct unanswered *unanswered);
 /* A try had no answer; the server has answered one; no call is under way any more. */
 void unanswered_note_failure(struct unanswered *unanswered, const char *why);
 void unanswered_note_answer(struct unanswered *unanswered);
