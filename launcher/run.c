@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent_image.h"
 #include "launcher/alloc.h"
 #include "launcher/foreign.h"
 #include "launcher/framed.h"
@@ -143,7 +143,7 @@ static int run_request(char *const all[], struct job_request *request)
         return show_version();
     set_log_level(request);
     if (request->cluster.job) {
-        request->cluster.image = getenv("DRARUN_IMAGE");
+        request->cluster.image = agent_image(NULL);
         return run_on_cluster(all, request);
     }
     if (is_job_spec(request))

@@ -9,6 +9,7 @@
 #include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/ranks/rankmap.h"
+#include "launcher/agent_image.h"
 #include "launcher/foreign.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -506,7 +507,7 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
     cluster->quiet = request->quiet;
     cluster->json = request->json;
     cluster->report_path = request->report_path;
-    cluster->image = cluster->image ? cluster->image : getenv("DRARUN_IMAGE");
+    cluster->image = agent_image(cluster->image);
     return cluster->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 

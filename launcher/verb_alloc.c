@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "jobs/spec/spec.h"
+#include "launcher/agent_image.h"
 #include "launcher/alloc.h"
 #include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"
@@ -197,7 +198,7 @@ static int on_cluster(const struct options *o, const char *file, char *const arg
         .cluster = o->cluster,
         .file = file,
         .name = o->name,
-        .image = o->image ? o->image : getenv("DRARUN_IMAGE"),
+        .image = agent_image(o->image),
         .workers = o->workers,
         .through = o->through,
         .lost_after_ms = o->lost_after_ms,

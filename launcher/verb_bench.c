@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/ranks/rankmap.h"
+#include "launcher/agent_image.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"
@@ -267,7 +267,7 @@ static int run(int argc, char *const argv[])
     struct bench_choice choice = {
         .hang_after = "4s",
         .asked = BENCH_ASKED_INIT,
-        .agent_image = getenv("DRARUN_IMAGE"),
+        .agent_image = agent_image(NULL),
     };
     struct drarun_error err = {0};
     const struct verb *part = argc > 0 ? verb_bench_part(argv[0]) : NULL;

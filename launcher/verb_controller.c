@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 
+#include "launcher/agent_image.h"
 #include "launcher/cluster_api.h"
 #include "launcher/heartbeat_file.h"
 #include "lib/base/cleanup.h"
@@ -77,7 +77,7 @@ static int check(const char *heartbeat)
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.how.image = getenv("DRARUN_IMAGE")};
+    struct options options = {.how.image = agent_image(NULL)};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int rc = options_parse(&options_table, argc, argv, false, &options, &err);

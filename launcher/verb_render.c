@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "drarun/render.h"
 #include "jobs/manifests/render.h"
+#include "launcher/agent_image.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -165,7 +165,7 @@ static int render(const char *file, struct options *options, char **ret_text)
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.render = {.image = getenv("DRARUN_IMAGE")}};
+    struct options options = {.render = {.image = agent_image(NULL)}};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;

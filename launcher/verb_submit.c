@@ -2,9 +2,9 @@
 #include "launcher/verb_submit.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "jobs/spec/spec.h"
+#include "launcher/agent_image.h"
 #include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -48,7 +48,7 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.image = getenv("DRARUN_IMAGE")};
+    struct options options = {.image = agent_image(NULL)};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;

@@ -265,6 +265,17 @@ def test_the_package_and_the_program_tell_the_same(py, examples_dir, machine, dr
         "plan", job, "--slices", slices, "--output", "svg", "--worker", 3).ok().out
 
 
+def test_the_agents_image_is_that_of_the_program(py, drarun, source, monkeypatch):
+    """$DRARUN_IMAGE means the same in the library as on the command line; empty it is not set."""
+    job = source / "examples/jobs/two-by-two.yaml"
+    for value, image in (("localhost/own:1", "localhost/own:1"), ("", "ghcr.io/drarun/drarun:")):
+        monkeypatch.setenv("DRARUN_IMAGE", value)
+        rendered = py.render(job)
+        assert f"image: {image}" in rendered and rendered == drarun("render", job, env={"DRARUN_IMAGE": value}).ok().out
+    monkeypatch.setenv("DRARUN_IMAGE", "localhost/own:1")
+    assert "localhost/own:1" not in py.render(job, image="localhost/said:1")
+
+
 def test_results_as_the_program_judges_them(py, drarun, tmp_path):
     path, text = tmp_path / "out.txt", Run().text()
     path.write_text(text)

@@ -65,7 +65,7 @@ DRARUN_API int drarun_cluster_plan(struct drarun_cluster *cluster, const struct 
 struct drarun_submit_options {
     size_t size;       /* of this struct */
     const char *name;  /* in place of the spec's */
-    const char *image; /* of agent and launcher. NULL: the one of this version */
+    const char *image; /* of agent and launcher. NULL: $DRARUN_IMAGE, else this version's */
     unsigned workers;  /* in place of the spec's; 0: the spec's */
 };
 DRARUN_DEFINE_INIT(drarun_submit_options)

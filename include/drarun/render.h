@@ -13,16 +13,16 @@ extern "C" {
 typedef void (*drarun_note_fn)(const char *line, void *arg);
 
 struct drarun_render_options {
-    size_t size;                /* of this struct */
-    const char *format;         /* "yaml", a document each; "json", one List. NULL: yaml */
-    const char *api;            /* of resource.k8s.io: "v1", "v1beta2", "v1beta1". NULL: v1 */
-    const char *claims;         /* "direct", "template". NULL: the spec's */
-    const char *namespace_;     /* NULL: the spec's, else default */
-    const char *image;          /* of agent and launcher. NULL: the one of this version */
-    const char *agent_claim;    /* "DRIVER=AGENT": the claim brings the agent. NULL: it does not */
-    const char *pod_groups;     /* version of scheduling.k8s.io for gangScheduling. NULL: none */
-    const char *owner_uid;      /* of the first object, for owner references. NULL: none */
-    unsigned step;              /* of the ladder that `align: preferred` has, from 1; 0: 1 */
+    size_t size;             /* of this struct */
+    const char *format;      /* "yaml", a document each; "json", one List. NULL: yaml */
+    const char *api;         /* of resource.k8s.io: "v1", "v1beta2", "v1beta1". NULL: v1 */
+    const char *claims;      /* "direct", "template". NULL: the spec's */
+    const char *namespace_;  /* NULL: the spec's, else default */
+    const char *image;       /* of agent and launcher. NULL: $DRARUN_IMAGE, else this version's */
+    const char *agent_claim; /* "DRIVER=AGENT": the claim brings the agent. NULL: it does not */
+    const char *pod_groups;  /* version of scheduling.k8s.io for gangScheduling. NULL: none */
+    const char *owner_uid;   /* of the first object, for owner references. NULL: none */
+    unsigned step;           /* of the ladder that `align: preferred` has, from 1; 0: 1 */
     unsigned char image_volume; /* 1: mount the agent's image instead of copying from it */
     unsigned char here;         /* 1: no launcher Job; the launcher runs elsewhere */
     const char

@@ -9,6 +9,7 @@
 #include "jobs/predict/job_profile.h"
 #include "jobs/manifests/render.h"
 #include "jobs/render_as/render_as.h"
+#include "launcher/agent_image.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
 #include "launcher/manifests.h"
@@ -180,7 +181,7 @@ static int render_text(struct job_spec *spec, const struct drarun_render_options
         .attempt = 1,
         .step = o->step ? o->step - 1 : 0,
         .namespace = o->namespace_,
-        .image = o->image,
+        .image = agent_image(o->image),
         .image_volume = o->image_volume,
         .here = o->here,
         .owner_uid = o->owner_uid,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "launcher/api/options.h"
+#include "launcher/agent_image.h"
 #include "launcher/api/text.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/cancel.h"
@@ -58,7 +59,7 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
         rc = spec_again(&spec->job, &spec->profiles, o.name, o.workers, &own, err);
     if (rc < 0)
         return rc;
-    rc = submit(cluster, &own, o.image, ret_job, err);
+    rc = submit(cluster, &own, agent_image(o.image), ret_job, err);
     job_spec_done(&own);
     return rc;
 }

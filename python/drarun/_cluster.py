@@ -78,8 +78,8 @@ class Cluster:
                workers: int | None = None) -> Submitted:
         """Makes the job's objects and leaves it to the cluster.
 
-        job: as for Job. name, workers: in place of the spec's. image: of agent and launcher; None: the one of this
-        version.
+        job: as for Job. name, workers: in place of the spec's. image: of agent and launcher; None: $DRARUN_IMAGE, else this
+        version's.
 
         Raises ClusterError, with code errno.EEXIST where there is a job of that name. When it fails, and after Ctrl-C,
         nothing of the job is left."""

@@ -79,7 +79,7 @@ class Job:
         api: of resource.k8s.io, "v1", "v1beta2" or "v1beta1"; None: v1.
         claims: "direct" or "template"; None: the spec's.
         namespace: None: the spec's, else default.
-        image: of agent and launcher; None: the one of this version.
+        image: of agent and launcher; None: $DRARUN_IMAGE, else this version's.
         agent_claim: "DRIVER=AGENT", where the claim brings the agent.
         pod_groups: the version of scheduling.k8s.io for gangScheduling.
         owner_uid: of the first object, for owner references.
