@@ -98,6 +98,9 @@ struct cluster_alloc { /* borrowed */
     const char *through;   /* "auto", "direct", "api": how agents are reached; NULL: auto */
     int64_t lost_after_ms; /* without us the pods are taken away; 0: the default */
     char *const *argv;     /* in place of a shell; empty: a shell */
+    /* No shell: it is over when the workers are up and checked, or cannot be. The job's status
+     * document of then, where it can be read; a new reference. NULL: not wanted. */
+    json_t **ret_status;
 };
 
 struct accept_order;

@@ -12,6 +12,7 @@
 #include "launcher/bench/on_cluster.h"
 #include "launcher/bench/sweep.h"
 #include "launcher/verb_bench_compare.h"
+#include "launcher/verb_bench_fabric.h"
 #include "launcher/verb_bench_judge.h"
 #include "launcher/verb_bench_report.h"
 #include "lib/base/cleanup.h"
@@ -242,8 +243,8 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* What else there is after the word bench, by the name's last word. */
-static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_judge,
-                                           &verb_bench_report, NULL};
+static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_fabric,
+                                           &verb_bench_judge, &verb_bench_report, NULL};
 
 const struct verb *verb_bench_part(const char *name)
 {

@@ -139,6 +139,31 @@ def test_report_names_the_machine(drarun, nodes, agents):
     assert [agent.rc for agent in some.finish()] == [0, 0]
 
 
+@pytest.mark.skipif(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"), reason="this machine has RDMA devices")
+def test_check_of_nics_that_are_not_there(drarun, agents):
+    """Refused as a job with network: rdma is, and the agents take the next job."""
+    some = agents(2, once=False)
+    for words in ((), ("--reach",), ("--reach", "-o", "json")):
+        result = drarun("bench", "fabric", *words, *some.options)
+        assert (result.rc, result.out) == (76, "") and f"NO_RDMA_NIC: worker 0 ({some.addresses[0]})" in result.err, result
+    still_serve(drarun, some)
+    assert stop(some) == ""
+
+
+@pytest.mark.parametrize("words,said", [
+    ((), "whose NICs?"),
+    (("--agents", "a:1"), "--agents needs their --key-file FILE"),
+    (("--agents", "127.0.0.1:1", "--key-file", "key", "--reach"), "--reach: one agent has no other whose NICs it could reach"),
+    (("--agents", "127.0.0.1:1,127.0.0.1:1", "--key-file", "key"), "--agents: 127.0.0.1:1 is named twice"),
+    (("--job", "x", "--key-file", "key"), "a job has a key of its own"),
+    (("--agents", "a:1", "--key-file", "key", "--workers", "3"), "are for --job"),
+    (("all_reduce",), 'unexpected argument "all_reduce"'),
+], ids=["nobody", "no key", "alone", "twice", "key", "workers", "word"])
+def test_words_of_the_check_of_nics(drarun, words, said):
+    result = drarun("bench", "fabric", *words)
+    assert result.rc == 64 and said in result.err and result.out == "", result
+
+
 def test_job_after_job(drarun, agents):
     """The same agents, by launchers that follow each other without a pause."""
     some = agents(2, once=False)

@@ -81,7 +81,9 @@ void agent_control_take(struct agent *agent, struct channel *channel,
     agent->heir = agent->state != AGENT_IDLE;
     channel_set_callbacks(channel, agent_control_message, agent_control_closed, agent);
     agent_send_hello(agent);
-    if (agent->options.pod && hello && !agent->heir)
+    /* in a pod always: the launcher awaits it */
+    bool asked = hello && hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN;
+    if (hello && !agent->heir && (agent->options.pod || asked))
         agent_send_inspection(agent, hello);
     if (agent->state == AGENT_DONE)
         agent_send_done(agent);

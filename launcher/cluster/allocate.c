@@ -318,6 +318,16 @@ static int use(struct allocation *a, struct drarun_error *err)
     return run_shell(a, err);
 }
 
+/* In place of a shell. A job that was refused may have no status yet. */
+static int look_once(struct allocation *a, bool running, struct drarun_error *err)
+{
+    struct drarun_error none = {0};
+    int rc = read_doc(a, running ? err : &none);
+    if (rc == 0)
+        *a->options->ret_status = json_incref(a->doc);
+    return running && rc == 0 ? watch(a, err) : running ? rc : 0;
+}
+
 static int run(struct allocation *a, struct drarun_error *err)
 {
     bool running = false;
@@ -329,12 +339,14 @@ static int run(struct allocation *a, struct drarun_error *err)
     rc = begin_beating(a, err);
     if (rc == 0)
         a->status = await_workers(a, &running);
-    if (rc == 0 && running)
+    if (rc == 0 && a->options->ret_status)
+        rc = look_once(a, running, err);
+    else if (rc == 0 && running)
         rc = use(a, err);
     allocate_folder_free(TAKE_PTR(a->folder));
     if (running || rc < 0)
         give_back(a);
-    else if (a->status > 128) /* cancelled from here: there is nothing to be looked at */
+    else if (a->status > 128 || a->options->ret_status) /* there is nothing to be looked at */
         forget(a);
     return rc;
 }

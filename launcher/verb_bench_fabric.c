@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_bench_fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/preflight/fabric.h"
+#include "jobs/spec/spec.h"
+#include "launcher/bench/fabric.h"
+#include "launcher/cluster_api.h"
+#include "launcher/remote.h"
+#include "launcher/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+struct options {
+    struct fabric_order order;
+    struct cluster_choice cluster;
+    const char *job, *name, *image, *output;
+    uint32_t workers;
+    bool help;
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const char what[] = "What is tried", where[] = "Agents that run already",
+                  job[] = "The workers of a job, which are made for it and taken away";
+
+static const struct option_spec option_list[] = {
+    {.name = "reach",
+     .group = what,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(order.reach),
+     .help = "each NIC writes to that of the next worker, too; else the\nNICs are opened alone"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "text json",
+     .group = what,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(output),
+     .help = "text (default) or json, which drarun plan --fabric reads"},
+    {.name = "agents",
+     .value = "HOST:PORT,...",
+     .group = where,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(order.agents),
+     .help = "in the order of their rails' neighbours, with --key-file"},
+    {.name = "key-file",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = where,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(order.key_file),
+     .help = "the key of those agents"},
+    {.name = "job",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(job),
+     .help = "its spec; no command is run"},
+    {.name = "workers",
+     .value = "N",
+     .group = job,
+     .kind = OPTION_COUNT,
+     .offset = FIELD(workers),
+     .min = 1,
+     .max = SPEC_WORKERS_MAX,
+     .help = "in place of the spec's"},
+    {.name = "name",
+     .value = "NAME",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(name),
+     .help = "of the job (default: fabric- and a number)"},
+    {.name = "image",
+     .value = "IMAGE",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(image),
+     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    CLUSTER_OPTIONS(struct options),
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static bool names_cluster(const struct options *o)
+{
+    const struct cluster_choice *c = &o->cluster;
+    return o->workers || o->name || o->image || c->namespace || c->context || c->kubeconfig;
+}
+
+static int parse(int argc, char *const argv[], struct options *o, struct drarun_error *err)
+{
+    int used = options_parse(&options_table, argc, argv, false, o, err);
+    if (used < 0 || o->help)
+        return used < 0 ? used : 0;
+    if (used < argc)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
+    if (!o->order.agents == !o->job)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "whose NICs? Expected --job FILE, or --agents HOST:PORT,... with "
+                          "--key-file");
+    if (o->order.agents && !o->order.key_file)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents needs their --key-file FILE");
+    if (o->order.agents ? names_cluster(o) : o->order.key_file != NULL)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          o->job ? "--key-file is of --agents: a job has a key of its own"
+                                 : "--workers, --name, --image and the cluster's options are for "
+                                   "--job");
+    return 0;
+}
+
+/* ---- a job's workers ---- */
+
+/* The job as it is, but for its name and this check. */
+static json_t *change_job(const json_t *document, const struct options *o)
+{
+    char name[32];
+    json_t *changed = json_deep_copy(document), *spec = json_object_get(changed, "spec");
+    snprintf(name, sizeof name, "fabric-%lld", (long long)time(NULL));
+    json_object_set_new(json_object_get(changed, "metadata"), "name",
+                        json_string(o->name ? o->name : name));
+    json_object_set_new(spec, "preflight",
+                        json_pack("{s:s}", "fabric", o->order.reach ? "reach" : "open"));
+    return changed;
+}
+
+/* In memory: a path for this process's reader of specs. */
+static int write_job(const struct options *o, int *ret_fd, char path[64], int *ret_status,
+                     struct drarun_error *err)
+{
+    struct drarun_spec *spec = NULL;
+    *ret_status = spec_file_load_program(o->job, "true", &spec);
+    if (*ret_status != 0)
+        return 0;
+    json_t *changed = change_job(spec->job.document, o);
+    drarun_spec_free(spec);
+    cleanup_free char *text = changed ? json_dumps(changed, JSON_COMPACT) : NULL;
+    json_decref(changed);
+    int fd = memfd_create("job", MFD_CLOEXEC);
+    int rc = !text ? -ENOMEM : fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    snprintf(path, 64, "/proc/self/fd/%d", fd);
+    *ret_fd = fd;
+    return rc < 0 ? error_set(err, -rc, "the job: %s", strerror(-rc)) : 0;
+}
+
+static int check_job(const struct options *o, int *ret_status, json_t **ret_fabric,
+                     struct drarun_error *err)
+{
+    cleanup_close int fd = -1;
+    char path[64];
+    CLEANUP(json_decrefp) json_t *status = NULL;
+    int rc = write_job(o, &fd, path, ret_status, err);
+    if (rc < 0 || *ret_status != 0)
+        return rc;
+    const struct cluster_alloc alloc = {
+        .cluster = o->cluster,
+        .file = path,
+        .image = o->image ? o->image : getenv("DRARUN_IMAGE"),
+        .workers = o->workers,
+        .ret_status = &status,
+    };
+    *ret_status = cluster_api()->alloc(&alloc);
+    *ret_fabric = json_incref(json_object_get(status, "fabric"));
+    return 0;
+}
+
+/* ---- both ---- */
+
+static int show(const struct options *o, json_t *fabric)
+{
+    struct buf out = BUF_INIT;
+    if (o->output && strcmp(o->output, "json") == 0)
+        verb_add_json_take(json_incref(fabric), &out);
+    else
+        fabric_text(fabric, &out);
+    return verb_write("bench fabric", &out);
+}
+
+/* What was found, and the status: 1 where the job would have run all the same. */
+static int conclude(const struct options *o, int status, json_t *fabric)
+{
+    if (!json_is_object(fabric)) {
+        if (status == 0)
+            log_error("bench fabric: no worker has a NIC that carries data by RDMA");
+        return status ? status : error_exit_status(DRARUN_ERR_PREFLIGHT);
+    }
+    int written = show(o, fabric);
+    return status ? status : written ? written : !fabric_is_good(fabric);
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct drarun_error err = {0};
+    int status = 0;
+    CLEANUP(json_decrefp) json_t *fabric = NULL;
+    int rc = parse(argc, argv, &options, &err);
+    if (rc == 0 && options.help) {
+        struct buf out = BUF_INIT;
+        verb_help(&verb_bench_fabric, &out);
+        return verb_write("bench fabric", &out);
+    }
+    if (rc == 0 && options.job && !cluster_api())
+        return cluster_become(argv - 3);
+    if (rc == 0 && options.order.agents && !remote_api())
+        rc = remote_become(argv - 3, &err);
+    else if (rc == 0)
+        rc = options.job ? check_job(&options, &status, &fabric, &err)
+                         : fabric_check_agents(&options.order, &status, &fabric, &err);
+    if (rc == 0)
+        return conclude(&options, status, fabric);
+    log_error("bench fabric: %s", err.text);
+    return error_exit_status(err.kind);
+}
+
+const struct verb verb_bench_fabric = {
+    "bench fabric", "[--reach] --job FILE | --agents HOST:PORT,... --key-file FILE",
+    "Opens the NICs of workers, and lets them reach each other, without any rank.", &options_table,
+    run};
