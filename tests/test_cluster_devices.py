@@ -147,7 +147,7 @@ def unaligned(machines):
 def test_preferred_alignment_takes_the_numa_node(jobs, unaligned):
     result = jobs.run("--here", devices=claimed(align="preferred"), ranksPerWorker=1, command=["echo", "placed"]).ok()
     assert result.out == "placed\n"
-    assert "with each GPU and a NIC of its NUMA node" in result.err
+    assert "given back, to try again at once with each GPU and a NIC of its NUMA node" in result.err
 
 
 def test_required_alignment_waits_and_says_why(jobs, unaligned):

@@ -245,6 +245,17 @@ def test_job_goes_on_with_another_launcher(jobs):
         assert result.out == "up\n" * 4, result
 
 
+def test_lost_launcher_is_told_once(jobs):
+    """Of a job that has no restarts, by the next launcher, which cannot know for how long there was none."""
+    job = Running(jobs, workers=2, command=SLEEPS).wait_running()
+    lost = launcher_pod(jobs, job.name)
+    there = next(each for each in jobs.cluster.nodes if each.name == lost["spec"]["nodeName"])
+    there.ok(["pkill", "-KILL", "-f", f"run --job {job.name}$"])
+    result = job.ended()
+    told = f"drarun: the launcher {lost['metadata']['name']} was lost, and its ranks were ended\n"
+    assert result.rc == 70 and result.err.count(told) == result.err.count(" was lost") == 1 and "\n\n" not in result.err, result
+
+
 def test_failing_rank_is_tried_again(jobs):
     command = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 2 ] || exit 9"]
     for job in [Running(jobs, "--here", name=claims, workers=2, command=command, restarts=1, devices={"claims": claims})
