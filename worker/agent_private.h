@@ -13,6 +13,7 @@
 #include "worker/agent_job.h"
 #include "worker/coll.h"
 #include "worker/listen.h"
+#include "worker/other_user.h"
 #include "worker/peers.h"
 #include "worker/pmi1_host.h"
 #include "worker/pmix/host.h"
@@ -114,8 +115,8 @@ struct agent {
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
+    struct other_users other_users;
     uint32_t settle_ask;   /* the launcher's question that ranks_settle answers */
-    unsigned refusals;     /* connections to PMIx of other users that were looked into */
     bool out_of_order;     /* something may be left in shared memory */
     uint64_t output_bytes; /* of all ranks */
     bool mpi_library;      /* a rank had an MPI library loaded */

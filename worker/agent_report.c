@@ -12,12 +12,10 @@
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
-#include "worker/other_user.h"
 #include "worker/session.h"
 
 extern char **environ;
 
-#define REFUSALS_MAX 16u   /* searches of /proc in a job, and two more for each rank */
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */
@@ -207,14 +205,12 @@ void agent_rank_finalized(struct agent *agent, uint32_t rank)
         agent->rank[index].finalized = true;
 }
 
-/* The rank whose process it is gets the reason, which its end carries. What strangers can make us
- * look at is bounded. */
+/* The rank whose process it is gets the reason, which its end carries. */
 void agent_user_refused(struct agent *agent, uid_t uid)
 {
-    bool unlogged = agent->refusals == 0;
-    if (agent->refusals >= REFUSALS_MAX + 2 * agent->job.local_count)
+    bool unlogged = agent->other_users.searches == 0, found = false;
+    if (!other_users_may_search(&agent->other_users, agent->job.local_count, uid, clock_ms()))
         return;
-    agent->refusals++;
     for (uint32_t i = 0; agent->ranks && i < agent->job.local_count; i++) {
         struct agent_rank *rank = &agent->rank[i];
         pid_t pid = ranks_pid(agent->ranks, agent->job.local[i]);
@@ -227,8 +223,11 @@ void agent_user_refused(struct agent *agent, uid_t uid)
                          rank->refusal ? rank->refusal : "out of memory");
             unlogged = false;
         }
+        found |= rank->refusal != NULL;
         buf_done(&reason);
     }
+    if (!found)
+        other_users_note_strange(&agent->other_users, uid, clock_ms());
     if (unlogged)
         log_note("PMIx: refused a connection of user %u: only processes of user %u may connect",
                  (unsigned)uid, (unsigned)geteuid());

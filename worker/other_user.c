@@ -85,3 +85,19 @@ bool other_user_explain(pid_t root, uid_t uid, struct buf *out)
                ours, ours);
     return true;
 }
+
+bool other_users_may_search(struct other_users *users, uint32_t ranks, uid_t uid, int64_t now_ms)
+{
+    bool strange = users->strange_ms && users->strange == uid &&
+                   now_ms - users->strange_ms < OTHER_USER_STRANGE_MS;
+    if (strange || users->searches >= OTHER_USER_SEARCHES + 2 * ranks)
+        return false;
+    users->searches++;
+    return true;
+}
+
+void other_users_note_strange(struct other_users *users, uid_t uid, int64_t now_ms)
+{
+    users->strange = uid;
+    users->strange_ms = now_ms;
+}

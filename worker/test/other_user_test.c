@@ -126,12 +126,32 @@ static void gone_process_is_nobodys(void **state)
     buf_done(&text);
 }
 
+static void crowd_makes_one_search(void **state)
+{
+    struct other_users users = {0};
+    (void)state;
+    assert_true(other_users_may_search(&users, 64, NOBODY, 5000));
+    other_users_note_strange(&users, NOBODY, 5000);
+    for (int64_t now = 5000; now < 5000 + OTHER_USER_STRANGE_MS; now++)
+        assert_false(other_users_may_search(&users, 64, NOBODY, now));
+    assert_true(other_users_may_search(&users, 64, 7, 5001)); /* a rank's, perhaps */
+    assert_true(other_users_may_search(&users, 64, NOBODY, 5000 + OTHER_USER_STRANGE_MS));
+
+    /* nor do many users */
+    unsigned searches = users.searches;
+    for (uid_t uid = 100; uid < 2000; uid++)
+        if (other_users_may_search(&users, 64, uid, 9000))
+            other_users_note_strange(&users, uid, 9000), searches++;
+    assert_int_equal(searches, OTHER_USER_SEARCHES + 2 * 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(program_alone_has_changed_its_user),
         cmocka_unit_test(program_is_in_another_user_namespace),
         cmocka_unit_test(gone_process_is_nobodys),
+        cmocka_unit_test(crowd_makes_one_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
