@@ -2,12 +2,13 @@
 """Jobs that claim devices, on two real nodes that show a captured machine: the scheduler allocates, our node plugin
 prepares, and the agents look at what came."""
 import json
+import re
 
 import pytest
 
 from support.api_proxy import NodesProxy, kubeconfig
 from support.build import ANYWHERE_MISSING, BUILD
-from support.cluster.machines import GPU, RDMA, TOLD, claimed, shown, told, value_of, vendor_folders, without_pairs, without_rdma
+from support.cluster.machines import GPU, NIC, RDMA, TOLD, claimed, shown, told, value_of, vendor_folders, without_pairs, without_rdma
 
 GPUS = 8
 SHOW = ["sh", "-c", 'env | sed "s/^/$RANK /"; for each in /dev/nvidia* /dev/infiniband/*; do echo "$RANK $each"; done']
@@ -135,6 +136,12 @@ def test_bench_of_nccl_in_any_image(jobs, as_a4, nccl_image, tmp_path):
     assert "# Out of bounds values : 0 OK" in result.out
     job = json.loads((tmp_path / "run.json").read_text())["about"]["job"]["spec"]
     assert job["nccl"] == {"profile": "gke-a4"} and job["ranksPerWorker"] == 4, job
+
+
+def test_gpus_of_the_node_are_no_workers(jobs):
+    """Sysfs shows them to a worker that has claimed a NIC alone."""
+    result = jobs.run("--here", devices={"nics": {"count": 1, "class": NIC, "selector": RDMA}}, command=["ls", "/sys/bus/pci/devices"]).ok()
+    assert len(result.out.split()) > 4 and not re.search("FEWER_NICS_THAN_GPUS|MISALIGNED", result.err), result
 
 
 @pytest.fixture
