@@ -207,6 +207,21 @@ def test_tools_that_leave_without_a_word(job):
     job.finish()
 
 
+def test_agent_that_does_not_answer(job):
+    """Stopped, or of a release that does not know the question: the tool is told after a while, and the user which one it is."""
+    status = Path(f"/proc/{pids(job)[3]}/status").read_text()
+    other = int(re.search(r"^PPid:\s*(\d+)$", status, re.M).group(1))
+    os.kill(other, signal.SIGSTOP)
+    try:
+        out, rc = job.ask(job.namespace, -1, "pmix.qry.ptable")
+        assert rc == 2 and "TIMEOUT" in out, (out, rc)
+        assert job.answers("", -1, "pmix.qry.ns") == f"pmix.qry.ns {job.namespace}\n"  # asked of nobody else
+    finally:
+        os.kill(other, signal.SIGCONT)
+    assert len(job.answers(job.namespace, -1, "pmix.qry.ptable").splitlines()) == 5
+    assert job.finish().err.count("nothing came from the agent of worker 1 ") == 1
+
+
 # ---- tools of OpenPMIx ----
 
 def test_pps(job):

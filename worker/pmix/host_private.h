@@ -150,12 +150,17 @@ bool pmix_is_reserved(const char *nspace);
 struct process_table {
     struct process_table *next;
     uint64_t id;
-    uint32_t awaited; /* agents that have not answered */
+    struct pmix_host *host;
+    struct event *timer;
+    bool *asked;      /* by worker: it has not answered */
+    uint32_t awaited; /* how many have not */
     struct upcall *upcall;
     Drarun__Wire__Processes **answers;
     size_t answer_count;
 };
-/* Calls pmix_answer_query with the table once all agents have answered; takes the upcall. */
+/* Calls pmix_answer_query with the table once all agents have answered; takes the upcall. One that
+ * is silent for 10 s, stopped or of a release that does not know the question, ends the wait:
+ * PMIX_ERR_TIMEOUT, and a line that names it. libpmix hands no data to who gets another status. */
 void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall);
 void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message);

@@ -8,9 +8,13 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/topo/cpus.h"
 #include "worker/pmix/host_private.h"
+
+/* Agents answer from what they have in memory. */
+#define SILENCE_MAX_MS 10000
 
 static void add_executable(Drarun__Wire__Process *process)
 {
@@ -90,7 +94,10 @@ static void table_free(struct process_table *table)
 {
     for (size_t i = 0; i < table->answer_count; i++)
         drarun__wire__processes__free_unpacked(table->answers[i], NULL);
+    if (table->timer)
+        event_free(table->timer);
     free(table->answers);
+    free(table->asked);
     free(table);
 }
 
@@ -119,26 +126,59 @@ void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message)
     struct process_table *table = host->tables;
     while (table && table->id != message->id)
         table = table->next;
-    if (!table || table->answer_count >= host->job->map.workers)
+    if (!table || message->source >= host->job->map.workers || !table->asked[message->source])
         return;
+    table->asked[message->source] = false;
     Drarun__Wire__Processes *answer = copy(message->processes);
     if (answer)
         table->answers[table->answer_count++] = answer;
     answered(host, table);
 }
 
+static void on_silence(evutil_socket_t fd, short what, void *arg)
+{
+    struct process_table *table = arg;
+    const struct agent_job *job = table->host->job;
+    struct buf silent = BUF_INIT;
+    (void)fd, (void)what;
+    for (uint32_t worker = 0; worker < job->map.workers; worker++)
+        if (table->asked[worker])
+            buf_printf(&silent, "%s%u (%s)", silent.len > 0 ? ", " : "", worker,
+                       job->wire->workers[worker]->host);
+    log_note("PMIx: a tool asked for the processes of all ranks; for %d s nothing came from the "
+             "agent of worker %s: is it stopped, or an older drarun-worker?",
+             SILENCE_MAX_MS / 1000, silent.data ? silent.data : "?");
+    buf_done(&silent);
+    unlink_table(table->host, table);
+    upcall_answer(table->upcall, PMIX_ERR_TIMEOUT);
+    table_free(table);
+}
+
+static struct process_table *table_new(struct pmix_host *host)
+{
+    struct timeval silence = timeval_from_ms(SILENCE_MAX_MS);
+    struct process_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->host = host;
+    table->id = ++host->next_id;
+    table->answers = calloc(host->job->map.workers + 1, sizeof(*table->answers));
+    table->asked = calloc(host->job->map.workers + 1, sizeof *table->asked);
+    table->timer = evtimer_new(host->base, on_silence, table);
+    if (table->answers && table->asked && table->timer && evtimer_add(table->timer, &silence) == 0)
+        return table;
+    table_free(table);
+    return NULL;
+}
+
 void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall)
 {
     const struct rankmap *map = &host->job->map;
-    struct process_table *table = calloc(1, sizeof *table);
-    if (table)
-        table->answers = calloc(map->workers + 1, sizeof(*table->answers));
-    if (!table || !table->answers) {
-        free(table);
+    struct process_table *table = table_new(host);
+    if (!table) {
         upcall_answer(upcall, PMIX_ERR_NOMEM);
         return;
     }
-    table->id = ++host->next_id;
     table->upcall = upcall;
     table->awaited = 1; /* until all are asked: this agent answers within */
     table->next = host->tables;
@@ -149,6 +189,7 @@ void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall)
         if (map->local_sizes[worker] == 0)
             continue;
         table->awaited++;
+        table->asked[worker] = true;
         message.destination = worker;
         message.id = table->id;
         message.body_case = DRARUN__WIRE__ROUTED__BODY_PROCESSES_REQUEST;
