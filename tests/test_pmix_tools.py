@@ -207,6 +207,19 @@ def test_tools_that_leave_without_a_word(job):
     job.finish()
 
 
+def test_more_tools_than_an_agent_serves(job):
+    """The 257th is refused, with one line; the ranks do not notice."""
+    env = {**os.environ, "PMIX_SYSTEM_TMPDIR": str(job.session)}
+    asked = subprocess.run([job.tool, "--times", "256", str(job.job.process.pid)], env=env, stdout=subprocess.PIPE, text=True,
+                           timeout=patience(300))
+    assert asked.returncode == 0 and asked.stdout.count("tool ") == 256, asked
+    for _ in range(2):
+        out, rc = job.ask("", -1, "pmix.qry.ns")
+        assert rc != 0 and job.namespace not in out, (out, rc)
+    result = job.finish()
+    assert result.err.count("this agent has served 256 tools, and refuses more") == 1, repr(result)
+
+
 def test_agent_that_does_not_answer(job):
     """Stopped, or of a release that does not know the question: the tool is told after a while, and the user which one it is."""
     status = Path(f"/proc/{pids(job)[3]}/status").read_text()

@@ -3,13 +3,15 @@
  * server of that process and prints one line for each answer, one for each process of a table.
  * NAMESPACE: "" or whom to ask about; RANK: -1 for none. Exits 2 when it is refused, 3 when nothing
  * is known. "--as NAMESPACE RANK" before all: in that name. "--signal N RANK" in place of keys: a
- * signal to that rank. */
+ * signal to that rank. "--times N PID" alone: as N tools, eight at a time. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static pmix_proc_t me;
 
@@ -110,11 +112,39 @@ static int send_signal(const char *nspace, uint32_t rank, int signo)
     return status == PMIX_SUCCESS ? 0 : refused("signal", status);
 }
 
+/* Each in a process of its own; 0 when all were served. */
+static int connect_often(int times, pid_t pid)
+{
+    int failed = 0, status, running = 0;
+    for (int i = 0; i < times || running > 0;) {
+        if (i < times && running < 8) {
+            pid_t child = fork();
+            if (child == 0) {
+                int rc = connect_to(pid, NULL, 0);
+                if (rc == 0) {
+                    printf("tool %s\n", me.nspace);
+                    PMIx_tool_finalize();
+                }
+                _exit(rc);
+            }
+            i++;
+            running++;
+            continue;
+        }
+        if (wait(&status) < 0 || status != 0)
+            failed = 1;
+        running--;
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     const char *as = NULL;
     uint32_t as_rank = 0;
     setbuf(stdout, NULL);
+    if (argc == 4 && strcmp(argv[1], "--times") == 0)
+        return connect_often(atoi(argv[2]), (pid_t)strtol(argv[3], NULL, 10));
     if (argc > 3 && strcmp(argv[1], "--as") == 0) {
         as = argv[2];
         as_rank = (uint32_t)strtoul(argv[3], NULL, 10);
