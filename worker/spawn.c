@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ enum step {
     STEP_CPUS,
     STEP_LIMIT,
     STEP_OOM,
+    STEP_STOP,
     STEP_EXEC,
 };
 
@@ -53,6 +55,7 @@ static const char *const step_names[] = {
     [STEP_CPUS] = "bind to its CPUs",
     [STEP_LIMIT] = "set the limit of open files",
     [STEP_OOM] = "come within the OOM killer's reach again",
+    [STEP_STOP] = "be traced until it stops for a debugger",
     [STEP_EXEC] = "execute",
 };
 
@@ -171,6 +174,8 @@ CHILD_CODE static enum step run_steps(const struct child *child)
     if (spawn->oom_score && !set_oom_score(spawn->oom_score))
         return STEP_OOM;
     empty_mask();
+    if (spawn->stop && ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+        return STEP_STOP;
     execve(spawn->path, spawn->argv, spawn->env);
     return STEP_EXEC;
 }
@@ -233,6 +238,26 @@ static __attribute__((noinline)) pid_t clone_child(struct child *child)
     return pid;
 }
 
+/* Until it stops or ends, whatever comes first; whoever reaps it has it still. */
+static int await_stop(pid_t pid)
+{
+    siginfo_t info = {0};
+    int rc;
+    while ((rc = waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT)) < 0 &&
+           errno == EINTR)
+        ;
+    return rc == 0 ? info.si_code : rc;
+}
+
+/* A traced process stops at the end of execve. It stays so without us: its tracer leaves it with a
+ * SIGSTOP. */
+static void leave_stopped(pid_t pid)
+{
+    if (await_stop(pid) == CLD_TRAPPED &&
+        ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)SIGSTOP) == 0)
+        await_stop(pid);
+}
+
 int spawn_process(const struct spawn *spawn, pid_t *ret_pid, struct drarun_error *err)
 {
     struct child child = {.spawn = spawn, .parent = getpid()};
@@ -242,6 +267,8 @@ int spawn_process(const struct spawn *spawn, pid_t *ret_pid, struct drarun_error
     pid_t pid = clone_child(&child);
     if (pid < 0)
         return limits_process_error(errno, err);
+    if (child.failed == STEP_NONE && spawn->stop)
+        leave_stopped(pid);
     if (child.failed == STEP_NONE) {
         *ret_pid = pid;
         return 0;

@@ -6,6 +6,7 @@
 #ifndef DRARUN_WORKER_SPAWN_H
 #define DRARUN_WORKER_SPAWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -20,7 +21,8 @@ struct spawn {
     const uint32_t *cpus; /* to bind to; none: unchanged */
     size_t cpu_count;
     int stdio[3];
-    int keep;                    /* inherited under this number (above 2), or -1 */
+    int keep;  /* inherited under this number (above 2), or -1 */
+    bool stop; /* before its first instruction: stopped as by SIGSTOP, for a debugger */
     const struct rlimit *nofile; /* RLIMIT_NOFILE to set, or NULL */
     const char *oom_score;       /* for OOM_SCORE_FILE (oom.h), or NULL */
     /* bit n-1: signal n is ignored or handled here; NULL: it is not known, so each is reset */

@@ -309,6 +309,73 @@ static void gets_its_oom_score(void **state)
 }
 
 /* A process starts one and is killed: what it started must follow. */
+/* "T (stopped)", or "" where it cannot be read. */
+static void state_of(pid_t pid, char state[64])
+{
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    state[0] = '\0';
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "State: %63[^\n]", state) == 1)
+            break;
+    if (file)
+        fclose(file);
+}
+
+/* After execve: it is the program already. Nobody traces it, so that a debugger can. */
+static void stops_before_its_first_instruction(void **state)
+{
+    (void)state;
+    char *const *argv = WORDS(self, "child", "directory");
+    struct spawn spawn = spawn_of(argv);
+    struct drarun_error err = {0};
+    siginfo_t info = {0};
+    char path[64], program[sizeof self] = "", text[64];
+    pid_t pid = -1;
+    int status;
+    spawn.stop = true;
+    assert_int_equal(spawn_process(&spawn, &pid, &err), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
+    assert_int_equal(info.si_code, CLD_STOPPED);
+    assert_int_equal(info.si_status, SIGSTOP);
+    state_of(pid, text);
+    assert_string_equal(text, "T (stopped)");
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    assert_true(readlink(path, program, sizeof program - 1) > 0);
+    assert_string_equal(program, self);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void dies_while_it_is_stopped(void **state)
+{
+    (void)state;
+    char *const *argv = WORDS(self, "child", "directory");
+    struct spawn spawn = spawn_of(argv);
+    struct drarun_error err = {0};
+    pid_t pid = -1;
+    int status;
+    spawn.stop = true;
+    assert_int_equal(spawn_process(&spawn, &pid, &err), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void stopped_program_that_is_missing(void **state)
+{
+    (void)state;
+    char *const *argv = WORDS("/no/such/program");
+    struct spawn spawn = spawn_of(argv);
+    struct drarun_error err = {0};
+    pid_t pid = -1;
+    spawn.stop = true;
+    assert_int_equal(spawn_process(&spawn, &pid, &err), -ENOENT);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 static void dies_with_its_parent(void **state)
 {
     (void)state;
@@ -396,6 +463,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(binds_to_cpus),
         cmocka_unit_test(gets_its_limit),
         cmocka_unit_test(gets_its_oom_score),
+        cmocka_unit_test(stops_before_its_first_instruction),
+        cmocka_unit_test(dies_while_it_is_stopped),
+        cmocka_unit_test(stopped_program_that_is_missing),
         cmocka_unit_test(dies_with_its_parent),
         cmocka_unit_test(process_limit_is_named),
         cmocka_unit_test(failed_execve_comes_back),
