@@ -20,6 +20,8 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 
+#define START_MS 60000
+
 struct options {
     struct fabric_order order;
     struct cluster_choice cluster;
@@ -60,6 +62,12 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(order.key_file),
      .help = "the key of those agents"},
+    {.name = "start-timeout",
+     .value = "TIME",
+     .group = where,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(order.start_timeout_ms),
+     .help = "for reaching them, and for the opening of their NICs\n(default 1m)"},
     {.name = "job",
      .value = "FILE",
      .choices = "FILE",
@@ -200,7 +208,7 @@ static int conclude(const struct options *o, int status, json_t *fabric)
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {0};
+    struct options options = {.order = {.start_timeout_ms = START_MS}};
     struct drarun_error err = {0};
     int status = 0;
     CLEANUP(json_decrefp) json_t *fabric = NULL;

@@ -162,6 +162,7 @@ static int run(struct check *c, int *ret_status, struct drarun_error *err)
         .pods = &pods,
         .stdin_rank = REQUEST_STDIN_NONE,
         .kill_after_ms = KILL_AFTER_MS,
+        .start_timeout_ms = c->order->start_timeout_ms,
     };
     struct job *job = job_new(&request, NULL, err);
     if (!job)
