@@ -16,14 +16,16 @@
 
 struct options {
     struct bench_machine machine; /* first: BENCH_MACHINE_OPTIONS */
-    const char *format, *theme, *output, *title, *plan;
+    const char *format, *theme, *file, *title, *plan;
     bool help;
 };
 
 #define OF_REPORT "The report"
 
 static const struct option_spec option_list[] = {
-    {.name = "format",
+    {.name = "output",
+     .letter = 'o',
+     .aliases = "--format",
      .value = "FORMAT",
      .choices = "html svg svg-ranks svg-hosts csv",
      .group = OF_REPORT,
@@ -38,13 +40,12 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, theme),
      .help = "both (the default): as the reader's system prefers"},
-    {.name = "output",
-     .letter = 'o',
+    {.name = "file",
      .value = "FILE",
      .choices = "FILE",
      .group = OF_REPORT,
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, output),
+     .offset = offsetof(struct options, file),
      .help = "write FILE (default: to stdout)"},
     {.name = "plan",
      .value = "FILE",
@@ -98,7 +99,7 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
     const struct result *r = &v->run->result;
     if (v->failures.count) /* there is no place for it there */
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "--format %s: %s; a page (--format html) "
+                          "-o %s: %s; a page (-o html) "
                           "shows what was measured",
                           o->format, v->failures.items[0]);
     if (strcmp(o->format, "csv") == 0)
@@ -108,7 +109,7 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
                                                        : plot_hosts(r, theme, out);
     return drawn ? 0
                  : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                              "--format %s: there is nothing to draw: no row was measured, or "
+                              "-o %s: there is nothing to draw: no row was measured, or "
                               "times of ranks or their hosts are not known",
                               o->format);
 }
@@ -158,9 +159,8 @@ static int report(struct options *o, const struct strlist *files, struct buf *ou
         struct runs runs = {0};
         rc = results_read(files->items[i], &runs, err);
         if (rc == 0 && !page && (files->count > 1 || runs.count > 1))
-            rc =
-                error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--format %s is of one run; %s holds %zu",
-                           o->format, files->items[i], runs.count);
+            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s is of one run; %s holds %zu",
+                            o->format, files->items[i], runs.count);
         rc = rc < 0 ? rc : add_runs(o, &runs, files->items[i], page, out, ret_failed, err);
         runs_done(&runs);
     }
@@ -200,8 +200,8 @@ static int run(int argc, char *const argv[])
         rc = report(&options, &files, &out, &failed, &err);
     if (rc == 0 && out.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
-    if (rc == 0 && options.output && !options.help) {
-        rc = file_write_atomic(options.output, out.data, out.len, 0644, &err);
+    if (rc == 0 && options.file && !options.help) {
+        rc = file_write_atomic(options.file, out.data, out.len, 0644, &err);
         buf_reset(&out);
     }
     strlist_done(&files);

@@ -113,7 +113,9 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, env.pod_interface),
      .help = "of the pod network (default: of the default route, else eth0)"},
-    {.name = "format",
+    {.name = "output",
+     .letter = 'o',
+     .aliases = "--format",
      .value = "FORMAT",
      .choices = "sh json docker nccl.conf",
      .group = "Output",
@@ -179,7 +181,7 @@ static int parse_command(char *const argv[], int used, struct options *options,
                           "unexpected argument \"%s\": a command comes behind --", argv[used]);
     if (options->format || options->explain)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--format and --explain print; with a command nothing is printed");
+                          "--output and --explain print; with a command nothing is printed");
     options->command = argv + used;
     return 0;
 }

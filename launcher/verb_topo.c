@@ -46,7 +46,9 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, node),
      .help = "with --slices of several nodes: which one"},
-    {.name = "format",
+    {.name = "output",
+     .letter = 'o',
+     .aliases = "--format",
      .value = "FORMAT",
      .choices = "text json svg nccl-xml",
      .group = "Options",
@@ -64,7 +66,7 @@ static int refuse(const struct options *options, struct drarun_error *err)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--root and --slices exclude each other");
     if (options->slices.count && options->format && strcmp(options->format, "nccl-xml") == 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--format nccl-xml needs a machine or --root: slices tell no switches");
+                          "-o nccl-xml needs a machine or --root: slices tell no switches");
     if (!options->slices.count && (options->claims.count || options->node))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--claims and --node need --slices");
     return 0;

@@ -474,7 +474,7 @@ def test_report(drarun, tmp_path):
     source, page = tmp_path / "out.txt", tmp_path / "report.html"
     source.write_text(Run(rows=[Row(1 << i, busbw=i * 10.0) for i in range(10, 34)], model="NVIDIA H200").text()
                       .replace("node-1", "<script>alert(1)</script>"))
-    assert drarun("bench", "report", source, "-o", page, "--title", "May & June").ok().out == ""
+    assert drarun("bench", "report", source, "--file", page, "--title", "May & June").ok().out == ""
     text, loads = seen_by_readers(page.read_text())
     assert not loads and "<script" not in page.read_text() and "May &amp; June" in text
     for says in ["82.5 % of the limit", "limit 400.0 GB/s (assumed)", "330.00 GB/s bus bandwidth at 8 GiB", "out of place", "rank 15"]:
@@ -571,7 +571,7 @@ def test_report_of_what_has_no_figure(drarun, tmp_path):
     result = drarun("bench", "report", "--format", "svg-ranks", document(tmp_path, "good"))
     assert result.rc == 65 and "there is nothing to draw" in result.err
     good = document(tmp_path, "good")
-    assert drarun("bench", "report", good, "-o", tmp_path / "no" / "x.html").rc not in (0, 1)
+    assert drarun("bench", "report", good, "--file", tmp_path / "no" / "x.html").rc not in (0, 1)
     result = drarun("bench", "report", good, under=["bash", "-c", 'exec "$@" > /dev/full', "bash"])
     assert result.rc not in (0, 1) and "No space left on device" in result.err
     assert drarun("bench", "report").rc == 64 and drarun("bench", "report", "--format", "svg", good, good).rc == 64
