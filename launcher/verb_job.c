@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "launcher/cluster_api.h"
 #include "lib/base/cleanup.h"
@@ -19,16 +19,23 @@ struct options {
     bool help;
 };
 
+#define LOG_TAIL_MAX 1000000
 #define FIELD(name) offsetof(struct options, name)
 
 static const char shown[] = "What is shown";
 
-#define OUTPUT_OPTION                                                                              \
+#define FORMAT_OPTION(words)                                                                       \
     {                                                                                              \
-        .name = "output", .letter = 'o', .value = "FORMAT", .choices = "text json",                \
-        .group = shown, .kind = OPTION_TEXT, .offset = FIELD(output),                              \
-        .help = "text (default) or json"                                                           \
+        .name = "output", .letter = 'o', .value = "FORMAT", .choices = words, .group = shown,      \
+        .kind = OPTION_TEXT, .offset = FIELD(output),                                              \
+        .help = "text (default), wide, json, yaml or name"                                         \
     }
+#define WATCH_OPTION                                                                               \
+    {                                                                                              \
+        .name = "watch", .letter = 'w', .group = shown, .kind = OPTION_FLAG,                       \
+        .offset = FIELD(job.watch), .help = "go on, and tell each change"                          \
+    }
+
 static int set_rank(void *target, const char *word, const char *value, struct drarun_error *err)
 {
     struct options *options = target;
@@ -39,8 +46,25 @@ static int set_rank(void *target, const char *word, const char *value, struct dr
     return rc;
 }
 
-static const struct option_spec plain_list[] = {CLUSTER_OPTIONS(struct options), VERB_LEVEL_OPTIONS,
-                                                VERB_HELP_OPTION(struct options)};
+static int set_tail(void *target, const char *word, const char *value, struct drarun_error *err)
+{
+    struct options *options = target;
+    return number_parse(word, value, 0, LOG_TAIL_MAX, &options->job.tail, err);
+}
+
+static const struct option_spec describe_list[] = {
+    FORMAT_OPTION("text wide json yaml name"), CLUSTER_OPTIONS(struct options), VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options)};
+static const struct option_spec cancel_list[] = {
+    {.name = "all",
+     .group = "Which jobs",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(job.all),
+     .help = "all of the namespace"},
+    CLUSTER_OPTIONS(struct options),
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
+};
 static const struct option_spec status_list[] = {
     {.name = "verbose",
      .letter = 'v',
@@ -48,7 +72,8 @@ static const struct option_spec status_list[] = {
      .kind = OPTION_FLAG,
      .offset = FIELD(job.verbose),
      .help = "with what the check of each worker's NICs found"},
-    OUTPUT_OPTION,
+    FORMAT_OPTION("text wide json yaml name"),
+    WATCH_OPTION,
     CLUSTER_OPTIONS(struct options),
     VERB_QUIET_OPTION,
     VERB_HELP_OPTION(struct options),
@@ -60,7 +85,16 @@ static const struct option_spec list_list[] = {
      .kind = OPTION_FLAG,
      .offset = FIELD(job.all_namespaces),
      .help = "jobs of all namespaces"},
-    OUTPUT_OPTION,
+    {.name = "selector",
+     .letter = 'l',
+     .value = "LABELS",
+     .group = shown,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(job.selector),
+     .help = "jobs whose objects have these labels, as team=a,!old (kubectl's -l; with run it is "
+             "--label)"},
+    WATCH_OPTION,
+    FORMAT_OPTION("text wide json yaml name"),
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -78,6 +112,23 @@ static const struct option_spec logs_list[] = {
      .kind = OPTION_CALL,
      .set = set_rank,
      .help = "of this rank alone (default: of all)"},
+    {.name = "tail",
+     .value = "N",
+     .group = shown,
+     .kind = OPTION_CALL,
+     .set = set_tail,
+     .help = "the last N lines alone (not with --follow)"},
+    {.name = "since",
+     .value = "TIME",
+     .group = shown,
+     .kind = OPTION_DURATION,
+     .offset = FIELD(job.since_ms),
+     .help = "lines of the last TIME alone, as 90s, 10m or 2h"},
+    {.name = "timestamps",
+     .group = shown,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(job.timestamps),
+     .help = "put the time before each line"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -98,36 +149,68 @@ static const struct option_spec wait_list[] = {
     {                                                                                              \
         list, ARRAY_LEN(list)                                                                      \
     }
-static const struct option_table plain_table = TABLE(plain_list), status_table = TABLE(status_list),
-                                 list_table = TABLE(list_list), logs_table = TABLE(logs_list),
-                                 wait_table = TABLE(wait_list);
+static const struct option_table cancel_table = TABLE(cancel_list),
+                                 describe_table = TABLE(describe_list),
+                                 status_table = TABLE(status_list), list_table = TABLE(list_list),
+                                 logs_table = TABLE(logs_list), wait_table = TABLE(wait_list);
 
-static int parse(const struct verb *verb, int argc, char *const argv[], struct options *options,
-                 struct drarun_error *err)
+static int expected(const struct verb *verb, const char *what, struct drarun_error *err)
 {
-    int rc = 0;
-    if (verb->arguments) {
-        rc = verb_parse_file(verb, argc, argv, options, &options->help, &options->job.job, err);
-    } else {
-        int used = options_parse(verb->options, argc, argv, false, options, err);
-        if (used >= 0 && used < argc)
-            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"",
-                              argv[used]);
-        rc = used < 0 ? used : 0;
-    }
-    options->job.cluster = options->cluster;
-    options->job.json = options->output && strcmp(options->output, "json") == 0;
-    options->job.rank = (int32_t)options->rank - 1;
-    return rc;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "expected %s: drarun %s [options] %s", what,
+                      verb->name, verb->arguments);
 }
 
-static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *), int argc,
-               char *const argv[])
+static int check(const struct verb *verb, struct options *options, struct drarun_error *err)
 {
-    struct options options = {0};
+    const struct cluster_job *job = &options->job;
+    if (verb == &verb_cancel && (job->job_count > 0) == job->all)
+        return expected(verb, "names of jobs, or --all", err);
+    if (verb == &verb_list && job->job)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "unexpected argument \"%s\": drarun status %s tells of one job", job->job,
+                          job->job);
+    if (verb != &verb_cancel && job->job_count > 1)
+        return expected(verb, "the name of one job", err);
+    if (verb != &verb_cancel && verb != &verb_list && verb != &verb_status && !job->job)
+        return expected(verb, "the name of one job", err);
+    if (job->tail >= 0 && job->follow)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--tail is of the log as it is: give it without --follow");
+    if (job->watch && (job->format == VERB_JSON || job->format == VERB_YAML))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--watch prints text: give it without -o %s", options->output);
+    return 0;
+}
+
+/* names: room for argc words. */
+static int parse(const struct verb *verb, int argc, char *const argv[], struct options *options,
+                 char **names, struct drarun_error *err)
+{
+    struct cluster_job *job = &options->job;
+    for (int at = 0; at < argc; at++) {
+        int used = options_parse(verb->options, argc - at, argv + at, false, options, err);
+        if (used < 0)
+            return used;
+        at += used;
+        if (at < argc)
+            names[job->job_count++] = argv[at];
+    }
+    job->jobs = names;
+    job->job = job->job_count > 0 ? names[0] : NULL;
+    job->cluster = options->cluster;
+    job->format = verb_format_of(options->output);
+    job->json = job->format == VERB_JSON || job->format == VERB_YAML;
+    job->rank = (int32_t)options->rank - 1;
+    return options->help ? 0 : check(verb, options, err);
+}
+
+static int run_parsed(const struct verb *verb, int (*do_it)(const struct cluster_job *), int argc,
+                      char *const argv[], char **names)
+{
+    struct options options = {.job.tail = -1};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
-    if (parse(verb, argc, argv, &options, &err) < 0) {
+    if (parse(verb, argc, argv, &options, names, &err) < 0) {
         log_error("%s: %s", verb->name, err.text);
         return error_exit_status(err.kind);
     }
@@ -138,6 +221,16 @@ static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *)
     return do_it ? do_it(&options.job) : cluster_become(argv - 2);
 }
 
+static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *), int argc,
+               char *const argv[])
+{
+    cleanup_free char **names = calloc((size_t)argc + 1, sizeof *names);
+    if (names)
+        return run_parsed(verb, do_it, argc, argv, names);
+    log_error("%s: out of memory", verb->name);
+    return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+}
+
 #define API(member) (cluster_api() ? cluster_api()->member : NULL)
 #define DEFINE_VERB(name, arguments, summary, table, brief)                                        \
     static int run_##name(int argc, char *const argv[])                                            \
@@ -146,13 +239,13 @@ static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *)
     }                                                                                              \
     const struct verb verb_##name = {#name, arguments, summary, &table, run_##name, brief}
 
-DEFINE_VERB(cancel, "JOB", "Ends a job of the cluster.", plain_table, "end a job");
-DEFINE_VERB(describe, "JOB", "Tells all that is known of a job of the cluster.", plain_table,
+DEFINE_VERB(cancel, "JOB... | --all", "Ends jobs of the cluster.", cancel_table, "end jobs");
+DEFINE_VERB(describe, "JOB", "Tells all that is known of a job of the cluster.", describe_table,
             "all that is known of it");
 DEFINE_VERB(list, NULL, "Lists the jobs of the cluster.", list_table, "jobs");
 DEFINE_VERB(logs, "JOB", "Prints what the ranks of a job have written.", logs_table,
             "what its ranks have written");
-DEFINE_VERB(status, "JOB", "Tells how far a job is, and what it waits for.", status_table,
+DEFINE_VERB(status, "[JOB]", "Tells how far a job is, and what it waits for.", status_table,
             "how far, why it waits");
 DEFINE_VERB(wait, "JOB", "Waits for the end of a job and ends with its status.", wait_table,
             "until it ends; its status");

@@ -89,8 +89,8 @@ def test_no_such_job(jobs):
     for verb in ("status", "logs", "wait", "cancel", "describe"):
         result = jobs.verb(verb, "nothing")
         assert result.rc == 66 and "no job nothing" in result.err, result
-    unnamed = jobs.verb("status")
-    assert unnamed.rc == 64 and "expected the name of one job: drarun status [options] JOB" in unnamed.err, unnamed
+    unnamed = jobs.verb("logs")
+    assert unnamed.rc == 64 and "expected the name of one job: drarun logs [options] JOB" in unnamed.err, unnamed
     nowhere = jobs.run("--namespace", "nowhere", command=["true"])
     assert nowhere.rc == 66 and nowhere.err == "drarun: there is no namespace nowhere: kubectl create namespace nowhere makes it\n", \
         nowhere

@@ -67,8 +67,9 @@ int status_doc_exit(const json_t *doc);
 /* How a job that has ended did, and when: "failed (7), 41 s ago". */
 void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out);
 /* `drarun list`: the heading (doc NULL) or a job's row, with a newline; of all namespaces, with the
- * job's. */
-void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, struct buf *out);
+ * job's; wide, with its ranks and its launcher's pod. */
+void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
+                    struct buf *out);
 /* `drarun status`: lines for people. Runs of equal workers are one line. verbose: with every NIC,
  * which are told without it only where something is wrong. */
 void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct buf *out);

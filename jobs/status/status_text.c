@@ -55,14 +55,27 @@ static void add_state(const json_t *doc, struct buf *out)
         buf_add_str(out, "-");
 }
 
-void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, struct buf *out)
+static void add_wide(const json_t *doc, struct buf *out)
+{
+    const char *pod = text_at(json_object_get(doc, "launcher"), "pod");
+    if (!doc)
+        buf_printf(out, "%6s  %-30s ", "RANKS", "LAUNCHER");
+    else
+        buf_printf(out, "%6" JSON_INTEGER_FORMAT "  %-30s ", number_at(doc, "ranks"), or_dash(pod));
+}
+
+void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
+                    struct buf *out)
 {
     char age[40], workers[40];
     if (all_namespaces)
         buf_printf(out, "%-24s ", doc ? or_dash(text_at(doc, "namespace")) : "NAMESPACE");
     if (!doc) {
-        buf_printf(out, "%-24s %-10s %9s %8s %14s  %s\n", "NAME", "PHASE", "WORKERS", "RESTARTS",
-                   "AGE", "STATE");
+        buf_printf(out, "%-24s %-10s %9s %8s %14s  ", "NAME", "PHASE", "WORKERS", "RESTARTS",
+                   "AGE");
+        if (wide)
+            add_wide(NULL, out);
+        buf_add_str(out, "STATE\n");
         return;
     }
     const json_t *counts = json_object_get(doc, "workers");
@@ -72,6 +85,8 @@ void status_doc_row(const json_t *doc, bool all_namespaces, int64_t now_ms, stru
     buf_printf(out, "%-24s %-10s %9s %8" JSON_INTEGER_FORMAT " %14s  ",
                or_dash(text_at(doc, "name")), or_dash(text_at(doc, "phase")), workers,
                number_at(doc, "restarts"), age);
+    if (wide)
+        add_wide(doc, out);
     add_state(doc, out);
     buf_add_str(out, "\n");
 }

@@ -443,6 +443,9 @@ static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
         .quiet = !job->follow,
         .once = !job->follow,
         .rank = job->rank,
+        .timestamps = job->timestamps,
+        .after_ms = job->since_ms ? lead_now() - job->since_ms : 0,
+        .tail = job->tail < 0 ? 0 : (uint32_t)job->tail + 1,
     };
     return follow_through(cluster, &options);
 }
@@ -468,10 +471,35 @@ static int wait_job(const struct cluster_job *job)
     return with_cluster(job, wait_for_end);
 }
 
-static int do_cancel(struct cluster *cluster, const struct cluster_job *job)
+/* Each as far as it can; the exit status is the first failure's. */
+static int cancel_named(struct cluster *cluster, const char *name, int status)
 {
     struct drarun_error err = {0};
-    return cancel_job(cluster, job->job, cluster->namespace, &err) < 0 ? fail(&err) : 0;
+    int failed = cancel_job(cluster, name, cluster->namespace, &err) < 0 ? fail(&err) : 0;
+    return status ? status : failed;
+}
+
+static int cancel_all(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *docs = json_array();
+    int status = show_read_docs(cluster, job, docs, &err) < 0 ? fail(&err) : 0;
+    for (size_t i = 0; status == 0 && i < json_array_size(docs); i++)
+        status = cancel_named(
+            cluster, json_string_value(json_object_get(json_array_get(docs, i), "name")), status);
+    if (status == 0 && json_array_size(docs) == 0)
+        log_note("there are no jobs in namespace %s", cluster->namespace);
+    return status;
+}
+
+static int do_cancel(struct cluster *cluster, const struct cluster_job *job)
+{
+    int status = 0;
+    if (job->all)
+        return cancel_all(cluster, job);
+    for (size_t i = 0; i < job->job_count; i++)
+        status = cancel_named(cluster, job->jobs[i], status);
+    return status;
 }
 
 static int cancel(const struct cluster_job *job)

@@ -27,12 +27,13 @@ int dra_job_get(struct cluster *cluster, const char *name, const char *namespace
     return job_map_none(name, namespace, err);
 }
 
-json_t *dra_job_list(struct cluster *cluster, const char *namespace)
+json_t *dra_job_list(struct cluster *cluster, const char *namespace, const char *selector)
 {
+    const struct kube_select select = {.labels = selector};
     const struct kube_target target = target_of(NULL, namespace);
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *list = NULL;
-    if (cluster_list(cluster, &target, NULL, &list, &err) < 0)
+    if (cluster_list(cluster, &target, &select, &list, &err) < 0)
         log_verbose("%s", err.text);
     json_t *items = json_object_get(list, "items");
     return json_is_array(items) ? json_incref(items) : json_array();

@@ -18,6 +18,7 @@
 #include "launcher/cluster/frames.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/log_place.h"
+#include "launcher/cluster/log_tail.h"
 #include "launcher/status_line.h"
 #include "launcher/verb.h"
 #include "lib/base/cleanup.h"
@@ -52,18 +53,21 @@ struct follow {
     struct status_line *line;
     struct waiting_told waited; /* what it waits for, as it was said without a status line */
     struct follow_pod pod;
-    char *from;          /* the pod whose log is read; NULL: none yet */
-    uint64_t lines;      /* of its log, with those that are known to be missing */
-    struct log_place at; /* up to there it was read */
-    bool marked;         /* it has said how long it is */
-    bool final;          /* its container had ended when it was opened */
-    bool recorded;       /* it has the record `ended` */
-    bool eof;            /* its last stream ended in order */
-    bool closed;         /* it was read to its end */
-    bool refused_log;    /* this user may not read it, which was said */
-    int64_t heard_ms;    /* when its last bytes came */
-    int64_t again_ms;    /* when to open the log again; 0: not */
-    int64_t change_ms;   /* by when the log of another pod is opened instead; 0: it is not */
+    char *from;           /* the pod whose log is read; NULL: none yet */
+    uint64_t lines;       /* of its log, with those that are known to be missing */
+    struct log_place at;  /* up to there it was read */
+    char stamp[48];       /* the time of the line that comes next */
+    bool too_old;         /* it is from before options.after_ms */
+    struct log_tail tail; /* what options.tail keeps */
+    bool marked;          /* it has said how long it is */
+    bool final;           /* its container had ended when it was opened */
+    bool recorded;        /* it has the record `ended` */
+    bool eof;             /* its last stream ended in order */
+    bool closed;          /* it was read to its end */
+    bool refused_log;     /* this user may not read it, which was said */
+    int64_t heard_ms;     /* when its last bytes came */
+    int64_t again_ms;     /* when to open the log again; 0: not */
+    int64_t change_ms;    /* by when the log of another pod is opened instead; 0: it is not */
     struct drarun_error log_err; /* of the last try */
     json_t *doc;                 /* the status document, or NULL */
     char *led_by;     /* whose log has the output, by the record `ended`; NULL: none was read */
@@ -113,12 +117,34 @@ static void write_out(int fd, const char *data, size_t length)
         signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
 }
 
+static void put_kept(void *arg, int fd, const char *data, size_t length)
+{
+    (void)arg;
+    write_out(fd, data, length);
+}
+
+/* At once, or with the last lines at the end. */
+static void put_stamped(struct follow *f, int fd, uint32_t rank, const char *data, size_t length)
+{
+    struct buf line = BUF_INIT;
+    if (f->options.timestamps)
+        buf_printf(&line, "%s ", f->stamp);
+    if (f->options.label)
+        buf_printf(&line, "[%" PRIu32 "] ", rank);
+    buf_add(&line, data, length);
+    if (line.failed || (f->options.tail && !log_tail_add(&f->tail, fd, line.data, line.len)))
+        log_error("a line is not shown: out of memory");
+    else if (!f->options.tail)
+        write_out(fd, line.data, line.len);
+    buf_done(&line);
+}
+
 static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
 {
     struct follow *f = arg;
     char label[24];
     f->lines++;
-    if (f->options.rank >= 0 && rank != (uint32_t)f->options.rank)
+    if ((f->options.rank >= 0 && rank != (uint32_t)f->options.rank) || f->too_old)
         return;
     if (f->options.put && !f->refused && !f->freed)
         f->refused = f->options.put(f->options.arg, rank, is_stderr, data, length) != 0;
@@ -126,6 +152,10 @@ static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data
         return;
     status_line_clear(f->line);
     int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
+    if (f->options.tail || f->options.timestamps) {
+        put_stamped(f, fd, rank, data, length);
+        return;
+    }
     if (f->options.label)
         write_out(fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
     write_out(fd, data, length);
@@ -170,7 +200,11 @@ static void look_for_gap(struct follow *f, const json_t *told)
 
 static bool on_stamp(void *arg, const char *text, size_t length)
 {
-    return log_place_pass(&((struct follow *)arg)->at, text, length);
+    struct follow *f = arg;
+    int64_t at = 0;
+    snprintf(f->stamp, sizeof f->stamp, "%.*s", (int)length, text);
+    f->too_old = f->options.after_ms && timestamp_parse(f->stamp, &at) && at < f->options.after_ms;
+    return log_place_pass(&f->at, text, length);
 }
 
 /* The log may be ahead of the document. */
@@ -859,7 +893,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     int64_t left = until - clock_ms();
     struct timeval after = timeval_from_ms(left > 0 ? left : 0);
     if (f->over)
-        status_line_clear(f->line), f->ended(f->arg);
+        log_tail_take(&f->tail, put_kept, f), status_line_clear(f->line), f->ended(f->arg);
     else if (!f->freed)
         event_add(f->look, &after);
     leave(f);
@@ -986,6 +1020,7 @@ static void release(struct follow *f)
     if (f->look)
         event_free(f->look);
     frames_done(&f->frames);
+    log_tail_done(&f->tail);
     json_decref(f->doc);
     free(f->from);
     free(f->led_by);
@@ -1026,7 +1061,8 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
     struct event_base *base = f->cluster->base;
     frames_init(&f->frames, &owner);
     f->look = event_new(base, -1, 0, on_look, f);
-    if (copy_options(f, options) < 0 || !f->look)
+    if (copy_options(f, options) < 0 || !f->look ||
+        (options->tail && log_tail_init(&f->tail, options->tail - 1) < 0))
         return error_set(err, ENOMEM, "out of memory");
     if (options->progress)
         f->progress_ms = f->since_ms + PROGRESS_MS;

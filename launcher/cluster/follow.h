@@ -18,9 +18,12 @@ struct follow_options {
     bool output;     /* the ranks' output and the launcher's own lines are shown */
     bool cancel;     /* a signal ends the job; else it ends the following alone */
     bool label, quiet;
-    bool *running;      /* set, and the following ends, once the ranks run; NULL: it goes on */
-    bool once;          /* the log as it is, without waiting for more */
-    int32_t rank;       /* of this rank alone; -1: of all */
+    bool *running;    /* set, and the following ends, once the ranks run; NULL: it goes on */
+    bool once;        /* the log as it is, without waiting for more */
+    int32_t rank;     /* of this rank alone; -1: of all */
+    bool timestamps;  /* in the foreground: the time that the log has before each line */
+    int64_t after_ms; /* no lines from before this time, in ms since 1970; 0: all */
+    uint32_t tail; /* with `once` and in the foreground: so many lines of the end, plus 1; 0: all */
     int64_t timeout_ms; /* 0: none */
     int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */
     bool patient;       /* follow_through.h: where the API server cannot be asked it asks again */

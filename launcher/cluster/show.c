@@ -22,6 +22,7 @@
 #include "launcher/cluster/lead.h"
 #include "launcher/verb.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/kube/object.h"
@@ -29,11 +30,21 @@
 #define SYNC_MS 30000
 #define EVENTS_MS 5000 /* for the Events, without which less is said */
 #define RANGES_MAX 16  /* of workers in a line */
+#define NAMES_SHOWN 8  /* of jobs in a message */
+#define WATCH_MS 2000  /* between two looks */
 
 static int fail(const char *verb, const struct drarun_error *err)
 {
     log_error("%s: %s", verb, err->text);
     return verb_exit_status(err);
+}
+
+/* The callbacks of others run meanwhile. */
+static void pause_watch(struct cluster *cluster)
+{
+    int64_t end = clock_ms() + WATCH_MS;
+    for (int64_t now; (now = clock_ms()) < end;)
+        cluster_turn(cluster, end - now);
 }
 
 /* ---- list ---- */
@@ -88,9 +99,10 @@ static json_t *find_doc(const json_t *docs, const json_t *object)
 }
 
 /* DraJobs of which nothing is made yet, or nothing is left. */
-static void add_dra_jobs(struct cluster *cluster, const char *namespace, json_t *docs)
+static void add_dra_jobs(struct cluster *cluster, const char *namespace, const char *selector,
+                         json_t *docs)
 {
-    CLEANUP(json_decrefp) json_t *objects = dra_job_list(cluster, namespace);
+    CLEANUP(json_decrefp) json_t *objects = dra_job_list(cluster, namespace, selector);
     size_t i;
     const json_t *object;
     json_array_foreach(objects, i, object)
@@ -128,21 +140,24 @@ static void add_silences(struct cluster *cluster, const char *namespace, json_t 
     }
 }
 
-int show_list(struct cluster *cluster, const struct cluster_job *job)
+int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_t *docs,
+                   struct drarun_error *err)
 {
-    struct drarun_error err = {0};
-    struct buf out = BUF_INIT;
+    struct buf labels = BUF_INIT;
     const struct kube_target target = {.resource = &kube_config_maps,
                                        .namespace_ =
                                            job->all_namespaces ? NULL : cluster->namespace};
-    const struct kube_select select = {.labels = "drarun.dev/job"};
-    CLEANUP(json_decrefp) json_t *list = NULL, *docs = json_array();
+    CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i;
-    json_t *map, *doc;
-    if (!job->all_namespaces)
-        expire_reap(cluster, cluster->namespace);
-    if (cluster_list(cluster, &target, &select, &list, &err) < 0)
-        return fail("list", &err);
+    json_t *map;
+    buf_printf(&labels, "drarun.dev/job%s%s", job->selector ? "," : "",
+               job->selector ? job->selector : "");
+    const struct kube_select select = {.labels = labels.data};
+    int rc = labels.failed ? error_set(err, ENOMEM, "out of memory")
+                           : cluster_list(cluster, &target, &select, &list, err);
+    buf_done(&labels);
+    if (rc < 0)
+        return rc;
     json_array_foreach(json_object_get(list, "items"), i, map)
     {
         if (is_status_map(map))
@@ -150,22 +165,104 @@ int show_list(struct cluster *cluster, const struct cluster_job *job)
     }
     if (json_array_size(docs) > 0)
         add_silences(cluster, target.namespace_, docs);
-    add_dra_jobs(cluster, target.namespace_, docs);
-    if (job->json) {
-        verb_add_json_take(json_incref(docs), &out);
-        return verb_write("list", &out);
-    }
-    if (json_array_size(docs) == 0) {
-        log_note("there are no jobs in %s%s", job->all_namespaces ? "any namespace" : "namespace ",
-                 job->all_namespaces ? "" : cluster->namespace);
-        return 0;
-    }
-    status_doc_row(NULL, job->all_namespaces, lead_now(), &out);
-    json_array_foreach(docs, i, doc)
+    add_dra_jobs(cluster, target.namespace_, job->selector, docs);
+    return 0;
+}
+
+static void say_none(const struct cluster *cluster, const struct cluster_job *job)
+{
+    log_note("there are no jobs in %s%s", job->all_namespaces ? "any namespace" : "namespace ",
+             job->all_namespaces ? "" : cluster->namespace);
+}
+
+static void add_names(const json_t *docs, struct buf *out)
+{
+    size_t i;
+    const json_t *doc;
+    json_array_foreach((json_t *)docs, i, doc)
+        buf_printf(out, "%s\n", json_string_value(json_object_get(doc, "name")));
+}
+
+static void add_rows(const struct cluster_job *job, const json_t *docs, struct buf *out)
+{
+    size_t i;
+    const json_t *doc;
+    bool wide = job->format == VERB_WIDE;
+    status_doc_row(NULL, job->all_namespaces, wide, lead_now(), out);
+    json_array_foreach((json_t *)docs, i, doc)
+        status_doc_row(doc, job->all_namespaces, wide, lead_now(), out);
+}
+
+/* Without what time alone changes. */
+static json_t *essence(const json_t *doc)
+{
+    json_t *copy = json_deep_copy(doc);
+    json_object_del(json_object_get(copy, "waiting"), "text");
+    json_object_del(copy, "silence");
+    return copy;
+}
+
+static bool is_same(const json_t *doc, const json_t *before)
+{
+    CLEANUP(json_decrefp) json_t *a = essence(doc), *b = essence(before);
+    return json_equal(a, b);
+}
+
+/* Those of the rows that are not as they were. */
+static void add_changes(const struct cluster_job *job, const json_t *before, const json_t *docs,
+                        struct buf *out)
+{
+    size_t i, k;
+    const json_t *doc, *old;
+    json_array_foreach((json_t *)docs, i, doc)
     {
-        status_doc_row(doc, job->all_namespaces, lead_now(), &out);
+        bool same = false;
+        json_array_foreach((json_t *)before, k, old) same |= is_same(doc, old);
+        if (!same)
+            status_doc_row(doc, job->all_namespaces, job->format == VERB_WIDE, lead_now(), out);
     }
-    return verb_write("list", &out);
+}
+
+/* Until a signal ends it. before: taken. */
+static int watch_list(struct cluster *cluster, const struct cluster_job *job, json_t *before)
+{
+    for (;;) {
+        struct drarun_error err = {0};
+        struct buf out = BUF_INIT;
+        json_t *docs = json_array();
+        pause_watch(cluster);
+        int rc = show_read_docs(cluster, job, docs, &err);
+        if (rc == 0)
+            add_changes(job, before, docs, &out);
+        json_decref(before);
+        before = docs;
+        int status = rc < 0 ? fail("list", &err) : verb_write("list", &out);
+        if (status != 0) {
+            json_decref(before);
+            return status;
+        }
+    }
+}
+
+int show_list(struct cluster *cluster, const struct cluster_job *job)
+{
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *docs = json_array();
+    if (!job->all_namespaces)
+        expire_reap(cluster, cluster->namespace);
+    if (show_read_docs(cluster, job, docs, &err) < 0)
+        return fail("list", &err);
+    if (job->json)
+        verb_add_take(job->format, json_incref(docs), &out);
+    else if (json_array_size(docs) == 0)
+        say_none(cluster, job);
+    else if (job->format == VERB_NAME)
+        add_names(docs, &out);
+    else
+        add_rows(job, docs, &out);
+    int status = verb_write("list", &out);
+    return status == 0 && job->watch ? watch_list(cluster, job, TAKE_PTR(docs)) : status;
 }
 
 /* ---- status ---- */
@@ -294,18 +391,79 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
     return rc;
 }
 
+/* The namespace's only job, for a verb that got no name; malloc'ed. */
+static int only_job(struct cluster *cluster, char **ret_name, struct drarun_error *err)
+{
+    static const struct cluster_job all = {.rank = -1};
+    struct buf names = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *docs = json_array();
+    int rc = show_read_docs(cluster, &all, docs, err);
+    size_t count = json_array_size(docs);
+    if (rc < 0)
+        return rc;
+    if (count == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "there are no jobs in namespace %s",
+                          cluster->namespace);
+    for (size_t i = 0; i < count && i < NAMES_SHOWN; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "",
+                   json_string_value(json_object_get(json_array_get(docs, i), "name")));
+    if (count > 1)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "there are %zu jobs in namespace %s, name one: %s%s", count,
+                        cluster->namespace, names.data ? names.data : "?",
+                        count > NAMES_SHOWN ? ", ..." : "");
+    else if (names.failed || !(*ret_name = strdup(names.data)))
+        rc = error_set(err, ENOMEM, "out of memory");
+    buf_done(&names);
+    return rc;
+}
+
+static int write_status(const struct cluster_job *job, const json_t *doc)
+{
+    struct buf out = BUF_INIT;
+    if (job->json)
+        verb_add_take(job->format, json_incref((json_t *)doc), &out);
+    else if (job->format == VERB_NAME)
+        buf_printf(&out, "%s\n", json_string_value(json_object_get(doc, "name")));
+    else
+        status_doc_render(doc, job->verbose || job->format == VERB_WIDE, lead_now(), &out);
+    return verb_write("status", &out);
+}
+
+/* To the job's end. */
+static int watch_status(struct cluster *cluster, const struct cluster_job *job, const char *name,
+                        json_t *before)
+{
+    int status = 0;
+    while (status == 0 && status_doc_exit(before) < 0) {
+        struct drarun_error err = {0};
+        json_t *doc = NULL;
+        pause_watch(cluster);
+        if (read_status(cluster, name, &doc, &err) < 0)
+            status = fail("status", &err);
+        else if (!is_same(doc, before))
+            status = write_status(job, doc);
+        if (doc) {
+            json_decref(before);
+            before = doc;
+        }
+    }
+    json_decref(before);
+    return status;
+}
+
 int show_status(struct cluster *cluster, const struct cluster_job *job)
 {
     struct drarun_error err = {0};
-    struct buf out = BUF_INIT;
+    cleanup_free char *only = NULL;
     CLEANUP(json_decrefp) json_t *doc = NULL;
-    if (read_status(cluster, job->job, &doc, &err) < 0)
+    if (!job->job && only_job(cluster, &only, &err) < 0)
         return fail("status", &err);
-    if (job->json)
-        verb_add_json_take(json_incref(doc), &out);
-    else
-        status_doc_render(doc, job->verbose, lead_now(), &out);
-    return verb_write("status", &out);
+    const char *name = job->job ? job->job : only;
+    if (read_status(cluster, name, &doc, &err) < 0)
+        return fail("status", &err);
+    int status = write_status(job, doc);
+    return status == 0 && job->watch ? watch_status(cluster, job, name, TAKE_PTR(doc)) : status;
 }
 
 /* ---- describe ---- */
@@ -374,43 +532,70 @@ static void add_agent_way(const char *way, const json_t *list, struct buf *out)
     buf_add_str(out, ")\n");
 }
 
-static void add_agents(struct cluster *cluster, const char *job, struct buf *out)
+/* NULL: not known, which was said. */
+static json_t *read_ways(struct cluster *cluster, const char *job)
 {
     struct drarun_error err = {0};
     char labels[128 + K8S_LABEL_MAX];
-    const char *way;
-    const json_t *workers;
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = cluster->namespace};
     const struct kube_select select = {.labels = labels};
     CLEANUP(json_decrefp) json_t *pods = NULL;
     snprintf(labels, sizeof labels, "drarun.dev/job=%s", job);
-    if (cluster_list(cluster, &target, &select, &pods, &err) < 0) {
+    if (cluster_list(cluster, &target, &select, &pods, &err) == 0)
+        return agent_ways(pods);
+    log_note("describe: %s", err.text);
+    return NULL;
+}
+
+/* The namespace's events about the job and what it made. */
+static json_t *read_events(struct cluster *cluster, const char *job)
+{
+    struct drarun_error err = {0};
+    size_t i;
+    json_t *event;
+    CLEANUP(json_decrefp) json_t *all = NULL;
+    json_t *events = json_array();
+    const struct kube_target target = {.resource = &kube_events, .namespace_ = cluster->namespace};
+    if (cluster_list(cluster, &target, NULL, &all, &err) < 0)
         log_note("describe: %s", err.text);
-        return;
+    json_array_foreach(json_object_get(all, "items"), i, event)
+    {
+        if (is_about(event, job))
+            json_array_append(events, event);
     }
-    CLEANUP(json_decrefp) json_t *ways = agent_ways(pods);
-    json_object_foreach(ways, way, workers) add_agent_way(way, workers, out);
+    return events;
+}
+
+static void add_description(const json_t *doc, const json_t *ways, const json_t *events,
+                            struct buf *out)
+{
+    size_t i;
+    const char *way;
+    const json_t *workers, *event;
+    status_doc_render(doc, true, lead_now(), out);
+    json_object_foreach((json_t *)ways, way, workers) add_agent_way(way, workers, out);
+    buf_add_str(out, "Events:\n");
+    json_array_foreach((json_t *)events, i, event) add_event(event, out);
 }
 
 int show_describe(struct cluster *cluster, const struct cluster_job *job)
 {
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
-    size_t i;
-    json_t *event;
-    CLEANUP(json_decrefp) json_t *doc = NULL, *events = NULL;
-    const struct kube_target target = {.resource = &kube_events, .namespace_ = cluster->namespace};
+    CLEANUP(json_decrefp) json_t *doc = NULL, *ways = NULL, *events = NULL;
     if (read_status(cluster, job->job, &doc, &err) < 0)
         return fail("describe", &err);
-    status_doc_render(doc, true, lead_now(), &out);
-    add_agents(cluster, job->job, &out);
-    if (cluster_list(cluster, &target, NULL, &events, &err) < 0)
-        log_note("describe: %s", err.text);
-    buf_add_str(&out, "Events:\n");
-    json_array_foreach(json_object_get(events, "items"), i, event)
-    {
-        if (is_about(event, job->job))
-            add_event(event, &out);
+    if (job->format == VERB_NAME) {
+        buf_printf(&out, "%s\n", json_string_value(json_object_get(doc, "name")));
+        return verb_write("describe", &out);
     }
+    ways = read_ways(cluster, job->job);
+    events = read_events(cluster, job->job);
+    if (job->json)
+        verb_add_take(
+            job->format,
+            json_pack("{s:O, s:O*, s:O}", "status", doc, "agents", ways, "events", events), &out);
+    else
+        add_description(doc, ways, events, &out);
     return verb_write("describe", &out);
 }

@@ -6,6 +6,10 @@
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster_api.h"
 
+/* Adds the status documents of the jobs that a list would show to the array docs: 0 or -errno. */
+int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_t *docs,
+                   struct drarun_error *err);
+
 int show_list(struct cluster *cluster, const struct cluster_job *job);
 int show_status(struct cluster *cluster, const struct cluster_job *job);
 /* Status, plan of what is created, and the Events about the job. */

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_t *merged = status_doc_merge(doc, empty), *again = status_doc_merge(doc, doc);
         gang_init(&gang, 1, 1000);
         gang_load(&gang, status_doc_gang(doc));
-        status_doc_row(doc, false, INT64_C(1700000000000), &text);
+        status_doc_row(doc, false, false, INT64_C(1700000000000), &text);
         status_doc_render(doc, false, INT64_C(1700000000000), &text);
         status_doc_render(merged, true, INT64_C(1700000000000), &text);
         metrics_text(doc, INT64_C(1700000000000), &text);

@@ -162,22 +162,22 @@ static void for_people(void **state)
           "  1         node-2               ended                41 s  allocated  2 devices  "
           "OOMKilled (137)\n"
           "times: queued 19 s, running 1 h\n");
-    status_doc_row(NULL, false, NOW_MS, &text);
-    status_doc_row(waits, false, NOW_MS, &text);
-    status_doc_row(ended, false, NOW_MS, &text);
+    status_doc_row(NULL, false, false, NOW_MS, &text);
+    status_doc_row(waits, false, false, NOW_MS, &text);
+    status_doc_row(ended, false, false, NOW_MS, &text);
     check("list", &text,
           "NAME                     PHASE        WORKERS RESTARTS            AGE  STATE\n"
           "all-reduce               placing          3/4        0          1 min  waiting 30 s for "
           "worker 3: no node has room: 4 nodes: 4 cannot allocate all claims; claims 3/4 "
           "allocated, pods 3/4 running\n"
           "all-reduce               ended            0/2        1          1 min  failed (137)\n");
-    status_doc_row(NULL, true, NOW_MS, &text);
+    status_doc_row(NULL, true, false, NOW_MS, &text);
     assert_non_null(strstr(text.data, "NAMESPACE                NAME        "));
-    status_doc_row(ended, true, NOW_MS, &text);
+    status_doc_row(ended, true, false, NOW_MS, &text);
     assert_non_null(strstr(text.data, "\ntrain                    all-reduce  "));
     buf_done(&text);
     json_object_set_new(waits, "silence", json_pack("{s:s}", "text", "launcher a is silent"));
-    status_doc_row(waits, false, NOW_MS, &text);
+    status_doc_row(waits, false, false, NOW_MS, &text);
     check("silent", &text,
           "all-reduce               placing          3/4        0          1 min  launcher a is "
           "silent\n");
@@ -289,7 +289,7 @@ static void tolerant(void **state)
     assert_null(json_object_get(doc, "phase"));
     assert_null(status_doc_gang(doc));
     assert_non_null(json_object_get(doc, "new"));
-    status_doc_row(doc, false, NOW_MS, &text);
+    status_doc_row(doc, false, false, NOW_MS, &text);
     check("row", &text,
           "-                        -                0/0        0              -  -\n");
     status_doc_render(doc, false, NOW_MS, &text);

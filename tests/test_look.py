@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verbs that look at jobs of a cluster, with the words that people bring from kubectl: beside a registry of objects."""
+import datetime
+import json
+import time
+
+import pytest
+
+from support.registry import Registry, path_of
+
+pytestmark = pytest.mark.gate
+LINES = b'{"event":"log","job":"%b","lines":0}\n' + b"".join(b"[%d] line %d\n" % (i % 2, i) for i in range(6))
+
+
+def document(name, exit):
+    document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": name, "namespace": "default", "uid": f"uid-of-{name}",
+                "phase": "running", "ranks": 2, "workers": {"count": 2, "running": 2}, "launcher": {"pod": f"{name}-a", "lines": 8}}
+    if exit is not None:
+        document |= {"phase": "ended", "exit": exit, "result": "failed" if exit else "succeeded"}
+    return document
+
+
+class Jobs:
+    def __init__(self, drarun, registry, folder):
+        self.drarun, self.registry = drarun, registry
+        self.env = {"KUBECONFIG": str(registry.kubeconfig(folder)), "DRARUN_IMAGE": "a"}
+
+    def add(self, name, exit=0, **labels):
+        """As its launcher left it."""
+        labels = {"drarun.dev/job": name, **labels}
+        spec = {"metadata": {"name": name}, "spec": {"workers": 2, "image": "a", "command": ["true"]}}
+        job = self.registry.put(path_of("batch/v1/jobs", name), {"metadata": {"labels": labels}})
+        owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": name, "uid": job["metadata"]["uid"]}]
+        self.registry.put(path_of("configmaps", f"{name}-status"), {
+            "metadata": {"labels": labels, "ownerReferences": owner},
+            "data": {"job.json": json.dumps(spec), "status.json": json.dumps({**document(name, exit), "uid": job["metadata"]["uid"]})}})
+        ended = json.dumps({"event": "ended", "job": name, "launcher": f"{name}-a", "lines": 8, "status": exit}).encode() + b"\n"
+        self.registry.logs[f"{name}-a"] = lambda: iter([LINES % name.encode() + ended])
+        self.registry.put(path_of("pods", f"{name}-a"), {
+            "metadata": {"labels": {**labels, "batch.kubernetes.io/job-name": name}, "ownerReferences": owner},
+            "status": {"phase": "Succeeded", "containerStatuses": [{"name": "launcher", "state": {"terminated": {"exitCode": exit or 0}}}]}})
+
+    def verb(self, *words):
+        return self.drarun(*words, env=self.env)
+
+
+@pytest.fixture
+def jobs(drarun, tmp_path):
+    with Registry().serving() as registry:
+        yield Jobs(drarun, registry, tmp_path)
+
+
+def test_list_in_each_format(jobs):
+    jobs.add("one", team="a")
+    jobs.add("two", exit=3, team="b")
+    heading, *rows = jobs.verb("list").ok().out.splitlines()
+    assert heading.split() == ["NAME", "PHASE", "WORKERS", "RESTARTS", "AGE", "STATE"]
+    assert [(row.split()[0], row.partition("  -  ")[2]) for row in rows] == [("one", "succeeded"), ("two", "failed (3)")]
+    heading, *rows = jobs.verb("list", "-o", "wide").ok().out.splitlines()
+    assert heading.split()[5:] == ["RANKS", "LAUNCHER", "STATE"] and rows[1].split()[5:] == ["2", "two-a", "failed", "(3)"]
+    assert jobs.verb("list", "-o", "name").ok().out == "one\ntwo\n"
+    listed = json.loads(jobs.verb("list", "-o", "json").ok().out)
+    assert [each["name"] for each in listed] == ["one", "two"]
+    assert jobs.verb("list", "-o", "yaml").ok().out.startswith("- apiVersion: drarun.dev/v1alpha1\n")
+    assert jobs.verb("list", "-l", "team=b", "-o", "name").ok().out == "two\n"
+    assert jobs.verb("list", "-l", "team=c").ok().out == ""
+    wrong = jobs.verb("list", "-o", "xml")
+    assert wrong.rc == 64 and 'expected one of "text wide json yaml name", got "xml"' in wrong.err
+    assert 'drarun status two tells of one job' in jobs.verb("list", "two").err
+
+
+def test_list_goes_on_with_what_changes(jobs):
+    jobs.add("one", exit=None)
+    watching = jobs.drarun.start("list", "-w", env=jobs.env)
+    lines = [watching.process.stdout.readline() for _ in range(2)]
+    assert lines[0].startswith("NAME") and lines[1].startswith("one "), lines
+    jobs.add("two")
+    assert watching.process.stdout.readline().startswith("two ")
+    jobs.add("one", exit=5)
+    line = watching.process.stdout.readline()
+    assert line.startswith("one ") and "failed (5)" in line
+    watching.process.terminate()
+    watching.finish(20)
+
+
+def test_status_of_the_only_job(jobs):
+    none = jobs.verb("status")
+    assert none.rc == 66 and "there are no jobs in namespace default" in none.err, none
+    jobs.add("one", exit=3)
+    assert jobs.verb("status").ok().out == jobs.verb("status", "one").ok().out != ""
+    assert jobs.verb("status", "-o", "name").ok().out == "one\n"
+    assert json.loads(jobs.verb("status", "-o", "json").ok().out)["exit"] == 3
+    assert "exit: 3\n" in jobs.verb("status", "-o", "yaml").ok().out
+    jobs.add("two")
+    several = jobs.verb("status")
+    assert several.rc == 64 and "there are 2 jobs in namespace default, name one: one, two" in several.err, several
+    described = json.loads(jobs.verb("describe", "two", "-o", "json").ok().out)
+    assert described["status"]["name"] == "two" and described["events"] == [] and described["agents"] == {}
+
+
+def test_status_until_the_end(jobs):
+    jobs.add("one", exit=None)
+    watching = jobs.drarun.start("status", "-w", env=jobs.env)
+    assert "one: " in watching.process.stdout.readline()
+    jobs.add("one", exit=0)
+    result = watching.finish(30)
+    assert result.rc == 0 and "succeeded" in result.out, result
+
+
+def test_parts_of_a_log(jobs):
+    jobs.add("one")
+    whole = [f"line {i}" for i in range(6)]
+    assert jobs.verb("logs", "one").ok().out.splitlines() == whole
+    assert jobs.verb("logs", "--tail", 2, "one").ok().out.splitlines() == whole[4:]
+    assert jobs.verb("logs", "one", "--tail", 2, "--rank", 0).ok().out.splitlines() == ["line 2", "line 4"]
+    assert jobs.verb("logs", "--tail", 0, "one").ok().out == ""
+    stamped = jobs.verb("logs", "--timestamps", "--tail", 1, "one").ok().out
+    assert stamped.startswith("2026-11-21T15:24:42.") and stamped.endswith("Z line 5\n"), stamped
+    assert jobs.verb("logs", "--since", "1s", "one").ok().out == ""
+    written = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc).timestamp()  # the registry's logs
+    hours = int((time.time() - written) / 3600) + 1
+    assert jobs.verb("logs", "--since", f"{hours}h", "one").ok().out.splitlines() == whole
+    wrong = jobs.verb("logs", "-f", "--tail", 2, "one")
+    assert wrong.rc == 64 and "give it without --follow" in wrong.err
+
+
+def test_cancel_of_several(jobs):
+    def there():
+        return [name for name in ("one", "two", "three") if path_of("batch/v1/jobs", name) in jobs.registry.objects]
+    for name in ("one", "two", "three"):
+        jobs.add(name)
+    for words in ((), ("--all", "one")):
+        wrong = jobs.verb("cancel", *words)
+        assert wrong.rc == 64 and "expected names of jobs, or --all" in wrong.err, wrong
+    assert there() == ["one", "two", "three"]
+    mixed = jobs.verb("cancel", "one", "nothing", "two")
+    assert mixed.rc == 66 and "there is no job nothing" in mixed.err and there() == ["three"], mixed
+    jobs.verb("cancel", "--all").ok()
+    assert there() == []
