@@ -49,17 +49,20 @@ const struct drarun_finding *drarun_findings_at(const struct drarun_findings *fi
     return index < findings->count ? &findings->list[index] : NULL;
 }
 
-static bool add(struct drarun_findings *findings, const char *text, const char *path,
-                struct doc_place at)
+static bool add(struct drarun_findings *findings, const char *text, const char *code,
+                const struct reader_finding *of)
 {
     struct drarun_finding *finding = &findings->list[findings->count];
-    cleanup_free char *own_text = strdup(text), *own_path = strdup(path);
+    cleanup_free char *own_text = strdup(text), *own_path = strdup(of->path);
     if (!own_text || !own_path)
         return false;
-    *finding = (struct drarun_finding){.text = TAKE_PTR(own_text),
+    *finding = (struct drarun_finding){.text = own_text,
                                        .path = TAKE_PTR(own_path),
-                                       .line = at.line,
-                                       .column = at.column};
+                                       .line = of->at.line,
+                                       .column = of->at.column,
+                                       .code = code,
+                                       .message = own_text + of->message};
+    own_text = NULL;
     findings->count++;
     return true;
 }
@@ -74,11 +77,12 @@ static struct drarun_findings *findings_new(const struct reader *reader,
     if (!findings || !(findings->list = calloc(count + 1, sizeof *findings->list)))
         return NULL;
     for (size_t i = 0; i < count; i++)
-        if (!add(findings, reader->texts.items[i], reader->paths[i], reader->at[i]))
+        if (!add(findings, reader->texts.items[i], reader_code_name(reader->list[i].code),
+                 &reader->list[i]))
             return NULL;
     findings->total = reader ? reader->findings : 0;
-    if (count == 0 &&
-        !add(findings, err->text, err->path, (struct doc_place){err->line, err->column}))
+    struct reader_finding whole = {.at = {err->line, err->column}, .path = (char *)err->path};
+    if (count == 0 && !add(findings, err->text, "unreadable", &whole))
         return NULL;
     if (count == 0)
         findings->total = 1;

@@ -35,12 +35,19 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
+static json_t *json_finding(const char *file, const struct drarun_finding *finding)
+{
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s}", "file", file, "line", (int)finding->line,
+                     "column", (int)finding->column, "path", finding->path, "code", finding->code,
+                     "message", finding->message);
+}
+
 static json_t *json_result(const char *file, const struct drarun_spec *spec,
                            const struct drarun_findings *findings)
 {
     json_t *list = json_array();
     for (size_t i = 0; findings && i < drarun_findings_count(findings); i++)
-        json_array_append_new(list, json_string(drarun_findings_at(findings, i)->text));
+        json_array_append_new(list, json_finding(file, drarun_findings_at(findings, i)));
     json_t *result = json_object();
     json_object_set_new(result, "file", json_string(file));
     json_object_set_new(result, "ok", json_boolean(spec));

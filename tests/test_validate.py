@@ -110,8 +110,8 @@ def test_schema_and_parser_agree(drarun, tmp_path):
     differ = []
     for name, result in zip(names, results):
         schema = VALIDATOR.is_valid(json.loads(wanted[name]))
-        cel = "/selector/" in name and all("the API server would refuse it" in each for each in result["findings"])
-        profile = "/profile/" in name and all("spec.nccl.profile: no profile" in each for each in result["findings"])
+        cel = "/selector/" in name and all("the API server would refuse it" in each["message"] for each in result["findings"])
+        profile = "/profile/" in name and all("no profile" in each["message"] for each in result["findings"])
         if schema != result["ok"] and not (schema and (cel or profile)):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
@@ -255,3 +255,16 @@ def test_usage(drarun):
     assert run.rc == 64 and "did you mean --output?" in run.err
     assert "Usage: drarun validate" in drarun("validate", "--help").ok().out
     assert "validate" in drarun("help").ok().out
+
+
+def test_findings_for_programs(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("image: i\nworkers: two\ncomand: [c]\ndevices: {gpus: {}}\n")
+    result, = json.loads(drarun("validate", "-o", "json", file).out)
+    found = [(each["line"], each["column"], each["path"], each["code"]) for each in result["findings"]]
+    assert found == [(1, 1, "image", "refused"), (2, 10, "workers", "wrong-value"), (3, 1, "comand", "unknown-key"),
+                     (4, 17, "devices.gpus", "missing")]
+    assert {each["file"] for each in result["findings"]} == {str(file)}
+    assert result["findings"][2]["message"] == "unknown key; did you mean command?"
+    result, = json.loads(drarun("validate", "-o", "json", tmp_path / "none.yaml").out)
+    assert [each["code"] for each in result["findings"]] == ["unreadable"]

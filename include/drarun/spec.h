@@ -56,6 +56,8 @@ struct drarun_finding {    /* borrowed from the findings; further members may co
     const char *text;      /* "job.yaml:5:12: spec.workers: expected ..." */
     const char *path;      /* "spec.workers", or "" */
     unsigned line, column; /* from 1; 0: not known */
+    const char *code;      /* unreadable, unknown-key, wrong-value, missing or refused */
+    const char *message;   /* the text's end, without file, place and path: "expected ..." */
 };
 /* NULL beyond the last. */
 DRARUN_API const struct drarun_finding *drarun_findings_at(const struct drarun_findings *findings,

@@ -92,7 +92,7 @@ static void read_raw(const struct reader_node *root, bool alone, struct spec_raw
     if (alone)
         spec_check(root, root, raw);
     else if (!reader_get(root, "spec", &spec))
-        reader_fail(root, "spec is missing");
+        reader_missing(root, "spec is missing");
     else if (json_is_object(spec.value))
         spec_check(root, &spec, raw);
 }
@@ -107,7 +107,7 @@ static int name_it(const struct reader_node *root, struct job_spec *s, const cha
         return 0;
     }
     if (!reader_get(root, "metadata", &metadata) || !json_object_get(metadata.value, "name"))
-        reader_fail(root, "metadata.name is missing");
+        reader_missing(root, "metadata.name is missing");
     return -EINVAL;
 }
 

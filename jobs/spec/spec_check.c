@@ -58,7 +58,7 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
     if (!reader_get(devices, key, &node) || !json_is_object(node.value))
         return;
     if (!reader_get(&node, "count", &at))
-        reader_fail(&node, "count is missing: how many for each worker, or all");
+        reader_missing(&node, "count is missing: how many for each worker, or all");
     if (d->class && d->resource)
         reader_fail_key(&node, "resource",
                         "class and resource are two ways to one device: give "
@@ -68,8 +68,8 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
         d->class = fallback_class;
     if (!d->class && !d->resource && !reader_get(&node, "class", &at) &&
         !reader_get(&node, "resource", &at))
-        reader_fail(&node, "class is missing: the DeviceClass of the NICs, such as dranet or "
-                           "mrdma.google.com");
+        reader_missing(&node, "class is missing: the DeviceClass of the NICs, such as dranet or "
+                              "mrdma.google.com");
     if (d->class && !k8s_is_subdomain(d->class) && reader_get(&node, "class", &at))
         reader_expected(&at, "a DeviceClass' name such as gpu.nvidia.com");
     if (d->resource)

@@ -123,7 +123,7 @@ bool fields_read(const struct field_table *table, const struct reader_node *obje
     if (words.failed)
         object->reader->texts.failed = true;
     else
-        reader_known(object, words.data);
+        reader_known_or(object, words.data, table->explain);
     buf_done(&words);
     return true;
 }

@@ -24,6 +24,8 @@ struct field;
 struct field_table {
     const struct field *list;
     size_t count;
+    /* adds the finding for a key that is none of the table's; false: it knows nothing of it */
+    bool (*explain)(const struct reader_node *object, const char *key);
 };
 
 typedef void (*field_read_fn)(const struct reader_node *node, void *field);

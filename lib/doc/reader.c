@@ -25,8 +25,8 @@ void reader_init(struct reader *r, const struct doc *doc, bool tolerant)
 void reader_done(struct reader *r)
 {
     for (size_t i = 0; i < READER_MAX; i++)
-        free(r->paths[i]);
-    memset(r->paths, 0, sizeof r->paths);
+        free(r->list[i].path);
+    memset(r->list, 0, sizeof r->list);
     strlist_done(&r->texts);
 }
 
@@ -37,9 +37,9 @@ int reader_result(const struct reader *r, struct drarun_error *err)
     if (r->findings == 0)
         return 0;
     if (err) {
-        snprintf(err->path, sizeof err->path, "%s", r->paths[0]);
-        err->line = r->at[0].line;
-        err->column = r->at[0].column;
+        snprintf(err->path, sizeof err->path, "%s", r->list[0].path);
+        err->line = r->list[0].at.line;
+        err->column = r->list[0].at.column;
     }
     if (r->findings == 1)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s", r->texts.items[0]);
@@ -130,24 +130,24 @@ static struct doc_place place_of(const struct reader_node *node)
 }
 
 /* Moves the last text to where its place belongs. */
-static void sort_in_take(struct reader *r, struct doc_place at, char *path)
+static void sort_in(struct reader *r, struct reader_finding finding)
 {
     size_t i = r->texts.count - 1;
     char *text = r->texts.items[i];
     for (; i > 0; i--) {
-        struct doc_place last = r->at[i - 1];
-        if (last.line < at.line || (last.line == at.line && last.column <= at.column))
+        struct doc_place last = r->list[i - 1].at;
+        if (last.line < finding.at.line ||
+            (last.line == finding.at.line && last.column <= finding.at.column))
             break;
         r->texts.items[i] = r->texts.items[i - 1];
-        r->at[i] = last;
-        r->paths[i] = r->paths[i - 1];
+        r->list[i] = r->list[i - 1];
     }
     r->texts.items[i] = text;
-    r->paths[i] = path;
-    r->at[i] = at;
+    r->list[i] = finding;
 }
 
-static void keep(struct reader *r, struct doc_place at, struct buf *path, const char *text)
+static void keep(struct reader *r, enum reader_code code, struct doc_place at, struct buf *path,
+                 const char *text)
 {
     if (++r->findings > r->max)
         return;
@@ -156,51 +156,112 @@ static void keep(struct reader *r, struct doc_place at, struct buf *path, const 
         buf_printf(&line, "%s:", doc_name(r->doc));
     if (at.line)
         buf_printf(&line, "%u:%u:", at.line, at.column);
-    buf_printf(&line, "%s%s%s%s", line.len ? " " : "", path->data ? path->data : "",
-               path->len ? ": " : "", text);
-    char *kept = strdup(path->data ? path->data : "");
+    buf_printf(&line, "%s%s%s", line.len ? " " : "", path->data ? path->data : "",
+               path->len ? ": " : "");
+    struct reader_finding finding = {
+        .at = at, .path = strdup(path->data ? path->data : ""), .message = line.len, .code = code};
+    buf_add_str(&line, text);
     tame(line.data);
-    tame(kept);
-    if (line.failed || path->failed || !kept)
+    tame(finding.path);
+    if (line.failed || path->failed || !finding.path)
         r->texts.failed = true;
     else
         strlist_add(&r->texts, line.data);
     if (!r->texts.failed)
-        sort_in_take(r, at, TAKE_PTR(kept));
-    free(kept);
+        sort_in(r, finding);
+    else
+        free(finding.path);
     buf_done(&line);
 }
 
-int reader_fail(const struct reader_node *node, const char *format, ...)
+const char *reader_code_name(enum reader_code code)
+{
+    switch (code) {
+    case READER_UNKNOWN_KEY:
+        return "unknown-key";
+    case READER_WRONG_VALUE:
+        return "wrong-value";
+    case READER_MISSING:
+        return "missing";
+    case READER_REFUSED:
+        break;
+    }
+    return "refused";
+}
+
+static int fail_at(const struct reader_node *node, enum reader_code code, const char *format,
+                   va_list ap)
 {
     char text[400];
     struct buf path = BUF_INIT;
-    va_list ap;
-    va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
     add_path(&path, node);
-    keep(node->reader, place_of(node), &path, text);
+    keep(node->reader, code, place_of(node), &path, text);
     buf_done(&path);
     return -EINVAL;
 }
 
-int reader_fail_key(const struct reader_node *object, const char *key, const char *format, ...)
+static int fail_at_key(const struct reader_node *object, const char *key, enum reader_code code,
+                       const char *format, va_list ap)
 {
     char text[400];
     struct buf path = BUF_INIT;
     struct doc_place at = {0, 0};
-    va_list ap;
-    va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
     add_path(&path, object);
     add_key(&path, key);
     if (object->reader->doc)
         doc_member_place(object->reader->doc, object->value, key, &at);
-    keep(object->reader, at.line ? at : place_of(object), &path, text);
+    keep(object->reader, code, at.line ? at : place_of(object), &path, text);
     buf_done(&path);
     return -EINVAL;
+}
+
+int reader_fail(const struct reader_node *node, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int rc = fail_at(node, READER_REFUSED, format, ap);
+    va_end(ap);
+    return rc;
+}
+
+int reader_missing(const struct reader_node *node, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int rc = fail_at(node, READER_MISSING, format, ap);
+    va_end(ap);
+    return rc;
+}
+
+static int fail_value(const struct reader_node *node, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int fail_value(const struct reader_node *node, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int rc = fail_at(node, READER_WRONG_VALUE, format, ap);
+    va_end(ap);
+    return rc;
+}
+
+int reader_fail_key(const struct reader_node *object, const char *key, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int rc = fail_at_key(object, key, READER_REFUSED, format, ap);
+    va_end(ap);
+    return rc;
+}
+
+int reader_unknown_key(const struct reader_node *object, const char *key, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int rc = fail_at_key(object, key, READER_UNKNOWN_KEY, format, ap);
+    va_end(ap);
+    return rc;
 }
 
 static void show_text(const char *text, char *out, size_t size)
@@ -239,7 +300,7 @@ int reader_expected(const struct reader_node *node, const char *what)
 {
     char shown[SHOWN_MAX * 2];
     show(node->value, shown, sizeof shown);
-    return reader_fail(node, "expected %s, got %s", what, shown);
+    return fail_value(node, "expected %s, got %s", what, shown);
 }
 
 int reader_object(const struct reader_node *node)
@@ -252,7 +313,7 @@ int reader_list(const struct reader_node *node, size_t min)
     if (!json_is_array(node->value))
         return reader_expected(node, "a list");
     if (json_array_size(node->value) < min)
-        return reader_fail(node, "expected a list of at least %zu", min);
+        return fail_value(node, "expected a list of at least %zu", min);
     return 0;
 }
 
@@ -264,7 +325,7 @@ int reader_text(const struct reader_node *node, const char **ret_text)
         return reader_expected(node, number ? "a text (put it in quotes)" : "a text");
     }
     if (!*text)
-        return reader_fail(node, "expected a text that is not empty");
+        return fail_value(node, "expected a text that is not empty");
     *ret_text = text;
     return 0;
 }
@@ -370,8 +431,8 @@ int reader_choice(const struct reader_node *node, const char *words, int *ret_in
     snprintf(what, sizeof what, "one of %s", list.data ? list.data : words);
     buf_done(&list);
     if (text && nearest_word(text, words, nearest, sizeof nearest))
-        return reader_fail(node, "expected %s, got \"%.*s\"; did you mean %s?", what, SHOWN_MAX,
-                           text, nearest);
+        return fail_value(node, "expected %s, got \"%.*s\"; did you mean %s?", what, SHOWN_MAX,
+                          text, nearest);
     return reader_expected(node, what);
 }
 
@@ -409,17 +470,23 @@ int reader_text_map(const struct reader_node *node)
 
 void reader_known(const struct reader_node *object, const char *words)
 {
+    reader_known_or(object, words, NULL);
+}
+
+void reader_known_or(const struct reader_node *object, const char *words,
+                     bool (*explain)(const struct reader_node *object, const char *key))
+{
     char nearest[NEAREST_WORD_MAX];
     if (object->reader->tolerant)
         return;
     for (void *it = json_object_iter(object->value); it;
          it = json_object_iter_next(object->value, it)) {
         const char *key = json_object_iter_key(it);
-        if (words_index(words, key, strlen(key)) >= 0)
+        if (words_index(words, key, strlen(key)) >= 0 || (explain && explain(object, key)))
             continue;
         if (nearest_word(key, words, nearest, sizeof nearest))
-            reader_fail_key(object, key, "unknown key; did you mean %s?", nearest);
+            reader_unknown_key(object, key, "unknown key; did you mean %s?", nearest);
         else
-            reader_fail_key(object, key, "unknown key; known here: %s", words);
+            reader_unknown_key(object, key, "unknown key; known here: %s", words);
     }
 }

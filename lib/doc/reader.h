@@ -17,14 +17,28 @@
 #define READER_FINDINGS_MAX 20 /* kept unless max is set to more; further ones are only counted */
 #define READER_MAX 200
 
+/* What kind of mistake a finding is. */
+enum reader_code {
+    READER_REFUSED = 1, /* does not go together with another value, or breaks a rule */
+    READER_UNKNOWN_KEY,
+    READER_WRONG_VALUE, /* of another type, or none of those that are known */
+    READER_MISSING,
+};
+
+struct reader_finding {
+    struct doc_place at;
+    char *path;     /* "spec.workers" */
+    size_t message; /* where in the line the message itself begins */
+    enum reader_code code;
+};
+
 struct reader {
     const struct doc *doc; /* NULL for a value without text: findings have a path only */
     bool tolerant;
-    size_t max;                      /* findings to keep, at most READER_MAX */
-    size_t findings;                 /* all */
-    struct strlist texts;            /* the first of them, a line each, in the order of the text */
-    struct doc_place at[READER_MAX]; /* of the texts */
-    char *paths[READER_MAX];         /* likewise, "spec.workers" */
+    size_t max;           /* findings to keep, at most READER_MAX */
+    size_t findings;      /* all */
+    struct strlist texts; /* the first of them, a line each, in the order of the text */
+    struct reader_finding list[READER_MAX]; /* of the texts */
 };
 
 struct reader_node {
@@ -35,6 +49,9 @@ struct reader_node {
     size_t index;                     /* in the parent, a list */
     struct doc_place root_place;
 };
+
+/* "unknown-key": for programs. */
+const char *reader_code_name(enum reader_code code);
 
 void reader_init(struct reader *r, const struct doc *doc, bool tolerant);
 void reader_done(struct reader *r);
@@ -54,6 +71,12 @@ int reader_fail(const struct reader_node *node, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int reader_fail_key(const struct reader_node *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* At the key of a member that the object shall not have. */
+int reader_unknown_key(const struct reader_node *object, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* At what has no such member, which the message begins with: "count is missing". */
+int reader_missing(const struct reader_node *node, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* "expected WHAT, got VALUE". */
 int reader_expected(const struct reader_node *node, const char *what);
 
@@ -74,5 +97,8 @@ int reader_text_map(const struct reader_node *node);
 
 /* Strict: a finding for each key that is none of the words, with the nearest of them. */
 void reader_known(const struct reader_node *object, const char *words);
+/* The same, where explain may add the finding itself and return true; NULL: none. */
+void reader_known_or(const struct reader_node *object, const char *words,
+                     bool (*explain)(const struct reader_node *object, const char *key));
 
 #endif

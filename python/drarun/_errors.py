@@ -19,6 +19,10 @@ class Finding:
     """In the document, from 1. None: not known, or the job came as a dict."""
     column: int | None
     """In that line, from 1. None: as line."""
+    code: str = "refused"
+    """What kind of mistake it is: unreadable, unknown-key, wrong-value, missing or refused."""
+    message: str = ""
+    """The text's end, without file, place and path."""
 
     def __str__(self) -> str:
         return self.text

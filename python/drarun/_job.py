@@ -189,7 +189,8 @@ def _refused(findings: Any, err: Any, placed: bool) -> Error:
             if not placed:
                 text = re.sub(r"^job:\d+:\d+: ", "job: ", text)
             kept.append(Finding(text, string(each.path) or None, (placed and each.line) or None,
-                                (placed and each.column) or None))
+                                (placed and each.column) or None, string(each.code) or "refused",
+                                string(each.message) or ""))
         lib.drarun_findings_free(findings[0])
     error = error_of(err, tuple(kept), total)
     if not placed:
