@@ -6,6 +6,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec_profile.h"
+#include "jobs/spec/spec_short.h"
 #include "launcher/api/options.h"
 #include "launcher/profile_file.h"
 #include "lib/base/c_numbers.h"
@@ -134,15 +135,29 @@ static int open_document(const struct text *text, struct doc **ret_doc, struct d
                       : doc_load(text->name, NULL, ret_doc, err);
 }
 
+/* The ranks' container in the template, or the spec itself, whose short form it has. */
+static json_t *ranks_container(json_t *spec)
+{
+    const json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
+    const char *name = spec_short_container(spec);
+    json_t *container;
+    size_t i;
+    json_array_foreach(json_object_get(pod, "containers"), i, container)
+    {
+        const json_t *own = json_object_get(container, "name");
+        if (own ? strcmp(json_string_value(own) ? json_string_value(own) : "", name) == 0 : i == 0)
+            return container;
+    }
+    return spec;
+}
+
 static void add_command(json_t *root, const char *program)
 {
     json_t *spec = json_object_get(root, "spec") ? json_object_get(root, "spec") : root;
-    json_t *template = json_object_get(spec, "template");
-    json_t *pod = json_object_get(template, "spec");
-    json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
-    json_t *holder = template ? first : spec;
-    if (json_is_object(holder) && !json_object_get(holder, "command"))
-        json_object_set_new(holder, "command", json_pack("[s]", program));
+    json_t *container = ranks_container(spec);
+    if (json_is_object(container) && !json_object_get(container, "command") &&
+        !json_object_get(spec, "command"))
+        json_object_set_new(container, "command", json_pack("[s]", program));
 }
 
 /* *ret_findings: what is wrong, when that is asked for; NULL without memory. */

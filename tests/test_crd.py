@@ -56,7 +56,11 @@ def test_jobs_of_examples_and_tests_are_taken(server, path):
 
 # What a structural schema and its rules cannot judge. `drarun controller` does, and tells it in the status.
 UNSEEN = {"selector": "a text or a list: rules see nothing of it", "config": "what a driver makes of it",
-          "profile": "versions know different ones"}
+          "profile": "versions know different ones",
+          "env": "a map or a list: rules see nothing of it", "imagePullSecrets": "names or objects",
+          "containers": "which of them runs the ranks, and names", "contains": "one shm",
+          "persistentVolumeClaim": "a name or a source", "hostPath": "likewise", "emptyDir": "likewise", "shm": "a quantity",
+          "cpu": "a quantity", "memory": "a quantity"}
 # Kubernetes' own, which it may take more of than we, or which say where an object is.
 OUTSIDE = {"apiVersion", "kind", "metadata"}
 
@@ -110,9 +114,14 @@ def changed(**spec):
 
 
 @pytest.mark.parametrize("made,field,said", [
-    (changed(template={"spec": {"containers": [{"image": "i", "command": ["c"]}]}}), "spec", "the short form of template"),
-    (as_object({"workers": 1, "image": "i"}), "spec", "image and command are missing"),
-    (as_object({"template": {"spec": {"containers": [{"image": "i"}]}}}), "spec.template.spec.containers", "needs a command"),
+    (as_object({"workers": 1, "image": "i"}), "spec", "command is missing"),
+    (as_object({"template": {"spec": {"containers": [{"image": "i"}]}}}), "spec", "command is missing"),
+    (changed(template={"spec": {"nodeSelektor": {"a": "b"}}}), "spec.template.spec.nodeSelektor", "unknown field"),
+    (changed(template={"spec": {"tolerations": "oops"}}), "spec.template.spec.tolerations", "must be of type array"),
+    (changed(tolerations=[{"kee": "a"}]), "spec.tolerations[0].kee", "unknown field"),
+    (changed(volumes=[{"mountPath": "/x"}]), "spec.volumes[0]", "must validate one and only one schema"),
+    (changed(volumes=[{"emptyDir": {}}]), "spec.volumes[0]", "Required value"),
+    (changed(labels={"drarun.dev/x": "y"}), "spec.labels", "drarun's own"),
     (changed(queue="q", devices={"claims": "direct"}), "spec.devices.claims", "queue needs claims: template"),
     (changed(workers=1000, ranksPerWorker=1001), "spec.ranksPerWorker", "1000000 ranks"),
     (changed(nccl={"env": {"1X": "y"}}), "spec.nccl.env", "names of variables"),

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/manifests/crd.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+
+#define PRESERVE "x-kubernetes-preserve-unknown-fields"
 
 extern const unsigned char drajob_schema_json[], crd_json[];
 extern const size_t drajob_schema_json_size, crd_json_size;
@@ -17,6 +20,7 @@ struct maker {
     const json_t *defs;  /* of the schema */
     const json_t *rules; /* of crd.json */
     struct drarun_error *err;
+    bool quiet; /* in types of the API, whose words would be most of the definition */
     int rc;
 };
 
@@ -65,11 +69,32 @@ static void copy_same(struct maker *m, const json_t *from, json_t *to)
             put(m, to, *key, json_incref(json_object_get(from, *key)));
 }
 
+static bool is_required_alone(const json_t *schema)
+{
+    return json_object_size(schema) == 1 && json_object_get(schema, "required");
+}
+
+/* Which members go together, where that is all that is said of them. */
+static void copy_required(struct maker *m, const json_t *from, json_t *to)
+{
+    static const char *const keys[] = {"oneOf", "anyOf", "not"};
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        json_t *said = json_object_get(from, keys[k]);
+        bool plain = is_required_alone(said) || json_array_size(said) > 0;
+        for (size_t i = 0; i < json_array_size(said); i++)
+            plain = plain && is_required_alone(json_array_get(said, i));
+        if (plain)
+            put(m, to, keys[k], json_incref(said));
+    }
+}
+
 /* With what it is when it is left out: the schema's defaults are drarun's at the time when it reads
  * the job, and not written into objects. */
 static void describe(struct maker *m, const json_t *from, json_t *to)
 {
     const char *words = text_of(from, "description");
+    if (m->quiet)
+        return;
     const json_t *fallback = json_object_get(from, "default");
     cleanup_free char *value = fallback ? json_dumps(fallback, JSON_ENCODE_ANY) : NULL;
     const char *between = words && value ? "; " : "";
@@ -108,8 +133,8 @@ static json_t *convert_choice(struct maker *m, const json_t *choices, const char
     json_array_foreach(choices, i, each) add_alternative(m, each, to, &types, path);
     if (types == (1U | 2U))
         put(m, to, "x-kubernetes-int-or-string", json_true());
-    else if (types == (1U | 4U))
-        put(m, to, "x-kubernetes-preserve-unknown-fields", json_true());
+    else if (types == (1U | 4U) || (types & 8U && !(types & 2U)))
+        put(m, to, PRESERVE, json_true());
     else
         fail(m, path, "alternatives of these types have no counterpart");
     return to;
@@ -119,23 +144,16 @@ static json_t *convert_choice(struct maker *m, const json_t *choices, const char
 
 static json_t *convert(struct maker *m, const json_t *node, const char *path);
 
-/* The name alone, and of lists what they hold: limits of the first container are a rule. */
-static json_t *bare(const json_t *node)
+static bool has_word(const json_t *list, const char *word)
 {
-    const json_t *items = json_object_get(node, "items");
-    return json_pack("{s:O, s:o*}", "type", json_object_get(node, "type"), "items",
-                     items ? bare(items) : NULL);
-}
-
-static json_t *bare_object(struct maker *m, const json_t *node)
-{
-    json_t *properties = json_object();
-    const char *key;
-    json_t *value;
-    json_object_foreach(json_object_get(node, "properties"), key, value)
-        put(m, properties, key, bare(value));
-    return json_pack("{s:s, s:b, s:o}", "type", "object", "x-kubernetes-preserve-unknown-fields", 1,
-                     "properties", properties);
+    size_t i;
+    const json_t *each;
+    json_array_foreach(list, i, each)
+    {
+        if (strcmp(json_string_value(each), word) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void add_members(struct maker *m, const json_t *from, json_t *to, const char *path)
@@ -156,17 +174,17 @@ static void add_members(struct maker *m, const json_t *from, json_t *to, const c
     if (json_is_object(more))
         put(m, to, "additionalProperties", convert(m, more, ""));
     else if (!more)
-        put(m, to, "x-kubernetes-preserve-unknown-fields", json_true());
+        put(m, to, PRESERVE, json_true());
 }
 
 static void add_items(struct maker *m, const json_t *from, json_t *to, const char *path)
 {
-    const json_t *first = json_array_get(json_object_get(from, "prefixItems"), 0);
     const json_t *items = json_object_get(from, "items");
-    if (first)
-        put(m, to, "items", bare_object(m, first));
-    else if (items)
-        put(m, to, "items", convert(m, items, path));
+    struct buf below = BUF_INIT;
+    buf_printf(&below, "%s[]", path);
+    if (items)
+        put(m, to, "items", convert(m, items, below.data ? below.data : path));
+    buf_done(&below);
 }
 
 /* ---- rules ---- */
@@ -204,9 +222,10 @@ static void add_rules(struct maker *m, json_t *to, const char *path)
 static void need_rules(struct maker *m, const json_t *from, const json_t *to, const char *path)
 {
     static const char *const lost[] = {
-        "if", "not", "oneOf", "anyOf", "dependentRequired", "propertyNames", "prefixItems", NULL};
+        "if", "not", "allOf", "oneOf", "anyOf", "dependentRequired", "propertyNames", NULL};
     for (const char *const *key = lost; *key; key++)
-        if (json_object_get(from, *key) && !json_object_get(to, "x-kubernetes-validations"))
+        if (json_object_get(from, *key) && !json_object_get(to, *key) &&
+            !json_object_get(to, "x-kubernetes-validations"))
             fail(m, path, *key);
 }
 
@@ -218,24 +237,40 @@ static void keep_selector_from_resource(struct maker *m, const json_t *from, jso
         put(m, to, "not", json_pack("{s:[s, s]}", "required", "resource", "selector"));
 }
 
-/* The path begins with "spec". */
+/* A type of the API's, as scripts/pod-schema writes it. */
+static bool is_foreign(const json_t *node)
+{
+    const char *ref = text_of(node, "$ref");
+    return ref && isupper((unsigned char)strrchr(ref, '/')[1]);
+}
+
+static json_t *convert_resolved(struct maker *m, const json_t *from, const char *path);
+
+/* The path begins with "spec"; the items of a list have the list's with "[]". */
 static json_t *convert(struct maker *m, const json_t *node, const char *path)
 {
     CLEANUP(json_decrefp) json_t *from = resolved(m, node, path);
+    bool quiet = m->quiet;
+    m->quiet = quiet || is_foreign(node);
+    json_t *to = convert_resolved(m, from, path);
+    m->quiet = quiet;
+    describe(m, from, to);
+    return to;
+}
+
+static json_t *convert_resolved(struct maker *m, const json_t *from, const char *path)
+{
     const json_t *type = json_object_get(from, "type"), *choices = json_object_get(from, "oneOf");
     const char *name = json_string_value(type);
     json_t *to = NULL;
     if (choices && !type) {
-        to = convert_choice(m, choices, path);
-        describe(m, from, to);
-        return to;
+        return convert_choice(m, choices, path);
     }
     to = json_object();
     copy_same(m, from, to);
-    describe(m, from, to);
     if (json_is_array(type)) { /* text or number */
         json_object_del(to, "type");
-        put(m, to, "x-kubernetes-int-or-string", json_true());
+        put(m, to, has_word(type, "number") ? PRESERVE : "x-kubernetes-int-or-string", json_true());
     } else if (json_object_get(from, "enum")) {
         put(m, to, "type", json_string("string"));
     } else if (name && strcmp(name, "object") == 0) {
@@ -243,7 +278,9 @@ static json_t *convert(struct maker *m, const json_t *node, const char *path)
     } else if (name && strcmp(name, "array") == 0) {
         add_items(m, from, to, path);
     }
-    add_rules(m, to, path);
+    add_rules(m, to, path); /* whose words are better */
+    if (!json_object_get(to, "x-kubernetes-validations"))
+        copy_required(m, from, to);
     need_rules(m, from, to, path);
     keep_selector_from_resource(m, from, to);
     return to;
@@ -257,16 +294,13 @@ static json_t *convert(struct maker *m, const json_t *node, const char *path)
     "!has(oldSelf.status) || !has(oldSelf.status.state) || (has(oldSelf.status.reason) && "        \
     "oldSelf.status.reason == 'InvalidSpec')"
 
-static bool may_change(const json_t *changes, const char *key)
+/* Rules know nothing of a value that may be of several types. */
+static bool is_seen(const json_t *schema)
 {
-    size_t i;
-    const json_t *each;
-    json_array_foreach(changes, i, each)
-    {
-        if (strcmp(json_string_value(each), key) == 0)
-            return true;
-    }
-    return false;
+    const json_t *items = json_object_get(schema, "items");
+    if (items)
+        return is_seen(items);
+    return json_object_get(schema, "type") || json_object_get(schema, "x-kubernetes-int-or-string");
 }
 
 static void fix_members(struct maker *m, json_t *root, const json_t *spec, const json_t *changes)
@@ -276,7 +310,7 @@ static void fix_members(struct maker *m, json_t *root, const json_t *spec, const
     put(m, root, "x-kubernetes-validations", list);
     json_object_foreach(json_object_get(spec, "properties"), key, value)
     {
-        if (may_change(changes, key))
+        if (has_word(changes, key) || !is_seen(value))
             continue;
         json_t *rule = json_pack(
             "{s:o, s:s+, s:s}", "rule",

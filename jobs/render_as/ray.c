@@ -160,8 +160,8 @@ static void tell_command(const struct job_spec *spec, struct strlist *told)
     strlist_addf(told,
                  "LEFT_OUT: %s: the pods run ray start, which KubeRay writes; hand the program to "
                  "ray job submit",
-                 json_object_get(document, "template") ? "spec.template.spec.containers[0].command"
-                                                       : "spec.command");
+                 json_object_get(document, "command") ? "spec.command"
+                                                      : "spec.template.spec.containers[0].command");
 }
 
 static int check_replicas(const struct job_spec *spec, const struct render_foreign *how,

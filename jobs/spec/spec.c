@@ -130,7 +130,6 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
         else
             rc = machine_builtin(raw.s.nccl_profile, &raw.s.machine, err);
     }
-    strlist_done(&raw.command);
     if (rc < 0)
         job_spec_done(&raw.s);
     else

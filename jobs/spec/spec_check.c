@@ -215,6 +215,8 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
         check_document(root, raw);
     spec_check_devices(spec, s);
     spec_check_template(spec, raw);
+    check_labels(spec, "labels", true);
+    check_labels(spec, "annotations", false);
     check_placement(spec, s);
     check_texts(spec, s);
     if ((uint64_t)s->workers * s->ranks_per_worker > RANKMAP_RANKS_MAX &&

@@ -88,12 +88,6 @@ static void read_match(const struct reader_node *node, void *field)
     node->reader->texts.failed |= match->failed;
 }
 
-static void read_command(const struct reader_node *node, void *field)
-{
-    if (reader_list(node, 1) == 0)
-        reader_texts(node, field);
-}
-
 /* Numbers are taken too: NCCL's variables are full of them. */
 static void read_env(const struct reader_node *node, void *field)
 {
@@ -141,11 +135,22 @@ static void read_domain(const struct reader_node *node, void *field)
 
 static void read_tolerations(const struct reader_node *node, void *field)
 {
-    if (!json_is_array(node->value)) {
-        reader_expected(node, "a list of tolerations");
-        return;
-    }
-    *(json_t **)field = json_incref(node->value);
+    if (json_is_array(node->value))
+        *(json_t **)field = json_incref(node->value);
+    spec_read_tolerations(node, NULL);
+}
+
+static void read_resources(const struct reader_node *node, void *field)
+{
+    if (json_is_object(node->value))
+        *(json_t **)field = json_incref(node->value);
+    spec_read_resources(node, NULL);
+}
+
+static void read_object(const struct reader_node *node, void *field)
+{
+    (void)field;
+    reader_object(node);
 }
 
 #define AT(member) offsetof(struct spec_raw, member)
@@ -200,7 +205,7 @@ static const struct field nccl_list[] = {
 static const struct field_table nccl_fields = TABLE(nccl_list);
 
 static const struct field launcher_list[] = {
-    {"resources", FIELD_OBJECT, OF_LAUNCHER(resources)},
+    {"resources", FIELD_CALL, OF_LAUNCHER(resources), .read = read_resources},
     {"tolerations", FIELD_CALL, OF_LAUNCHER(tolerations), .read = read_tolerations},
     {"nodeSelector", FIELD_TEXT_MAP, OF_LAUNCHER(node_selector)},
     {"priorityClassName", FIELD_TEXT, OF_LAUNCHER(priority_class)},
@@ -233,9 +238,23 @@ static const struct field spec_list[] = {
     {"launch", FIELD_CHOICE, AT(s.launch), .choices = "pmix env mpirun", .fallback = "pmix"},
     {"mpi", FIELD_GROUP, 0, .group = &mpi_fields},
     {"nccl", FIELD_GROUP, 0, .group = &nccl_fields},
-    {"image", FIELD_TEXT, AT(image)},
-    {"command", FIELD_CALL, AT(command), .read = read_command},
-    {"template", FIELD_OBJECT, AT(s.template)},
+    {"image", FIELD_CALL, 0, .read = spec_read_text},
+    {"command", FIELD_CALL, 0, .read = spec_read_command},
+    {"args", FIELD_CALL, 0, .read = spec_read_words},
+    {"workingDir", FIELD_CALL, 0, .read = spec_read_text},
+    {"env", FIELD_CALL, 0, .read = spec_read_env},
+    {"envFrom", FIELD_CALL, 0, .read = spec_read_env_from},
+    {"resources", FIELD_CALL, 0, .read = spec_read_resources},
+    {"volumes", FIELD_CALL, 0, .read = spec_read_volumes},
+    {"tolerations", FIELD_CALL, 0, .read = spec_read_tolerations},
+    {"nodeSelector", FIELD_CALL, 0, .read = spec_read_text_map},
+    {"priorityClassName", FIELD_CALL, 0, .read = spec_read_text},
+    {"serviceAccountName", FIELD_CALL, 0, .read = spec_read_text},
+    {"imagePullSecrets", FIELD_CALL, 0, .read = spec_read_pull_secrets},
+    {"schedulerName", FIELD_CALL, 0, .read = spec_read_text},
+    {"labels", FIELD_CALL, 0, .read = spec_read_text_map},
+    {"annotations", FIELD_CALL, 0, .read = spec_read_text_map},
+    {"template", FIELD_CALL, 0, .read = read_object},
     {"launcher", FIELD_GROUP, AT(s.launcher), .group = &launcher_fields},
     {"timeouts", FIELD_GROUP, AT(s.timeouts), .group = &timeout_fields},
     {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},
@@ -247,7 +266,7 @@ static const struct field spec_list[] = {
     {"gangScheduling", FIELD_CHOICE, AT(s.gang_scheduling), .choices = "auto never",
      .fallback = "auto"},
 };
-const struct field_table spec_fields = TABLE(spec_list);
+const struct field_table spec_fields = {spec_list, ARRAY_LEN(spec_list), spec_explain_key};
 
 static const struct field metadata_list[] = {
     {"name", FIELD_TEXT, AT(s.name)},

@@ -9,8 +9,6 @@
 struct spec_raw {
     struct job_spec s;
     const char *api_version, *kind;
-    const char *image; /* the short form */
-    struct strlist command;
 };
 
 extern const struct field_table spec_fields; /* of `spec` alone */
@@ -23,7 +21,22 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
 /* Those of devices; fills in class and config_driver. */
 void spec_check_devices(const struct reader_node *spec, struct job_spec *s);
 
-/* Those of image, command and template; makes the template of the short form. */
+/* Those of the pod; makes its template of the short form and what is written as template. */
 void spec_check_template(const struct reader_node *spec, struct spec_raw *raw);
+
+/* Of the short form (jobs/spec/spec_short.c); the field is not written, as the template is made of
+ * the document. */
+void spec_read_text(const struct reader_node *node, void *field);
+void spec_read_words(const struct reader_node *node, void *field);
+void spec_read_command(const struct reader_node *node, void *field);
+void spec_read_env(const struct reader_node *node, void *field);
+void spec_read_env_from(const struct reader_node *node, void *field);
+void spec_read_resources(const struct reader_node *node, void *field);
+void spec_read_volumes(const struct reader_node *node, void *field);
+void spec_read_tolerations(const struct reader_node *node, void *field);
+void spec_read_text_map(const struct reader_node *node, void *field);
+void spec_read_pull_secrets(const struct reader_node *node, void *field);
+/* Says where a pod's key that `spec` does not have belongs; false: it is none of a pod. */
+bool spec_explain_key(const struct reader_node *spec, const char *key);
 
 #endif

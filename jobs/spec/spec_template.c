@@ -1,138 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pod of a worker: the short form, or what must be in a whole template. */
+/* The pod of a worker: the short form with the template over it, and what the API server, or a
+ * kubelet, would refuse of it once the job is made. */
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/spec/pod_schema.h"
 #include "jobs/spec/spec_fields.h"
-#include "lib/cel/quantity.h"
-
-/* NULL when out of memory. */
-static json_t *short_form(const struct spec_raw *raw)
-{
-    json_t *command = json_array();
-    for (size_t i = 0; i < raw->command.count; i++)
-        if (json_array_append_new(command, json_string(raw->command.items[i])) < 0) {
-            json_decref(command);
-            return NULL;
-        }
-    return json_pack("{s:{s:[{s:s, s:s, s:o}]}}", "spec", "containers", "name", SPEC_CONTAINER,
-                     "image", raw->image, "command", command);
-}
-
-/* The agent takes the place of the image's own entrypoint, so the ranks' program must be named. */
-static void check_container(const struct reader_node *container)
-{
-    struct reader_node node;
-    struct strlist words = STRLIST_INIT;
-    const char *image = NULL;
-    if (reader_object(container) < 0)
-        return;
-    if (!reader_get(container, "image", &node))
-        reader_fail(container, "image is missing");
-    else
-        reader_text(&node, &image);
-    if (!reader_get(container, "command", &node))
-        reader_fail(container, "command is missing: the ranks' program must be named, since the "
-                               "agent takes the place of the image's entrypoint");
-    else if (reader_list(&node, 1) == 0)
-        reader_texts(&node, &words);
-    if (reader_get(container, "args", &node))
-        reader_texts(&node, &words);
-    strlist_done(&words);
-}
+#include "jobs/spec/spec_short.h"
 
 /* The kubelet would say it much later. */
 static void check_image(const struct reader_node *holder)
 {
     struct reader_node node;
-    const char *image = NULL;
     if (!reader_get(holder, "image", &node) || !json_is_string(node.value))
         return;
-    image = json_string_value(node.value);
+    const char *image = json_string_value(node.value);
     if (image[strcspn(image, " \t\r\n")])
         reader_expected(&node, "an image: REGISTRY/NAME:TAG");
 }
 
-static void check_amounts(const struct reader_node *resources, const char *key)
+/* The container of the template's list that has the merged one's name, or the only one without. */
+static bool find_container(const struct reader_node *list, const json_t *merged, size_t *ret_at)
 {
-    struct reader_node amounts;
-    const char *name;
-    json_t *value;
-    if (!reader_get(resources, key, &amounts) || !json_is_object(amounts.value))
-        return;
-    json_object_foreach((json_t *)amounts.value, name, value)
-    {
-        struct cel_quantity quantity;
-        struct reader_node node;
-        const char *text = json_string_value(value);
-        if (text && cel_quantity_parse(text, strlen(text), &quantity) == -EINVAL &&
-            reader_get(&amounts, name, &node))
-            reader_expected(&node, "a quantity: 500m, 2, 1Gi");
-    }
-}
-
-/* What the API server, or a kubelet, would refuse of any container once the job is made. */
-static void check_containers(const struct reader_node *pod, const char *key)
-{
-    struct reader_node list, resources;
-    if (!reader_get(pod, key, &list) || !json_is_array(list.value))
-        return;
-    for (size_t i = 0; i < json_array_size(list.value); i++) {
-        struct reader_node container = reader_item(&list, i);
-        if (!json_is_object(container.value))
-            continue;
-        check_image(&container);
-        if (reader_get(&container, "resources", &resources) && json_is_object(resources.value)) {
-            check_amounts(&resources, "limits");
-            check_amounts(&resources, "requests");
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        json_t *name = json_object_get(json_array_get(list->value, i), "name");
+        if (name ? json_equal(name, json_object_get(merged, "name")) : i == 0) {
+            *ret_at = i;
+            return true;
         }
     }
+    return false;
 }
 
-static void check_template(const struct reader_node *template)
+/* The agent takes the place of the image's own entrypoint, so the ranks' program must be named. */
+static void check_command(const struct reader_node *at, const json_t *container)
 {
-    struct reader_node spec, containers;
-    if (!reader_get(template, "spec", &spec)) {
-        reader_fail(template, "spec is missing: a template is a whole PodTemplateSpec");
-        return;
-    }
-    if (reader_object(&spec) < 0)
-        return;
-    if (!reader_get(&spec, "containers", &containers)) {
-        reader_fail(&spec, "containers is missing; its first one runs the ranks");
-        return;
-    }
-    if (reader_list(&containers, 1) < 0)
-        return;
-    struct reader_node first = reader_item(&containers, 0);
-    check_container(&first);
-    check_containers(&spec, "containers");
-    check_containers(&spec, "initContainers");
+    const json_t *command = json_object_get(container, "command");
+    struct reader_node node;
+    if (!command)
+        reader_missing(at, "command is missing: the ranks' program must be named, since the agent "
+                           "takes the place of the image's entrypoint");
+    else if (reader_get(at, "command", &node))
+        reader_list(&node, 1);
 }
 
-void spec_check_template(const struct reader_node *spec, struct spec_raw *raw)
+/* first: its first container runs the ranks. */
+static void check_containers(const struct reader_node *spec, const struct reader_node *pod,
+                             const json_t *merged, const char *key, bool first)
 {
-    struct reader_node node, template;
+    struct reader_node list;
+    size_t i, at;
+    json_t *container;
+    bool own = reader_get(pod, key, &list) && json_is_array(list.value);
+    json_array_foreach(json_object_get(json_object_get(merged, "spec"), key), i, container)
+    {
+        struct reader_node item;
+        bool written = own && find_container(&list, container, &at);
+        if (!json_is_object(container))
+            continue;
+        if (written)
+            item = reader_item(&list, at);
+        const struct reader_node *place = written ? &item : spec;
+        const char *image = json_string_value(json_object_get(container, "image"));
+        if (!json_object_get(container, "name"))
+            reader_missing(place, "name is missing");
+        if (!json_object_get(container, "image") || (image && !*image))
+            reader_missing(place, "image is missing");
+        if (written)
+            check_image(&item);
+        if (first && i == 0)
+            check_command(place, container);
+    }
+}
+
+/* Without containers in a template. */
+static void check_short_form(const struct reader_node *spec)
+{
+    struct reader_node node;
     bool image = reader_get(spec, "image", &node), command = reader_get(spec, "command", &node);
-    if (reader_get(spec, "template", &template)) {
-        if (image)
-            reader_fail_key(spec, "image", "template has the image already: give one of them");
-        if (command)
-            reader_fail_key(spec, "command", "template has the command already: give one of them");
-        if (json_is_object(template.value))
-            check_template(&template);
-        return;
-    }
     if (!image && !command)
-        reader_fail(spec, "image and command are missing (or template in their place)");
+        reader_missing(spec, "image and command are missing (or template in their place)");
     else if (!image)
         reader_fail_key(spec, "command", "image is missing beside it");
     else if (!command)
         reader_fail_key(spec, "image", "command is missing beside it: the ranks' program");
-    check_image(spec);
-    if (!raw->image || raw->command.count == 0)
-        return;
-    raw->s.template = short_form(raw);
+}
+
+void spec_check_template(const struct reader_node *spec, struct spec_raw *raw)
+{
+    struct reader_node template, pod;
+    bool given = reader_get(spec, "template", &template) && json_is_object(template.value);
+    bool podded = given && reader_get(&template, "spec", &pod) && json_is_object(pod.value);
+    raw->s.template = spec_short_template(spec->value);
     if (!raw->s.template)
         spec->reader->texts.failed = true;
+    if (given)
+        pod_schema_check(&template, "PodTemplateSpec");
+    check_image(spec);
+    if (podded && json_array_size(json_object_get(pod.value, "containers")) > 0)
+        check_containers(spec, &pod, raw->s.template, "containers", true);
+    else
+        check_short_form(spec);
+    if (podded)
+        check_containers(spec, &pod, raw->s.template, "initContainers", false);
 }

@@ -3,26 +3,12 @@
 
 #include <errno.h>
 
+#include "jobs/spec/spec_short.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/load.h"
 
 #define ROOM "5m" /* to wait for it: a node that others use is not tested then */
-
-/* image and command are short for a template, into which a place can be written. */
-static int write_template(json_t *spec, struct drarun_error *err)
-{
-    json_t *image = json_object_get(spec, "image"), *command = json_object_get(spec, "command");
-    if (!json_object_get(spec, "template")) {
-        json_t *made = json_pack("{s:{s:[{s:s, s:O?, s:O?}]}}", "spec", "containers", "name",
-                                 "main", "image", image, "command", command);
-        if (!made || json_object_set_new(spec, "template", made) < 0)
-            return error_set(err, ENOMEM, "out of memory");
-    }
-    json_object_del(spec, "image");
-    json_object_del(spec, "command");
-    return 0;
-}
 
 static int set_default(json_t *object, const char *key, json_t *value_take)
 {
@@ -43,10 +29,8 @@ int accept_job_base(const json_t *given, json_t **ret_base, struct drarun_error 
     json_t *spec = json_object_get(base, "spec");
     if (!json_is_object(spec))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "it is no job: it has no spec");
-    int rc = write_template(spec, err);
-    if (rc < 0)
-        return rc;
-    if (set_default(base, "metadata", json_object()) < 0 ||
+    if (spec_short_expand(spec) < 0 || /* a place can be written into a template */
+        set_default(base, "metadata", json_object()) < 0 ||
         set_default(spec, "onPreflightWarning", json_string("fail")) < 0 ||
         set_default(spec, "ttlSecondsAfterFinished", json_integer(0)) < 0 ||
         set_default(

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "jobs/spec/spec.h"
+#include "jobs/spec/spec_short.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -163,19 +164,6 @@ static void set_environment(const struct strlist *list, json_t *container)
     set_variable(array, MARKED_VARIABLE, "1");
 }
 
-/* The template's spec; of the short form it is made. */
-static json_t *pod_of(json_t *spec)
-{
-    json_t *image = json_object_get(spec, "image");
-    if (!json_object_get(spec, "template"))
-        json_object_set_new(spec, "template",
-                            json_pack("{s:{s:[{s:s, s:O*}]}}", "spec", "containers", "name",
-                                      SPEC_CONTAINER, "image", image));
-    json_object_del(spec, "image");
-    json_object_del(spec, "command");
-    return json_object_get(json_object_get(spec, "template"), "spec");
-}
-
 /* "KEY[=VALUE][:EFFECT]", as `kubectl taint` has them. */
 static json_t *toleration(const char *text)
 {
@@ -204,7 +192,9 @@ static void add_tolerations(const struct strlist *list, json_t *pod)
 
 static void set_pod(const struct bench_choice *choice, json_t *spec, bool gpus)
 {
-    json_t *pod = pod_of(spec);
+    if (spec_short_expand(spec) < 0)
+        return;
+    json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
     json_t *container = json_array_get(json_object_get(pod, "containers"), 0);
     if (image_of(choice))
         json_object_set_new(container, "image", json_string(image_of(choice)));

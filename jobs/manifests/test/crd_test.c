@@ -51,23 +51,29 @@ static void test_values(void **state)
         json_object_get(at(crd, "spec.devices.gpus"), "x-kubernetes-preserve-unknown-fields"));
 }
 
+/* Alternatives may say what is required, and nothing of types. */
+static void check_alternatives(const json_t *list)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(list, i, each)
+    {
+        assert_int_equal(json_object_size(each), 1);
+        assert_non_null(json_object_get(each, "required"));
+    }
+}
+
 /* Nothing that a structural schema forbids. */
 static void check_structural(const json_t *node)
 {
-    static const char *const none[] = {"$ref",
-                                       "oneOf",
-                                       "anyOf",
-                                       "if",
-                                       "then",
-                                       "const",
-                                       "propertyNames",
-                                       "prefixItems",
-                                       "dependentRequired",
-                                       NULL};
+    static const char *const none[] = {
+        "$ref", "if", "then", "const", "propertyNames", "prefixItems", "dependentRequired", NULL};
     const char *key;
     json_t *below;
     for (const char *const *word = none; *word; word++)
         assert_null(json_object_get(node, *word));
+    check_alternatives(json_object_get(node, "oneOf"));
+    check_alternatives(json_object_get(node, "anyOf"));
     assert_true(json_object_get(node, "type") ||
                 json_object_get(node, "x-kubernetes-int-or-string") ||
                 json_object_get(node, "x-kubernetes-preserve-unknown-fields"));
@@ -84,7 +90,8 @@ static void test_is_structural(void **state)
     check_structural(versions_schema(crd));
 }
 
-/* Every key of the spec but suspend has a rule that keeps it. */
+/* Every key of the spec but suspend has a rule that keeps it, and env, of which rules see nothing.
+ */
 static void test_fixed(void **state)
 {
     const json_t *rules = json_object_get(versions_schema(crd), "x-kubernetes-validations");
@@ -97,8 +104,10 @@ static void test_fixed(void **state)
         const char *path = json_string_value(json_object_get(rule, "fieldPath"));
         fixed += path && strncmp(path, ".spec.", 6) == 0;
         assert_true(!path || strcmp(path, ".spec.suspend") != 0);
+        assert_true(!path || strcmp(path, ".spec.env") != 0);
+        assert_true(!path || strcmp(path, ".spec.imagePullSecrets") != 0);
     }
-    assert_int_equal(fixed, json_object_size(spec) - 1);
+    assert_int_equal(fixed, json_object_size(spec) - 3);
 }
 
 static json_t *made_of(const char *spec, int *ret_rc, struct drarun_error *err)

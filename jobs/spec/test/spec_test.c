@@ -64,6 +64,19 @@ static void test_short_form(void **state)
     job_spec_done(&s);
 }
 
+static void expect_template(const struct job_spec *spec, const char *yaml)
+{
+    struct doc *doc = NULL;
+    struct drarun_error err = {0};
+    if (doc_parse("expected", yaml, strlen(yaml), DOC_FORMAT_GUESS, NULL, &doc, &err) < 0)
+        fail_msg("%s", err.text);
+    if (!json_equal(spec->template, doc_root(doc, 0))) {
+        char *text = json_dumps(spec->template, JSON_SORT_KEYS);
+        fail_msg("%s\nis not %s", text, yaml);
+    }
+    doc_free(doc);
+}
+
 static const char whole[] =
     "apiVersion: drarun.dev/v1alpha1\nkind: DraJob\n"
     "metadata: {name: name, namespace: ns, labels: {a: b}, annotations: {x.y/z: anything at all}}\n"
@@ -83,8 +96,7 @@ static const char whole[] =
     "  nccl: {profile: a4, hcaList: never, version: '2.27.5', env: {A: b, B: 2}}\n"
     "  template:\n"
     "    metadata: {labels: {k: v}}\n"
-    "    unknown: {of: [a, newer, API]}\n"
-    "    spec: {containers: [{image: i, command: [c], args: [d], newField: 1}], hostNetwork: on}\n"
+    "    spec: {containers: [{image: i, command: [c], args: [d]}], hostNetwork: on}\n"
     "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h}\n"
     "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
     "  queue: team-a\n";
@@ -126,9 +138,11 @@ static void test_everything(void **state)
     assert_int_equal(s.restarts, 3);
     assert_int_equal(s.ttl_after_finished, 60);
     assert_true(s.suspend);
-    json_t *given = json_object_get(json_object_get(s.document, "spec"), "template");
-    assert_ptr_equal(given, s.template); /* untouched */
-    assert_non_null(json_object_get(s.template, "unknown"));
+    expect_template(&s, "{metadata: {labels: {k: v}}, spec: {hostNetwork: true, containers: [{"
+                        "name: worker, image: i, command: [c], args: [d]}]}}");
+    const json_t *given = json_object_get(json_object_get(s.document, "spec"), "template");
+    const json_t *list = json_object_get(json_object_get(given, "spec"), "containers");
+    assert_null(json_object_get(json_array_get(list, 0), "name")); /* untouched */
     job_spec_done(&s);
 }
 
@@ -142,6 +156,96 @@ static void expect_finding(const char *text, const char *part)
     assert_int_equal(err.kind, DRARUN_ERR_SPEC);
     if (!strstr(err.text, part) || strstr(err.text, "more)"))
         fail_msg("%s\ngave %s\nnot  %s", text, err.text, part);
+}
+
+/* Of all kinds of keys, in either way in which they can be written. */
+static void test_keys_of_the_short_form(void **state)
+{
+    static const char text[] =
+        "image: i\ncommand: [c]\nargs: [a, '']\nworkingDir: /w\n"
+        "env: {A: b, COUNT: 4, S: {secretKeyRef: {name: s, key: k}}}\n"
+        "envFrom: [{configMapRef: {name: m}}]\n"
+        "resources: {requests: {cpu: 8, memory: 1Gi}}\n"
+        "volumes:\n"
+        "- {persistentVolumeClaim: data, mountPath: /data, readOnly: true, subPath: in}\n"
+        "- {name: top, hostPath: {path: /top, type: Directory}, mountPath: /top}\n"
+        "- {configMap: m, mountPath: /m}\n- {secret: s, mountPath: /s}\n"
+        "- {emptyDir: 5Gi, mountPath: /e}\n- {shm: 16Gi}\n"
+        "tolerations: [{key: k, operator: Exists}]\nnodeSelector: {a: b}\n"
+        "priorityClassName: p\nserviceAccountName: sa\nimagePullSecrets: [x, {name: z}]\n"
+        "schedulerName: sch\nlabels: {l: v}\nannotations: {an: any text}\n";
+    struct job_spec s = read_good(text);
+    (void)state;
+    expect_template(
+        &s, "{metadata: {labels: {l: v}, annotations: {an: any text}},\n"
+            "spec: {tolerations: [{key: k, operator: Exists}], nodeSelector: {a: b},\n"
+            "priorityClassName: p, serviceAccountName: sa, schedulerName: sch,\n"
+            "imagePullSecrets: [{name: x}, {name: z}],\n"
+            "volumes: [{name: volume-0, persistentVolumeClaim: {claimName: data}},\n"
+            " {name: top, hostPath: {path: /top, type: Directory}},\n"
+            " {name: volume-2, configMap: {name: m}}, {name: volume-3, secret: {secretName: s}},\n"
+            " {name: volume-4, emptyDir: {sizeLimit: 5Gi}},\n"
+            " {name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}],\n"
+            "containers: [{name: worker, image: i, command: [c], args: [a, ''], workingDir: /w,\n"
+            " env: [{name: A, value: b}, {name: COUNT, value: '4'},\n"
+            "  {name: S, valueFrom: {secretKeyRef: {name: s, key: k}}}],\n"
+            " envFrom: [{configMapRef: {name: m}}],\n"
+            " resources: {requests: {cpu: 8, memory: 1Gi}},\n"
+            " volumeMounts: [{name: volume-0, mountPath: /data, readOnly: true, subPath: in},\n"
+            "  {name: top, mountPath: /top}, {name: volume-2, mountPath: /m},\n"
+            "  {name: volume-3, mountPath: /s}, {name: volume-4, mountPath: /e},\n"
+            "  {name: shm, mountPath: /dev/shm}]}]}}");
+    job_spec_done(&s);
+    s = read_good("image: i\ncommand: [c]\nenv: [{name: A, value: b}]\n");
+    expect_template(&s, "{spec: {containers: [{name: worker, image: i, command: [c], env: [{name: "
+                        "A, value: b}]}]}}");
+    job_spec_done(&s);
+}
+
+/* A template lies over the short form, as a strategic merge patch does. */
+static void test_template_over_short_form(void **state)
+{
+    static const struct {
+        const char *job, *template;
+    } list[] = {
+        /* the worker's container and another one; maps are merged */
+        {"image: i\ncommand: [c]\nenv: {A: a, B: b}\nnodeSelector: {a: a, b: b}\n"
+         "template: {spec: {nodeSelector: {b: c}, containers: [{name: proxy, image: p}, {name: "
+         "worker, env: [{name: B, value: x}, {name: C, value: c}], tty: true}]}}",
+         "{spec: {nodeSelector: {a: a, b: c}, containers: [{name: worker, image: i, command: [c], "
+         "env: [{name: A, value: a}, {name: B, value: x}, {name: C, value: c}], tty: true}, {name: "
+         "proxy, image: p}]}}"},
+        /* the first container without a name is the worker's */
+        {"image: i\ncommand: [c]\ntemplate: {spec: {containers: [{tty: true}]}}",
+         "{spec: {containers: [{name: worker, image: i, command: [c], tty: true}]}}"},
+        /* lists without names are replaced */
+        {"image: i\ncommand: [c]\nargs: [a]\ntolerations: [{key: a}]\npriorityClassName: p\n"
+         "template: {spec: {tolerations: [{key: b}], priorityClassName: q}}",
+         "{spec: {tolerations: [{key: b}], priorityClassName: q, containers: [{name: worker, "
+         "image: i, command: [c], args: [a]}]}}"},
+        /* where the short form has no image and no command, it is about the first container */
+        {"env: {A: a}\ntolerations: [{key: a}]\n"
+         "template: {spec: {containers: [{name: train, image: i, command: [c]}]}}",
+         "{spec: {tolerations: [{key: a}], containers: [{name: train, image: i, command: [c], env: "
+         "[{name: A, value: a}]}]}}"},
+        {"nodeSelector: {a: b}\ntemplate: {spec: {containers: [{name: train, image: i, command: "
+         "[c]}]}}",
+         "{spec: {nodeSelector: {a: b}, containers: [{name: train, image: i, command: [c]}]}}"},
+        /* image here, command there */
+        {"image: i\ntemplate: {spec: {containers: [{name: worker, command: [c]}]}}",
+         "{spec: {containers: [{name: worker, image: i, command: [c]}]}}"},
+        /* a volume has one source: it is replaced */
+        {"image: i\ncommand: [c]\nvolumes: [{name: v, emptyDir: {}, mountPath: /v}]\n"
+         "template: {spec: {volumes: [{name: v, hostPath: {path: /h}}, {name: w, emptyDir: {}}]}}",
+         "{spec: {volumes: [{name: v, hostPath: {path: /h}}, {name: w, emptyDir: {}}], containers: "
+         "[{name: worker, image: i, command: [c], volumeMounts: [{name: v, mountPath: /v}]}]}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+        struct job_spec s = read_good(list[i].job);
+        expect_template(&s, list[i].template);
+        job_spec_done(&s);
+    }
 }
 
 #define JOB(spec) "kind: DraJob\nspec:\n  image: i\n  command: [c]\n  " spec "\n"
@@ -202,8 +306,9 @@ static void test_refused(void **state)
         {"kind: DraJob\nspec: {image: i, command: c}", "expected a list, got \"c\""},
         {"kind: DraJob\nspec: {image: '', command: [c]}", "not empty"},
         {"kind: DraJob\nspec: {}", "image and command are missing"},
-        {"kind: DraJob\nspec: {template: {}}", "spec.template: spec is missing"},
-        {"kind: DraJob\nspec: {template: {spec: {containers: []}}}", "a list of at least 1"},
+        {"kind: DraJob\nspec: {template: {}}", "spec: image and command are missing"},
+        {"kind: DraJob\nspec: {template: {spec: {containers: []}}}",
+         "spec: image and command are missing"},
         {"kind: DraJob\nspec: {template: {spec: {containers: [{image: i}]}}}",
          "spec.template.spec.containers[0]: command is missing"},
         {"kind: DraJob\nspec: {template: {spec: {containers: [{command: [c]}]}}}",
@@ -218,9 +323,63 @@ static void test_refused(void **state)
         {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
          "{memory: 1GiB, cpu: 2}}}]}}}",
          "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
-        {"spec: {template: {spec: {initContainers: [{image: \"a b\"}], containers: [{image: i, "
+        {"spec: {template: {spec: {initContainers: [{name: init, image: \"a b\"}], containers: "
+         "[{image: i, "
          "command: [c]}]}}}",
          "initContainers[0].image: expected an image"},
+        {JOB("volumeMounts: []"),
+         "job.yaml:5:3: spec.volumeMounts: a mount stands with its volume"},
+        {JOB("hostNetwork: true"), "spec.hostNetwork: not of the short form: put it into "
+                                   "template.spec.hostNetwork"},
+        {JOB("livenessProbe: {}"), "put it into template.spec.containers[0].livenessProbe"},
+        {JOB("securityContext: {}"),
+         "put it into template.spec.containers[0].securityContext (for the container) or "
+         "template.spec.securityContext (for the pod)"},
+        {JOB("template: {spec: {nodeSelektor: {a: b}}}"),
+         "job.yaml:5:21: spec.template.spec.nodeSelektor: unknown key; did you mean nodeSelector?"},
+        {JOB("template: {spec: {tolerations: oops}}"),
+         "job.yaml:5:34: spec.template.spec.tolerations: expected a list, got \"oops\""},
+        {JOB("template: {spec: {command: [c]}}"),
+         "not a key of PodSpec: it belongs to a container"},
+        {JOB("template: {containers: []}"), "not a key of PodTemplateSpec: it belongs to the pod"},
+        {JOB("template: {spec: {containers: [{tolerations: []}]}}"),
+         "spec.template.spec.containers[0].tolerations: not a key of Container: it belongs to the "
+         "pod: template.spec"},
+        {JOB("template: {spec: {containers: [{name: other}]}}"),
+         "spec.template.spec.containers[0]: image is missing"},
+        {JOB("template: {spec: {volumes: [{emptyDir: {}}]}}"),
+         "spec.template.spec.volumes[0]: name is missing"},
+        {JOB("template: {spec: {securityContext: {runAsUser: root}}}"),
+         "runAsUser: expected an integer"},
+        {JOB("template: {spec: {hostNetwork: 'yes'}}"), "expected true or false, got \"yes\""},
+        {JOB("template: {spec: {nodeSelector: {a: 1}}}"), "nodeSelector.a: expected a text (put"},
+        {JOB("template: {spec: {zzzzzzzz: 1}}"), "PodSpec has none of that name in Kubernetes"},
+        {JOB("env: {A: true}"), "spec.env.A: expected a text, a whole number (put it in quotes)"},
+        {JOB("env: {A: 1.5}"), "spec.env.A: expected a text, a whole number, or a source"},
+        {JOB("env: {1A: b}"), "spec.env.1A: expected the name of a variable"},
+        {JOB("env: {A: {secretKeyRef: {name: s}}}"), "spec.env.A.secretKeyRef: key is missing"},
+        {JOB("env: [{name: A, valeu: b}]"), "spec.env[0].valeu: unknown key; did you mean value?"},
+        {JOB("env: A=b"), "spec.env: expected a mapping of names to values, or a list"},
+        {JOB("resources: {cpu: 8}"), "spec.resources.cpu: unknown key"},
+        {JOB("resources: {limits: {memory: 1GiB}}"),
+         "spec.resources.limits.memory: expected a qua"},
+        {JOB("volumes: [{mountPath: /x}]"), "spec.volumes[0]: expected one source, got 0"},
+        {JOB("volumes: [{emptyDir: {}, secret: s, mountPath: /x}]"), "expected one source, got 2"},
+        {JOB("volumes: [{emptyDir: {}}]"), "spec.volumes[0]: mountPath is missing"},
+        {JOB("volumes: [{emptyDir: {}, mountPath: x}]"), "expected an absolute path"},
+        {JOB("volumes: [{shm: 16Gi, mountPath: /x}]"), "shm is always at /dev/shm"},
+        {JOB("volumes: [{shm: lots}]"), "spec.volumes[0].shm: expected a quantity"},
+        {JOB("volumes: [{shm: 1Gi}, {shm: 2Gi}]"), "spec.volumes[1].shm: a second shm"},
+        {JOB("volumes: [{secret: a, mountPath: /a}, {secret: b, mountPath: /a}]"),
+         "spec.volumes[1].mountPath: a second volume with the mountPath \"/a\""},
+        {JOB("volumes: [{secret: {name: s}, mountPath: /x}]"),
+         "spec.volumes[0].secret.name: unknown"},
+        {JOB("tolerations: {}"), "spec.tolerations: expected a list"},
+        {JOB("imagePullSecrets: [1]"), "spec.imagePullSecrets[0]: expected the name of a Secret"},
+        {JOB("labels: {a: 'b c'}"), "spec.labels.a: expected at most 63"},
+        {JOB("labels: {drarun.dev/x: a}"), "keys of drarun.dev are drarun's own"},
+        {JOB("launcher: {tolerations: [{kee: a}]}"),
+         "spec.launcher.tolerations[0].kee: unknown key"},
         {"[1]", "job.yaml:1:1: expected a mapping, got a list"},
         {"3", "expected a mapping, got 3"},
         {"{}", "spec is missing"},
@@ -438,6 +597,8 @@ int main(void)
         cmocka_unit_test(test_grace),
         cmocka_unit_test(test_short_form),
         cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_keys_of_the_short_form),
+        cmocka_unit_test(test_template_over_short_form),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_name_length),
         cmocka_unit_test(test_default_name),

@@ -152,7 +152,7 @@ static void test_job_is_put_on_its_nodes(void **state)
                "\"ttlSecondsAfterFinished\": 0, \"timeouts\": "
                "{\"queue\": \"5m\", \"nodes\": \"5m\", \"allocation\": \"5m\"}, \"template\": "
                "{\"spec\": {\"containers\": "
-               "[{\"name\": \"main\", \"image\": "
+               "[{\"name\": \"worker\", \"image\": "
                "\"i\", \"command\": [\"c\"]}], \"priorityClassName\": \"low\", \"tolerations\": "
                "[{\"key\": \"drarun.dev/unfit\", \"operator\": \"Exists\"}], "
                "\"affinity\": {\"nodeAffinity\": "
