@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/manifests/job_check.h"
 #include "jobs/spec/k8s_name.h"
-#include "jobs/spec/spec_profile.h"
 #include "jobs/spec/spec_short.h"
 #include "launcher/api/options.h"
 #include "launcher/profile_file.h"
@@ -179,9 +179,7 @@ static int read_document(const struct text *text, struct drarun_spec *spec,
         add_command(doc_root(doc, at), text->program);
     spec_default_name(doc_name(doc), name, sizeof name);
     reader_init(&reader, doc, false);
-    rc = spec_check_profile(&reader, at, &spec->profiles, err);
-    if (rc == 0)
-        rc = spec_read(&reader, at, name, &spec->job, err);
+    rc = job_check(&reader, at, name, &spec->profiles, &spec->job, err);
     if (rc < 0)
         *ret_findings = findings_new(&reader, err);
     reader_done(&reader);
@@ -208,8 +206,6 @@ static int read_spec(const struct text *text, const struct drarun_spec_options *
         if (rc < 0 && !findings)
             rc = error_set(&own, ENOMEM, "out of memory");
     }
-    if (rc == 0)
-        rc = spec_use_profiles(&spec->job, &spec->profiles, &own);
     if (rc == 0)
         *ret_spec = TAKE_PTR(spec);
     else if (err)

@@ -289,6 +289,25 @@ def test_usage(drarun):
     assert "validate" in drarun("help").ok().out
 
 
+@pytest.mark.parametrize("spec,place,message", [
+    ("queue: a\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork", "needs spec.claims direct"),
+    ("devices: {nics: {count: 1, class: dranet}}\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork",
+     "a claimed NIC is moved into the pod's own network"),
+    ("template:\n  spec:\n    restartPolicy: Always\n", "5:20: template.spec.restartPolicy", 'expected Never, got "Always"'),
+    ("labels: {app: a, drarun-x: b}\nenv: {DRARUN_KEY: x}\n", "4:6: env", 'drarun adds an entry with name "DRARUN_KEY"'),
+    ("devices:\n  gpus: {count: 20}\n  nics: {count: 20, class: dranet}\n", "4:3: devices", "are 40 devices; a worker's claim holds 32"),
+    ("template: {spec: {tolerations: oops}}\n", "3:32: template.spec.tolerations", 'expected a list, got "oops"'),
+    ("tolerations: oops\n", "3:14: tolerations", 'expected a list, got "oops"'),
+])
+def test_all_verbs_refuse_the_same(drarun, tmp_path, spec, place, message):
+    """What the API's limits, its pods and ours would not bear is found where the file is read, with its place."""
+    file = tmp_path / "job.yaml"
+    file.write_text("image: i\ncommand: [c]\n" + spec)
+    for verb in ("validate", "plan", "render", "submit", "run"):
+        run = drarun(verb, file)
+        assert run.rc == 65 and f"{file}:{place}: " in run.out + run.err and message in run.out + run.err, run
+
+
 def test_findings_for_programs(drarun, tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text("image: i\nworkers: two\ncomand: [c]\ntemplate: {spec: {volumes: [{emptyDir: {}}]}}\n")

@@ -72,16 +72,10 @@ static bool is_named(const json_t *list, size_t from, const char *name)
 static int check_pod(const struct job_spec *spec, struct drarun_error *err)
 {
     const json_t *pod = json_object_get(spec->template, "spec");
-    const char *policy = json_string_value(json_object_get(pod, "restartPolicy"));
     if (is_named(json_object_get(pod, "containers"), 1, NODE) ||
         is_named(json_object_get(pod, "initContainers"), 0, NODE))
         return refuse(err, "spec.template.spec: the first container is called " NODE " in a "
                            "TrainJob; rename the other");
-    if (policy && strcmp(policy, "Never") != 0 && strcmp(policy, "OnFailure") != 0)
-        return refuse(err,
-                      "spec.template.spec.restartPolicy: expected Never or OnFailure, got "
-                      "\"%.40s\": a Job's pods end",
-                      policy);
     return 0;
 }
 

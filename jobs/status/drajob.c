@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jobs/manifests/claims.h"
-#include "jobs/manifests/render.h"
-#include "jobs/spec/spec_profile.h"
+#include "jobs/manifests/job_check.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -79,39 +77,17 @@ static int read_spec(json_t *whole, struct job_spec *ret_spec, struct drarun_err
     if (rc < 0)
         return rc;
     reader_init(&reader, doc, false);
-    rc = spec_check_profile(&reader, 0, NULL, err);
-    if (rc == 0)
-        rc = spec_read(&reader, 0, NULL, ret_spec, err);
+    rc = job_check(&reader, 0, NULL, NULL, ret_spec, err);
     if (rc < 0 && reader.texts.count > 0)
         rc = say_findings(&reader, err);
     reader_done(&reader);
     return rc;
 }
 
-/* Limits, and what of the user's template stands against ours. */
-static int try_to_render(const struct job_spec *spec, struct drarun_error *err)
-{
-    const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
-    CLEANUP(json_decrefp) json_t *shared = NULL, *claim = NULL, *pod = NULL;
-    int rc = render_shared(spec, &options, &shared, err);
-    if (rc == 0 && claims_wanted(spec))
-        rc = render_claim(spec, &options, 0, &claim, err);
-    return rc < 0 ? rc : render_pod(spec, &options, 0, &pod, err);
-}
-
 int drajob_spec(const json_t *object, struct job_spec *ret_spec, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *whole = document(object);
-    struct job_spec spec;
-    int rc = read_spec(whole, &spec, err);
-    if (rc < 0)
-        return rc;
-    rc = try_to_render(&spec, err);
-    if (rc < 0)
-        job_spec_done(&spec);
-    else
-        *ret_spec = spec;
-    return rc;
+    return read_spec(whole, ret_spec, err);
 }
 
 json_t *drajob_object(const struct job_spec *spec, const char *namespace)
