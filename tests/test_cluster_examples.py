@@ -47,16 +47,9 @@ def spec_of(source, name, workers):
     spec = copy.deepcopy(yaml.safe_load((source / "examples/jobs" / f"{name}.yaml").read_text())["spec"])
     spec["workers"] = workers
     spec.pop("ttlSecondsAfterFinished", None)
-    if "template" in spec:
-        pod = spec["template"]["spec"]
-        pod.pop("volumes", None)
-        container = pod["containers"][0]
-        container.pop("volumeMounts", None)
-        container.pop("resources", None)
-        container.update(image="localhost/busybox:1", command=SHOW)
-    else:
-        spec.update(image="localhost/busybox:1", command=SHOW)
-    return spec
+    for key in ("template", "volumes", "resources"):
+        spec.pop(key, None)
+    return {**spec, "image": "localhost/busybox:1", "command": SHOW}
 
 
 class Rank:
@@ -135,6 +128,8 @@ def test_queued_example(machines, jobs, source):
 
 
 def test_every_example_is_here(source):
-    """That of computeDomain needs a controller and other machines: test_cluster_domain.py."""
+    """That of computeDomain needs a controller and other machines: test_cluster_domain.py. Those whose point is the
+    short form are the server's dry run's (test_dry_run.py), and its parts are in pods of test_cluster_short_form.py."""
     files = {path.stem for path in (source / "examples/jobs").glob("*.yaml")}
-    assert files == {*ROWS, "queued-torchrun", "compute-domain"}
+    forms = {"one-node", "ddp-checkpoints", "coordinator", "mig", "mpi-cpus"}
+    assert files == {*ROWS, "queued-torchrun", "compute-domain", *forms}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun validate, and the published schema held against the parser."""
 import copy
+import itertools
 import json
 import re
 import subprocess
@@ -333,6 +334,25 @@ def test_every_key_is_described():
     below(SCHEMA["$defs"]["document"], "")
     for name, each in SCHEMA["$defs"].items():
         below(each, name)
+
+
+JOBS = [path for path in (SOURCE / "examples").glob("**/*.yaml") if "\nkind: DraJob" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.name)
+def test_examples_name_their_schema(path):
+    """Editors find the schema by the file's first line."""
+    found = re.match("# yaml-language-server: [$]schema=(.*)\n", path.read_text())
+    assert found and (path.parent / found.group(1)).resolve() == SOURCE / "docs/schema/drajob-v1alpha1.json"
+
+
+def test_examples_need_little_of_a_template():
+    """The short form is enough for what people write: at most five lines of a template."""
+    for path in JOBS:
+        lines = path.read_text().splitlines()
+        begin = next((at for at, line in enumerate(lines) if line.strip() == "template:"), len(lines))
+        inside = itertools.takewhile(lambda line: line.startswith("    "), lines[begin + 1:])
+        assert len(list(inside)) <= 5, path
 
 
 def test_pods_are_those_of_kubernetes():
