@@ -51,7 +51,9 @@ int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void 
         return at;
     if (!*help && (!file || at < argc))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "expected %s: drarun %s [options] %s",
-                          strcmp(verb->arguments, "JOB") == 0 ? "the name of one job" : "one file",
+                          strcmp(verb->arguments, "JOB") == 0 ? "the name of one job"
+                          : strchr(verb->arguments, '|')      ? "one kind of job"
+                                                              : "one file",
                           verb->name, verb->arguments);
     *ret_file = file;
     return 0;

@@ -13,6 +13,7 @@
 #include "launcher/verb_env.h"
 #include "launcher/verb_exec.h"
 #include "launcher/verb_import.h"
+#include "launcher/verb_init.h"
 #include "launcher/verb_install.h"
 #include "launcher/verb_job.h"
 #include "launcher/verb_join.h"
@@ -30,8 +31,8 @@
 static const struct verb *const run[] = {&verb_run, &verb_submit, &verb_alloc, &verb_join, NULL};
 static const struct verb *const look[] = {&verb_list, &verb_status, &verb_describe, &verb_logs,
                                           &verb_exec, &verb_wait,   &verb_cancel,   NULL};
-static const struct verb *const before[] = {&verb_validate, &verb_plan, &verb_render, &verb_import,
-                                            NULL};
+static const struct verb *const before[] = {&verb_init, &verb_import, &verb_validate,
+                                            &verb_plan, &verb_render, NULL};
 static const struct verb *const cluster[] = {
     &verb_doctor, &verb_install, &verb_controller, &verb_accept, &verb_topo, &verb_env, NULL};
 static const struct verb *const bench[] = {&verb_bench, NULL};
@@ -87,7 +88,7 @@ static const struct {
                        "shell beside a rank"},
     {"diff", "drarun plan FILE shows what a job would get"},
     {"explain api-resources", "drarun validate FILE says what is wrong in a job's spec"},
-    {"init new", "drarun import FILE makes a job's spec of other manifests"},
+    {"new", "drarun init KIND writes a job's spec to begin with"},
     {"scale autoscale edit patch replace", "a job's size is fixed: drarun submit FILE --name NAME "
                                            "--workers N starts another one"},
     {"annotate api-versions auth build builder buildx certificate commit compose config container "

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/verb_init.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "jobs/profiles/machine.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/nearest.h"
+
+#define KINDS "mpi torchrun nccl-tests ray cpu"
+#define GPUS 8 /* of a worker, where no machine says */
+
+struct options {
+    const char *machine;
+    bool help;
+};
+
+static const struct option_spec option_list[] = {
+    {.name = "machine",
+     .value = "TYPE",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, machine),
+     .help = "the nodes' machine type, a profile such as gke-a4: its GPUs and NICs are asked for"},
+    VERB_LEVEL_OPTIONS,
+    VERB_HELP_OPTION(struct options),
+};
+static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+/* What differs between kinds of jobs. */
+static const struct kind {
+    const char *name, *about;
+    bool devices;
+    const char *start; /* how the ranks start */
+    const char *program;
+    const char *pod; /* more of the pod, which kinds of this name mostly need */
+} kinds[] = {
+    {"mpi", "An MPI program: one rank for each GPU, started over PMIx.", true, "",
+     "  image: registry.example.com/program:1  # has the program and its MPI library\n"
+     "  command: [/app/program, --steps, \"100\"]\n",
+     ""},
+    {"torchrun", "Training with torchrun: one torchrun a worker, which starts a process a GPU.",
+     true,
+     "  ranksPerWorker: 1                # torchrun starts the processes\n"
+     "  launch: env                      # MASTER_ADDR, RANK, PET_* and their kin\n"
+     "  restarts: 3                      # of the whole job, from its checkpoint\n",
+     "  image: registry.example.com/train:1\n"
+     "  command: [torchrun, --nproc-per-node=gpu, train.py]  # nodes and node rank come as PET_*\n",
+     "  volumes:\n"
+     "  - {shm: 32Gi}                    # data loaders\n"
+     "  # - {persistentVolumeClaim: checkpoints, mountPath: /checkpoints}\n"},
+    {"nccl-tests", "NVIDIA's nccl-tests, one rank a GPU: how fast is the network?", true, "",
+     "  image: registry.example.com/nccl-tests:1\n"
+     "  command: [all_reduce_perf, -b, 1K, -e, 8G, -f, \"2\", -g, \"1\"]\n",
+     ""},
+    {"ray", "A Ray cluster as a job: worker 0 is the head, the others join it.", true,
+     "  ranksPerWorker: 1\n  launch: env                      # MASTER_ADDR and RANK\n",
+     "  image: rayproject/ray:2.47.1-py39-cu128\n"
+     "  command:\n  - bash\n  - -c\n  - |\n"
+     "    if [ \"$RANK\" = 0 ]; then exec ray start --head --port=6379 --block\n"
+     "    else exec ray start --address=\"$MASTER_ADDR:6379\" --block\n"
+     "    fi\n",
+     "  volumes:\n  - {shm: 32Gi}                    # Ray's object store\n"},
+    {"cpu", "An MPI program on CPUs: no device is asked for.", false,
+     "  ranksPerWorker: 16               # as many as CPUs below\n",
+     "  image: registry.example.com/program:1\n"
+     "  command: [/app/program, case.in]\n",
+     "  resources:\n"
+     "    requests: {cpu: 16, memory: 64Gi}\n"
+     "    limits: {cpu: 16, memory: 64Gi}\n"
+     "  volumes:\n  - {shm: 8Gi}                     # ranks of a worker share memory\n"},
+};
+
+static void add_nics(const struct machine *machine, struct buf *out)
+{
+    const char *mark = machine->nics ? "" : "# ";
+    uint32_t count = machine->nics ? machine->nics : GPUS;
+    buf_printf(out,
+               "    %snics: {count: %" PRIu32 ", class: dranet, selector: "
+               "'device.attributes[\"dra.net\"].rdma == true'}\n",
+               mark, count);
+    if (!machine->nics)
+        buf_add_str(out, "    # class: a DeviceClass of your cluster's NICs (kubectl get "
+                         "deviceclasses)\n");
+}
+
+static void add_devices(const struct machine *machine, const char *profile, struct buf *out)
+{
+    uint32_t gpus = machine->gpus ? machine->gpus : GPUS;
+    buf_printf(out,
+               "  devices:                         # of each worker\n"
+               "    gpus: {count: %" PRIu32
+               ", class: gpu.nvidia.com}  # or resource: nvidia.com/gpu, of the device plugin\n",
+               gpus);
+    add_nics(machine, out);
+    if (profile)
+        buf_printf(out, "  nccl: {profile: %s}\n", profile);
+}
+
+static void write_spec(const struct kind *kind, const struct machine *machine, const char *profile,
+                       struct buf *out)
+{
+    buf_printf(
+        out,
+        "# yaml-language-server: $schema=https://drarun.dev/schema/drajob-v1alpha1.json\n"
+        "# %s\n"
+        "# drarun validate FILE: what is wrong with it; drarun plan FILE: what it would get; "
+        "drarun run FILE\n"
+        "apiVersion: drarun.dev/v1alpha1\nkind: DraJob\nmetadata: {name: %s}\nspec:\n"
+        "  workers: 2                       # pods, each on a node of its own where it has "
+        "NICs\n%s",
+        kind->about, kind->name, kind->start);
+    if (kind->devices)
+        add_devices(machine, profile, out);
+    buf_printf(out, "%s%s", kind->program, kind->pod);
+    buf_add_str(
+        out,
+        "  # env: {OMP_NUM_THREADS: 8, TOKEN: {secretKeyRef: {name: NAME, key: KEY}}}\n"
+        "  # tolerations: [{key: dedicated, operator: Exists}]  # beside those of the devices\n"
+        "  # nodeSelector: {pool: a}\n"
+        "  # queue: team-a                  # Kueue's LocalQueue\n"
+        "  # timeouts: {total: 24h}\n"
+        "  # ttlSecondsAfterFinished: 3600  # then its objects are deleted\n");
+}
+
+static const struct kind *find_kind(const char *name, struct drarun_error *err)
+{
+    char nearest[NEAREST_WORD_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    bool near = nearest_word(name, KINDS, nearest, sizeof nearest);
+    error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no kind of job \"%.60s\"%s%s%s expected one of %s",
+               name, near ? "; did you mean " : ";", near ? nearest : "", near ? "?" : "", KINDS);
+    return NULL;
+}
+
+/* All zero for none. */
+static int find_machine(const char *name, struct machine *ret_machine, struct drarun_error *err)
+{
+    struct profiles profiles = {0};
+    CLEANUP(buf_done) struct buf words = BUF_INIT;
+    if (!name)
+        return 0;
+    int rc = profiles_builtin(&profiles, err);
+    for (size_t i = 0; rc == 0 && i < profiles.count; i++)
+        buf_printf(&words, "%s%s", i ? " " : "", profiles.list[i].name);
+    if (rc == 0 && !profiles_find(&profiles, name))
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "--machine: no type \"%.60s\"; expected one of %s", name,
+                        words.data ? words.data : "?");
+    profiles_done(&profiles);
+    return rc < 0 ? rc : machine_builtin(name, ret_machine, err);
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct options options = {0};
+    struct machine machine = {0};
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    const char *name = NULL;
+    const struct kind *kind = NULL;
+    int rc = verb_parse_file(&verb_init, argc, argv, &options, &options.help, &name, &err);
+    if (rc == 0 && options.help)
+        verb_help(&verb_init, &out);
+    else if (rc == 0)
+        rc = (kind = find_kind(name, &err)) ? 0 : -err.code;
+    if (kind && !kind->devices && options.machine)
+        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
+                        "%s asks for no devices: leave --machine out", name);
+    else if (kind)
+        rc = find_machine(options.machine, &machine, &err);
+    if (rc < 0) {
+        log_error("init: %s", err.text);
+        return error_exit_status(err.kind);
+    }
+    if (kind)
+        write_spec(kind, &machine, options.machine, &out);
+    machine_done(&machine);
+    return verb_write("init", &out);
+}
+
+const struct verb verb_init = {"init",
+                               "mpi|torchrun|nccl-tests|ray|cpu",
+                               "Writes a commented job spec to begin with, for a machine type.",
+                               &options_table,
+                               run,
+                               "a spec to begin with"};
