@@ -596,6 +596,20 @@ static int map_programs(struct job *job, struct drarun_error *err)
                                  request->pods ? request->pods->rank_order : NULL, &job->map, err);
 }
 
+static int check_stop(const struct job_request *request, struct drarun_error *err)
+{
+    if (request->launch_mpirun)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--stop-at: --launch mpirun leaves the ranks to your mpirun: tell it to "
+                          "stop them");
+    if (request->launch_env && request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_EXEC)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--stop-at: --launch env has no PMIx in which ranks could wait: say "
+                          "--stop-at exec");
+    log_note("ranks will wait for a debugger: kill -CONT %d lets them go on", (int)getpid());
+    return 0;
+}
+
 static int map_ranks(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
@@ -605,6 +619,8 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     if (request->stdin_rank >= 0 && (uint32_t)request->stdin_rank >= job->map.ranks)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--stdin %d: the job has ranks 0 to %u",
                           request->stdin_rank, job->map.ranks - 1);
+    if (request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_NOTHING && check_stop(request, err) < 0)
+        return -err->code;
     job->first_ranks = job->map.ranks;
     job->hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
                 (request->slots > 0 || request->oversubscribe);

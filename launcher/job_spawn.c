@@ -201,6 +201,7 @@ static int group_fill(struct group *group, const struct job_spawn *spawn,
     group->wire.first = spawn->job->map.ranks;
     group->wire.parent = wire->rank;
     group->wire.request = wire->id;
+    group->wire.stop_at = wire->stop_at;
     group->wire.apps = group->apps;
     group->wire.n_apps = wire->n_apps;
     group->wire.blocks = group->pointers;

@@ -108,6 +108,7 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
                                           : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     wire->slots = request->slots ? request->slots : request->per_worker;
     wire->bind = (char *)request->bind;
+    wire->stop_at = request->stop_at;
     wire->report_bindings = request->report_bindings;
     wire->stdin_rank = facts->stdin_rank;
     wire->kill_after_ms =

@@ -11,6 +11,7 @@
 #include "launcher/cluster_api.h"
 #include "lib/base/options.h"
 #include "lib/base/strlist.h"
+#include "lib/wire/wire.pb-c.h"
 
 /* struct job_request.stdin_rank, as in wire.proto's Launch. */
 #define REQUEST_STDIN_NONE (-1)
@@ -103,6 +104,7 @@ struct job_request {
                          * many; 0: not said */
     bool oversubscribe; /* ranks may spawn more */
     const char *bind;
+    Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
     int32_t stdin_rank;
 

@@ -96,6 +96,26 @@ static int set_launch(void *target, const char *shown, const char *value, struct
     return 0;
 }
 
+static int set_stop_at(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    static const struct {
+        const char *name;
+        Drarun__Wire__StopAt at;
+    } known[] = {
+        {"exec", DRARUN__WIRE__STOP_AT__STOP_AT_EXEC},
+        {"init", DRARUN__WIRE__STOP_AT__STOP_AT_INIT},
+        {"app", DRARUN__WIRE__STOP_AT__STOP_AT_APP},
+    };
+    struct job_request *request = target;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(value, known[i].name) == 0) {
+            request->stop_at = known[i].at;
+            return 0;
+        }
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "%s: expected \"exec\", \"init\" or \"app\", got \"%s\"", shown, value);
+}
+
 static int set_output(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     struct job_request *request = target;
@@ -232,6 +252,14 @@ static const struct option_spec specs[] = {
      .kind = OPTION_FLAG,
      .offset = FIELD(report_bindings),
      .help = "say the CPUs of each rank"},
+    {.name = "stop-at",
+     .value = "PLACE",
+     .choices = "exec init app",
+     .group = ranks,
+     .kind = OPTION_CALL,
+     .set = set_stop_at,
+     .help = "ranks wait there for a debugger: exec, before their\nfirst instruction; init, in "
+             "PMIx_Init; app, where the MPI\nlibrary does. SIGCONT to drarun lets them go on"},
     {.name = "stdin",
      .value = "RANK",
      .choices = "all none 0",

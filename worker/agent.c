@@ -288,6 +288,8 @@ static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *m
     case DRARUN__WIRE__ENVELOPE__BODY_SIGNAL:
         if (ranks && message->signal->signo > 0 && message->signal->signo < NSIG)
             ranks_signal(ranks, message->signal->signo);
+        if (message->signal->signo == SIGCONT)
+            agent_release_ranks(agent);
         return true;
     default:
         return false;

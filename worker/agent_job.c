@@ -147,6 +147,7 @@ static int build_first_group(struct agent_job *job, struct drarun_error *err)
         return rc;
     }
     group->bind = job->bind;
+    group->stop_at = launch->stop_at;
     name_group(job, group);
     enter_group(job, group, launch->apps);
     return 0;
@@ -160,6 +161,7 @@ static int build_group(struct agent_job *job, struct rank_group *group, struct d
                                  .first_app = job->map.apps,
                                  .parent = wire->parent,
                                  .bind = job->bind,
+                                 .stop_at = wire->stop_at,
                                  .wire = group->wire};
     if (wire->index != job->group_count || wire->first != job->map.ranks ||
         wire->parent >= job->map.ranks)

@@ -113,6 +113,53 @@ static void process_of_rank(void *arg, uint32_t rank, struct pmix_process *ret)
     ret->code = result.signo > 0 ? 128 + result.signo : result.code;
 }
 
+/* Where a rank waits, in words. */
+static const char *stop_place(const struct agent *agent, uint32_t rank)
+{
+    int64_t index = agent_job_local_index(&agent->job, rank);
+    switch (agent_job_group_of(&agent->job, rank)->stop_at) {
+    case DRARUN__WIRE__STOP_AT__STOP_AT_EXEC:
+        return "before its first instruction";
+    case DRARUN__WIRE__STOP_AT__STOP_AT_INIT:
+        return agent->rank[index].api == RANK_API_PMI1 ? "in PMI_Init" : "in PMIx_Init";
+    default:
+        return "where its MPI library does";
+    }
+}
+
+static void rank_waits(void *arg, uint32_t rank)
+{
+    struct agent *agent = arg;
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "rank %u on %s: process %d waits for a debugger, %s", rank, agent->job.host,
+               (int)ranks_pid(agent->ranks, rank), stop_place(agent, rank));
+    if (text.data)
+        agent_send_note(agent, text.data);
+    buf_done(&text);
+}
+
+static void pmi1_waits(void *arg, uint32_t rank)
+{
+    struct agent *agent = arg;
+    pmix_host_waits(agent->pmix, rank);
+}
+
+static void group_released(void *arg, const struct rank_group *group)
+{
+    struct agent *agent = arg;
+    if (agent->pmi1[group->index])
+        pmi1_host_release(agent->pmi1[group->index]);
+}
+
+void agent_release_ranks(struct agent *agent)
+{
+    if (!agent->pmix)
+        return;
+    for (uint32_t i = 0; i < agent->job.group_count; i++)
+        group_released(agent, agent->job.groups[i]);
+    pmix_host_release(agent->pmix);
+}
+
 static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct agent *agent = arg;
@@ -166,6 +213,8 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .pid_of = pid_of_rank,
         .is_rank = is_rank,
         .process = process_of_rank,
+        .waits = rank_waits,
+        .released = group_released,
         .log = pmix_log,
         .spawn = pmix_spawn,
         .name = pmix_name,
@@ -186,6 +235,7 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
     struct pmi1_host_owner owner = {.connected = pmi1_connected,
                                     .finalized = rank_finalized,
                                     .lost = rank_lost,
+                                    .waits = pmi1_waits,
                                     .abort = rank_abort,
                                     .spawn = pmi1_spawn,
                                     .name = pmi1_name,
@@ -565,6 +615,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
         .stdin_open = (job->wire->stdin_rank == -2 && rank < job->groups[0]->map.ranks) ||
                       job->wire->stdin_rank == (int64_t)rank,
         .pmi_fd = pmi_fd,
+        .stop = agent_job_group_of(job, rank)->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_EXEC,
     };
     if (rc == 0)
         rc = ranks_start(agent->ranks, &request, err);
@@ -626,6 +677,14 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
     return rc;
 }
 
+static void tell_stopped(struct agent *agent, const struct rank_group *group)
+{
+    if (agent->pmix)
+        pmix_host_stopped(agent->pmix, group);
+    for (uint32_t i = 0; !agent->pmix && i < group->local_count; i++)
+        rank_waits(agent, agent->job.local[group->local_first + i]);
+}
+
 int agent_start_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
     struct program program = {0};
@@ -633,6 +692,8 @@ int agent_start_group(struct agent *agent, const struct rank_group *group, struc
     for (uint32_t i = 0; rc == 0 && i < group->local_count; i++)
         rc = start_rank(agent, group->local_first + i, &program, err);
     program_done(&program);
+    if (rc == 0 && group->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_EXEC)
+        tell_stopped(agent, group);
     return rc;
 }
 

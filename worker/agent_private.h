@@ -168,6 +168,8 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
 struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank);
 int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
+/* The user lets ranks go on that wait for a debugger, and those that would. */
+void agent_release_ranks(struct agent *agent);
 bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks_here);
 
 /* agent_spawn.c */

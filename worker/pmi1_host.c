@@ -19,6 +19,7 @@ struct pmi1_rank {
     struct event *event;
     struct pmi1_conn *conn; /* made when the rank first speaks */
     bool told_connected, told_finalized;
+    struct buf held; /* the answer to its init, while it waits for a debugger */
 };
 
 struct pmi1_host {
@@ -33,6 +34,7 @@ struct pmi1_host {
     struct pmi1_rank *ranks; /* by index among the group's ranks here */
     uint32_t in_barrier;
     uint64_t barriers;
+    bool released; /* nobody waits for a debugger any more */
 };
 
 /* Every agent puts these itself: nothing to send. */
@@ -106,6 +108,7 @@ void pmi1_host_free(struct pmi1_host *host)
         if (host->ranks[i].fd >= 0)
             close_rank(&host->ranks[i]);
         pmi1_conn_free(host->ranks[i].conn);
+        buf_done(&host->ranks[i].held);
     }
     pmi1_kvs_free(host->kvs);
     free(host->ranks);
@@ -231,6 +234,23 @@ static void tell(struct pmi1_rank *rank)
     }
 }
 
+/* It has just sent its first init, and may not have its answer yet. */
+static bool must_wait(const struct pmi1_rank *rank)
+{
+    const struct pmi1_host *host = rank->host;
+    return host->group->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_INIT && !host->released &&
+           !rank->told_connected && pmi1_conn_initialized(rank->conn);
+}
+
+void pmi1_host_release(struct pmi1_host *host)
+{
+    host->released = true;
+    for (uint32_t i = 0; i < host->group->local_count; i++) {
+        answer(&host->ranks[i], &host->ranks[i].held);
+        buf_done(&host->ranks[i].held);
+    }
+}
+
 /* One read; false when there is nothing more to read now. */
 static bool read_some(struct pmi1_rank *rank)
 {
@@ -251,8 +271,13 @@ static bool read_some(struct pmi1_rank *rank)
         rank->conn = new_conn(rank);
     int rc = rank->conn ? pmi1_conn_input(rank->conn, data, (size_t)n, &out, &err)
                         : error_set(&err, ENOMEM, "out of memory");
-    answer(rank, &out);
-    buf_done(&out);
+    bool waits = rc == 0 && must_wait(rank);
+    if (waits) {
+        rank->held = out;
+    } else {
+        answer(rank, &out);
+        buf_done(&out);
+    }
     if (rc < 0) {
         const struct log_about about = {.of_rank = true, .rank = rank->rank};
         log_about(&about, LOG_QUIET, "rank %u: PMI-1: %s", rank->rank, err.text);
@@ -260,6 +285,8 @@ static bool read_some(struct pmi1_rank *rank)
         return false;
     }
     tell(rank);
+    if (waits)
+        rank->host->owner.waits(rank->host->owner.arg, rank->rank);
     return rank->fd >= 0;
 }
 

@@ -19,6 +19,8 @@ struct pmi1_host_owner {
     /* It closed its connection without having finalized. */
     void (*lost)(void *arg, uint32_t rank);
     void (*finalized)(void *arg, uint32_t rank);
+    /* It waits in PMI_Init for a debugger, since its group was started so. */
+    void (*waits)(void *arg, uint32_t rank);
     void (*abort)(void *arg, uint32_t rank, int status, const char *text);
     /* It asks for more ranks; pmi1_host_spawned answers. request is borrowed. */
     void (*spawn)(void *arg, const struct spawn_request *request);
@@ -45,6 +47,8 @@ int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, i
 void pmi1_host_spawned(struct pmi1_host *host, uint32_t rank, bool good);
 /* The same since pmi1_host_owner.name. */
 void pmi1_host_named(struct pmi1_host *host, uint32_t rank, bool good, const char *port);
+/* Ranks that wait for a debugger go on, and none waits from now on. */
+void pmi1_host_release(struct pmi1_host *host);
 /* Reads what the rank has sent so far: before judging a rank that ended. */
 void pmi1_host_drain(struct pmi1_host *host, uint32_t rank);
 

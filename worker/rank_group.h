@@ -20,10 +20,11 @@ struct rank_group {
     struct rankmap map;                /* its own ranks and programs */
     uint32_t local_first, local_count; /* its ranks here, in agent_job.local */
     struct bind_policy bind;
-    char kvs[144];             /* PMI-1's key-value space */
-    char nspace[256];          /* PMIx' namespace */
-    uint32_t parent;           /* rank of the job that asked; with index > 0 */
-    Drarun__Wire__Group *wire; /* owned; NULL with index 0 */
+    Drarun__Wire__StopAt stop_at; /* where its ranks wait for a debugger */
+    char kvs[144];                /* PMI-1's key-value space */
+    char nspace[256];             /* PMIx' namespace */
+    uint32_t parent;              /* rank of the job that asked; with index > 0 */
+    Drarun__Wire__Group *wire;    /* owned; NULL with index 0 */
 };
 
 /* From blocks that came over the wire, which are checked. -EPROTO, -ENOMEM. */

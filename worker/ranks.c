@@ -546,6 +546,7 @@ static int start_process(struct ranks *ranks, const struct rank_request *request
         .cpu_count = request->cpu_count,
         .stdio = {stdio->in < 0 ? ranks->null : stdio->in, stdio->out[0], stdio->out[1]},
         .keep = request->pmi_fd,
+        .stop = request->stop,
         .nofile = ranks->limit_raised ? &ranks->files_before : NULL,
         .signals_to_reset = &ranks->signals_to_reset,
         .oom_score = ranks->owner.oom_score,

@@ -26,6 +26,7 @@ struct rank_request {
     const char *wd;       /* NULL or empty: the agent's */
     const uint32_t *cpus; /* to bind to; none: unchanged */
     size_t cpu_count;
+    bool stop;       /* before its first instruction, as by SIGSTOP */
     bool stdin_open; /* a pipe that ranks_input feeds; else /dev/null */
     int pmi_fd;      /* inherited under this very number, or -1; the caller closes its copy */
 };

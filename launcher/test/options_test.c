@@ -89,11 +89,11 @@ static void reads_values(void **state)
     struct job_request request;
     struct drarun_error err = {0};
     (void)state;
-    assert_int_equal(
-        parse(WORDS("--timeout", "1.5m", "--kill-after=250ms", "--stdin", "all", "--workers", "3",
-                    "-vv", "--launch", "env", "--bind", "core", "--output=json", "a"),
-              &request, &err),
-        0);
+    assert_int_equal(parse(WORDS("--timeout", "1.5m", "--kill-after=250ms", "--stdin", "all",
+                                 "--workers", "3", "-vv", "--launch", "env", "--bind", "core",
+                                 "--output=json", "--stop-at", "exec", "a"),
+                           &request, &err),
+                     0);
     assert_int_equal(request.timeout_ms, 90000);
     assert_int_equal(request.kill_after_ms, 250);
     assert_int_equal(request.stdin_rank, REQUEST_STDIN_ALL);
@@ -102,6 +102,7 @@ static void reads_values(void **state)
     assert_true(request.launch_env);
     assert_true(request.json);
     assert_string_equal(request.bind, "core");
+    assert_int_equal(request.stop_at, DRARUN__WIRE__STOP_AT__STOP_AT_EXEC);
     request_done(&request);
 }
 
@@ -127,6 +128,7 @@ static void refuses_with_a_reason(void **state)
         {{"a", ":", "--timeout", "3", "b"}, "is for the whole job"},
         {{"-x", "=1", "a"}, "expected NAME"},
         {{"--stdin", "first", "a"}, "expected a rank"},
+        {{"--stop-at", "main", "a"}, "--stop-at: expected \"exec\", \"init\" or \"app\""},
         {{"--output", "xml", "a"}, "expected \"text\" or \"json\""},
         {{"--timeout", "soon", "a"}, "expected a duration"},
         {{"--agents", "h:1", "a"}, "needs --key-file"},

@@ -4,6 +4,7 @@
  * agents. */
 #include <pmix.h>
 #include <pmix_tool.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -622,20 +623,28 @@ static void meet(const char *other)
     OK(PMIx_Disconnect(both, 2, NULL, 0));
 }
 
-static pmix_status_t spawn(const char *program, int count, char nspace[PMIX_MAX_NSLEN + 1])
+static pmix_status_t spawn_with(const char *program, int count, pmix_info_t *more,
+                                size_t more_count, char nspace[PMIX_MAX_NSLEN + 1])
 {
     pmix_app_t app;
-    pmix_info_t info;
+    pmix_info_t info[2];
     PMIX_APP_CONSTRUCT(&app);
-    PMIX_INFO_LOAD(&info, PMIX_MAPBY, "slot:oversubscribe", PMIX_STRING);
+    PMIX_INFO_LOAD(&info[0], PMIX_MAPBY, "slot:oversubscribe", PMIX_STRING);
+    if (more_count > 0)
+        info[1] = *more;
     app.cmd = strdup(program);
     app.argv = calloc(3, sizeof *app.argv);
     app.argv[0] = strdup(program);
-    app.argv[1] = strdup("spawned");
+    app.argv[1] = strdup(more_count > 0 ? "child" : "spawned");
     app.maxprocs = count;
-    pmix_status_t status = PMIx_Spawn(&info, 1, &app, 1, nspace);
+    pmix_status_t status = PMIx_Spawn(info, 1 + more_count, &app, 1, nspace);
     PMIX_APP_DESTRUCT(&app);
     return status;
+}
+
+static pmix_status_t spawn(const char *program, int count, char nspace[PMIX_MAX_NSLEN + 1])
+{
+    return spawn_with(program, count, NULL, 0, nspace);
 }
 
 /* Twice: three ranks that its rank 0 starts. */
@@ -672,6 +681,74 @@ static void case_spawned(void)
     CHECK(value->data.proc->rank == 0, "parent %u", value->data.proc->rank);
     meet(value->data.proc->nspace);
     PMIX_VALUE_RELEASE(value);
+}
+
+static pthread_mutex_t ready_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready_changed = PTHREAD_COND_INITIALIZER;
+static char ready_nspace[PMIX_MAX_NSLEN + 1];
+static pmix_rank_t ready_rank;
+
+static void on_ready(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                     size_t count, pmix_info_t results[], size_t result_count,
+                     pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void)id, (void)status, (void)info, (void)count, (void)results, (void)result_count;
+    pthread_mutex_lock(&ready_lock);
+    snprintf(ready_nspace, sizeof ready_nspace, "%s", source->nspace);
+    ready_rank = source->rank;
+    pthread_cond_broadcast(&ready_changed);
+    pthread_mutex_unlock(&ready_lock);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+static void release(const char *nspace)
+{
+    pmix_proc_t children;
+    pmix_info_t info[2];
+    PMIX_LOAD_PROCID(&children, nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&info[0], PMIX_EVENT_CUSTOM_RANGE, &children, PMIX_PROC);
+    PMIX_INFO_LOAD(&info[1], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    pmix_status_t status =
+        PMIx_Notify_event(PMIX_DEBUGGER_RELEASE, &me, PMIX_RANGE_CUSTOM, info, 2, NULL, NULL);
+    CHECK(status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED, "release gives %s",
+          PMIx_Error_string(status));
+}
+
+/* Rank 0 starts three that wait in PMIx_Init, is told that they all wait, and lets them go on. Some
+ * of them cannot be chosen. */
+static void case_spawn_stopped(void)
+{
+    char own[4096] = "", nspace[PMIX_MAX_NSLEN + 1];
+    pmix_status_t code = PMIX_READY_FOR_DEBUG;
+    pmix_info_t stop;
+    pmix_rank_t one = 1, all = PMIX_RANK_WILDCARD;
+    struct timespec end;
+    int rc = 0;
+    if (me.rank == 0) {
+        CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "no /proc/self/exe");
+        PMIX_INFO_LOAD(&stop, PMIX_DEBUG_STOP_IN_INIT, &one, PMIX_PROC_RANK);
+        pmix_status_t status = spawn_with(own, 3, &stop, 1, nspace);
+        CHECK(status == PMIX_ERR_BAD_PARAM, "one rank: %s", PMIx_Error_string(status));
+        PMIx_Register_event_handler(&code, 1, NULL, 0, on_ready, NULL, NULL);
+        PMIX_INFO_LOAD(&stop, PMIX_DEBUG_STOP_IN_INIT, &all, PMIX_PROC_RANK);
+        OK(spawn_with(own, 3, &stop, 1, nspace));
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += 60;
+        pthread_mutex_lock(&ready_lock);
+        while (rc == 0 && strcmp(ready_nspace, nspace) != 0)
+            rc = pthread_cond_timedwait(&ready_changed, &ready_lock, &end);
+        pthread_mutex_unlock(&ready_lock);
+        CHECK(rc == 0, "nobody says that the children wait");
+        CHECK(ready_rank == PMIX_RANK_WILDCARD, "rank %u waits", ready_rank);
+        release(nspace);
+    }
+    fence(NULL, 0, false);
+}
+
+/* What case_spawn_stopped starts. */
+static void case_child(void)
+{
+    fence(NULL, 0, false);
 }
 
 /* Every rank asks for what cannot be, and goes on. */
@@ -796,6 +873,8 @@ int main(int argc, char **argv)
         {"control", case_control},
         {"spawn", case_spawn},
         {"spawned", case_spawned},
+        {"spawn-stopped", case_spawn_stopped},
+        {"child", case_child},
         {"spawn-refused", case_spawn_refused},
         {"abort", case_abort},
         {"abort-unread", case_abort_unread},
@@ -823,7 +902,7 @@ int main(int argc, char **argv)
         }
     CHECK(found, "no case %s", name);
     OK(PMIx_Finalize(NULL, 0));
-    if (me.rank == 0 && strcmp(name, "spawned") != 0)
+    if (me.rank == 0 && strcmp(name, "spawned") != 0 && strcmp(name, "child") != 0)
         printf("%s ok on %u ranks, %s\n", name, size, PMIx_Get_version());
     return 0;
 }

@@ -15,11 +15,32 @@ static pmix_status_t pack(const struct upcall *upcall, pmix_data_buffer_t *buffe
     return status;
 }
 
+/* Ranks wait for a debugger. libpmix 5.0.5 keeps to itself what each says, counts them, and tells
+ * of all ranks here at once; later releases may do both. */
+static bool take_waiting(struct pmix_host *host, const struct upcall *upcall)
+{
+    const struct rank_group *group = agent_job_group_named(host->job, upcall->proc.nspace);
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (upcall->status != PMIX_READY_FOR_DEBUG || !group)
+        return false;
+    if (rank >= 0)
+        pmix_host_waits(host, (uint32_t)rank);
+    else if (upcall->proc.rank == PMIX_RANK_LOCAL_PEERS)
+        pmix_host_stopped(host, group);
+    return true;
+}
+
 void pmix_on_notify(struct pmix_host *host, struct upcall *upcall)
 {
+    if (take_waiting(host, upcall)) {
+        upcall_answer(upcall, PMIX_SUCCESS);
+        return;
+    }
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     Drarun__Wire__Notify notify = DRARUN__WIRE__NOTIFY__INIT;
     pmix_data_buffer_t buffer;
+    if (upcall->status == PMIX_DEBUGGER_RELEASE)
+        pmix_released(host, upcall->info, upcall->info_count);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     pmix_status_t status = pack(upcall, &buffer);
     if (buffer.bytes_used > PMIX_ROUTED_MAX)
@@ -82,6 +103,8 @@ void pmix_notified(struct pmix_host *host, const Drarun__Wire__Routed *message)
         source = pmix_proc_of(host, notify->rank);
     pmix_data_array_t *array = unpack(notify);
     pmix_status_t status = PMIX_ERR_NOMEM;
+    if (array && notify->code == PMIX_DEBUGGER_RELEASE)
+        pmix_released(host, array->array, array->size);
     if (array)
         status = PMIx_Notify_event(notify->code, &source, (pmix_data_range_t)notify->range,
                                    array->array, array->size, release, array);

@@ -186,6 +186,7 @@ void pmix_host_free(struct pmix_host *host)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
     pmix_drop_failed(host);
     pmix_drop_tables(host);
+    pmix_drop_waiting(host);
     /* the library's thread may still post: the queue stays with it for the life of the process */
     if (!host->started)
         upcall_queue_free(host->queue);
@@ -332,6 +333,8 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
         rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
         upcall_watch_losses();
+    if (rc == 0)
+        pmix_tell_waiting(host);
     log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,
                 server_name(host));
     return rc;
@@ -478,6 +481,10 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
     struct drarun_error err = {0};
     if (message->body_case == DRARUN__WIRE__ROUTED__BODY_PROCESSES_REQUEST) {
         pmix_processes_request(host, message);
+        return;
+    }
+    if (pmix_is_waiting(message)) {
+        pmix_others_wait(host, message);
         return;
     }
     /* another agent's rank may ask before one of ours has connected */

@@ -39,6 +39,10 @@ struct pmix_host_owner {
     pid_t (*pid_of)(void *arg, uint32_t rank);
     bool (*is_rank)(pid_t pid, void *arg);
     void (*process)(void *arg, uint32_t rank, struct pmix_process *ret);
+    /* A rank of this agent waits for a debugger. */
+    void (*waits)(void *arg, uint32_t rank);
+    /* A debugger lets the ranks of this group go on; the library tells those that use PMIx. */
+    void (*released)(void *arg, const struct rank_group *group);
     /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
     void (*log)(void *arg, uint32_t rank, int stream, const char *text);
     /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */
@@ -70,6 +74,12 @@ void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strl
 /* The last group of the job is new, or is about to be dropped. */
 int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err);
 void pmix_host_drop_group(struct pmix_host *host);
+/* The ranks of this group here were started and stopped, for a debugger. */
+void pmix_host_stopped(struct pmix_host *host, const struct rank_group *group);
+/* A rank of this agent waits, as another server has found. */
+void pmix_host_waits(struct pmix_host *host, uint32_t rank);
+/* The user lets all ranks go on that wait for a debugger. */
+void pmix_host_release(struct pmix_host *host);
 /* What pmix_host_owner.spawn asked for: its group, NULL when it cannot be. */
 void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots);
 /* What pmix_host_owner.name asked for; reply: borrowed, NULL when the launcher cannot be asked. */

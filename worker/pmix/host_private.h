@@ -64,7 +64,9 @@ struct pmix_host {
     uint64_t next_id;
     struct data_store *store;
     struct process_table *tables;
-    uint64_t tools; /* that have connected so far */
+    struct waiting *waiting; /* debugger.c */
+    uint32_t released;       /* groups, the first so many, that need not wait for a debugger */
+    uint64_t tools;          /* that have connected so far */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */
@@ -145,6 +147,16 @@ void pmix_tool_announce(const struct pmix_host *host);
 void pmix_on_tool(struct pmix_host *host, struct upcall *upcall);
 /* A name that only jobs and their servers have. */
 bool pmix_is_reserved(const char *nspace);
+
+/* debugger.c: ranks that wait for a debugger. */
+/* PMIX_DEBUGGER_RELEASE has come, from here or from another agent. */
+void pmix_released(struct pmix_host *host, const pmix_info_t *info, size_t count);
+/* A message of another agent that says so. */
+bool pmix_is_waiting(const Drarun__Wire__Routed *message);
+void pmix_others_wait(struct pmix_host *host, const Drarun__Wire__Routed *message);
+/* The library is there now: what tools could not be told before. */
+void pmix_tell_waiting(struct pmix_host *host);
+void pmix_drop_waiting(struct pmix_host *host);
 
 /* processes.c: what all ranks are as processes, which their agents know. */
 struct process_table {

@@ -106,6 +106,12 @@ static bool no_names(const struct scope *scope)
     return true;
 }
 
+static bool debug_support(const struct scope *scope)
+{
+    add_text(scope, PMIX_DEBUG_STOP_ON_EXEC "," PMIX_DEBUG_STOP_IN_INIT "," PMIX_DEBUG_STOP_IN_APP);
+    return true;
+}
+
 static bool universe(const struct scope *scope)
 {
     add_u32(scope, agent_job_universe(scope->host->job));
@@ -272,7 +278,7 @@ static const struct key {
     {PMIX_QUERY_PROC_TABLE, process_table, true},
     {PMIX_QUERY_LOCAL_PROC_TABLE, local_process_table, true},
     {PMIX_QUERY_SPAWN_SUPPORT, no_names, false},
-    {PMIX_QUERY_DEBUG_SUPPORT, no_names, false},
+    {PMIX_QUERY_DEBUG_SUPPORT, debug_support, false},
     {PMIX_QUERY_NUM_PSETS, none, false},
     {PMIX_QUERY_PSET_NAMES, no_names, false},
     {PMIX_QUERY_NUM_GROUPS, none, false},

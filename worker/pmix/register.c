@@ -95,6 +95,21 @@ static void add_parent(const struct pmix_host *host, const struct rank_group *gr
     PMIx_Info_list_add(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
 }
 
+/* libpmix and MPI libraries ask whether the key is there. libpmix waits for all ranks here before
+ * it tells us, if the last such key has a rank as its value; Open MPI 5 wants a bool in its own. So
+ * it is followed by one that no client reads. */
+static void add_stop(const struct pmix_host *host, const struct rank_group *group, void *list)
+{
+    if (group->index < host->released)
+        return;
+    if (group->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_INIT)
+        add_rank(list, PMIX_DEBUG_STOP_IN_INIT, PMIX_RANK_WILDCARD);
+    if (group->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_APP) {
+        add_bool(list, PMIX_DEBUG_STOP_IN_APP, true);
+        add_rank(list, PMIX_DEBUG_STOP_ON_EXEC, PMIX_RANK_WILDCARD);
+    }
+}
+
 static void add_job(const struct pmix_host *host, const struct rank_group *group, void *list)
 {
     const struct rankmap *map = &group->map;
@@ -108,6 +123,7 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
     add_rank(list, PMIX_NPROC_OFFSET, group->first);
     if (group->index > 0)
         add_parent(host, group, list);
+    add_stop(host, group, list);
     add_u32(list, PMIX_SESSION_ID, 1);
     add_text(list, PMIX_TMPDIR, host->session_dir);
     add_text(list, PMIX_NSDIR, host->session_dir);

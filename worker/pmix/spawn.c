@@ -25,6 +25,32 @@ static int add_envar(struct spawn_program *program, const pmix_envar_t *envar)
     return program->env.failed ? -ENOMEM : 0;
 }
 
+static const struct {
+    const char *pmix;
+    Drarun__Wire__StopAt stop_at;
+} stops[] = {
+    {PMIX_DEBUG_STOP_ON_EXEC, DRARUN__WIRE__STOP_AT__STOP_AT_EXEC},
+    {PMIX_DEBUG_STOP_IN_INIT, DRARUN__WIRE__STOP_AT__STOP_AT_INIT},
+    {PMIX_DEBUG_STOP_IN_APP, DRARUN__WIRE__STOP_AT__STOP_AT_APP},
+};
+
+/* All ranks wait, or none: -EINVAL for some of them. */
+static int take_stop(struct spawn_request *request, const pmix_info_t *info)
+{
+    const pmix_value_t *value = &info->value;
+    for (size_t i = 0; i < ARRAY_LEN(stops); i++) {
+        if (!PMIX_CHECK_KEY(info, stops[i].pmix))
+            continue;
+        bool all = value->type == PMIX_PROC_RANK ? value->data.rank == PMIX_RANK_WILDCARD
+                                                 : value->type == PMIX_BOOL;
+        if (!all)
+            return -EINVAL;
+        if (value->type == PMIX_PROC_RANK || value->data.flag)
+            request->stop_at = stops[i].stop_at;
+    }
+    return 0;
+}
+
 static int take_info(struct spawn_request *request, struct spawn_program *program,
                      const pmix_info_t *info, size_t count)
 {
@@ -36,6 +62,8 @@ static int take_info(struct spawn_request *request, struct spawn_program *progra
                 rc = spawn_request_info(request, program, texts[k].key, value->data.string);
         if (PMIX_CHECK_KEY(&info[i], PMIX_SET_ENVAR) && value->type == PMIX_ENVAR)
             rc = add_envar(program, &value->data.envar);
+        if (rc == 0)
+            rc = take_stop(request, &info[i]);
     }
     return rc;
 }
