@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other people's MPI programs: a few small ones of Debian, and a sample of MPICH's own test suite with every library.
 scripts/soak --programs runs many more, beside the libraries' own launchers."""
+import subprocess
 import sys
 
 import pytest
@@ -34,6 +35,28 @@ def test_program(drarun, tmp_path, program, library, where):
     result = drarun(*WHERE[where], "-n", program.ranks, *run.words_of(program, library), cwd=tmp_path, env=run.environment_of(program, library), input=given,
                     timeout=120)
     assert run.wrong(program, Ended(result.rc, result.out + result.err, result.seconds), tmp_path) == "", repr(result)
+
+
+DASK = """
+from dask_mpi import initialize
+initialize(nthreads=1, dashboard=False)
+from dask.distributed import Client
+with Client() as client:
+    client.wait_for_workers(2, timeout=60)
+    squares = client.map(lambda x: x * x, range(100))
+    print(client.submit(sum, squares).result(), len(client.scheduler_info()["workers"]))
+"""
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_dask_mpi(drarun, tmp_path, where):
+    """Rank 0 is the scheduler, rank 1 the user's program, the others are workers; all find each other by MPI and end with the program."""
+    fetched = subprocess.run([SOURCE / "scripts" / "fetch-dask"], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        pytest.skip(f"scripts/fetch-dask: {fetched.stderr.strip()[-300:]}")
+    env = {"DASK_TEMPORARY_DIRECTORY": tmp_path, "HOME": tmp_path}
+    result = drarun(*WHERE[where], "-n", 4, f"{fetched.stdout.strip()}/bin/python", "-B", "-c", DASK, cwd=tmp_path, env=env, timeout=120).ok()
+    assert result.out == "328350 2\n", repr(result)
 
 
 @pytest.fixture(scope="session")
