@@ -90,7 +90,9 @@ def test_jobs_on_kept_pods(jobs, machines):
             assert name == "MASTER_ADDR" or has.get(name) == value, (rank, name, value, has.get(name))
         assert "DRARUN_KEY" not in has and "DRARUN_ALLOC" not in has
 
+    assert "NICs: 0 opened, 16 not known; 0 of 16 reach" in jobs.verb("status", "-v", "job").ok().out
     result = kept.run("-n", 4, ALLREDUCE).ok()
+    assert "known from sysfs only" not in result.err  # that was said when they were allocated
     assert result.out.startswith("allreduce: 4 ranks, workers: 2, hosts: 2;") and "right on every rank" in result.out
     result = kept.run("-n", 2, "sh", "-c", "exit 3")
     assert result.rc == 3 and "exited with status 3" in result.err
@@ -100,6 +102,19 @@ def test_jobs_on_kept_pods(jobs, machines):
     assert kept.uids() == pods
     lost(jobs, kept, sorted(pods))
     kept.end()
+
+
+def test_check_of_nics(jobs, machines):
+    """drarun bench fabric on the pods of a job. Their NICs are files alone, so each is unknown: that is what it says, and all is taken away."""
+    spec = jobs.file(workers=2, devices=claimed(GPUS, GPUS), command=["true"])
+    result = jobs.verb("bench", "fabric", "--reach", "-o", "json", "--name", "nics", "--job", spec)
+    found = json.loads(result.out)
+    assert result.rc == 1 and "its NIC mlx5_0 is known from sysfs only" in result.err, result
+    for part in found["opened"], found["reach"]:
+        assert (part["matrix"], part["unknown"], part["failed"]) == (["?" * GPUS] * 2, 2 * GPUS, 0), found
+    assert not remains(jobs) and jobs.cluster.api.get("batch/v1", "Job", "nics", jobs.namespace.name) is None
+    plan = ["plan", spec, "--live", "-o", "svg", "--fabric", "-"]
+    assert "NICs: 0 opened, 16 not known; 0 of 16 reach the next worker, 16 not known" in jobs.verb(*plan, input=result.out).ok().out
 
 
 def started(kept, *options):
