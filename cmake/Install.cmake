@@ -9,11 +9,18 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
         PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
 
-# Loaded by bash-completion at the first TAB after "drarun"; the program itself knows its options
+# Loaded by the shell at the first TAB after "drarun"; the program itself knows its options
 file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun
      "# bash completion for drarun(1)\neval \"$(drarun completion bash)\"\n")
 install(FILES ${PROJECT_BINARY_DIR}/completions/drarun
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+file(WRITE ${PROJECT_BINARY_DIR}/completions/_drarun
+     "#compdef drarun\neval \"$(drarun completion zsh)\"\n")
+install(FILES ${PROJECT_BINARY_DIR}/completions/_drarun
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun.fish "drarun completion fish | source\n")
+install(FILES ${PROJECT_BINARY_DIR}/completions/drarun.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -D manifest=${PROJECT_BINARY_DIR}/install_manifest.txt

@@ -8,9 +8,9 @@
 
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
+#include "launcher/completion.h"
 #include "launcher/overview.h"
 #include "launcher/run.h"
-#include "launcher/run_options.h"
 #include "launcher/verb.h"
 #include "launcher/verb_bench.h"
 #include "launcher/verbs.h"
@@ -29,19 +29,10 @@ static int fail(const struct drarun_error *err)
 static int show_completion(int argc, char *const argv[])
 {
     struct buf text = BUF_INIT;
-    if (argc != 1 || strcmp(argv[0], "bash") != 0) {
-        log_error("completion: expected the name of a shell: drarun completion bash");
+    if (argc != 1 || completion_script(argv[0], &text) < 0) {
+        log_error("completion: expected the name of a shell: drarun completion bash, zsh or fish");
         return error_exit_status(DRARUN_ERR_USAGE);
     }
-    struct buf names = BUF_INIT;
-    buf_add_str(&names, "help version completion");
-    for (const struct verb_group *group = verb_groups; group->title; group++)
-        for (const struct verb *const *verb = group->verbs; *verb; verb++)
-            buf_printf(&names, " %s", (*verb)->name);
-    if (!names.failed)
-        options_completion(&run_option_table, "drarun", names.data, &text);
-    text.failed |= names.failed;
-    buf_done(&names);
     return verb_write("completion", &text);
 }
 

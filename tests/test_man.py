@@ -90,26 +90,76 @@ def test_pages_of_its_functions(source):
         assert run.stdout == "" and run.returncode == 0
 
 
-def test_completion_knows_every_option(build):
-    drarun = build / "bin" / "drarun"
-    script = subprocess.run([drarun, "completion", "bash"], capture_output=True, text=True,
-                            check=True).stdout
-    options = words(re.search(r'compgen -W "(--[^"]*)"', script).group(1))
-    assert options == set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_text(drarun), re.M))
+@pytest.fixture(scope="module")
+def verbs(build):
+    screen = subprocess.run([build / "bin/drarun", "help"], capture_output=True, text=True, check=True).stdout
+    return [each[:10].strip() for line in screen.splitlines()[2:-2] for each in (line[2:40], line[40:]) if line[0] == " " and each]
 
 
-@pytest.mark.parametrize("line,expected", [
-    ("drarun --work", {"--workers"}),
-    ("drarun --bind ", {"none", "core", "numa"}),
-    ("drarun vers", {"version"}),
-    ("drarun --launch e", {"env"}),
+def options_of(build, verb):
+    text = subprocess.run([build / "bin/drarun", verb, "--help"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", text.partition("And those of drarun-bench")[0], re.M))
+
+
+class Shell:
+    """What TAB offers at the end of a line, without a terminal."""
+
+    def __init__(self, name, build, folder):
+        self.name, self.build, self.folder = name, build, folder
+        (folder / "job.yaml").touch()
+        (folder / "drarun").write_text('#!/bin/sh\n[ "$*" = "list -o name" ] || exit 1\nprintf "ours\\nother\\n"\n')
+        (folder / "kubectl").write_text('#!/bin/sh\n[ "$*" = "get namespaces -o name" ] || exit 1\nprintf "namespace/train\\n"\n')
+        for file in ("drarun", "kubectl"):
+            (folder / file).chmod(0o755)
+        (folder / "script").write_text(subprocess.run([build / "bin/drarun", "completion", name], capture_output=True, text=True, check=True).stdout)
+
+    def offered(self, line):
+        split = line.split(" ")
+        script = {
+            "bash": f"source script; COMP_WORDS=({' '.join(map(repr, split))}); COMP_CWORD={len(split) - 1}; _drarun; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            "zsh": "compdef() {:}; _files() { print -l ${cur}*(N) }; _command_names() {:}\n"
+                   "compadd() { shift; local each found=1; for each; do if [[ $each = ${cur}* ]]; then print -- $each; found=0; fi; done; return $found }\n"
+                   f"source ./script; words=({' '.join(map(repr, split))}); CURRENT={len(split)}; _drarun",
+            "fish": f"source script; complete -C {line!r}",
+        }[self.name]
+        run = subprocess.run([self.name, *(["--no-config"] if self.name == "fish" else []), "-c", script], capture_output=True, text=True, cwd=self.folder,
+                             env={"PATH": f"{self.folder}:/usr/bin:/bin", "HOME": str(self.folder)})
+        assert run.stderr == "", run
+        return {each.partition("\t")[0] for each in run.stdout.splitlines()} - {""}
+
+
+@pytest.fixture(scope="module", params=["bash", "zsh", "fish"])
+def shell(request, build, tmp_path_factory):
+    if not shutil.which(request.param):
+        pytest.skip(f"no {request.param}; run scripts/setup --test")
+    return Shell(request.param, build, tmp_path_factory.mktemp(request.param))
+
+
+def test_completion_knows_every_option(build, verbs, shell):
+    for verb in verbs:
+        offered = shell.offered(f"drarun {verb} --")
+        assert {each for each in offered if each.startswith("--")} == options_of(build, verb), verb
+    assert shell.offered("drarun --work") >= {"--workers"}
+
+
+@pytest.mark.parametrize("line, some, none", [
+    ("drarun vers", {"version"}, {"job.yaml", "validate"}),
+    ("drarun val", {"validate"}, {"version"}),
+    ("drarun -v val", {"validate"}, {"version"}),
+    ("drarun --namespace x val", {"validate"}, {"version"}),
+    ("drarun --bind ", {"none", "core", "numa"}, {"job.yaml"}),
+    ("drarun run --launch e", {"env"}, {"pmix"}),
+    ("drarun status ", {"ours", "other"}, {"job.yaml", "validate"}),
+    ("drarun logs -f o", {"ours", "other"}, {"job.yaml"}),
+    ("drarun cancel ours ot", {"other"}, {"ours"}),
+    ("drarun list -o ", {"text", "wide", "json", "yaml", "name"}, {"ours"}),
+    ("drarun list --namespace ", {"train"}, {"ours"}),
+    ("drarun validate j", {"job.yaml"}, {"ours"}),
+    ("drarun plan --slices j", {"job.yaml"}, {"ours"}),
+    ("drarun completion ", {"bash", "zsh", "fish"}, {"ours"}),
+    ("drarun help pl", {"plan"}, {"ours"}),
+    ("drarun bench j", {"judge"}, {"ours"}),
 ])
-def test_completion_in_bash(build, line, expected):
-    script = f"""
-        source <({build}/bin/drarun completion bash)
-        read -ra COMP_WORDS <<<'{line}'; [[ '{line}' != *' ' ]] || COMP_WORDS+=('')
-        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _drarun; printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd="/proc/self/fdinfo")
-    assert run.stderr == ""
-    assert expected <= set(run.stdout.split())
+def test_completion_of_a_line(shell, line, some, none):
+    offered = shell.offered(line)
+    assert some <= offered and not none & offered, offered

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table per verb makes the parser, the help and the shell completion. Pure. */
+/* One table per verb makes the parser and the help; completion and pages are made of it, too. Pure.
+ */
 #ifndef DRARUN_BASE_OPTIONS_H
 #define DRARUN_BASE_OPTIONS_H
 
@@ -76,9 +77,5 @@ int options_pick(const struct option_table *table, int argc, char *const argv[],
 
 /* The options by group, one entry each. */
 void options_help(const struct option_table *table, struct buf *out);
-
-/* A bash completion script for the command, whose verbs are words separated by spaces. */
-void options_completion(const struct option_table *table, const char *command, const char *verbs,
-                        struct buf *out);
 
 #endif

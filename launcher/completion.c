@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/completion.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "launcher/verbs.h"
+#include "lib/base/nearest.h"
+
+#define OTHERS "help version completion"
+#define SHELLS "bash zsh fish"
+#define COLLECTIVES                                                                                \
+    "judge compare report all_reduce all_gather reduce_scatter broadcast reduce alltoall "         \
+    "alltoallv gather scatter sendrecv hypercube barrier"
+#define JOBS "drarun list -o name 2>/dev/null"
+#define NAMESPACES "kubectl get namespaces -o name 2>/dev/null | cut -d/ -f2"
+
+/* What may stand where a value or an argument does. */
+enum what { NOTHING = 0, A_WORD, A_FILE, A_FOLDER, A_JOB, A_NAMESPACE, A_PROGRAM };
+
+static enum what value_of(const struct option_spec *spec)
+{
+    if (strcmp(spec->name, "namespace") == 0)
+        return A_NAMESPACE;
+    if (!spec->choices)
+        return NOTHING;
+    return strcmp(spec->choices, "FILE") == 0  ? A_FILE
+           : strcmp(spec->choices, "DIR") == 0 ? A_FOLDER
+                                               : A_WORD;
+}
+
+static enum what argument_of(const struct verb *verb)
+{
+    const char *arguments = verb->arguments ? verb->arguments : "";
+    return strstr(arguments, "COLLECTIVE") ? A_WORD
+           : strstr(arguments, "PROGRAM")  ? A_PROGRAM
+           : strstr(arguments, "JOB")      ? A_JOB
+           : strstr(arguments, "FILE")     ? A_FILE
+                                           : NOTHING;
+}
+
+static void each_verb(void (*fn)(const struct verb *verb, struct buf *out), struct buf *out)
+{
+    for (const struct verb_group *group = verb_groups; group->title; group++)
+        for (const struct verb *const *verb = group->verbs; *verb; verb++)
+            fn(*verb, out);
+}
+
+static void add_name(const struct verb *verb, struct buf *out)
+{
+    buf_printf(out, " %s", verb->name);
+}
+
+/* ---- bash and zsh: functions that answer are the shell's, the cases are the same ---- */
+
+static const char bash_begin[] =
+    "# bash completion for drarun; load with: source <(drarun completion bash)\n"
+    "_drarun_words() { COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\")); ((${#COMPREPLY[@]})); }\n"
+    "_drarun_files() { COMPREPLY+=($(compgen -f -- \"$cur\")); }\n"
+    "_drarun_folders() { COMPREPLY+=($(compgen -d -- \"$cur\")); }\n"
+    "_drarun_programs() { COMPREPLY+=($(compgen -c -f -- \"$cur\")); }\n"
+    "_drarun()\n{\n"
+    "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+    "  local verb=run found= skip= word\n"
+    "  COMPREPLY=()\n"
+    "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n";
+static const char bash_end[] = "}\ncomplete -o filenames -F _drarun drarun\n";
+
+static const char zsh_begin[] =
+    "#compdef drarun\n"
+    "# zsh completion for drarun: drarun completion zsh >\"${fpath[1]}/_drarun\"\n"
+    "_drarun_words() { compadd -- ${=1} }\n"
+    "_drarun_files() { _files }\n"
+    "_drarun_folders() { _files -/ }\n"
+    "_drarun_programs() { _command_names -e; _files }\n"
+    "_drarun()\n{\n"
+    "  local cur=${words[CURRENT]} prev=${words[CURRENT-1]}\n"
+    "  local verb=run found= skip= word\n"
+    "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n";
+static const char zsh_end[] = "}\nif [ \"$funcstack[1]\" = _drarun ]; then _drarun \"$@\"; else "
+                              "compdef _drarun drarun; fi\n";
+
+static void add_answer(enum what what, const char *words, struct buf *out)
+{
+    switch (what) {
+    case NOTHING:
+        buf_add_str(out, ":");
+        return;
+    case A_WORD:
+        buf_printf(out, "_drarun_words \"%s\"", words);
+        return;
+    case A_FILE:
+        buf_add_str(out, "_drarun_files");
+        return;
+    case A_FOLDER:
+        buf_add_str(out, "_drarun_folders");
+        return;
+    case A_JOB:
+        buf_add_str(out, "_drarun_words \"$(" JOBS ")\"");
+        return;
+    case A_NAMESPACE:
+        buf_add_str(out, "_drarun_words \"$(" NAMESPACES ")\"");
+        return;
+    case A_PROGRAM:
+        buf_add_str(out, "_drarun_programs");
+        return;
+    }
+}
+
+static void add_value_cases(const struct verb *verb, struct buf *out)
+{
+    for (size_t i = 0; i < verb->options->count; i++) {
+        const struct option_spec *spec = &verb->options->list[i];
+        const char *at = spec->aliases;
+        size_t n = 0;
+        if (!spec->group || !spec->value)
+            continue;
+        buf_printf(out, "    %s:--%s", verb->name, spec->name);
+        if (spec->letter)
+            buf_printf(out, "|%s:-%c", verb->name, spec->letter);
+        for (const char *w; (w = words_next(&at, &n));)
+            buf_printf(out, "|%s:%.*s", verb->name, (int)n, w);
+        buf_add_str(out, ") ");
+        add_answer(value_of(spec), spec->choices, out);
+        buf_add_str(out, "; return ;;\n");
+    }
+}
+
+static void add_option_case(const struct verb *verb, struct buf *out)
+{
+    buf_printf(out, "      %s) _drarun_words \"", verb->name);
+    for (size_t i = 0; i < verb->options->count; i++)
+        if (verb->options->list[i].group)
+            buf_printf(out, "--%s ", verb->options->list[i].name);
+    buf_add_str(out, "\" ;;\n");
+}
+
+static void add_argument_case(const struct verb *verb, struct buf *out)
+{
+    buf_printf(out, "    %s) ", verb->name);
+    add_answer(argument_of(verb), COLLECTIVES, out);
+    buf_add_str(out, " ;;\n");
+}
+
+static void add_names(struct buf *out)
+{
+    buf_add_str(out, OTHERS);
+    each_verb(add_name, out);
+}
+
+static void add_cases(struct buf *out)
+{
+    buf_add_str(out,
+                "    if [ -n \"$skip\" ]; then skip=; continue; fi\n"
+                "    case $word in\n"
+                "      --namespace|--context|--kubeconfig) skip=1 ;;\n"
+                "      -v|-vv|--verbose|-q|--quiet|--namespace=*|--context=*|--kubeconfig=*) ;;\n"
+                "      *) case \" ");
+    add_names(out);
+    buf_add_str(out, " \" in *\" $word \"*) verb=$word ;; esac; found=1; break ;;\n"
+                     "    esac\n"
+                     "  done\n"
+                     "  case $verb:$prev in\n");
+    each_verb(add_value_cases, out);
+    buf_add_str(out, "  esac\n"
+                     "  case $cur in -*)\n"
+                     "    case $verb in\n");
+    each_verb(add_option_case, out);
+    buf_add_str(out, "    esac\n"
+                     "    return ;;\n"
+                     "  esac\n"
+                     "  if [ -z \"$found\" ]; then\n"
+                     "    _drarun_words \"");
+    add_names(out);
+    buf_add_str(out, "\" || _drarun_programs\n"
+                     "    _drarun_files\n"
+                     "    return\n"
+                     "  fi\n"
+                     "  case $verb in\n"
+                     "    help) _drarun_words \"");
+    add_names(out);
+    buf_add_str(out, " mpirun mpiexec srun horovodrun\" ;;\n"
+                     "    completion) _drarun_words \"" SHELLS "\" ;;\n");
+    each_verb(add_argument_case, out);
+    buf_add_str(out, "  esac\n");
+}
+
+/* ---- fish ---- */
+
+static const char fish_begin[] =
+    "# fish completion for drarun: drarun completion fish | source\n"
+    "# The verb of the line; \"\" where it is still to come.\n"
+    "function __drarun_verb\n"
+    "  set -l skip 0\n"
+    "  for word in (commandline -opc)[2..-1]\n"
+    "    if test $skip = 1; set skip 0; continue; end\n"
+    "    switch $word\n"
+    "      case --namespace --context --kubeconfig; set skip 1\n"
+    "      case -v -vv --verbose -q --quiet '--namespace=*' '--context=*' '--kubeconfig=*'\n"
+    "      case '*'\n"
+    "        contains -- $word $__drarun_verbs; and echo $word; or echo run\n"
+    "        return\n"
+    "    end\n"
+    "  end\n"
+    "end\n"
+    "function __drarun_is\n"
+    "  set -l verb (__drarun_verb)\n"
+    "  contains -- \"$verb\" $argv\n"
+    "end\n"
+    "complete -c drarun -f\n";
+
+static void add_quoted(const char *text, struct buf *out)
+{
+    buf_add_str(out, "'");
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            buf_add_str(out, "\\");
+        buf_add(out, *text == '\n' ? " " : text, 1);
+    }
+    buf_add_str(out, "'");
+}
+
+static void add_fish_answer(enum what what, const char *words, struct buf *out)
+{
+    switch (what) {
+    case NOTHING:
+        return;
+    case A_WORD:
+        buf_add_str(out, " -a ");
+        add_quoted(words, out);
+        return;
+    case A_FILE:
+    case A_PROGRAM:
+        buf_add_str(out, " -F");
+        return;
+    case A_FOLDER:
+        buf_add_str(out, " -a '(__fish_complete_directories)'");
+        return;
+    case A_JOB:
+        buf_add_str(out, " -a '(" JOBS ")'");
+        return;
+    case A_NAMESPACE:
+        buf_add_str(out, " -a '(" NAMESPACES ")'");
+        return;
+    }
+}
+
+static void add_fish_option(const char *verb, const struct option_spec *spec, struct buf *out)
+{
+    bool run = strcmp(verb, "run") == 0; /* the word may be left out */
+    buf_printf(out, "complete -c drarun -n '__drarun_is %s%s' -l %s", verb, run ? " \"\"" : "",
+               spec->name);
+    if (spec->letter)
+        buf_printf(out, " -s %c", spec->letter);
+    if (spec->value) {
+        enum what what = value_of(spec);
+        buf_add_str(out, what == A_FILE ? " -r" : " -x");
+        add_fish_answer(what, spec->choices, out);
+    }
+    buf_add_str(out, " -d ");
+    add_quoted(spec->help, out);
+    buf_add_str(out, "\n");
+}
+
+static void add_fish_verb(const struct verb *verb, struct buf *out)
+{
+    buf_printf(out, "complete -c drarun -n '__drarun_is \"\"' -a %s -d ", verb->name);
+    add_quoted(verb->brief ? verb->brief : "", out);
+    buf_add_str(out, "\n");
+    enum what what = argument_of(verb);
+    if (what != NOTHING) {
+        buf_printf(out, "complete -c drarun -n '__drarun_is %s'", verb->name);
+        add_fish_answer(what, COLLECTIVES, out);
+        buf_add_str(out, "\n");
+    }
+    for (size_t i = 0; i < verb->options->count; i++)
+        if (verb->options->list[i].group)
+            add_fish_option(verb->name, &verb->options->list[i], out);
+}
+
+static void add_fish(struct buf *out)
+{
+    buf_add_str(out, "set -g __drarun_verbs ");
+    add_names(out);
+    buf_add_str(out, "\n");
+    buf_add_str(out, fish_begin);
+    each_verb(add_fish_verb, out);
+    buf_add_str(out, "complete -c drarun -n '__drarun_is \"\"' -F -a '" OTHERS "'\n"
+                     "complete -c drarun -n '__drarun_is completion' -a '" SHELLS "'\n"
+                     "complete -c drarun -n '__drarun_is help' -a \"$__drarun_verbs\"\n");
+}
+
+int completion_script(const char *shell, struct buf *out)
+{
+    bool zsh = strcmp(shell, "zsh") == 0;
+    if (words_index(SHELLS, shell, strlen(shell)) < 0)
+        return -EINVAL;
+    if (strcmp(shell, "fish") == 0) {
+        add_fish(out);
+        return 0;
+    }
+    buf_add_str(out, zsh ? zsh_begin : bash_begin);
+    add_cases(out);
+    buf_add_str(out, zsh ? zsh_end : bash_end);
+    return 0;
+}
