@@ -90,6 +90,19 @@ def test_pages_of_its_functions(source):
         assert run.stdout == "" and run.returncode == 0
 
 
+def test_pages_of_the_verbs(build, source, tmp_path):
+    """scripts/verb-pages writes them from the tables of the program: each verb has one."""
+    subprocess.run([build / "bin/verb-pages", tmp_path], check=True)
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert {"drarun-run.1", "drarun-join.1", "drarun-bench-judge.1", "verbs.md"} <= set(written) and len(written) > 24
+    for name, text in written.items():
+        there = source / "docs" / ("" if name == "verbs.md" else "man") / name
+        assert there.read_text() == text, f"scripts/verb-pages writes {there}"
+    if shutil.which("mandoc"):
+        run = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *sorted(tmp_path.glob("*.1"))], capture_output=True, text=True)
+        assert run.stdout == "" and run.returncode == 0
+
+
 @pytest.fixture(scope="module")
 def verbs(build):
     screen = subprocess.run([build / "bin/drarun", "help"], capture_output=True, text=True, check=True).stdout
