@@ -174,7 +174,7 @@ CHILD_CODE static enum step run_steps(const struct child *child)
     if (spawn->oom_score && !set_oom_score(spawn->oom_score))
         return STEP_OOM;
     empty_mask();
-    if (spawn->stop && ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+    if (spawn->stop && syscall(SYS_ptrace, PTRACE_TRACEME, 0, NULL, NULL) < 0)
         return STEP_STOP;
     execve(spawn->path, spawn->argv, spawn->env);
     return STEP_EXEC;
