@@ -49,9 +49,9 @@ def test_exec(jobs, running):
     assert job.finish(60, input=much).ok().out.split()[0] == wanted
 
     for words, rc, message in (
-            (("job", 9, "true"), 64, "job has ranks 0 to 3"),
+            (("job", 9, "true"), 66, "job has ranks 0 to 3"),
             (("job", 0, "nosuch"), 127, "cannot execute nosuch"),
-            (("other", 0, "true"), 64, "no job other"),
+            (("other", 0, "true"), 66, "no job other"),
             (("job", 0), 64, "expected a command, or -t"),
             (("job",), 64, "expected a job and a rank"),
             (("-t", "job", 0), 64, "no terminal")):

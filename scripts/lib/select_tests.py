@@ -56,6 +56,7 @@ FOLDERS = (
     (r"tests/(cluster|vm)/", r"(bed|cluster|node|vm)\."),
     (r"tests/cel-oracle/", r"oracle\."),
     (r"tests/(foreign-api|helm)/", r"cli\.test_render_as|cluster\.test_deploy"),
+    (r"tests/data/typed-lines\.txt", r"cli\.test_typed_lines"),
     (r"tests/programs/slow_reader\.c", r"node\.test_cluster_controller"),
     (r"tests/programs/", r"(cli|worker|mpi)\."),
     (r"launcher/api/", r"cli\.test_libdrarun"),
