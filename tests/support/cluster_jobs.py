@@ -23,8 +23,9 @@ class Jobs:
         self.kubeconfig = kubeconfig or cluster.kubeconfig(namespace=namespace.name)
         self.env = {"KUBECONFIG": str(self.kubeconfig), "DRARUN_IMAGE": IMAGE}
 
-    def file(self, name="job", metadata=None, **spec):
-        spec = {"workers": 1, **({} if "template" in spec else {"image": "localhost/busybox:1"}), **spec}
+    def file(self, name="job", metadata=None, variables=None, **spec):
+        """variables: the spec's env, which is the client's own to the others."""
+        spec = {"workers": 1, **({"env": variables} if variables else {}), **({} if "template" in spec else {"image": "localhost/busybox:1"}), **spec}
         path = self.folder / f"{name}.json"
         path.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob",
                                     "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
