@@ -414,6 +414,21 @@ def document(tmp_path, name, factor=1.0, noise=0.01, seed=1, calls=True, collect
     return file
 
 
+def test_compare_shows_what_it_compares(drarun, tmp_path):
+    """One slow call moves the mean by any amount, the median and the change by none."""
+    first, second = document(tmp_path, "first", sizes=(1024,)), document(tmp_path, "second", sizes=(1024,))
+    slow = json.loads(second.read_text())
+    slow["results"][0]["out_of_place_per_iter"]["times_us"][7] = 20000.0
+    slow["results"][0]["out_of_place"]["time"] = 500.0
+    second.write_text(json.dumps(slow))
+    [compared] = json.loads(drarun("bench", "compare", "-o", "json", first, second).ok().out)
+    [one] = compared["measurements"]
+    values = [value for key, value in one.items() if key.startswith(("first", "second"))]
+    assert len(values) == 2 and max(values) < 1.1 * min(values), one
+    assert one["change_percent"] == pytest.approx(100 * (values[1] / values[0] - 1), abs=0.01)
+    assert abs(one["change_percent"]) < 1
+
+
 def test_compare(drarun, tmp_path):
     """What is 3 % slower is found through 1 % of noise; the same is not; and what else differs is said."""
     first = document(tmp_path, "first", env=["NCCL_ALGO=Ring"], nccl_version=22703)

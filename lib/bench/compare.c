@@ -46,6 +46,14 @@ static double resampled_median(const struct result_half *half, double *room, uin
     return median(room, count);
 }
 
+static double calls_median(const struct result_half *half, double *room)
+{
+    size_t count = half->call_count - half->skipped;
+    count = count < CALLS_MAX ? count : CALLS_MAX;
+    memcpy(room, half->calls + half->skipped, count * sizeof *room);
+    return median(room, count);
+}
+
 static bool has_calls(const struct result_half *half)
 {
     return half->calls && half->call_count >= half->skipped + 5;
@@ -71,7 +79,10 @@ static int interval(const struct result_half *a, const struct result_half *b, st
     c->has_interval = true;
     c->least = changes[RESAMPLES * 25 / 1000];
     c->most = changes[RESAMPLES * 975 / 1000];
-    c->change = changes[RESAMPLES / 2];
+    /* what is shown is what is compared: one slow call moves a mean by any amount */
+    c->first = calls_median(a, room);
+    c->second = calls_median(b, room);
+    c->change = 100 * (c->second / c->first - 1);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 struct compared {
     const struct result_row *row; /* of the first run */
     bool in_place;
-    double first, second; /* seconds of one call */
+    double first, second; /* seconds of one call: the median, where single calls are known */
     double change;        /* per cent: above 0, the second takes longer */
     bool has_interval;    /* single calls of both are known */
     double least, most;   /* of change, 95 %: bootstrap of the medians */
