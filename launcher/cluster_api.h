@@ -49,7 +49,6 @@ struct cluster_run {
     uint32_t workers;    /* in place of the spec's; 0: the spec's */
     bool here;           /* launch from this process, without a launcher Job */
     bool detach;         /* submit: do not follow */
-    bool replace;        /* a job of that name that has ended, or goes on, is cancelled first */
     bool label, quiet, json;
     const char *report_path;
     int copy_fd;      /* gets what goes to standard output, too; 0: none */
