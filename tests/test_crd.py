@@ -3,11 +3,12 @@
 whether its messages name the field, and that an accepted job's spec stays as it is."""
 import copy
 import json
+import subprocess
 
 import pytest
 import yaml
 
-from support.build import SANITIZE, SOURCE
+from support.build import SANITIZE, SOURCE, patience
 from support.cluster import Cluster
 from test_validate import SHORT, WHOLE, documents, variants
 
@@ -23,6 +24,17 @@ def server():
         cluster.api.make(crd)
         cluster.wait("the server does not serve DraJobs", lambda: cluster.api.plural(API, KIND), 30)
         yield cluster
+
+
+def test_pods_are_those_of_kubernetes(server, tmp_path):
+    """The table of a pod's fields, and its copy in the schema, are of the API server that the tests usually have."""
+    if server.plane.version not in (SOURCE / "tests/cluster/go.mod").read_text():
+        return  # another was chosen, whose pods have other fields
+    status, document = server.api.request("GET", "/openapi/v2")
+    assert status == 200
+    (tmp_path / "swagger.json").write_text(json.dumps(document))
+    run = subprocess.run([SOURCE / "scripts/pod-schema", "--check", tmp_path / "swagger.json"], capture_output=True, text=True, timeout=patience())
+    assert run.returncode == 0, run.stderr
 
 
 def as_object(document, name="tried"):

@@ -85,7 +85,7 @@ static void test_template(void **state)
          NODE_SPREAD_NONE},
         {"podAffinity: {" HARD "[" TERM(WORKERS) "]}", NODE_SPREAD_NONE},
         /* of other pods, or of racks and zones */
-        {"podAntiAffinity: {" HARD "[" TERM("matchLabels: {app: y}") "]}", NODE_SPREAD_BY_SPEC},
+        {"podAntiAffinity: {" HARD "[" TERM("matchLabels: {app: z}") "]}", NODE_SPREAD_BY_SPEC},
         {"podAntiAffinity: {" HARD "[" TERM("matchExpressions: [{key: app, operator: NotIn, "
                                             "values: [x]}]") "]}",
          NODE_SPREAD_BY_SPEC},
@@ -108,6 +108,7 @@ static void test_template(void **state)
     }
     expect("workers: 2\n" NICS "\ntemplate: {spec: {containers: [{image: i, command: [c]}], "
            "topologySpreadConstraints: [{maxSkew: 2, topologyKey: kubernetes.io/hostname, "
+           "whenUnsatisfiable: DoNotSchedule, "
            "labelSelector: {" WORKERS "}}]}}",
            NODE_SPREAD_NONE);
     expect("workers: 2\n" NICS

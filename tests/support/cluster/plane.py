@@ -19,10 +19,10 @@ GATES = ["DRADeviceTaintRules=true"]
 
 
 @functools.cache
-def minor(programs):
-    """Of the Kubernetes of these programs: 37."""
+def version(programs):
+    """Of the Kubernetes of these programs: "v1.37.2"."""
     said = subprocess.run([programs / "kube-apiserver", "--version"], check=True, capture_output=True, text=True).stdout
-    return int(said.split("v1.")[1].split(".")[0])
+    return said.split()[1]
 
 
 class Gangs(typing.NamedTuple):
@@ -39,7 +39,9 @@ class Plane:
         self.programs, self.folder, self.network, self.keys = programs, folder, network, keys
         self.server = f"https://{network.api}:{network.api_port}"
         self.audit_log = folder / "audit.log"
-        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= minor(programs))])
+        self.version = version(programs)
+        minor = int(self.version.split(".")[1])
+        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= minor)])
         self.gates = ",".join(GATES + ([self.gangs.gates] if gang else []))
         self.apis = APIS + ([f"{self.gangs.version}=true"] if gang else [])
         self.ready = "/readyz"
