@@ -98,7 +98,7 @@ def test_example_of_an_embedder(embed, source):
 
 
 @pytest.mark.parametrize("change,status,says", [
-    (("workers: 4", "workers: two"), 65, "line 9, spec.workers\n"),
+    (("workers: 4", "workers: two"), 65, "line 10, spec.workers\n"),
     (("workers: 4", "workers: 400"), 75, "no room: "),
     (("workers: 4", "worker: 4"), 65, "did you mean workers?"),
     (("workers: 4", "workers: ["), 65, "the document\n"),
