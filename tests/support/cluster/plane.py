@@ -40,8 +40,8 @@ class Plane:
         self.server = f"https://{network.api}:{network.api_port}"
         self.audit_log = folder / "audit.log"
         self.version = version(programs)
-        minor = int(self.version.split(".")[1])
-        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= minor)])
+        self.minor = int(self.version.split(".")[1])
+        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= self.minor)])
         self.gates = ",".join(GATES + ([self.gangs.gates] if gang else []))
         self.apis = APIS + ([f"{self.gangs.version}=true"] if gang else [])
         self.ready = "/readyz"
@@ -106,6 +106,8 @@ class Plane:
             "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "Node,RBAC",
             "--enable-admission-plugins", "NodeRestriction",
             *(["--disable-admission-plugins", "TaintNodesByCondition"] if fake else []),
+            # 1.37 has no endpoints on the loopback, and ends with that
+            *(["--endpoint-reconciler-type", "none"] if fake and self.minor >= 37 else []),
             "--audit-policy-file", policy, "--audit-log-path", self.audit_log,
             "--allow-privileged", "--profiling=false", "--runtime-config", ",".join(self.apis),
             "--feature-gates", self.gates)
