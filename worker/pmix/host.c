@@ -109,6 +109,9 @@ static void on_client(void *arg, const struct pmix_visitor *visitor)
     cleanup_close int fd = visitor->fd;
     if (!may_connect(host, visitor))
         return;
+    /* a tool of libpmix 4.2 takes the library's refusal for a yes, and may wait for ever */
+    if (read_claim(visitor).tool && !pmix_has_room_for_tool(host))
+        return;
     if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);
         return;

@@ -67,6 +67,7 @@ struct pmix_host {
     struct waiting *waiting; /* debugger.c */
     uint32_t released;       /* groups, the first so many, that need not wait for a debugger */
     uint64_t tools;          /* that have connected so far */
+    bool tools_refused;      /* and the next ones were */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */
@@ -142,6 +143,8 @@ void shared_round_ask(struct shared_round *round, int action, const char *key, c
 void shared_round_end(struct shared_round *round);
 
 /* tool.c: connections of tools. */
+/* One more may be served; false: no, and the user was told once. */
+bool pmix_has_room_for_tool(struct pmix_host *host);
 /* Files by which they find this server, below the session directory; failures are logged. */
 void pmix_tool_announce(const struct pmix_host *host);
 void pmix_on_tool(struct pmix_host *host, struct upcall *upcall);

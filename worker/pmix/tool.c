@@ -32,6 +32,16 @@ static bool own_name(const struct upcall *upcall, pmix_proc_t *ret)
     return true;
 }
 
+bool pmix_has_room_for_tool(struct pmix_host *host)
+{
+    if (host->tools < TOOLS_MAX)
+        return true;
+    if (!host->tools_refused)
+        log_note("PMIx: this agent has served %u tools, and refuses more", TOOLS_MAX);
+    host->tools_refused = true;
+    return false;
+}
+
 void pmix_on_tool(struct pmix_host *host, struct upcall *upcall)
 {
 #ifdef DRARUN_PMIX_UNPATCHED
@@ -39,12 +49,11 @@ void pmix_on_tool(struct pmix_host *host, struct upcall *upcall)
     upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
 #else
     pmix_proc_t name = {.rank = 0};
-    if (++host->tools > TOOLS_MAX) {
-        if (host->tools == TOOLS_MAX + 1)
-            log_note("PMIx: this agent has served %u tools, and refuses more", TOOLS_MAX);
+    if (!pmix_has_room_for_tool(host)) {
         upcall_answer(upcall, PMIX_ERR_OUT_OF_RESOURCE);
         return;
     }
+    host->tools++;
     if (!own_name(upcall, &name))
         snprintf(name.nspace, sizeof name.nspace, "%s.tool.%u.%llu", host->job->groups[0]->nspace,
                  host->tree->self, (unsigned long long)host->tools);
