@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "launcher/verb_bench.h"
 #include "launcher/verbs.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
-#define OTHERS "help version completion"
 #define SHELLS "bash zsh fish"
 #define COLLECTIVES                                                                                \
-    "judge compare report all_reduce all_gather reduce_scatter broadcast reduce alltoall "         \
+    "all_reduce all_gather reduce_scatter broadcast reduce alltoall "                              \
     "alltoallv gather scatter sendrecv hypercube barrier"
 #define JOBS "drarun list -o name 2>/dev/null"
 #define NAMESPACES "kubectl get namespaces -o name 2>/dev/null | cut -d/ -f2"
@@ -45,6 +46,16 @@ static void each_verb(void (*fn)(const struct verb *verb, struct buf *out), stru
     for (const struct verb_group *group = verb_groups; group->title; group++)
         for (const struct verb *const *verb = group->verbs; *verb; verb++)
             fn(*verb, out);
+}
+
+/* What `drarun bench` begins with. */
+static char *bench_words(void)
+{
+    struct buf words = BUF_INIT;
+    buf_add_str(&words, COLLECTIVES);
+    for (size_t i = 0; verb_bench_parts[i]; i++)
+        buf_printf(&words, " %s", strrchr(verb_bench_parts[i]->name, ' ') + 1);
+    return buf_take(&words);
 }
 
 static void add_name(const struct verb *verb, struct buf *out)
@@ -138,14 +149,15 @@ static void add_option_case(const struct verb *verb, struct buf *out)
 
 static void add_argument_case(const struct verb *verb, struct buf *out)
 {
+    cleanup_free char *words = bench_words();
     buf_printf(out, "    %s) ", verb->name);
-    add_answer(argument_of(verb), COLLECTIVES, out);
+    add_answer(argument_of(verb), words ? words : COLLECTIVES, out);
     buf_add_str(out, " ;;\n");
 }
 
 static void add_names(struct buf *out)
 {
-    buf_add_str(out, OTHERS);
+    buf_add_str(out, VERB_OTHERS);
     each_verb(add_name, out);
 }
 
@@ -270,8 +282,9 @@ static void add_fish_verb(const struct verb *verb, struct buf *out)
     buf_add_str(out, "\n");
     enum what what = argument_of(verb);
     if (what != NOTHING) {
+        cleanup_free char *words = bench_words();
         buf_printf(out, "complete -c drarun -n '__drarun_is %s'", verb->name);
-        add_fish_answer(what, COLLECTIVES, out);
+        add_fish_answer(what, words ? words : COLLECTIVES, out);
         buf_add_str(out, "\n");
     }
     for (size_t i = 0; i < verb->options->count; i++)
@@ -286,7 +299,7 @@ static void add_fish(struct buf *out)
     buf_add_str(out, "\n");
     buf_add_str(out, fish_begin);
     each_verb(add_fish_verb, out);
-    buf_add_str(out, "complete -c drarun -n '__drarun_is \"\"' -F -a '" OTHERS "'\n"
+    buf_add_str(out, "complete -c drarun -n '__drarun_is \"\"' -F -a '" VERB_OTHERS "'\n"
                      "complete -c drarun -n '__drarun_is completion' -a '" SHELLS "'\n"
                      "complete -c drarun -n '__drarun_is help' -a \"$__drarun_verbs\"\n");
 }

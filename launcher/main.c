@@ -87,7 +87,11 @@ static int show_help(int argc, char *const argv[])
     char option[] = "--help", program[] = "drarun";
     char *words[] = {program, argv[0], argc > 1 ? argv[1] : option, argc > 1 ? option : NULL, NULL};
     if (argc > 1 && !verb_bench_part(argv[1])) {
-        log_error("help: drarun bench has no part %s: compare, judge and report", argv[1]);
+        buf_printf(&text, "help: there is no drarun bench %s; there are", argv[1]);
+        for (size_t i = 0; verb_bench_parts[i]; i++)
+            buf_printf(&text, "%s %s", i ? "," : "", strrchr(verb_bench_parts[i]->name, ' ') + 1);
+        log_error("%s", text.data ? text.data : "out of memory");
+        buf_done(&text);
         return error_exit_status(DRARUN_ERR_USAGE);
     }
     return verb->run(argc, words + 2);

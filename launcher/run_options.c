@@ -348,8 +348,8 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(orphan_wait_ms),
-     .help = "agents keep the ranks so long after losing us, for\nanother launcher to end them "
-             "in order (default: 0s)"},
+     .help = "how long agents keep the ranks after they lose their\nlauncher, for another one to "
+             "end them in order\n(default: 0s)"},
 
     {.name = "here",
      .group = on_cluster,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs beside `run`, one file each: verb_NAME.c holds its options and its printing. */
+/* A verb of the command line: verb_NAME.c holds its options and its printing. */
 #ifndef DRARUN_LAUNCHER_VERB_H
 #define DRARUN_LAUNCHER_VERB_H
 
@@ -40,8 +40,7 @@ struct verb {
     /* argv holds what comes after the verb; program and verb stand before it, at argv[-2],
      * argv[-1]. Returns the exit status. Errors go to stderr. */
     int (*run)(int argc, char *const argv[]);
-    const char *brief;   /* for a screen with all verbs: VERB_BRIEF_MAX letters at most */
-    const char *details; /* for its manual page: paragraphs, one a line; NULL: none */
+    const char *brief; /* for a screen with all verbs: VERB_BRIEF_MAX letters at most */
 };
 
 #define VERB_BRIEF_MAX 27

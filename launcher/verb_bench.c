@@ -243,14 +243,14 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* What else there is after the word bench, by the name's last word. */
-static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_fabric,
-                                           &verb_bench_judge, &verb_bench_report, NULL};
+const struct verb *const verb_bench_parts[] = {&verb_bench_compare, &verb_bench_fabric,
+                                               &verb_bench_judge, &verb_bench_report, NULL};
 
 const struct verb *verb_bench_part(const char *name)
 {
-    for (size_t i = 0; parts[i]; i++)
-        if (strcmp(strrchr(parts[i]->name, ' ') + 1, name) == 0)
-            return parts[i];
+    for (size_t i = 0; verb_bench_parts[i]; i++)
+        if (strcmp(strrchr(verb_bench_parts[i]->name, ' ') + 1, name) == 0)
+            return verb_bench_parts[i];
     return NULL;
 }
 

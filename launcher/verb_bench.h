@@ -7,7 +7,10 @@
 
 extern const struct verb verb_bench;
 
-/* Its part of that name: compare, judge, report. NULL: there is none. */
+/* What follows the word bench in place of a collective: verbs called "bench judge" and so on, up to
+ * NULL. */
+extern const struct verb *const verb_bench_parts[];
+/* The one called "bench NAME"; NULL: there is none. */
 const struct verb *verb_bench_part(const char *name);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "jobs/preflight/fabric.h"
 #include "jobs/spec/spec.h"
+#include "launcher/agent_image.h"
 #include "launcher/bench/fabric.h"
 #include "launcher/cluster_api.h"
 #include "launcher/remote.h"
@@ -173,7 +174,7 @@ static int check_job(const struct options *o, int *ret_status, json_t **ret_fabr
     const struct cluster_alloc alloc = {
         .cluster = o->cluster,
         .file = path,
-        .image = o->image ? o->image : getenv("DRARUN_IMAGE"),
+        .image = agent_image(o->image),
         .workers = o->workers,
         .ret_status = &status,
     };

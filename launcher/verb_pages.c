@@ -5,17 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/verb_bench_compare.h"
-#include "launcher/verb_bench_judge.h"
-#include "launcher/verb_bench_report.h"
+#include "launcher/verb_bench.h"
 #include "launcher/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-
-static const struct verb *const bench_parts[] = {&verb_bench_compare, &verb_bench_judge,
-                                                 &verb_bench_report};
 
 /* ---- mdoc ---- */
 
@@ -184,8 +179,8 @@ static int write_all(const char *dir, struct drarun_error *err)
         for (const struct verb *const *verb = group->verbs; rc == 0 && *verb; verb++)
             rc = write_verb(dir, *verb, &markdown, err);
     }
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(bench_parts); i++)
-        rc = write_verb(dir, bench_parts[i], &markdown, err);
+    for (size_t i = 0; rc == 0 && verb_bench_parts[i]; i++)
+        rc = write_verb(dir, verb_bench_parts[i], &markdown, err);
     if (rc == 0)
         return write_take(dir, "verbs.md", &markdown, err);
     buf_done(&markdown);

@@ -42,8 +42,6 @@ const struct verb_group verb_groups[] = {
     {"Cluster", cluster}, {"Bench", bench}, {NULL, NULL},
 };
 
-#define OTHERS "help version completion"
-
 const struct verb *verb_find(const char *name)
 {
     for (const struct verb_group *group = verb_groups; group->title; group++)
@@ -114,7 +112,7 @@ static bool near_to(const char *word, size_t letters, unsigned int edits,
 {
     struct buf names = BUF_INIT;
     unsigned int needed = 0;
-    buf_add_str(&names, OTHERS);
+    buf_add_str(&names, VERB_OTHERS);
     for (const struct verb_group *group = verb_groups; group->title; group++)
         for (const struct verb *const *verb = group->verbs; *verb; verb++)
             if (strlen((*verb)->name) >= letters)

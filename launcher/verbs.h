@@ -11,7 +11,10 @@ struct verb_group {
     const struct verb *const *verbs; /* up to NULL */
 };
 
-/* Up to one without a title. help, version and completion are not among them. */
+/* Words in a verb's place that are no struct verb. */
+#define VERB_OTHERS "help version completion"
+
+/* Up to one without a title; VERB_OTHERS are not among them. */
 extern const struct verb_group verb_groups[];
 
 /* NULL: there is no such verb. */

@@ -109,7 +109,7 @@ def test_completion(drarun):
     (["version", "x"], "version: unexpected argument \"x\""),
     (["help", "nosuch"], "drarun has no verb nosuch: drarun help shows the verbs"),
     (["help", "run", "x"], "help: unexpected argument \"x\""),
-    (["help", "bench", "x"], "drarun bench has no part x"),
+    (["help", "bench", "x"], "there is no drarun bench x; there are compare, fabric, judge, report"),
     (["job.yaml", "-x", "A=1"], "--env: what a job's ranks get is in its spec"),
     (["job.yaml"], "job.yaml: cannot be opened: No such file"),
     (["job.yaml", "--here", "word"], "unexpected argument \"word\": what is for the ranks comes behind --"),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/worker_ranges.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -344,34 +345,26 @@ static void add_row_text(const json_t *fabric, size_t first, const char *workers
     buf_add_str(out, "\n");
 }
 
-/* "0-3,7": the workers whose rows are as the first's, and which are marked as shown. */
-static void add_alike(const json_t *fabric, size_t first, bool *shown, struct buf *out)
+/* The workers whose rows are as the first's, and which are marked as shown. */
+static void add_alike(const json_t *fabric, uint32_t first, bool *shown, struct buf *out)
 {
     struct buf text = BUF_INIT;
-    size_t count = fabric_workers(fabric), ranges = 0;
-    for (size_t w = first, last; w < count; w = last + 1) {
-        last = w;
-        if (shown[w] || !same_row(fabric, first, w))
-            continue;
-        while (last + 1 < count && same_row(fabric, first, last + 1))
-            last++;
-        for (size_t i = w; i <= last; i++)
-            shown[i] = true;
-        if (ranges < RANGES_SHOWN)
-            buf_printf(&text, "%s%zu", ranges ? "," : "", w);
-        else if (ranges == RANGES_SHOWN)
-            buf_add_str(&text, ",...");
-        if (ranges++ < RANGES_SHOWN && last > w)
-            buf_printf(&text, "-%zu", last);
-    }
-    out->failed |= text.failed;
+    uint32_t count = fabric_workers(fabric), alike = 0;
+    cleanup_free uint32_t *workers = calloc(count, sizeof *workers);
+    for (uint32_t w = first; workers && w < count; w++)
+        if (!shown[w] && same_row(fabric, first, w)) {
+            workers[alike++] = w;
+            shown[w] = true;
+        }
+    worker_ranges(workers, alike, RANGES_SHOWN, &text);
+    out->failed |= !workers || text.failed;
     add_row_text(fabric, first, text.data ? text.data : "?", out);
     buf_done(&text);
 }
 
 static void add_matrix(const json_t *fabric, struct buf *out)
 {
-    size_t count = fabric_workers(fabric), rows = 0, more = 0;
+    uint32_t count = fabric_workers(fabric), rows = 0, more = 0;
     int width = (int)fabric_rail_count(fabric);
     cleanup_free bool *shown = calloc(count + 1, sizeof *shown);
     if (!shown) {
@@ -382,7 +375,7 @@ static void add_matrix(const json_t *fabric, struct buf *out)
         return;
     buf_printf(out, "  %-12s %-*s%s\n", "WORKER", width > 6 ? width : 6, "OPENED",
                json_is_object(reach_of(fabric)) ? "  REACH" : "");
-    for (size_t w = 0; w < count; w++) {
+    for (uint32_t w = 0; w < count; w++) {
         if (shown[w])
             continue;
         if (rows++ < ROWS_SHOWN)
@@ -391,7 +384,7 @@ static void add_matrix(const json_t *fabric, struct buf *out)
             more++;
     }
     if (more > 0)
-        buf_printf(out, "  and %zu more workers\n", more);
+        buf_printf(out, "  and %u more workers\n", more);
     buf_add_str(out, "  (a letter for each rail: . good, x failed, ? not known, - none)\n");
 }
 

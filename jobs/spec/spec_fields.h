@@ -36,7 +36,8 @@ void spec_read_volumes(const struct reader_node *node, void *field);
 void spec_read_tolerations(const struct reader_node *node, void *field);
 void spec_read_text_map(const struct reader_node *node, void *field);
 void spec_read_pull_secrets(const struct reader_node *node, void *field);
-/* Says where a pod's key that `spec` does not have belongs; false: it is none of a pod. */
+/* Adds the finding for a key that `spec` does not have: where Kubernetes has it in a pod. False: a
+ * pod has no such key, and nothing was added. */
 bool spec_explain_key(const struct reader_node *spec, const char *key);
 
 #endif

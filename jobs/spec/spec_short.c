@@ -239,7 +239,6 @@ void spec_read_volumes(const struct reader_node *node, void *field)
     }
 }
 
-/* Says where a pod's key that stands in `spec` belongs. */
 bool spec_explain_key(const struct reader_node *spec, const char *key)
 {
     bool pod = pod_schema_has("PodSpec", key), container = pod_schema_has("Container", key);

@@ -12,9 +12,8 @@
 struct fabric_order {
     const char *agents; /* "HOST:PORT,..." */
     const char *key_file;
-    int64_t
-        start_timeout_ms; /* until all of them have opened their NICs, for which each has 30 s */
-    bool reach;           /* else the NICs are opened alone */
+    int64_t start_timeout_ms; /* until all have opened their NICs; an agent may take 30 s */
+    bool reach;               /* else the NICs are opened alone */
 };
 
 /* 0 with the exit status, having said why where it is not 0, and the value of

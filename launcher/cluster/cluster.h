@@ -28,7 +28,7 @@ struct cluster {
     const char *namespace;          /* the choice's; a spec may name another */
     enum claims_api api;            /* newest that is served; 0: none (cluster_discover) */
     const char *pod_groups;         /* the version of scheduling.k8s.io that serves them, or NULL */
-    const char *pod_groups_unknown; /* the one that does where it is none of ours, or NULL */
+    const char *pod_groups_unknown; /* a newer version that does, which we do not know, or NULL */
     bool dra_jobs;                  /* DraJobs are objects there (jobs/manifests/crd.h) */
     bool image_volume;              /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;           /* of launchers, as DRARUN_METRICS says (render_options) */

@@ -41,7 +41,7 @@ static void keep_fabric(struct lead *lead, const struct job *job)
     lead->fabric = fabric;
 }
 
-/* The ranks come next; or, of an allocation, whoever uses it. */
+/* The checks are over: the ranks start next, or whoever uses the allocation. */
 static int on_checked(void *arg, const struct job *job, struct drarun_error *err)
 {
     struct lead *lead = arg;

@@ -24,7 +24,7 @@ struct field;
 struct field_table {
     const struct field *list;
     size_t count;
-    /* adds the finding for a key that is none of the table's; false: it knows nothing of it */
+    /* adds the finding for a key that the table does not have; false: it added none */
     bool (*explain)(const struct reader_node *object, const char *key);
 };
 

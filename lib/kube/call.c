@@ -96,7 +96,7 @@ static void note_date(struct kube_client *client, const struct exchange_result *
     client->dated_ms = clock_ms();
 }
 
-/* Whoever only looks is told at once that nobody listens there. */
+/* A read of a verb that only looks: a refused connection is reported at once, not tried again. */
 static bool is_refused_read(const struct kube_call *call, const struct exchange_result *result)
 {
     return result->code == CURLE_COULDNT_CONNECT && strcmp(call->method, "GET") == 0 &&

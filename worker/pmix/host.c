@@ -81,11 +81,11 @@ static void note_refusal(struct pmix_host *host, const struct handshake *claim, 
 }
 
 /* A process that no rank has started is a tool or nothing, whatever it says. */
-static bool may_connect(struct pmix_host *host, const struct pmix_visitor *visitor)
+static bool may_connect(struct pmix_host *host, const struct pmix_visitor *visitor,
+                        const struct handshake *claim)
 {
     char whose[32] = "any rank";
-    struct handshake claim = read_claim(visitor);
-    int64_t rank = claimed_rank(host, &claim);
+    int64_t rank = claimed_rank(host, claim);
     pid_t pid = rank < 0 ? -1 : host->owner.pid_of(host->owner.arg, (uint32_t)rank);
     /* who names no rank of ours is the library's to refuse */
     bool (*is_rank)(pid_t pid, void *arg) = rank < 0 ? NULL : host->owner.is_rank;
@@ -96,9 +96,9 @@ static bool may_connect(struct pmix_host *host, const struct pmix_visitor *visit
         log_verbose("PMIx: served a process of our user as %s, whose processes do not all show us "
                     "their descriptors",
                     whose);
-    if (membership != MEMBER_NO || is_a_tool(visitor, &claim))
+    if (membership != MEMBER_NO || is_a_tool(visitor, claim))
         return true;
-    note_refusal(host, &claim, whose);
+    note_refusal(host, claim, whose);
     return false;
 }
 
@@ -107,10 +107,11 @@ static void on_client(void *arg, const struct pmix_visitor *visitor)
     struct pmix_host *host = arg;
     struct drarun_error err = {0};
     cleanup_close int fd = visitor->fd;
-    if (!may_connect(host, visitor))
+    const struct handshake claim = read_claim(visitor);
+    if (!may_connect(host, visitor, &claim))
         return;
     /* a tool of libpmix 4.2 takes the library's refusal for a yes, and may wait for ever */
-    if (read_claim(visitor).tool && !pmix_has_room_for_tool(host))
+    if (claim.tool && !pmix_has_room_for_tool(host))
         return;
     if (pmix_host_start(host, &err) < 0) {
         host->owner.failed(host->owner.arg, &err);

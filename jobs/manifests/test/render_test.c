@@ -380,8 +380,12 @@ static void test_gang(void **state)
 static void test_gang_priority(void **state)
 {
     (void)state;
-    static const char *const versions[] = {"v1", "v1beta1", "v1alpha3"};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    static const char *const versions[] = {"v1", "v1beta1", "v1alpha3", "v1alpha2"};
+    char all[64] = "";
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? " " : "", versions[i]);
+    assert_string_equal(all, POD_GROUPS_VERSIONS);
+    for (size_t i = 0; i + 1 < ARRAY_LEN(versions); i++) {
         struct job_spec spec =
             job("{\"spec\": {\"priorityClassName\": \"urgent\", " CONTAINER "}}");
         struct render_options served = options;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/wrap.h"
 
 static char *wrapped(const char *text, size_t at, size_t indent, struct buf *out)
@@ -18,12 +19,13 @@ static char *wrapped(const char *text, size_t at, size_t indent, struct buf *out
 
 static void keeps_within_the_columns(void **state)
 {
-    struct buf out = BUF_INIT;
-    char text[400] = "";
+    struct buf out = BUF_INIT, text = BUF_INIT;
     (void)state;
     for (int i = 0; i < 40; i++)
-        strcat(text, i % 3 ? "word " : "w\xc3\xb6rd\n"); // NOLINT: 40 x 6
-    char *line = wrapped(text, 30, 30, &out);
+        buf_add_str(&text, i % 3 ? "word " : "w\xc3\xb6rd\n");
+    cleanup_free char *words_of_four = buf_take(&text);
+    assert_non_null(words_of_four);
+    char *line = wrapped(words_of_four, 30, 30, &out);
     size_t lines = 0, words = 0;
     for (char *rest = line; (line = strsep(&rest, "\n")) && *line; lines++) {
         size_t columns = lines ? 0 : 30;
