@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,15 +28,19 @@ static pid_t start(uid_t inside, pid_t *ret_child)
     pid_t root = fork();
     assert_true(root >= 0);
     if (root == 0) {
-        pid_t child = fork();
+        /* unshare(2) would do for one thread, and the thread sanitizer adds one; so do the calls of
+         * the C library, which want all threads to follow */
+        long child =
+            inside ? syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) : fork();
+        pid_t none = -1;
+        if (child < 0 && write(up[1], &none, sizeof none) != sizeof none)
+            _exit(1);
         if (child == 0) {
             char byte = 'x';
             pid_t own = getpid();
-            if (inside && unshare(CLONE_NEWUSER) < 0)
-                own = -own; /* a sanitizer's thread is enough for that */
+            uid_t user = inside ? inside : NOBODY;
             if (write(up[1], &own, sizeof own) != sizeof own || read(down[0], &byte, 1) != 1 ||
-                setresuid(inside ? inside : NOBODY, inside ? inside : NOBODY,
-                          inside ? inside : NOBODY) < 0)
+                syscall(SYS_setresuid, user, user, user) < 0)
                 byte = 'f';
             if (write(done[1], &byte, 1) == 1)
                 pause();
@@ -45,7 +50,12 @@ static pid_t start(uid_t inside, pid_t *ret_child)
     }
     char byte = 'f';
     assert_int_equal(read(up[0], ret_child, sizeof *ret_child), sizeof *ret_child);
-    if (*ret_child > 0 && inside) {
+    if (*ret_child < 0) { /* no user namespaces here */
+        for (int i = 0; i < 2; i++)
+            close(up[i]), close(down[i]), close(done[i]);
+        return root;
+    }
+    if (inside) {
         snprintf(path, sizeof path, "/proc/%d/uid_map", (int)*ret_child);
         int n = snprintf(map, sizeof map, "0 0 1\n%u %u 1\n", (unsigned)inside, NOBODY);
         int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -100,7 +110,7 @@ static void program_is_in_another_user_namespace(void **state)
     char want[128];
     pid_t child = 0, root = start(1000, &child);
     if (child < 0) {
-        end(root, -child);
+        end(root, root);
         skip(); /* no user namespaces here */
     }
     assert_true(other_user_explain(root, NOBODY, &text));
