@@ -219,7 +219,7 @@ def test_bad_input(jobs, tmp_path):
     refused(65, "device class nosuch does not exist", "alloc", jobs.file(devices={"gpus": {"count": 1, "class": "nosuch"}}), "--", "true")
     refused(75, "(timeouts.allocation)", "alloc", jobs.file("large", **plain_pod({"cpu": "1000"}), timeouts={"allocation": "5s"}),
             "--", "true")
-    refused(64, "no kubeconfig: looked at", "alloc", jobs.file(), "--", "true", env={"KUBECONFIG": str(tmp_path / "none")})
+    refused(66, "no kubeconfig: looked at", "alloc", jobs.file(), "--", "true", env={"KUBECONFIG": str(tmp_path / "none")})
     refused(64, "is no allocation", "--alloc", tmp_path, "-n", 2, "true")
     (tmp_path / "kept.json").write_text("{}")
     refused(64, "is no allocation's file", "--alloc", tmp_path, "-n", 2, "true")
