@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "jobs/manifests/job_check.h"
 #include "jobs/spec/k8s_name.h"
@@ -160,6 +161,31 @@ static void add_command(json_t *root, const char *program)
         json_object_set_new(container, "command", json_pack("[s]", program));
 }
 
+#define DRAWN 5 /* characters that generateName gets, as of the API server */
+
+/* The file's name, or what metadata.generateName makes where there is no metadata.name. */
+static int make_name(const struct doc *doc, size_t at, char *ret_name, size_t size,
+                     struct drarun_error *err)
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* which make no words */
+    const json_t *metadata = json_object_get(doc_root(doc, at), "metadata");
+    const char *begin = json_string_value(json_object_get(metadata, "generateName"));
+    unsigned char drawn[DRAWN];
+    spec_default_name(doc_name(doc), ret_name, size);
+    if (!begin || json_object_get(metadata, "name"))
+        return 0;
+    if (getrandom(drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    size_t length = strlen(begin);
+    if (length + DRAWN >= size) /* which spec_read refuses by its key */
+        return 0;
+    memcpy(ret_name, begin, length);
+    for (size_t i = 0; i < DRAWN; i++)
+        ret_name[length + i] = letters[drawn[i] % (sizeof letters - 1)];
+    ret_name[length + DRAWN] = '\0';
+    return 0;
+}
+
 /* *ret_findings: what is wrong, when that is asked for; NULL without memory. */
 static int read_document(const struct text *text, struct drarun_spec *spec,
                          struct drarun_findings **ret_findings, struct drarun_error *err)
@@ -171,13 +197,14 @@ static int read_document(const struct text *text, struct drarun_spec *spec,
     int rc = open_document(text, &doc, err);
     if (rc == 0)
         rc = find_job(doc, &at, &spec->classes, err);
+    if (rc == 0)
+        rc = make_name(doc, at, name, sizeof name, err);
     if (rc < 0) {
         *ret_findings = findings_new(NULL, err);
         return rc;
     }
     if (text->program)
         add_command(doc_root(doc, at), text->program);
-    spec_default_name(doc_name(doc), name, sizeof name);
     reader_init(&reader, doc, false);
     rc = job_check(&reader, at, name, &spec->profiles, &spec->job, err);
     if (rc < 0)

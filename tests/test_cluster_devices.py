@@ -75,6 +75,23 @@ def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
         assert len(roots[True]) == 2 and roots[True] == roots[False], devices
 
 
+FIRST = [{"selector": f'device.driver == "{GPU}" && "none" in device.attributes["{GPU}"]'}, {"selector": f'device.driver == "{GPU}"'}]
+
+
+@pytest.mark.parametrize("mode,claims", [(["--here"], "direct"), ([], "template")], ids=["here-direct", "pod-template"])
+def test_the_first_kind_that_a_node_has(jobs, mode, claims):
+    """No node has the first: all workers get pairs of the second kind, as plan has said."""
+    devices = claimed(2, 2, align="required", claims=claims)
+    devices["gpus"]["firstAvailable"] = FIRST
+    spec = {"workers": 2, "ranksPerWorker": 1, "devices": devices, "command": ["sh", "-c", 'env | sed "s/^/$RANK /"']}
+    plan = planned(jobs, jobs.file(**spec))
+    result = jobs.run(*mode, **spec).ok()
+    for rank, lines in shown(result.out).items():
+        has = dict(line.split("=", 1) for line in lines if "=" in line)
+        for name in ("NCCL_IB_HCA", "CUDA_VISIBLE_DEVICES"):
+            assert has[name] == plan[rank][name], (rank, name, has)
+
+
 @pytest.fixture
 def vendor(cluster):
     with vendor_folders(cluster) as write:

@@ -219,6 +219,51 @@ def test_restarts_have_a_bound_and_are_told_of(jobs):
     assert sorted(told) == ["Failed", "Restarted", "Started", "Started"], told
 
 
+def test_taint_of_a_device_that_is_tolerated(jobs, claimed):
+    """All GPUs are tainted: a job gets one if it says that it does not mind."""
+    api, gpus = jobs.cluster.api, {"count": 1, "class": GPU}
+    api.make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "worn"},
+              "spec": {"deviceSelector": {"driver": GPU}, "taint": {"key": "test/worn", "value": "much", "effect": "NoSchedule"}}})
+    try:
+        refused = jobs.run("--here", name="minds", command=["true"], devices={"gpus": gpus}, timeouts={"allocation": "5s"})
+        assert refused.rc == 75 and "test/worn" in refused.err, refused
+        for toleration in ({"key": "test/worn", "operator": "Exists"}, {"key": "test/worn", "value": "much", "effect": "NoSchedule"}):
+            assert jobs.run("--here", command=["echo", "runs"], devices={"gpus": {**gpus, "tolerations": [toleration]}}).ok().out == "runs\n"
+    finally:
+        api.delete("resource.k8s.io/v1beta2", "DeviceTaintRule", "worn")
+
+
+RULED = ["sh", "-c", "echo up in attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 3 ] || exit $DRARUN_ATTEMPT"]
+
+
+@pytest.mark.gate
+def test_rules_decide_what_an_end_means(jobs):
+    """The first attempt does not count and its worker goes to another node, the second counts to the number of restarts."""
+    policy = {"restarts": 1, "rules": [{"on": {"exitCodes": [1]}, "action": "ignore", "node": "avoid"}]}
+    result = jobs.run(command=RULED, failurePolicy=policy).ok()
+    assert "attempt 2 follows (does not count, by failurePolicy.rules[0])" in result.err, result
+    assert "attempt 3 follows (1 of 1 restarts)" in result.err, result
+    status = jobs.status()
+    assert status["restarts"] == 2 and status["counted"] == {"restarts": 1, "infrastructureRestarts": 0}, status
+    first, second = (each["cause"] for each in status["history"])
+    assert (first["exit"], second["exit"]) == (1, 2) and first["node"] != second["node"], status
+
+
+def test_rule_ends_the_job(jobs):
+    policy = {"restarts": 5, "rules": [{"on": {"cause": "evicted"}, "action": "restart"}, {"on": {"exitCodes": [9]}, "action": "fail"}]}
+    result = jobs.run(command=["sh", "-c", "exit 9"], failurePolicy=policy)
+    assert result.rc == 9 and "failurePolicy.rules[1] ends the job" in result.err and "follows" not in result.err, result
+
+
+def test_infrastructure_has_a_number_of_its_own(jobs):
+    job = Running(jobs, workers=2, command=SLEEPS, failurePolicy={"infrastructureRestarts": 1}).wait_running()
+    evict(jobs, "job-w-0")
+    job.wait_running(attempt=2)
+    evict(jobs, "job-w-0")
+    result = job.ended()
+    assert result.rc == 70 and "attempt 2 follows (1 of 1 infrastructureRestarts)" in result.err and "attempt 3" not in result.err, result
+
+
 def launcher_pod(jobs, name):
     """The one that is not on its way out."""
     found = [each for each in jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)

@@ -543,8 +543,9 @@ def test_shares_of_devices(imported):
 
 def test_tolerations_of_a_request(imported):
     job, notes = imported(case(6, "tolerations.yaml"))
-    assert job["spec"]["devices"] == {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}
-    for part in ["requests[0].exactly.capacity: left out", "requests[0].exactly.tolerations: left out: a job tolerates no taint",
+    assert job["spec"]["devices"] == {"gpus": {"count": 1, "class": "gpu.nvidia.com", "tolerations": [
+        {"key": "example.org/degraded", "operator": "Exists", "effect": "NoSchedule"}]}}
+    for part in ["requests[0].exactly.capacity: left out",
                  "requests[1].exactly: left out: adminAccess", "agree in gpu.nvidia.com/uuid"]:
         assert part in notes, part
 
@@ -640,6 +641,7 @@ def test_every_key_of_a_workload(imported, kind):
 
 @pytest.mark.parametrize("kind,key,value", [
     ("Job", "maxFailedIndexes", 2), ("Job", "podReplacementPolicy", "Failed"), ("Job", "podFailurePolicy", {"rules": []}),
+    ("Job", "podFailurePolicy", {"rules": [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [3]}}]}),
     ("StatefulSet", "minReadySeconds", 3), ("StatefulSet", "ordinals", {"start": 1}),
     ("MPIJob", "cleanPodPolicy", "Running"), ("PyTorchJob", "runPolicy", {"cleanPodPolicy": "All"}),
     ("JobSet", "coordinator", {"replicatedJob": "w"}), ("LeaderWorkerSet", "networkConfig", {"subdomainPolicy": "Shared"}),
@@ -669,6 +671,18 @@ def test_restarts_in_place(imported):
     text = workload("Job", spec).replace("      containers:", "      restartPolicy: OnFailure\n      containers:")
     job, notes = imported(text)
     assert "restartPolicy: left out" in notes and "restartPolicy" not in job["spec"]["template"]["spec"]
+
+
+def test_failure_policy_of_a_job(imported):
+    rules = [{"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [3, 42]}},
+             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}, {"type": "ConfigIssue", "status": "True"}]},
+             {"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [0, *range(2, 255)]}}]
+    job, notes = imported(workload("Job", {**KINDS["Job"], "backoffLimit": 2, "podFailurePolicy": {"rules": rules}}))
+    got = job["spec"]["failurePolicy"]["rules"]
+    assert got[0] == {"on": {"exitCodes": [3, 42]}, "action": "fail"} and got[-1] == {"on": {"exitCodes": [1, 255]}, "action": "restart"}
+    assert {each["on"]["cause"] for each in got[1:-1]} == {"evicted", "preempted", "taint", "device-taint", "node-lost", "node-shutdown"}
+    assert all(each["action"] == "ignore" for each in got[1:-1]) and job["spec"]["restarts"] == 2
+    assert "onExitCodes.containerName: left out" in notes and "onPodConditions[1]: left out" in notes
 
 
 @pytest.mark.parametrize("kind,where", [("MPIJob", "mpiReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")])

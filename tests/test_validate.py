@@ -17,13 +17,15 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 WHOLE = yaml.safe_load("""
 apiVersion: drarun.dev/v1alpha1
 kind: DraJob
-metadata: {name: all-reduce, namespace: train, labels: {a: b}, annotations: {x.y/z: any thing}}
+metadata: {name: all-reduce, generateName: all-, namespace: train, labels: {a: b}, annotations: {x.y/z: any thing}}
 spec:
   workers: 2
   ranksPerWorker: 8
+  bind: core
   devices:
-    gpus: {count: 8, class: gpu.nvidia.com}
-    nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net}
+    gpus: {count: 8, class: gpu.nvidia.com, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
+    nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net,
+           tolerations: [{key: k, value: v}]}
     align: preferred
     claims: template
   placement: {spread: node}
@@ -64,7 +66,12 @@ spec:
   timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: "0"}
   hangAfter: 10m
   onHang: report
-  restarts: 3
+  failurePolicy:
+    rules:
+    - {"on": {exitCodes: [3, 137]}, action: restart, scope: job, node: avoid}
+    - {"on": {cause: oom}, action: fail}
+    restarts: 3
+    infrastructureRestarts: 2
   ttlSecondsAfterFinished: 3600
   suspend: false
   queue: team-a
@@ -111,6 +118,16 @@ def documents():
                     {"gpus": {"count": 1, "resource": "nvidia.com/gpu", "selector": "true"}},
                     {"gpus": {"count": 1, "resource": "gpu"}}, {"gpus": {"count": 1, "driver": "x.y"}},
                     {"gpus": {"count": 1, "resource": "a.b/c", "class": "d"}},
+                    {"gpus": {"count": 8, "firstAvailable": [{"selector": "1 < 2"}, {"class": "other", "tolerations": [{"operator": "Exists"}]}, {}]}},
+                    {"gpus": {"count": 8, "firstAvailable": []}}, {"gpus": {"count": 8, "firstAvailable": [{"count": 4}]}},
+                    {"nics": {"count": 8, "firstAvailable": [{"class": "dranet"}]}}, {"gpus": {"count": 1, "firstAvailable": [{"profile": "x"}]}},
+                    {"nics": {"count": 8, "class": "c", "firstAvailable": [{"profile": "1g.5gb"}]}},
+                    {"gpus": {"count": 1, "resource": "a.b/c", "firstAvailable": [{}]}},
+                    {"gpus": {"count": 2, "profile": "1g.10gb"}}, {"gpus": {"count": 2, "profile": "1c.2g.20gb+me", "class": "parts"}},
+                    {"gpus": {"count": 2, "profile": "1g.10gb", "resource": "a.b/c"}}, {"gpus": {"count": 2, "profile": "10gb"}},
+                    {"gpus": {"count": 2, "profile": '1g.10gb" || "'}}, {"nics": {"count": 2, "class": "c", "profile": "1g.10gb"}},
+                    {"gpus": {"count": 1, "resource": "a.b/c", "tolerations": [{"operator": "Exists"}]}},
+                    {"gpus": {"count": 1, "tolerations": [{"operator": "Exists", "value": "v"}]}}, {"gpus": {"count": 1, "tolerations": [{}]}},
                     {"nics": {"count": 1}}, {"nics": {"count": 1, "class": "dranet"}},
                     {"claims": "direct"}, {"claims": "template"}]:
         yield f"devices {devices}", {**SHORT, "devices": devices}

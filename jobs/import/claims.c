@@ -136,10 +136,9 @@ static json_t *read_selectors(const struct reader_node *request)
 static void explain_request(const struct reader_node *request)
 {
     static const char known[] =
-        "name deviceClassName selectors allocationMode count exactly firstAvailable";
+        "name deviceClassName selectors tolerations allocationMode count exactly firstAvailable";
     static const char *const reasons[][2] = {
         {"capacity", "a job asks for no share of a device; the driver's default is taken"},
-        {"tolerations", "a job tolerates no taint of a device, and gets none that has one"},
     };
     const char *key = NULL;
     json_t *value = NULL;
@@ -196,6 +195,8 @@ static void take_device(struct claim *c, const struct reader_node *request, cons
         json_object_set_new(device, "class", json_string(class));
         if (selectors)
             json_object_set(device, "selector", selectors);
+        if (json_array_size(json_object_get(request->value, "tolerations")) > 0)
+            json_object_set(device, "tolerations", json_object_get(request->value, "tolerations"));
     }
     json_decref(selectors);
 }

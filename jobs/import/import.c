@@ -279,7 +279,6 @@ void import_rest_of_policy(const struct reader_node *policy)
 void import_rest_of_job(const struct reader_node *spec)
 {
     static const char *const unused[][2] = {
-        {"podFailurePolicy", "the first failing rank ends the attempt"},
         {"successPolicy", "a job succeeds when all ranks do"},
         {"backoffLimitPerIndex", "the job restarts as a whole"},
         {"maxFailedIndexes", "the job restarts as a whole"},
@@ -422,6 +421,7 @@ static bool open_job(struct import *im)
                            "number");
     import_rest_of_job(&im->spec);
     import_policy(im, &im->spec);
+    import_pod_failures(im, &im->spec);
     return import_object(&im->spec, "template", &im->template);
 }
 
@@ -675,10 +675,19 @@ static void explain_others(struct import *im, json_t *template)
 /* Keys in the order in which people write them. */
 static json_t *in_order(json_t *job)
 {
-    static const char *const keys[] = {
-        "workers", "ranksPerWorker", "launch",   "devices",  "computeDomain",
-        "nccl",    "template",       "timeouts", "restarts", "ttlSecondsAfterFinished",
-        "suspend", "queue"};
+    static const char *const keys[] = {"workers",
+                                       "ranksPerWorker",
+                                       "launch",
+                                       "devices",
+                                       "computeDomain",
+                                       "nccl",
+                                       "template",
+                                       "timeouts",
+                                       "restarts",
+                                       "failurePolicy",
+                                       "ttlSecondsAfterFinished",
+                                       "suspend",
+                                       "queue"};
     json_t *ordered = json_object();
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (json_object_get(job, keys[i]))

@@ -54,6 +54,8 @@ bool import_object(const struct reader_node *from, const char *key, struct reade
 void import_number(struct import *im, const struct reader_node *from, const char *key,
                    const char *as);
 void import_policy(struct import *im, const struct reader_node *policy);
+/* A Job's podFailurePolicy. */
+void import_pod_failures(struct import *im, const struct reader_node *job);
 void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count);
 
 /* A remark on each key that is none of the words: left out, because of why. */

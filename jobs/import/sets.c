@@ -63,6 +63,7 @@ static void take_launcher(struct import *im, const struct reader_node *template)
 int import_open_replicated(const struct reader_node *item, struct import_job *job,
                            json_int_t *ret_pods, struct drarun_error *err)
 {
+    static const char *const unused[][2] = {{"podFailurePolicy", "the job restarts as a whole"}};
     job->item = *item;
     if (!json_is_object(item->value) || !import_object(&job->item, "template", &job->outer) ||
         !import_object(&job->outer, "spec", &job->spec) ||
@@ -71,6 +72,7 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
     import_rest(&job->item, "name replicas template", "a job has no such setting");
     import_rest(&job->outer, "metadata spec", "no part of it is known");
     import_rest_of_job(&job->spec);
+    import_leave_out(&job->spec, unused, ARRAY_LEN(unused));
     json_int_t pods = number_of(&job->spec, "parallelism", 1);
     pods = number_of(&job->spec, "completions", pods);
     *ret_pods = number_of(&job->item, "replicas", 1) * pods;

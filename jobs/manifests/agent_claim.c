@@ -93,18 +93,25 @@ static bool names_us(const json_t *class)
     return false;
 }
 
+static bool wants_class(const struct spec_devices *devices, const char *name)
+{
+    bool wanted = devices->class && strcmp(devices->class, name) == 0;
+    for (size_t i = 0; i < devices->choice_count; i++)
+        wanted |= strcmp(devices->choices[i].class, name) == 0;
+    return wanted;
+}
+
 bool agent_claim_concerns(const struct job_spec *spec, const json_t *classes)
 {
-    const char *const wanted[] = {spec->gpus.class, spec->nics.class};
     const json_t *class;
     size_t i;
     json_array_foreach((json_t *)classes, i, class)
     {
         const char *name =
             json_string_value(json_object_get(json_object_get(class, "metadata"), "name"));
-        for (size_t w = 0; name && w < ARRAY_LEN(wanted); w++)
-            if (wanted[w] && strcmp(wanted[w], name) == 0 && names_us(class))
-                return true;
+        if (name && (wants_class(&spec->gpus, name) || wants_class(&spec->nics, name)) &&
+            names_us(class))
+            return true;
     }
     return false;
 }

@@ -67,9 +67,16 @@ static bool has_class(const json_t *classes, const char *name)
 const char *claims_missing_class(const struct job_spec *spec, const json_t *classes)
 {
     const struct spec_devices *const kinds[] = {&spec->gpus, &spec->nics};
-    for (size_t i = 0; classes && i < ARRAY_LEN(kinds); i++)
-        if (is_claimed(kinds[i]) && !has_class(classes, kinds[i]->class))
-            return kinds[i]->class;
+    for (size_t i = 0; classes && i < ARRAY_LEN(kinds); i++) {
+        const struct spec_devices *kind = kinds[i];
+        if (!is_claimed(kind))
+            continue;
+        if (kind->choice_count == 0 && !has_class(classes, kind->class))
+            return kind->class;
+        for (size_t c = 0; c < kind->choice_count; c++)
+            if (!has_class(classes, kind->choices[c].class))
+                return kind->choices[c].class;
+    }
     return NULL;
 }
 
@@ -172,30 +179,51 @@ struct build {
     json_t *gpu_names, *nic_names;            /* of the requests: arrays */
 };
 
-static json_t *selectors(const struct spec_devices *devices)
+static int add_selectors(json_t *list, const struct strlist *texts)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < devices->selectors.count; i++) {
-        json_t *item = json_pack("{s:{s:s}}", "cel", "expression", devices->selectors.items[i]);
-        if (json_array_append_new(list, item) < 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < texts->count; i++)
+        rc = json_array_append_new(list,
+                                   json_pack("{s:{s:s}}", "cel", "expression", texts->items[i]));
+    return rc;
 }
 
-/* The fields of DeviceRequest (v1beta1) or ExactDeviceRequest. */
-static int fill_request(json_t *request, const struct spec_devices *devices, uint32_t count)
+/* The fields of DeviceRequest (v1beta1), ExactDeviceRequest or DeviceSubRequest. choice: of
+ * firstAvailable, or NULL. */
+static int fill_request(json_t *request, const struct spec_devices *devices,
+                        const struct spec_choice *choice, uint32_t count)
 {
-    int rc = json_object_set_new(request, "deviceClassName", json_string(devices->class));
-    if (devices->selectors.count > 0)
-        rc |= json_object_set_new(request, "selectors", selectors(devices));
+    CLEANUP(json_decrefp) json_t *selectors = json_array(), *tolerations = json_array();
+    const char *class = choice ? choice->class : devices->class;
+    int rc = json_object_set_new(request, "deviceClassName", json_string(class));
+    rc |= add_selectors(selectors, &devices->selectors);
+    if (choice)
+        rc |= add_selectors(selectors, &choice->selectors);
+    if (json_array_size(selectors) > 0)
+        rc |= json_object_set(request, "selectors", selectors);
+    if (devices->tolerations)
+        rc |= json_array_extend(tolerations, devices->tolerations);
+    if (choice && choice->tolerations)
+        rc |= json_array_extend(tolerations, choice->tolerations);
+    if (json_array_size(tolerations) > 0)
+        rc |= json_object_set(request, "tolerations", tolerations);
     if (devices->all)
         rc |= json_object_set_new(request, "allocationMode", json_string("All"));
     else
         rc |= json_object_set_new(request, "count", json_integer(count));
     return rc;
+}
+
+static json_t *first_available(const struct spec_devices *devices, uint32_t count)
+{
+    CLEANUP(json_decrefp) json_t *list = json_array();
+    for (size_t i = 0; i < devices->choice_count; i++) {
+        json_t *choice = json_pack("{s:o}", "name", json_sprintf("choice-%zu", i));
+        if (json_array_append_new(list, choice) < 0 ||
+            fill_request(choice, devices, &devices->choices[i], count) < 0)
+            return NULL;
+    }
+    return json_incref(list);
 }
 
 /* Adds the request KIND[-WHICH] and its name to names. */
@@ -207,12 +235,17 @@ static int add_request(struct build *b, json_t *names, const struct spec_devices
     if (!name || !request)
         return -1;
     json_t *fields = request;
+    if (devices->choice_count > 0) {
+        if (json_object_set_new(request, "firstAvailable", first_available(devices, count)) < 0)
+            return -1;
+        return json_array_append(b->requests, request) | json_array_append(names, name);
+    }
     if (b->api != CLAIMS_API_V1BETA1) {
         fields = json_object();
         if (json_object_set_new(request, "exactly", fields) < 0)
             return -1;
     }
-    if (fill_request(fields, devices, count) < 0)
+    if (fill_request(fields, devices, NULL, count) < 0)
         return -1;
     return json_array_append(b->requests, request) | json_array_append(names, name);
 }

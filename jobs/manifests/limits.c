@@ -113,6 +113,19 @@ static int check_selectors(const char *path, const struct strlist *list, struct 
     return 0;
 }
 
+/* Its request has the selectors of the kind, too. */
+static int check_choice(const char *path, const struct spec_devices *devices, size_t index,
+                        struct drarun_error *err)
+{
+    size_t count = devices->selectors.count + devices->choices[index].selectors.count;
+    char at[120];
+    snprintf(at, sizeof at, "%s.firstAvailable[%zu]", path, index);
+    if (count > LIMIT_SELECTORS)
+        return refuse(err, "%s: %zu selectors with those of all; a request takes %u", at, count,
+                      LIMIT_SELECTORS);
+    return check_selectors(at, &devices->choices[index].selectors, err);
+}
+
 static bool is_c_identifier(const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -165,6 +178,8 @@ static int check_devices(const char *path, const struct spec_devices *devices,
         return refuse(err, "%s.count: %u devices; a claim holds %u: use more workers", path,
                       devices->count, LIMIT_CLAIM_RESULTS);
     int rc = check_selectors(path, &devices->selectors, err);
+    for (size_t i = 0; rc == 0 && i < devices->choice_count; i++)
+        rc = check_choice(path, devices, i, err);
     if (rc == 0)
         rc = check_match(path, &devices->match, err);
     return rc < 0 ? rc : check_config(path, devices, err);

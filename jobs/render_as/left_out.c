@@ -22,29 +22,38 @@ static const char no_launcher[] = "there is no launcher's pod";
 static const char processes[] = "Ray starts as many processes as its actors and tasks ask for";
 static const char starts[] = "Ray starts its processes itself";
 static const char gangs[] = "gangs are KubeRay's, by its batch scheduler";
+static const char unbound[] = "torchrun binds no processes";
+static const char rules[] = "no launcher looks at how an attempt has ended";
 static const char watched[] = "no launcher watches the job";
 
 const struct left_out left_out_fields[] = {
     {"apiVersion", CARRIED},
     {"kind", CARRIED},
     {"metadata.name", CARRIED},
+    {"metadata.generateName", CARRIED},
     {"metadata.namespace", CARRIED},
     {"metadata.labels", CARRIED},
     {"metadata.annotations", CARRIED},
     {"spec.workers", CARRIED},
     {"spec.ranksPerWorker", WHY(processes, NULL, processes)},
+    {"spec.bind", WHY(processes, unbound, processes), "none"},
     {"spec.devices.gpus.count", CARRIED},
     {"spec.devices.gpus.class", CARRIED},
+    {"spec.devices.gpus.profile", CARRIED},
     {"spec.devices.gpus.resource", CARRIED},
     {"spec.devices.gpus.selector", CARRIED},
+    {"spec.devices.gpus.firstAvailable", CARRIED},
     {"spec.devices.gpus.match", CARRIED},
+    {"spec.devices.gpus.tolerations", CARRIED},
     {"spec.devices.gpus.config", CARRIED},
     {"spec.devices.gpus.driver", CARRIED},
     {"spec.devices.nics.count", CARRIED},
     {"spec.devices.nics.class", CARRIED},
     {"spec.devices.nics.resource", CARRIED},
     {"spec.devices.nics.selector", CARRIED},
+    {"spec.devices.nics.firstAvailable", CARRIED},
     {"spec.devices.nics.match", CARRIED},
+    {"spec.devices.nics.tolerations", CARRIED},
     {"spec.devices.nics.config", CARRIED},
     {"spec.devices.nics.driver", CARRIED},
     {"spec.devices.match", CARRIED},
@@ -93,6 +102,10 @@ const struct left_out left_out_fields[] = {
     {"spec.hangAfter", WHY(watched, watched, watched), "0"},
     {"spec.onHang", WHY(watched, watched, watched), "report"},
     {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often", NULL, NULL)},
+    {"spec.failurePolicy.rules", WHY(rules, rules, rules)},
+    {"spec.failurePolicy.restarts",
+     WHY("KubeRay replaces each pod that fails, however often", NULL, NULL)},
+    {"spec.failurePolicy.infrastructureRestarts", WHY(rules, rules, rules)},
     {"spec.ttlSecondsAfterFinished", WHY(stays, NULL, NULL)},
     {"spec.suspend", CARRIED},
     {"spec.queue", CARRIED},

@@ -2,6 +2,7 @@
 #include "jobs/spec/spec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/spec/k8s_name.h"
@@ -13,8 +14,14 @@
 
 static void devices_done(struct spec_devices *d)
 {
+    for (size_t i = 0; i < d->choice_count; i++) {
+        strlist_done(&d->choices[i].selectors);
+        json_decref(d->choices[i].tolerations);
+    }
+    free(d->choices);
     strlist_done(&d->selectors);
     strlist_done(&d->match);
+    json_decref(d->tolerations);
     json_decref(d->config);
 }
 
@@ -57,6 +64,7 @@ void job_spec_done(struct job_spec *spec)
     json_decref(spec->launcher.node_selector);
     json_decref(spec->launcher.annotations);
     json_decref(spec->launcher.tolerations);
+    failure_policy_done(&spec->failure);
     json_decref(spec->document);
     machine_done(&spec->machine);
     *spec = (struct job_spec){0};
@@ -87,6 +95,7 @@ static void read_raw(const struct reader_node *root, bool alone, struct spec_raw
     struct reader_node spec;
     fields_default(&spec_document_fields, raw);
     raw->s.ttl_after_finished = -1;
+    raw->s.bind = "none";
     if (!fields_read(alone ? &spec_fields : &spec_document_fields, root, raw))
         return;
     if (alone)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "jobs/profiles/machine.h"
+#include "jobs/spec/failure_policy.h"
 #include "lib/base/strlist.h"
 #include "lib/doc/fields.h"
 
@@ -34,14 +35,29 @@ enum spec_spread { SPEC_SPREAD_NODE = 1, SPEC_SPREAD_NONE };
 enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN, SPEC_FABRIC_REACH };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
+#define SPEC_CHOICES_MAX 8 /* as Kubernetes allows */
+
+/* One of several kinds of devices, in the order in which they are wanted. What devices of the kind
+ * must be holds for each. */
+struct spec_choice {
+    const char *class; /* DeviceClass */
+    const char *profile;
+    struct strlist selectors;
+    json_t *tolerations; /* an array, or NULL */
+};
+
 /* Devices of one kind for each worker. Texts are owned by the spec. */
 struct spec_devices {
-    uint32_t count;            /* 0: none asked for, unless all */
-    bool all;                  /* allocationMode All */
-    const char *class;         /* DeviceClass; NULL: from a device plugin, or none asked for */
-    const char *resource;      /* extended resource, as nvidia.com/gpu; NULL: claimed by class */
-    struct strlist selectors;  /* CEL expressions, all of which must hold */
-    struct strlist match;      /* further attributes that all devices of the kind must share */
+    uint32_t count;              /* 0: none asked for, unless all */
+    bool all;                    /* allocationMode All */
+    const char *class;           /* DeviceClass; NULL: from a device plugin, or none asked for */
+    const char *resource;        /* extended resource, as nvidia.com/gpu; NULL: claimed by class */
+    struct strlist selectors;    /* CEL expressions, all of which must hold */
+    const char *profile;         /* of MIG devices, as "1g.10gb", which is one of selectors; NULL */
+    struct strlist match;        /* further attributes that all devices of the kind must share */
+    json_t *tolerations;         /* of taints of devices: an array, or NULL */
+    struct spec_choice *choices; /* firstAvailable, choice_count of them; none: class */
+    size_t choice_count;
     json_t *config;            /* opaque configuration: an object, or NULL */
     const char *config_driver; /* whose it is; NULL without config */
 };
@@ -60,11 +76,13 @@ struct spec_launcher {
 
 struct job_spec {
     const char *name;
-    const char *namespace; /* NULL: the context's */
-    json_t *labels;        /* objects of texts for the job's objects, or NULL */
+    const char *generate_name; /* what the name begins with, where that is made; NULL: none */
+    const char *namespace;     /* NULL: the context's */
+    json_t *labels;            /* objects of texts for the job's objects, or NULL */
     json_t *annotations;
     uint32_t workers;
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
+    const char *bind;          /* as --bind (jobs/ranks/binding.h) */
     struct spec_devices gpus, nics;
     struct strlist match; /* attributes that all claimed GPUs and NICs of a worker must share */
     enum spec_align align;
@@ -87,7 +105,8 @@ struct job_spec {
     struct spec_timeouts timeouts;
     int64_t hang_after; /* milliseconds; 0: never */
     enum spec_fallback on_hang;
-    uint32_t restarts;
+    uint32_t restarts; /* attempts that count to no other number, beyond the first */
+    struct failure_policy failure;
     int64_t ttl_after_finished; /* seconds; -1: keep */
     bool suspend;
     const char *queue;              /* Kueue's LocalQueue, or NULL */

@@ -37,7 +37,8 @@ static void check_config(const struct reader_node *node, struct spec_devices *d)
 /* A device plugin's resource is a number and nothing else. */
 static void check_resource(const struct reader_node *node, const struct spec_devices *d)
 {
-    static const char *const claimed[] = {"selector", "match", "config"};
+    static const char *const claimed[] = {"profile", "selector",    "firstAvailable",
+                                          "match",   "tolerations", "config"};
     struct reader_node at;
     if (!k8s_is_qualified(d->resource) || !strchr(d->resource, '/')) {
         if (reader_get(node, "resource", &at))
@@ -49,6 +50,52 @@ static void check_resource(const struct reader_node *node, const struct spec_dev
         if (reader_get(node, claimed[i], &at))
             reader_fail_key(node, claimed[i],
                             "devices of a resource cannot be chosen or configured: use class");
+}
+
+/* "1g.10gb", "1c.2g.20gb", "1g.10gb+me": nothing that CEL would read otherwise. */
+static bool is_mig_profile(const char *text)
+{
+    const char *part = strstr(text, "g.");
+    return text[0] >= '0' && text[0] <= '9' && strlen(text) <= 32 &&
+           strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz.+-") == strlen(text) && part &&
+           strstr(part + 2, "gb");
+}
+
+/* Parts of a GPU, by the profile that NVIDIA's driver publishes them with. Devices of the class
+ * that have none match nothing, and are no error. */
+static void take_profile(const struct reader_node *node, const char *profile, const char **class,
+                         struct strlist *selectors)
+{
+    struct reader_node at;
+    if (!profile)
+        return;
+    if (!is_mig_profile(profile) && reader_get(node, "profile", &at)) {
+        reader_expected(&at, "a MIG profile such as 1g.10gb");
+        return;
+    }
+    if (!*class)
+        *class = "mig.nvidia.com";
+    strlist_addf(selectors,
+                 "\"profile\" in device.attributes[\"gpu.nvidia.com\"] && "
+                 "device.attributes[\"gpu.nvidia.com\"].profile == \"%s\"",
+                 profile);
+    node->reader->texts.failed |= selectors->failed;
+}
+
+static void check_choices(const struct reader_node *node, struct spec_devices *d)
+{
+    struct reader_node list, at;
+    if (!reader_get(node, "firstAvailable", &list))
+        return;
+    for (size_t i = 0; i < d->choice_count; i++) {
+        struct spec_choice *choice = &d->choices[i];
+        struct reader_node item = reader_item(&list, i);
+        take_profile(&item, choice->profile, &choice->class, &choice->selectors);
+        if (choice->class && !k8s_is_subdomain(choice->class) && reader_get(&item, "class", &at))
+            reader_expected(&at, "a DeviceClass' name such as gpu.nvidia.com");
+        if (!choice->class)
+            choice->class = d->class;
+    }
 }
 
 static void check_kind(const struct reader_node *devices, const char *key, struct spec_devices *d,
@@ -63,8 +110,10 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
         reader_fail_key(&node, "resource",
                         "class and resource are two ways to one device: give "
                         "class (claimed) or resource (from a device plugin)");
-    else if (!d->class && !d->resource && !reader_get(&node, "class", &at) &&
-             !reader_get(&node, "resource", &at))
+    if (!d->resource)
+        take_profile(&node, d->profile, &d->class, &d->selectors);
+    if (!d->class && !d->resource && !reader_get(&node, "class", &at) &&
+        !reader_get(&node, "resource", &at))
         d->class = fallback_class;
     if (!d->class && !d->resource && !reader_get(&node, "class", &at) &&
         !reader_get(&node, "resource", &at))
@@ -74,6 +123,8 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
         reader_expected(&at, "a DeviceClass' name such as gpu.nvidia.com");
     if (d->resource)
         check_resource(&node, d);
+    else
+        check_choices(&node, d);
     check_config(&node, d);
 }
 
@@ -93,6 +144,22 @@ void spec_check_devices(const struct reader_node *spec, struct job_spec *s)
                         "queue needs claims: template, which is what Kueue counts");
 }
 
+#define DRAWN 5 /* characters of a made name behind its beginning */
+
+/* As the API server makes names: what must be a label in the end. */
+static void check_beginning(const struct reader_node *node, const char *begin, size_t room)
+{
+    char name[K8S_LABEL_MAX + DRAWN + 1];
+    snprintf(name, sizeof name, "%.*sx", K8S_LABEL_MAX, begin);
+    if (!k8s_is_label(name) && strlen(begin) < K8S_LABEL_MAX)
+        reader_expected(node, "what a DNS label begins with (a-z, 0-9 and inner -)");
+    else if (strlen(begin) + DRAWN > room)
+        reader_fail(node,
+                    "at most %zu characters, so that the last worker's name, with %d that are "
+                    "drawn, has no more than %d; got %zu",
+                    room - DRAWN, DRAWN, K8S_LABEL_MAX, strlen(begin));
+}
+
 /* NAME-w-I must be a DNS label. */
 static void check_name(const struct reader_node *metadata, const struct job_spec *s)
 {
@@ -100,6 +167,8 @@ static void check_name(const struct reader_node *metadata, const struct job_spec
     int taken = snprintf(last, sizeof last, "-w-%u", s->workers ? s->workers - 1 : 0);
     size_t room = K8S_LABEL_MAX - (size_t)taken;
     struct reader_node node;
+    if (s->generate_name && reader_get(metadata, "generateName", &node))
+        check_beginning(&node, s->generate_name, room);
     if (!s->name || !reader_get(metadata, "name", &node))
         return;
     if (!k8s_is_label(s->name))
@@ -218,6 +287,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
     check_labels(spec, "labels", true);
     check_labels(spec, "annotations", false);
     check_placement(spec, s);
+    spec_check_failure_policy(spec, raw);
     check_texts(spec, s);
     if ((uint64_t)s->workers * s->ranks_per_worker > RANKMAP_RANKS_MAX &&
         reader_get(spec, "ranksPerWorker", &node))

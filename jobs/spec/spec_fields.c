@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
 #include "lib/base/cleanup.h"
 #include "lib/cel/cel.h"
@@ -13,6 +15,7 @@
 #define RANKS_PER_WORKER_MAX 4096
 #define SELECTORS_MAX 32 /* resource.k8s.io: of a request */
 #define SELECTOR_BYTES_MAX 10240
+#define TOLERATIONS_MAX 16 /* likewise */
 #define RESTARTS_MAX 1000
 
 #define TABLE(fields)                                                                              \
@@ -115,6 +118,19 @@ static void read_env(const struct reader_node *node, void *field)
     node->reader->texts.failed |= env->failed;
 }
 
+static void read_bind(const struct reader_node *node, void *field)
+{
+    struct drarun_error err = {0};
+    struct bind_policy policy;
+    const char *text = NULL;
+    if (reader_text(node, &text) < 0)
+        return;
+    if (bind_parse(text, &policy, &err) < 0)
+        reader_fail(node, "%s", err.text);
+    else
+        *(const char **)field = text;
+}
+
 static void read_domain(const struct reader_node *node, void *field)
 {
     struct reader_node channel, mode, nodes;
@@ -129,6 +145,46 @@ static void read_domain(const struct reader_node *node, void *field)
         reader_known(&channel, "allocationMode");
         if (reader_get(&channel, "allocationMode", &mode))
             reader_choice(&mode, "Single All", &index);
+    }
+    *(json_t **)field = json_incref(node->value);
+}
+
+/* resource.k8s.io's DeviceToleration. */
+static void check_device_toleration(const struct reader_node *node)
+{
+    struct reader_node at, value;
+    const char *key = NULL;
+    int64_t seconds = 0;
+    int operator= 1;
+    if (reader_object(node) < 0)
+        return;
+    reader_known(node, "key operator value effect tolerationSeconds");
+    if (reader_get(node, "key", &at) && reader_text(&at, &key) == 0 && !k8s_is_qualified(key))
+        reader_expected(&at, "the key of a taint, such as example.com/degraded");
+    if (reader_get(node, "operator", &at))
+        reader_choice(&at, "Exists Equal", &operator);
+    if (reader_get(node, "effect", &at))
+        reader_choice(&at, "NoSchedule NoExecute", &(int){0});
+    if (reader_get(node, "tolerationSeconds", &at))
+        reader_integer(&at, INT32_MIN, INT32_MAX, &seconds);
+    bool valued = reader_get(node, "value", &value);
+    if (valued && !json_is_string(value.value))
+        reader_expected(&value, "a text");
+    else if (operator== 0 && valued)
+        reader_fail(&value, "Exists is for any value: leave it out, or say operator: Equal");
+    if (operator== 1 && !json_object_get(node->value, "key"))
+        reader_missing(node, "key is missing: operator: Exists without one is for every taint");
+}
+
+static void read_device_tolerations(const struct reader_node *node, void *field)
+{
+    if (reader_list(node, 1) < 0)
+        return;
+    if (json_array_size(node->value) > TOLERATIONS_MAX)
+        reader_fail(node, "more than the %d tolerations that Kubernetes allows", TOLERATIONS_MAX);
+    for (size_t i = 0; i < json_array_size(node->value); i++) {
+        struct reader_node item = reader_item(node, i);
+        check_device_toleration(&item);
     }
     *(json_t **)field = json_incref(node->value);
 }
@@ -158,20 +214,82 @@ static void read_object(const struct reader_node *node, void *field)
 #define OF_TIMEOUTS(member) offsetof(struct spec_timeouts, member)
 #define OF_LAUNCHER(member) offsetof(struct spec_launcher, member)
 
-static const struct field device_list[] = {
+#define OF_CHOICE(member) offsetof(struct spec_choice, member)
+
+static const struct field gpu_choice_list[] = {
+    {"class", FIELD_TEXT, OF_CHOICE(class)},
+    {"profile", FIELD_TEXT, OF_CHOICE(profile)},
+    {"selector", FIELD_CALL, OF_CHOICE(selectors), .read = read_selector},
+    {"tolerations", FIELD_CALL, OF_CHOICE(tolerations), .read = read_device_tolerations},
+};
+static const struct field_table gpu_choice_fields = TABLE(gpu_choice_list);
+
+static const struct field nic_choice_list[] = {
+    {"class", FIELD_TEXT, OF_CHOICE(class)},
+    {"selector", FIELD_CALL, OF_CHOICE(selectors), .read = read_selector},
+    {"tolerations", FIELD_CALL, OF_CHOICE(tolerations), .read = read_device_tolerations},
+};
+static const struct field_table nic_choice_fields = TABLE(nic_choice_list);
+
+static void read_choices(const struct reader_node *node, const struct field_table *fields,
+                         struct spec_devices *d)
+{
+    size_t count = json_array_size(node->value);
+    if (reader_list(node, 1) < 0)
+        return;
+    if (count > SPEC_CHOICES_MAX) {
+        reader_fail(node, "more than the %d choices that Kubernetes allows", SPEC_CHOICES_MAX);
+        return;
+    }
+    d->choices = calloc(count, sizeof *d->choices);
+    node->reader->texts.failed |= !d->choices;
+    d->choice_count = d->choices ? count : 0;
+    for (size_t i = 0; i < d->choice_count; i++) {
+        struct reader_node item = reader_item(node, i);
+        fields_read(fields, &item, &d->choices[i]);
+    }
+}
+
+static void read_gpu_choices(const struct reader_node *node, void *field)
+{
+    read_choices(node, &gpu_choice_fields, field);
+}
+
+static void read_nic_choices(const struct reader_node *node, void *field)
+{
+    read_choices(node, &nic_choice_fields, field);
+}
+
+static const struct field nic_list[] = {
     {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
     {"class", FIELD_TEXT, OF_DEVICES(class)},
     {"resource", FIELD_TEXT, OF_DEVICES(resource)},
     {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
+    {"firstAvailable", FIELD_CALL, 0, .read = read_nic_choices},
     {"match", FIELD_CALL, OF_DEVICES(match), .read = read_match},
+    {"tolerations", FIELD_CALL, OF_DEVICES(tolerations), .read = read_device_tolerations},
     {"config", FIELD_OBJECT, OF_DEVICES(config)},
     {"driver", FIELD_TEXT, OF_DEVICES(config_driver)},
 };
-static const struct field_table device_fields = TABLE(device_list);
+static const struct field_table nic_fields = TABLE(nic_list);
+
+static const struct field gpu_list[] = {
+    {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
+    {"class", FIELD_TEXT, OF_DEVICES(class)},
+    {"profile", FIELD_TEXT, OF_DEVICES(profile)},
+    {"resource", FIELD_TEXT, OF_DEVICES(resource)},
+    {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
+    {"firstAvailable", FIELD_CALL, 0, .read = read_gpu_choices},
+    {"match", FIELD_CALL, OF_DEVICES(match), .read = read_match},
+    {"tolerations", FIELD_CALL, OF_DEVICES(tolerations), .read = read_device_tolerations},
+    {"config", FIELD_OBJECT, OF_DEVICES(config)},
+    {"driver", FIELD_TEXT, OF_DEVICES(config_driver)},
+};
+static const struct field_table gpu_fields = TABLE(gpu_list);
 
 static const struct field devices_list[] = {
-    {"gpus", FIELD_GROUP, AT(s.gpus), .group = &device_fields},
-    {"nics", FIELD_GROUP, AT(s.nics), .group = &device_fields},
+    {"gpus", FIELD_GROUP, AT(s.gpus), .group = &gpu_fields},
+    {"nics", FIELD_GROUP, AT(s.nics), .group = &nic_fields},
     {"match", FIELD_CALL, AT(s.match), .read = read_match},
     {"align", FIELD_CHOICE, AT(s.align), .choices = "required preferred none",
      .fallback = "preferred"},
@@ -223,9 +341,17 @@ static const struct field timeout_list[] = {
 };
 static const struct field_table timeout_fields = TABLE(timeout_list);
 
+static const struct field failure_list[] = {
+    {"rules", FIELD_CALL, AT(s.failure), .read = spec_read_failure_rules},
+    {"restarts", FIELD_COUNT, AT(policy_restarts), 0, RESTARTS_MAX},
+    {"infrastructureRestarts", FIELD_COUNT, AT(s.failure.infrastructure_restarts), 0, RESTARTS_MAX},
+};
+static const struct field_table failure_fields = TABLE(failure_list);
+
 static const struct field spec_list[] = {
     {"workers", FIELD_COUNT, AT(s.workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},
     {"ranksPerWorker", FIELD_COUNT, AT(s.ranks_per_worker), 1, RANKS_PER_WORKER_MAX},
+    {"bind", FIELD_CALL, AT(s.bind), .fallback = "none", .read = read_bind},
     {"devices", FIELD_GROUP, 0, .group = &devices_fields},
     {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},
@@ -260,6 +386,7 @@ static const struct field spec_list[] = {
     {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},
     {"onHang", FIELD_CHOICE, AT(s.on_hang), .choices = "report fail", .fallback = "report"},
     {"restarts", FIELD_COUNT, AT(s.restarts), 0, RESTARTS_MAX, .fallback = "0"},
+    {"failurePolicy", FIELD_GROUP, 0, .group = &failure_fields},
     {"ttlSecondsAfterFinished", FIELD_INTEGER, AT(s.ttl_after_finished), 0, INT32_MAX},
     {"suspend", FIELD_BOOL, AT(s.suspend), .fallback = "false"},
     {"queue", FIELD_TEXT, AT(s.queue)},
@@ -270,6 +397,7 @@ const struct field_table spec_fields = {spec_list, ARRAY_LEN(spec_list), spec_ex
 
 static const struct field metadata_list[] = {
     {"name", FIELD_TEXT, AT(s.name)},
+    {"generateName", FIELD_TEXT, AT(s.generate_name)},
     {"namespace", FIELD_TEXT, AT(s.namespace)},
     {"labels", FIELD_TEXT_MAP, AT(s.labels)},
     {"annotations", FIELD_TEXT_MAP, AT(s.annotations)},

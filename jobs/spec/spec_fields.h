@@ -9,6 +9,7 @@
 struct spec_raw {
     struct job_spec s;
     const char *api_version, *kind;
+    uint32_t policy_restarts; /* failurePolicy.restarts */
 };
 
 extern const struct field_table spec_fields; /* of `spec` alone */
@@ -17,6 +18,11 @@ extern const struct field_table spec_fields; /* of `spec` alone */
  * root: of the document, the same node for a spec alone. */
 void spec_check(const struct reader_node *root, const struct reader_node *spec,
                 struct spec_raw *raw);
+
+/* A list of rules into a failure_policy. */
+void spec_read_failure_rules(const struct reader_node *node, void *field);
+/* Those of failurePolicy as a whole; fills in restarts. */
+void spec_check_failure_policy(const struct reader_node *spec, struct spec_raw *raw);
 
 /* Those of devices; fills in class and config_driver. */
 void spec_check_devices(const struct reader_node *spec, struct job_spec *s);

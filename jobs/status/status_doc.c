@@ -108,14 +108,16 @@ static json_t *document(const struct status_input *in, enum status_detail detail
     const struct gang *gang = in->gang;
     json_t *exit = json_object_get(in->report, "status");
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o, "
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:I, "
+        "s:o, s:o, "
         "s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
         gang_phase_name(gang->phase), "phaseSince", time_or_null(gang->phase_since_ms), "attempt",
-        (json_int_t)in->attempt, "restarts", (json_int_t)in->restarts, "tries",
+        (json_int_t)in->attempt, "restarts", (json_int_t)in->restarts, "counted", "restarts",
+        (json_int_t)in->counted, "infrastructureRestarts", (json_int_t)in->infrastructure, "tries",
         (json_int_t)gang->tries, "step", (json_int_t)gang->step, "rung", text_or_null(in->rung),
         "ranks", (json_int_t)in->ranks, "launcher", launcher_json(&in->launcher), "workers",
         workers_json(in, detail), "timings", timings_json(gang, in->now_ms), "waiting",
@@ -169,7 +171,7 @@ static const struct {
     {"timings", JSON_OBJECT},    {"waiting", JSON_OBJECT},   {"report", JSON_OBJECT},
     {"result", JSON_STRING},     {"exit", JSON_INTEGER},     {"gang", JSON_OBJECT},
     {"history", JSON_ARRAY},     {"cliques", JSON_ARRAY},    {"rankOrder", JSON_ARRAY},
-    {"fabric", JSON_OBJECT},
+    {"fabric", JSON_OBJECT},     {"counted", JSON_OBJECT},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)
@@ -197,6 +199,20 @@ const json_t *status_doc_gang(const json_t *doc)
 {
     const json_t *gang = json_object_get(doc, "gang");
     return json_is_object(gang) ? gang : NULL;
+}
+
+static uint32_t count_at(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+void status_doc_counts(const json_t *doc, uint32_t *ret_restarts, uint32_t *ret_infrastructure)
+{
+    const json_t *counted = json_object_get(doc, "counted");
+    /* of a launcher that had one number it is that of all */
+    *ret_restarts = count_at(json_is_object(counted) ? counted : doc, "restarts");
+    *ret_infrastructure = count_at(counted, "infrastructureRestarts");
 }
 
 int status_doc_exit(const json_t *doc)

@@ -28,8 +28,9 @@ struct status_input {
     int64_t now_ms;
     const char *name, *namespace, *uid; /* of the owner */
     int64_t created_ms;
-    uint32_t attempt;  /* as in the label, from 1 */
-    uint32_t restarts; /* after the ranks had started */
+    uint32_t attempt;                 /* as in the label, from 1 */
+    uint32_t restarts;                /* after the ranks had started */
+    uint32_t counted, infrastructure; /* of them, those that count to each number of the spec */
     const struct gang *gang;
     const char *rung; /* claims_rung_name of the gang's step; NULL: nothing is aligned by claim */
     const struct pod_state *workers; /* count of them; NULL: none known */
@@ -62,6 +63,9 @@ char *status_doc_text(const json_t *doc);
 /* The gang as it was written (gang_save), for gang_load; borrowed, or NULL. */
 const json_t *status_doc_gang(const json_t *doc);
 /* The exit status, or -1 while the job has not ended. */
+/* Attempts beyond the first that count to the spec's restarts, and to its infrastructureRestarts.
+ */
+void status_doc_counts(const json_t *doc, uint32_t *ret_restarts, uint32_t *ret_infrastructure);
 int status_doc_exit(const json_t *doc);
 
 /* How a job that has ended did, and when: "failed (7), 41 s ago". */

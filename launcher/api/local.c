@@ -66,6 +66,8 @@ static void take_counts(const struct job_spec *job, struct drarun_local_options 
         o->ranks = (o->workers ? o->workers : 1) * (each ? each : 1);
     if (!o->launch)
         o->launch = launches[job->launch];
+    if (!o->bind)
+        o->bind = job->bind;
 }
 
 /* Beside the library: PREFIX/lib/libdrarun.so, or of a build tree; Debian has a folder between. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/outcome/failure_rule.h"
 #include "jobs/status/status_doc.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/cancel.h"
@@ -657,9 +658,9 @@ static void on_launcher(void *arg)
 }
 
 /* Whose job it is has the spec's patience with it; others wait as long as they like. */
-static bool read_limits(const struct follow *f, struct spec_timeouts *ret_timeouts,
-                        uint32_t *ret_restarts)
+static bool read_limits(const struct follow *f, struct spec_timeouts *ret_timeouts, bool *ret_last)
 {
+    uint32_t used[FAILURE_COUNTS] = {0};
     struct job_spec spec;
     char name[JOB_MAP_NAME_SIZE];
     job_map_name(f->options.job, name);
@@ -667,7 +668,8 @@ static bool read_limits(const struct follow *f, struct spec_timeouts *ret_timeou
     if (!f->options.cancel || !map || job_map_spec(map, &spec, NULL) < 0)
         return false;
     *ret_timeouts = spec.timeouts;
-    *ret_restarts = spec.restarts;
+    status_doc_counts(f->doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
+    *ret_last = failure_launcher_is_last(&spec, used);
     job_spec_done(&spec);
     return true;
 }
@@ -692,15 +694,13 @@ static int64_t look_whether_it_answers(struct follow *f, bool last, int64_t now)
 static int64_t look_for_launcher(struct follow *f, int64_t now)
 {
     struct spec_timeouts timeouts;
-    uint32_t restarts = 0;
+    bool last = false;
     int64_t again_ms = 0;
     if (f->ended_ms || f->options.once || f->trouble.code)
         return 0;
-    bool own = read_limits(f, &timeouts, &restarts);
-    if (has_launcher(f)) {
-        json_int_t used = json_integer_value(json_object_get(f->doc, "restarts"));
-        return look_whether_it_answers(f, own && used >= restarts, now);
-    }
+    bool own = read_limits(f, &timeouts, &last);
+    if (has_launcher(f))
+        return look_whether_it_answers(f, last, now);
     if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, f->since_ms, now, &again_ms,
                                &f->trouble) < 0)
         f->given_up = true;

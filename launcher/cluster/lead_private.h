@@ -8,7 +8,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
-#include "jobs/outcome/cause.h"
+#include "jobs/outcome/failure_rule.h"
 #include "jobs/gang/gang.h"
 #include "jobs/manifests/render.h"
 #include "jobs/gang/waiting.h"
@@ -46,8 +46,10 @@ struct lead {
 
     struct gang gang;
     struct gang_decision decision;
-    uint32_t restarts;
+    uint32_t restarts;                /* attempts after ranks had run */
+    uint32_t counted[FAILURE_COUNTS]; /* of them, by the number of the spec that they count to */
     uint32_t ranks;
+    int64_t ran_ms; /* how long those of this attempt have run */
     int64_t created_ms;
     char *told_words; /* why it waits, as the status says; NULL: nothing yet */
     int64_t told_ms;
@@ -60,13 +62,13 @@ struct lead {
     bool cancelled;           /* by `drarun cancel` */
     struct drarun_error lost; /* code 0: no */
 
-    struct cause_restart next; /* what the end of the last attempt's ranks asks for */
-    struct strlist avoid;      /* nodes that no attempt is to use again */
-    struct strlist silent;     /* those of them that do not answer */
-    json_t *doc;               /* the status document as it was written last, or NULL */
-    bool orphaned;             /* an earlier launcher has gone while its ranks ran */
-    bool ended;                /* it had told the job's end */
-    bool releasing;            /* it was on its way to the next attempt */
+    struct failure_decision next; /* what follows from the end of the last attempt's ranks */
+    struct strlist avoid;         /* nodes that no attempt is to use again */
+    struct strlist silent;        /* those of them that do not answer */
+    json_t *doc;                  /* the status document as it was written last, or NULL */
+    bool orphaned;                /* an earlier launcher has gone while its ranks ran */
+    bool ended;                   /* it had told the job's end */
+    bool releasing;               /* it was on its way to the next attempt */
 
     bool checked;        /* drarun alloc: the workers are up and may be used */
     bool shell_ended;    /* in order */
@@ -129,14 +131,16 @@ void lead_look_for_shell(struct lead *lead);
 
 /* ---- lead_restart.c ---- */
 
-/* Is another attempt of use, and allowed? rc: of this one, which err explains. */
-bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error *err);
+/* Is another attempt of use, and allowed? rc: of this one, which err explains; lead->next is its
+ * where no ranks have run. */
+bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err);
 /* Ends the attempt, whose ranks have run, and makes the next one. */
 int lead_restart(struct lead *lead, struct drarun_error *err);
 /* The second half of it, which an earlier launcher may not have come to. */
 int lead_next_attempt(struct lead *lead, struct drarun_error *err);
-/* Which nodes the next attempts are to avoid; cause as in a report. */
-void lead_note_cause(struct lead *lead, const json_t *cause);
+/* What follows from the end of an attempt: lead->next, and which nodes later ones are to avoid. end
+ * as for failure_decide; table: what the built-in table says of it. */
+void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart table);
 /* Pods that are made from now on do. */
 void lead_avoid_nodes(struct lead *lead);
 /* Takes pods off the API of which no node would ever say that they are gone. */

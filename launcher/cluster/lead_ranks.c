@@ -9,6 +9,7 @@
 #include "launcher/cluster/ranks.h"
 #include "launcher/report.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
@@ -96,6 +97,18 @@ static uint32_t gpus_of_a_worker(const struct lead *lead)
     return allocation_count_gpus(json_array_get(claims, 0));
 }
 
+/* On which node it happened, where a rank's end is told by its pod's name. */
+static void name_node(const struct lead *lead, json_t *cause)
+{
+    const json_t *worker = json_object_get(cause, "worker");
+    json_int_t index = json_integer_value(worker);
+    if (!json_is_integer(worker) || index < 0 || index >= lead->spec->workers)
+        return;
+    const char *node = board_workers(lead->board, lead->render.attempt)[index].node;
+    if (node && json_object_set_new(cause, "node", json_string(node)) < 0)
+        log_error("out of memory: the report does not name the node");
+}
+
 static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
@@ -104,8 +117,8 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     keep_fabric(lead, lead->job);
     json_decref(lead->report);
     lead->report = cause_json(cause);
-    lead->next = cause_restart(cause);
-    lead_note_cause(lead, json_object_get(lead->report, "cause"));
+    name_node(lead, json_object_get(lead->report, "cause"));
+    lead_note_end(lead, lead->report, cause_restart(cause));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
     if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
         lead->status == 128 + SIGTERM)
@@ -131,7 +144,9 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
     lead->job = job_new(&ranks->request, NULL, err);
     if (!lead->job)
         return -err->code;
+    int64_t began_ms = clock_ms();
     job_run(lead->job);
+    lead->ran_ms = clock_ms() - began_ms;
     lead_leave_vitals(lead);
     if (!lead->checked)
         keep_report(lead, &ranks->request);

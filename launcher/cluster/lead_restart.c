@@ -13,24 +13,47 @@
 #define RELEASE_MS 120000 /* beyond a pod's own grace period nothing of ours holds it */
 #define BEYOND_GRACE_MS 10000
 
-bool lead_may_restart(const struct lead *lead, int rc, const struct drarun_error *err)
+#define SHORT_MS 10000 /* what ends sooner is not tried again at once, time and again */
+
+/* Of an attempt whose ranks never ran; the gang has its own tries. */
+static struct failure_decision decide_unrun(const struct lead *lead, const struct drarun_error *err)
 {
-    if (lead_is_stopped(lead) || lead->cancelled || lead->restarts >= lead->spec->restarts)
-        return false;
-    if (rc < 0) /* it never ran: the gang has its own tries */
-        return err->kind == DRARUN_ERR_INFRASTRUCTURE;
-    return lead->status != 0 && lead->next.retry;
+    return (struct failure_decision){
+        .restart = err->kind == DRARUN_ERR_INFRASTRUCTURE,
+        .count = lead->spec->failure.apart ? FAILURE_COUNT_INFRASTRUCTURE : FAILURE_COUNT_RESTARTS,
+        .rule = -1,
+    };
 }
 
-void lead_note_cause(struct lead *lead, const json_t *cause)
+bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err)
 {
-    const char *node = json_string_value(json_object_get(cause, "host"));
-    const char *end = json_string_value(json_object_get(cause, "end"));
-    if (!node || !end)
-        return;
-    if (cause_restart_told(cause).avoid_node && !strlist_has(&lead->avoid, node))
+    if (lead_is_stopped(lead) || lead->cancelled || (rc == 0 && lead->status == 0))
+        return false;
+    if (rc < 0)
+        lead->next = decide_unrun(lead, err);
+    if (lead->next.rule >= 0 && !lead->next.restart)
+        log_note("failurePolicy.rules[%d] ends the job", lead->next.rule);
+    return lead->next.restart &&
+           lead->counted[lead->next.count] < failure_allowed(lead->spec, lead->next.count);
+}
+
+/* A pod that has ended, and a rank's that names no other. */
+static const char *node_of(const json_t *cause)
+{
+    const char *node = json_string_value(json_object_get(cause, "node"));
+    bool pod = json_object_get(cause, "end") != NULL;
+    return node || !pod ? node : json_string_value(json_object_get(cause, "host"));
+}
+
+void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart table)
+{
+    const json_t *cause = json_object_get(end, "cause");
+    const char *how = json_string_value(json_object_get(cause, "end")), *node = node_of(cause);
+    lead->next = failure_decide(&lead->spec->failure, end, table);
+    if (node && lead->next.avoid_node && !strlist_has(&lead->avoid, node))
         strlist_add(&lead->avoid, node);
-    if (strcmp(end, pod_end_name(POD_END_NODE_LOST)) == 0 && !strlist_has(&lead->silent, node))
+    if (node && how && strcmp(how, pod_end_name(POD_END_NODE_LOST)) == 0 &&
+        !strlist_has(&lead->silent, node))
         strlist_add(&lead->silent, node);
 }
 
@@ -110,11 +133,26 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     return create_workers(lead->cluster, lead->spec, &lead->render, err);
 }
 
+static void add_count(const struct lead *lead, struct buf *out)
+{
+    static const char *const names[] = {[FAILURE_COUNT_RESTARTS] = "restarts",
+                                        [FAILURE_COUNT_INFRASTRUCTURE] = "infrastructureRestarts"};
+    enum failure_count count = lead->next.count;
+    if (count == FAILURE_COUNT_NONE)
+        buf_add_str(out, "does not count");
+    else
+        buf_printf(out, "%u of %u %s", lead->counted[count], failure_allowed(lead->spec, count),
+                   names[count]);
+    if (lead->next.rule >= 0)
+        buf_printf(out, ", by failurePolicy.rules[%d]", lead->next.rule);
+}
+
 static void add_restart(const struct lead *lead, const char *cause, struct buf *out)
 {
-    buf_printf(out, "attempt %u ended with %d: %s%sattempt %u follows (%u of %u restarts)",
-               lead->render.attempt, lead->status, cause ? cause : "", cause ? "; " : "",
-               lead->render.attempt + 1, lead->restarts, lead->spec->restarts);
+    buf_printf(out, "attempt %u ended with %d: %s%sattempt %u follows (", lead->render.attempt,
+               lead->status, cause ? cause : "", cause ? "; " : "", lead->render.attempt + 1);
+    add_count(lead, out);
+    buf_add_str(out, ")");
 }
 
 /* From a pod nothing else says why it ended; here the job engine has done so. */
@@ -133,10 +171,23 @@ static void say_restart(struct lead *lead)
     buf_done(&brief);
 }
 
+/* Nothing bounds the attempts that do not count. */
+static void pause_before_next(struct lead *lead)
+{
+    int64_t end = clock_ms() + SHORT_MS;
+    log_note("attempt %u waits for %d s, since the last one ended so soon",
+             lead->render.attempt + 1, SHORT_MS / 1000);
+    while (!lead_is_stopped(lead) && clock_ms() < end)
+        cluster_turn(lead->cluster, end - clock_ms());
+}
+
 int lead_restart(struct lead *lead, struct drarun_error *err)
 {
     lead->restarts++;
+    lead->counted[lead->next.count]++;
     say_restart(lead);
     lead_tell(lead, NULL); /* how this one ended: a line of the history */
-    return lead_next_attempt(lead, err);
+    if (lead->next.count == FAILURE_COUNT_NONE && lead->ran_ms < SHORT_MS)
+        pause_before_next(lead);
+    return lead_is_stopped(lead) ? -EINTR : lead_next_attempt(lead, err);
 }

@@ -25,13 +25,12 @@ static bool is_of_this_job(const struct lead *lead, const json_t *doc)
 /* What the attempts so far have taught. */
 static void take_causes(struct lead *lead, const json_t *doc)
 {
-    const json_t *cause = json_object_get(json_object_get(doc, "report"), "cause");
+    const json_t *report = json_object_get(doc, "report");
     size_t i;
     json_t *chapter;
     json_array_foreach(json_object_get(doc, "history"), i, chapter)
-        lead_note_cause(lead, json_object_get(chapter, "cause"));
-    lead_note_cause(lead, cause);
-    lead->next = cause_restart_told(cause);
+        lead_note_end(lead, chapter, cause_restart_told(json_object_get(chapter, "cause")));
+    lead_note_end(lead, report, cause_restart_told(json_object_get(report, "cause")));
     lead_avoid_nodes(lead);
 }
 
@@ -42,6 +41,8 @@ static void take(struct lead *lead, const json_t *doc)
     const json_t *report = json_object_get(doc, "report");
     lead->render.attempt = number(doc, "attempt", 1);
     lead->restarts = number(doc, "restarts", 0);
+    status_doc_counts(doc, &lead->counted[FAILURE_COUNT_RESTARTS],
+                      &lead->counted[FAILURE_COUNT_INFRASTRUCTURE]);
     lead->ranks = number(doc, "ranks", 0);
     gang_load(&lead->gang, status_doc_gang(doc));
     lead->render.step = lead->gang.step;
@@ -96,8 +97,8 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
     if (cause) {
         cause_launcher_lost(cause, pod, NULL, 0);
         lead->status = cause_status(cause);
-        lead->next = cause_restart(cause);
         lead->report = cause_json(cause);
+        lead_note_end(lead, lead->report, cause_restart(cause));
     }
     cause_free(cause);
     rankmap_done(&map);

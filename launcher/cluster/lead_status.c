@@ -100,6 +100,8 @@ json_t *lead_document(struct lead *lead, const char *result)
         .created_ms = lead->created_ms,
         .attempt = lead->render.attempt,
         .restarts = lead->restarts,
+        .counted = lead->counted[FAILURE_COUNT_RESTARTS],
+        .infrastructure = lead->counted[FAILURE_COUNT_INFRASTRUCTURE],
         .gang = &lead->gang,
         .rung = aligned ? claims_rung_name(claims_rung(lead->spec, lead->gang.step)) : NULL,
         .workers = board_workers(lead->board, lead->render.attempt),

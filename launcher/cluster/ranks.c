@@ -116,7 +116,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .per_worker = ranks_per_worker(facts, &r->argv),
         .orphan_wait_ms = ORPHAN_WAIT_MS,
         .radix = RADIX,
-        .bind = "none",
+        .bind = facts->spec->bind,
         .pods = &r->pods,
         .launch_env = facts->spec->launch == SPEC_LAUNCH_ENV,
         .launch_mpirun = facts->spec->launch == SPEC_LAUNCH_MPIRUN,

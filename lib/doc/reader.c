@@ -416,7 +416,7 @@ int reader_duration(const struct reader_node *node, int64_t *ret_ms)
 
 int reader_choice(const struct reader_node *node, const char *words, int *ret_index)
 {
-    char what[200], nearest[NEAREST_WORD_MAX];
+    char what[400], nearest[NEAREST_WORD_MAX];
     const char *text = json_string_value(node->value);
     int index = text ? words_index(words, text, strlen(text)) : -1;
     if (index >= 0) {

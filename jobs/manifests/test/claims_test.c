@@ -194,6 +194,40 @@ static void test_match(void **state)
     strlist_done(&spec.match);
 }
 
+/* Each alternative has what holds for all, and its own. */
+static void test_first_available(void **state)
+{
+    struct job_spec spec = job(2, 0, SPEC_ALIGN_NONE);
+    struct spec_choice choices[2] = {{.class = "gpu.nvidia.com"}, {.class = "old.example.com"}};
+    json_t *claim = NULL;
+    (void)state;
+    strlist_add(&spec.gpus.selectors, "true");
+    strlist_add(&choices[0].selectors, "1 < 2");
+    choices[1].tolerations = json_pack("[{s:s}]", "operator", "Exists");
+    spec.gpus.choices = choices;
+    spec.gpus.choice_count = 2;
+    assert_int_equal(claims_spec(&spec, CLAIMS_API_V1, 0, &claim, NULL), 0);
+    json_t *expected = json_loads(
+        "{\"devices\": {\"requests\": [{\"name\": \"gpu\", \"firstAvailable\": ["
+        "  {\"name\": \"choice-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 2,"
+        "   \"selectors\": [{\"cel\": {\"expression\": \"true\"}}, {\"cel\": {\"expression\": \"1 "
+        "< 2\"}}]},"
+        "  {\"name\": \"choice-1\", \"deviceClassName\": \"old.example.com\", \"count\": 2,"
+        "   \"selectors\": [{\"cel\": {\"expression\": \"true\"}}],"
+        "   \"tolerations\": [{\"operator\": \"Exists\"}]}]}]}}",
+        0, NULL);
+    assert_non_null(expected);
+    assert_true(json_equal(claim, expected));
+    json_t *classes = json_pack("[{s:{s:s}}]", "metadata", "name", "gpu.nvidia.com");
+    assert_string_equal(claims_missing_class(&spec, classes), "old.example.com");
+    json_decref(classes);
+    json_decref(expected);
+    json_decref(claim);
+    json_decref(choices[1].tolerations);
+    strlist_done(&choices[0].selectors);
+    strlist_done(&spec.gpus.selectors);
+}
+
 static void test_config_and_selectors(void **state)
 {
     struct job_spec spec = job(1, 1, SPEC_ALIGN_REQUIRED);
@@ -202,11 +236,13 @@ static void test_config_and_selectors(void **state)
     strlist_add(&spec.nics.selectors, "true");
     spec.nics.config = json_pack("{s:{s:i}}", "interface", "mtu", 8896);
     spec.nics.config_driver = "dra.net";
+    spec.gpus.tolerations = json_pack("[{s:s, s:s}]", "key", "a.b/c", "operator", "Exists");
     json_t *claim = NULL;
     assert_int_equal(claims_spec(&spec, CLAIMS_API_V1BETA1, 0, &claim, NULL), 0);
     json_t *expected = json_loads(
         "{\"devices\": {\"requests\": ["
-        "  {\"name\": \"gpu-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 1},"
+        "  {\"name\": \"gpu-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 1,"
+        "   \"tolerations\": [{\"key\": \"a.b/c\", \"operator\": \"Exists\"}]},"
         "  {\"name\": \"nic-0\", \"deviceClassName\": \"dranet\", \"count\": 1, \"selectors\": ["
         "    {\"cel\": {\"expression\": \"device.attributes[\\\"dra.net\\\"].rdma == true\"}},"
         "    {\"cel\": {\"expression\": \"true\"}}]}],"
@@ -220,6 +256,7 @@ static void test_config_and_selectors(void **state)
     json_decref(expected);
     json_decref(claim);
     json_decref(spec.nics.config);
+    json_decref(spec.gpus.tolerations);
     strlist_done(&spec.nics.selectors);
 }
 
@@ -260,10 +297,15 @@ static void test_api_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_ladder),
-        cmocka_unit_test(test_aligned_in_pod), cmocka_unit_test(test_one_kind),
-        cmocka_unit_test(test_match),          cmocka_unit_test(test_config_and_selectors),
-        cmocka_unit_test(test_compute_domain), cmocka_unit_test(test_api_names),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_ladder),
+        cmocka_unit_test(test_aligned_in_pod),
+        cmocka_unit_test(test_one_kind),
+        cmocka_unit_test(test_first_available),
+        cmocka_unit_test(test_match),
+        cmocka_unit_test(test_config_and_selectors),
+        cmocka_unit_test(test_compute_domain),
+        cmocka_unit_test(test_api_names),
         cmocka_unit_test(test_no_common_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

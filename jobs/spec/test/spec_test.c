@@ -249,6 +249,7 @@ static void test_template_over_short_form(void **state)
 }
 
 #define JOB(spec) "kind: DraJob\nspec:\n  image: i\n  command: [c]\n  " spec "\n"
+#define POLICY(on, then) JOB("failurePolicy: {rules: [{\"on\": {" on "}, action: " then "}]}")
 
 static void test_refused(void **state)
 {
@@ -380,6 +381,38 @@ static void test_refused(void **state)
         {JOB("labels: {drarun.dev/x: a}"), "keys of drarun.dev are drarun's own"},
         {JOB("launcher: {tolerations: [{kee: a}]}"),
          "spec.launcher.tolerations[0].kee: unknown key"},
+        {JOB("bind: cores"), "spec.bind: binding \"cores\": expected none, core, numa or CPUs"},
+        {JOB("bind: '3-1'"), "spec.bind: binding \"3-1\""},
+        {JOB("devices: {gpus: {count: 1, profile: a100}}"), "profile: expected a MIG profile such"},
+        {JOB("devices: {gpus: {count: 1, profile: 1g.5gb, resource: a.b/c}}"),
+         "gpus.profile: devices of a resource cannot be chosen or configured: use class"},
+        {JOB("devices: {nics: {count: 1, class: c, profile: 1g.5gb}}"), "nics.profile: unknown"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [{value: v}]}}"),
+         "tolerations[0]: key is missing: operator: Exists without one is for every taint"},
+        {JOB("devices: {gpus: {count: 1, tolerations: [{operator: Exists, value: v}]}}"),
+         "tolerations[0].value: Exists is for any value"},
+        {JOB("failurePolicy: {rules: []}"),
+         "spec.failurePolicy.rules: expected a list of at least"},
+        {JOB("failurePolicy: {rules: [{action: fail}]}"), "rules[0]: on is missing"},
+        {JOB("failurePolicy: {rules: [{on: {cause: oom}, action: fail}]}"), "quote \"on\""},
+        {POLICY("", "fail"), "rules[0].on: a condition is missing"},
+        {POLICY("exitCodes: [3], cause: oom", "fail"), "on.cause: one condition a rule"},
+        {POLICY("exitCodes: [0]", "fail"), "exitCodes[0]: expected an integer"},
+        {POLICY("cause: omm", "fail"), "did you mean oom?"},
+        {POLICY("cause: timeout", "fail"), "on.cause: expected one of exit, signal,"},
+        {POLICY("hang: 10m", "fail"), "on.hang: hang is not supported yet: exitCodes or cause"},
+        {POLICY("cause: oom", "checkpoint"), "action: checkpoint is not supported yet"},
+        {POLICY("cause: oom", "retry"), "action: expected one of restart, fail, ignore"},
+        {POLICY("cause: oom", "restart, scope: worker"), "scope: worker is not supported yet"},
+        {POLICY("cause: oom", "fail, node: avoid"), "node: there is no next attempt after fail"},
+        {POLICY("cause: oom", "restart, when: x"), "rules[0].when: unknown key"},
+        {JOB("restarts: 1\n  failurePolicy: {restarts: 2}"),
+         "failurePolicy.restarts: is also at the top, spec.restarts"},
+        {"metadata: {generateName: A}\nspec: {image: i, command: [c]}",
+         "metadata.generateName: expected what a DNS label begins with"},
+        {"metadata: {generateName: a123456789b123456789c123456789d123456789e123456789f1234}\n"
+         "spec: {workers: 10, image: i, command: [c]}",
+         "metadata.generateName: at most 54 characters"},
         {"[1]", "job.yaml:1:1: expected a mapping, got a list"},
         {"3", "expected a mapping, got 3"},
         {"{}", "spec is missing"},
@@ -590,6 +623,50 @@ static void test_driver_of_a_known_class(void **state)
     }
 }
 
+static void test_parts_of_gpus(void **state)
+{
+    struct job_spec s =
+        read_good("image: i\ncommand: [c]\ndevices: {gpus: {count: 2, profile: 1g.10gb+me, "
+                  "tolerations: [{key: x.y/z, operator: Exists}]}}\n");
+    (void)state;
+    assert_string_equal(s.gpus.class, "mig.nvidia.com");
+    assert_int_equal(s.gpus.selectors.count, 1);
+    assert_string_equal(s.gpus.selectors.items[0],
+                        "\"profile\" in device.attributes[\"gpu.nvidia.com\"] && "
+                        "device.attributes[\"gpu.nvidia.com\"].profile == \"1g.10gb+me\"");
+    assert_int_equal(json_array_size(s.gpus.tolerations), 1);
+    job_spec_done(&s);
+}
+
+static void test_failure_policy(void **state)
+{
+    struct job_spec s =
+        read_good("image: i\ncommand: [c]\nbind: core\nfailurePolicy:\n  restarts: 2\n  rules:\n"
+                  "  - {\"on\": {exitCodes: [3, 255]}, action: restart, node: avoid, scope: job}\n"
+                  "  - {\"on\": {cause: node-lost}, action: ignore}\n");
+    (void)state;
+    assert_string_equal(s.bind, "core");
+    assert_int_equal(s.restarts, 2);
+    assert_false(s.failure.apart);
+    assert_int_equal(s.failure.count, 2);
+    assert_null(s.failure.rules[0].on_cause);
+    assert_true(s.failure.rules[0].on_codes[3] && s.failure.rules[0].on_codes[255]);
+    assert_false(s.failure.rules[0].on_codes[4]);
+    assert_int_equal(s.failure.rules[0].action, FAILURE_RESTART);
+    assert_int_equal(s.failure.rules[0].node, FAILURE_NODE_AVOID);
+    assert_string_equal(s.failure.rules[1].on_cause, "node-lost");
+    assert_int_equal(s.failure.rules[1].action, FAILURE_IGNORE);
+    assert_int_equal(s.failure.rules[1].node, 0);
+    job_spec_done(&s);
+    s = read_good(
+        "image: i\ncommand: [c]\nrestarts: 3\nfailurePolicy: {infrastructureRestarts: 0}\n");
+    assert_int_equal(s.restarts, 3);
+    assert_true(s.failure.apart);
+    assert_int_equal(s.failure.infrastructure_restarts, 0);
+    assert_string_equal(s.bind, "none");
+    job_spec_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +676,8 @@ int main(void)
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_keys_of_the_short_form),
         cmocka_unit_test(test_template_over_short_form),
+        cmocka_unit_test(test_parts_of_gpus),
+        cmocka_unit_test(test_failure_policy),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_name_length),
         cmocka_unit_test(test_default_name),
