@@ -49,6 +49,9 @@ struct cluster_run {
     uint32_t workers;    /* in place of the spec's; 0: the spec's */
     bool here;           /* launch from this process, without a launcher Job */
     bool detach;         /* submit: do not follow */
+    bool dry_run;        /* submit: ask the server about the objects, and make none */
+    bool replace;        /* a job of that name that has ended is deleted first */
+    int format;          /* submit: enum verb_format of what is printed */
     bool label, quiet, json;
     const char *report_path;
     int copy_fd;      /* gets what goes to standard output, too; 0: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verb_submit.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "jobs/spec/spec.h"
@@ -12,9 +13,9 @@
 
 struct options {
     struct cluster_choice cluster;
-    const char *name, *image;
+    const char *name, *image, *output, *dry_run;
     uint32_t workers;
-    bool help;
+    bool replace, help;
 };
 
 static const char job[] = "The job";
@@ -40,11 +41,41 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, image),
      .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "replace",
+     .group = job,
+     .kind = OPTION_FLAG,
+     .offset = offsetof(struct options, replace),
+     .help = "delete what is kept of a job of that name that has\nended"},
+    {.name = "dry-run",
+     .value = "WHERE",
+     .choices = "server",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, dry_run),
+     .help = "server: ask the API server whether it would take\nthe objects, and make none; drarun "
+             "validate asks nobody"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FORMAT",
+     .choices = "name json yaml",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, output),
+     .help = "the job's name (the default), or with namespace\nand UID"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static int check(const struct options *options, struct drarun_error *err)
+{
+    if (options->dry_run && (options->output || options->replace))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--dry-run makes nothing: it has no use for --%s",
+                          options->output ? "output" : "replace");
+    return 0;
+}
 
 static int run(int argc, char *const argv[])
 {
@@ -52,7 +83,8 @@ static int run(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;
-    if (verb_parse_file(&verb_submit, argc, argv, &options, &options.help, &file, &err) < 0) {
+    if (verb_parse_file(&verb_submit, argc, argv, &options, &options.help, &file, &err) < 0 ||
+        check(&options, &err) < 0) {
         log_error("submit: %s", err.text);
         return error_exit_status(err.kind);
     }
@@ -66,6 +98,9 @@ static int run(int argc, char *const argv[])
         .name = options.name,
         .image = options.image,
         .workers = options.workers,
+        .replace = options.replace,
+        .dry_run = options.dry_run != NULL,
+        .format = (int)verb_format_of(options.output),
         .detach = true,
     };
     return cluster_api() ? cluster_api()->run(&run) : cluster_become(argv - 2);

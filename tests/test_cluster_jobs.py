@@ -39,6 +39,20 @@ def test_same_name_again_at_once(jobs, mode):
             jobs.cluster.api.delete("batch/v1", "Job", "job", jobs.namespace.name)
 
 
+def test_in_the_place_of_one_that_has_ended(jobs):
+    """Without the option it is in the way; one that runs is not touched."""
+    assert jobs.run(command=["false"]).rc == 1
+    second = jobs.run(command=["echo", "again"])
+    assert second.rc == 69 and "there is a job" in second.err and "--replace" in second.err, second
+    replaced = jobs.run("--replace", command=["echo", "again"]).ok()
+    assert replaced.out == "again\n" and "job job had ended before: failed (1)" in replaced.err, replaced
+    made = json.loads(jobs.verb("submit", "--replace", "-o", "json", jobs.file(command=["sleep", "1000"])).ok().out)
+    owner = jobs.cluster.api.get("batch/v1", "Job", "job", jobs.namespace.name)
+    assert made == {"name": "job", "namespace": jobs.namespace.name, "uid": owner["metadata"]["uid"]}
+    assert jobs.verb("submit", "--replace", jobs.file(command=["true"])).rc == 69
+    jobs.verb("cancel", "job").ok()
+
+
 def test_status_list_logs_and_wait_from_the_api(jobs):
     jobs.run(workers=2, command=HELLO).ok()
     assert "succeeded" in jobs.verb("status", "job").ok().out

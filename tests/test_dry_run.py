@@ -32,7 +32,7 @@ Of each manifest above, imported: what a real API server of Kubernetes says to t
 
 
 @pytest.fixture(scope="module")
-def server():
+def whole():
     with Cluster() as cluster:
         cluster.namespace(NAMESPACE)
         crd = json.loads((SOURCE / "tests" / "cluster" / "computedomains.json").read_text())
@@ -40,7 +40,12 @@ def server():
                                "metadata": {"name": "low"}, "value": -1})
         cluster.wait("the server does not serve ComputeDomains", lambda: cluster.api.plural(
             "resource.nvidia.com/v1beta1", "ComputeDomain"), 30)
-        yield cluster.api
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def server(whole):
+    return whole.api
 
 
 def manifests(drarun, path, *args):
@@ -193,3 +198,19 @@ def test_longest_names(drarun, server, tmp_path):
     job = next(each for each in found if each["kind"] == "Job" and each["metadata"]["name"].endswith("-w"))
     job["metadata"]["name"] = "a" * 61 + "-w"
     assert refused(server, job)
+
+
+@pytest.mark.parametrize("devices,kinds", [({}, ["Pod"]), ({"devices": {"gpus": {"count": 1}}}, ["ResourceClaim", "Pod"]),
+                                           ({"devices": {"gpus": {"count": 1}, "claims": "template"}}, ["ResourceClaimTemplate"])],
+                         ids=["pods", "claims", "template"])
+def test_submit_asks_without_making(drarun, whole, tmp_path, devices, kinds):
+    file = tmp_path / "asked.json"
+    env = {"KUBECONFIG": str(whole.kubeconfig(namespace=NAMESPACE))}
+    file.write_text(json.dumps({"workers": 2, "image": "a", "command": ["b"], **devices}))
+    lines = drarun("submit", "--dry-run=server", file, env=env).ok().out.splitlines()
+    assert all(line.endswith(": ok") for line in lines) and {"Job", "ConfigMap", "Secret", *kinds} <= {line.split()[1] for line in lines}, lines
+    file.write_text(json.dumps({"workers": 2, "image": "a", "command": ["b"], **devices, "template": {"spec": {"dnsPolicy": "Nowhere"}}}))
+    refused = drarun("submit", "--dry-run=server", file, env=env)
+    assert refused.rc != 0 and 'dnsPolicy: Unsupported value: "Nowhere"' in refused.err and "v1 ConfigMap asked-status: ok" in refused.out, refused
+    assert not [each for each in whole.api.get("v1", "ConfigMap", namespace=NAMESPACE) if each["metadata"]["name"].startswith("asked")]
+    assert not whole.api.get("batch/v1", "Job", namespace=NAMESPACE)

@@ -19,6 +19,7 @@
 #include "launcher/cluster/cluster.h"
 #include "launcher/cluster/controller.h"
 #include "launcher/cluster/doctor.h"
+#include "launcher/cluster/dry_run.h"
 #include "launcher/cluster/exec.h"
 #include "launcher/cluster/follow_through.h"
 #include "launcher/cluster/job_map.h"
@@ -248,15 +249,21 @@ static void on_signal_meanwhile(void *arg, int signo)
 
 /* The job's name is all that the caller gets of it. */
 static int leave_submitted(struct cluster *cluster, const struct submitting *s,
-                           const char *namespace)
+                           const char *namespace, const char *uid, int format)
 {
     struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
     if (s->signo)
         return cancel_job(cluster, s->job, namespace, &err) < 0 ? fail(&err) : 128 + s->signo;
-    printf("%s\n", s->job);
+    if (format == VERB_JSON || format == VERB_YAML)
+        verb_add_take(
+            (enum verb_format)format,
+            json_pack("{s:s, s:s, s:s}", "name", s->job, "namespace", namespace, "uid", uid), &out);
+    else
+        buf_printf(&out, "%s\n", s->job);
     log_note("drarun status %s, drarun logs -f %s, drarun wait %s, drarun cancel %s", s->job,
              s->job, s->job, s->job);
-    return fflush(stdout) == 0 ? 0 : 70;
+    return verb_write("submit", &out);
 }
 
 static int submit_and_follow(struct cluster *cluster, const struct cluster_run *run,
@@ -283,7 +290,8 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         options.signo = submitting.signo;
         return follow_job(cluster, &options);
     }
-    int status = rc < 0 ? fail(&err) : leave_submitted(cluster, &submitting, namespace);
+    int status =
+        rc < 0 ? fail(&err) : leave_submitted(cluster, &submitting, namespace, uid, run->format);
     signals_free(submitting.signals);
     return status;
 }
@@ -309,6 +317,25 @@ static const char *namespace_of(const struct cluster *cluster, const struct clus
                                   : cluster->namespace;
 }
 
+/* The job with its profile named, as it would be submitted. */
+static int try_on_server(struct cluster *cluster, const struct cluster_run *run,
+                         struct job_spec *spec, const char *namespace)
+{
+    struct drarun_error err = {0};
+    struct buf out = BUF_INIT;
+    kube_client_limit_reads(cluster->client, LOOK_MS);
+    int rc = cluster_discover(cluster, &err);
+    if (rc == 0)
+        rc = name_profile(cluster, spec, &err);
+    if (rc == 0)
+        rc = dry_run_job(cluster, spec, namespace, run->image, &out, &err);
+    int status = verb_write("submit", &out);
+    if (rc < 0)
+        return fail(&err);
+    log_note("the API server takes the objects of job %s; none was made", spec->name);
+    return status;
+}
+
 static int run_spec(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
 {
     struct drarun_error err = {0};
@@ -323,6 +350,10 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
                    run->json ? "output json" : "report", spec->name);
         return fail(&err);
     }
+    if (run->dry_run)
+        return try_on_server(cluster, run, spec, namespace);
+    if (run->replace && cancel_ended(cluster, spec->name, namespace, &err) < 0)
+        return fail(&err);
     if (!here)
         return submit_and_follow(cluster, run, spec, namespace);
     if (cluster_discover(cluster, &err) < 0 || name_profile(cluster, spec, &err) < 0)

@@ -84,9 +84,8 @@ static void say_end(const char *name, const json_t *doc)
     buf_done(&how);
 }
 
-/* 1: the job has ended, and is gone with what its owner had. */
-static int clear_ended(struct cluster *cluster, const char *name, const char *namespace,
-                       struct drarun_error *err)
+int cancel_ended(struct cluster *cluster, const char *name, const char *namespace,
+                 struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
     const char *text = NULL;
@@ -209,7 +208,7 @@ int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
     const struct kube_target job = {.resource = &kube_jobs, .namespace_ = namespace, .name = name};
     const struct kube_target map = {
         .resource = &kube_config_maps, .namespace_ = namespace, .name = status};
-    int rc = clear_ended(cluster, name, namespace, err);
+    int rc = cancel_ended(cluster, name, namespace, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = ask(cluster, &job, err);

@@ -14,4 +14,9 @@
 int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
                struct drarun_error *err);
 
+/* What is kept of a job of that name that has ended is deleted, and it is said how it ended: 1. 0:
+ * there is none such. Its objects may take a while to go. */
+int cancel_ended(struct cluster *cluster, const char *name, const char *namespace,
+                 struct drarun_error *err);
+
 #endif

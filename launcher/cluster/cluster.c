@@ -131,6 +131,15 @@ int cluster_create(struct cluster *cluster, const struct kube_target *target, co
     return wait_for(&w, rc, ret_body);
 }
 
+int cluster_try_create(struct cluster *cluster, const struct kube_target *target,
+                       const json_t *object, struct drarun_error *err)
+{
+    static const struct kube_write dry = {.repeat = true, .dry_run = true};
+    struct waited w = {.cluster = cluster, .err = err};
+    int rc = kube_create(cluster->client, target, object, &dry, on_answer, &w, NULL, err);
+    return wait_for(&w, rc, NULL);
+}
+
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                     json_t **ret_body, struct drarun_error *err)
 {

@@ -199,7 +199,8 @@ static void say_in_the_way(const struct item *item, const json_t *object, struct
         error_kind(
             err, DRARUN_ERR_CLUSTER, EEXIST,
             "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
-            "cancel %s ends it, or deletes what is kept of it; or give this one another name",
+            "cancel %s ends it, or deletes what is kept of it (run --replace does, too); or give "
+            "this one another name",
             job, namespace, job, job);
     else
         error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,

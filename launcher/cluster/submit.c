@@ -98,7 +98,8 @@ static int say_there_is_one(const struct job_spec *spec, const char *namespace,
 {
     return error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
                       "there is a job \"%s\" in namespace %s already: drarun status %s shows it, "
-                      "drarun cancel %s ends it; or give this one another name (--name)",
+                      "drarun cancel %s ends it, --replace takes the place of one that has ended; "
+                      "or give this one another name (--name)",
                       spec->name, namespace, spec->name, spec->name);
 }
 

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/dry_run.h"
+
+#include <errno.h>
+
+#include "jobs/manifests/render.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+struct dry_run {
+    struct cluster *cluster;
+    const char *namespace;
+    struct buf *out;
+    struct drarun_error *first; /* refusal */
+    int rc;                     /* of it */
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static void try_one(struct dry_run *run, const json_t *object)
+{
+    struct drarun_error refusal = {0};
+    const char *version = text_of(object, "apiVersion"), *kind = text_of(object, "kind");
+    const struct kube_resource *resource = kube_resource_find(version, kind);
+    const struct kube_target target = {.resource = resource, .namespace_ = run->namespace};
+    int rc = resource ? cluster_try_create(run->cluster, &target, object, &refusal)
+                      : error_set(&refusal, ENOTSUP, "internal error: no resource of this kind");
+    buf_printf(run->out, "%s %s %s: %s\n", version, kind, kube_name(object),
+               rc < 0 ? refusal.text : "ok");
+    if (rc < 0 && run->rc == 0) {
+        run->rc = rc;
+        *run->first = refusal;
+    }
+}
+
+static int try_worker(struct dry_run *run, const struct job_spec *spec,
+                      const struct render_options *options, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *claim = NULL, *pod = NULL;
+    if (spec->claims == SPEC_CLAIMS_TEMPLATE) /* an Indexed Job makes them, of what was tried */
+        return 0;
+    int rc = claims_wanted(spec) ? render_claim(spec, options, 0, &claim, err) : 0;
+    if (rc == 0)
+        rc = render_pod(spec, options, 0, &pod, err);
+    if (rc == 0 && claim)
+        try_one(run, claim);
+    if (rc == 0)
+        try_one(run, pod);
+    return rc;
+}
+
+int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
+                const char *image, struct buf *out, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *shared = NULL;
+    struct drarun_error first = {0};
+    struct dry_run run = {.cluster = cluster, .namespace = namespace, .out = out, .first = &first};
+    int rc = cluster_discover(cluster, err);
+    if (rc == 0 && claims_wanted(spec))
+        rc = cluster_need_claims(cluster, err);
+    if (rc < 0)
+        return rc;
+    const struct render_options options = {
+        .attempt = 1,
+        .namespace = namespace,
+        .image = image,
+        .api = cluster->api,
+        .agent = cluster->agent.agent[0] ? &cluster->agent : NULL,
+        .image_volume = cluster->image_volume,
+        .delivery = cluster->delivery,
+        .metrics_port = cluster->metrics_port,
+        .pod_groups = cluster->pod_groups,
+    };
+    rc = render_shared(spec, &options, &shared, err);
+    for (size_t i = 0; rc == 0 && i < json_array_size(shared); i++)
+        try_one(&run, json_array_get(shared, i));
+    if (rc == 0)
+        rc = try_worker(&run, spec, &options, err);
+    return rc < 0 || run.rc == 0 ? rc : error_kind(err, first.kind, first.code, "%s", first.text);
+}
