@@ -14,6 +14,7 @@
 #include "launcher/verb.h"
 #include "launcher/verb_bench.h"
 #include "launcher/verbs.h"
+#include "launcher/version.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -41,15 +42,6 @@ static int unexpected(const char *verb, const char *word)
 {
     log_error("%s: unexpected argument \"%s\"", verb, word);
     return error_exit_status(DRARUN_ERR_USAGE);
-}
-
-static int show_version(int argc, char *const argv[])
-{
-    struct buf text = BUF_INIT;
-    if (argc > 0)
-        return unexpected("version", argv[0]);
-    buf_printf(&text, "drarun %s\n", DRARUN_VERSION);
-    return verb_write("version", &text);
 }
 
 static int show_foreign(unsigned int foreign)
@@ -160,7 +152,7 @@ static int run_words(int argc, char *argv[])
     if (is_either(word, "help", "--help", "-h"))
         return show_help(argc - at - 2, argv + at + 2);
     if (is_either(word, "version", "--version", "-V"))
-        return show_version(argc - at - 2, argv + at + 2);
+        return version_show(argc - at - 2, argv + at + 2);
     if (strcmp(word, "completion") == 0)
         return show_completion(argc - at - 2, argv + at + 2);
     const struct verb *verb = verb_find(word);

@@ -148,3 +148,8 @@ int yaml_write(const json_t *value, struct buf *out, struct drarun_error *err)
     yaml_emitter_delete(&emitter);
     return rc;
 }
+
+const char *yaml_library_version(void)
+{
+    return yaml_get_version_string();
+}

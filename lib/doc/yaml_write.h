@@ -12,4 +12,7 @@
 /* Appends one document, without "---". Members in their order. */
 int yaml_write(const json_t *value, struct buf *out, struct drarun_error *err);
 
+/* Of the library that does it. */
+const char *yaml_library_version(void);
+
 #endif
