@@ -176,3 +176,9 @@ def test_completion_knows_every_option(build, verbs, shell):
 def test_completion_of_a_line(shell, line, some, none):
     offered = shell.offered(line)
     assert some <= offered and not none & offered, offered
+
+
+def test_page_of_the_job_spec(source):
+    """docs/man/drajob.5 is made of the schema, which the parser is held against."""
+    check = subprocess.run([source / "scripts/job-page", "--check"], capture_output=True, text=True)
+    assert check.returncode == 0, check.stderr
