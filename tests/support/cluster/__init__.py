@@ -69,17 +69,17 @@ def allow_inotify():
 
 class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
-    version of resource.k8s.io that is served.
+    version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration.
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None):
+    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None):
         reason = missing(nodes)
         if reason:
             pytest.skip(reason)
         self.programs = fetched()[0]
-        self.state, self.network, self.plane = None, None, None
+        self.state, self.network, self.plane, self.kubelet = None, None, None, kubelet or {}
         self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
             self._start(nodes, gang, images, claims)

@@ -142,7 +142,7 @@ class Node:
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
             "imageGCHighThresholdPercent": 100, "enforceNodeAllocatable": ["pods"], "syncFrequency": "10s",
             "nodeStatusUpdateFrequency": "2s", "volumePluginDir": "/var/lib/kubelet/volume-plugins",
-            "featureGates": {}}))
+            "featureGates": {}, **self.cluster.kubelet}))
 
     @property
     def under(self):
