@@ -22,7 +22,7 @@ def jobs(machines, jobs):
 def planned(jobs, spec):
     """What `drarun plan` says for this cluster before the job: the variables of all ranks, by rank."""
     plan = json.loads(jobs.verb("plan", spec, "--live", "-o", "json").ok().out)["plan"]
-    return {rank["rank"]: plan["env"] | worker["env"] | rank["env"] for worker in plan["workers"]
+    return {rank["rank"]: plan["env"] | worker.get("env", {}) | rank.get("env", {}) for worker in plan["workers"]
             for rank in worker["ranks"]}
 
 
