@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it."""
+"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it. The launcher
+is outside: on a machine of two CPUs its pod has no room beside the worker's."""
 import os
 
 import pytest
 
 from support.cluster import Cluster
+from support.cluster_jobs import Running
 from support.cluster.programs import BASE, MPIS, _of_library, program
 from support.mpi import BY_NAME
 
@@ -39,28 +41,28 @@ def of_ranks(result):
 @pytest.fixture
 def own(jobs):
     """The CPUs of a worker whose ranks are not bound."""
-    [[found]] = of_ranks(jobs.run(name="unbound", resources=RESOURCES, command=["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]))
+    [[found]] = of_ranks(jobs.run("--here", name="unbound", resources=RESOURCES, command=["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]))
     assert len(found) == ALONE and RESERVED not in found, found
     return found
 
 
 def test_worker_keeps_its_class(jobs, own):
     """drarun's own container takes nothing from what the kubelet gives CPUs to."""
-    jobs.verb("submit", jobs.file(command=["sleep", "1000"], resources=RESOURCES)).ok()
-    jobs.cluster.wait("the ranks do not run", lambda: (jobs.status() or {}).get("phase") == "running", 60)
+    job = Running(jobs, "--here", command=["sh", "-c", "echo up; exec sleep 1000"], resources=RESOURCES).wait_lines(1)
     assert jobs.cluster.api.get("v1", "Pod", "job-w-0", jobs.namespace.name)["status"]["qosClass"] == "Guaranteed"
-    jobs.verb("cancel", "job").ok()
+    job.job.signal(2)
+    assert job.ended().rc == 130
 
 
 @pytest.mark.parametrize("name", MPIS)
 def test_bound_ranks(jobs, own, name):
     """Each to a core of the worker's, before and after MPI_Init and as hwloc sees it."""
-    told = of_ranks(jobs.run(image=IMAGE, command=["sh", "-c", f"{program(name, 'mpi_bind')} | cut -d' ' -f2-4"], bind="core",
+    told = of_ranks(jobs.run("--here", image=IMAGE, command=["sh", "-c", f"{program(name, 'mpi_bind')} | cut -d' ' -f2-4"], bind="core",
                              ranksPerWorker=ALONE, resources=RESOURCES))
     assert len(told) == ALONE and all(len(set(map(frozenset, each))) == 1 for each in told), told
     assert set().union(*(each[0] for each in told)) <= own, (told, own)
 
 
 def test_list_beyond_the_worker_is_refused(jobs, own):
-    result = jobs.run(command=["true"], bind=str(RESERVED), resources=RESOURCES)
+    result = jobs.run("--here", command=["true"], bind=str(RESERVED), resources=RESOURCES)
     assert result.rc not in (0, 70) and f"CPU {RESERVED}" in result.err, result
