@@ -732,7 +732,7 @@ void agent_clean(struct agent *agent)
             log_verbose("removed %d shared-memory segments that killed ranks had left", removed);
     }
     shm_clean_free(TAKE_PTR(agent->shm));
-    int shm_rc = agent->shm_dir[0] ? tree_remove(AT_FDCWD, agent->shm_dir) : 0;
+    int shm_rc = agent->shm_dir[0] ? session_remove(agent->shm_dir) : 0;
     if (shm_rc < 0)
         log_error("cannot remove %s: %s", agent->shm_dir, strerror(-shm_rc));
     agent->shm_dir[0] = '\0';

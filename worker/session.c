@@ -74,6 +74,9 @@ static int make_somewhere(const char *name, char **ret_path, struct drarun_error
     return rc;
 }
 
+#define REMOVE_TRIES 4 /* where descriptors or memory are short for a moment */
+#define REMOVE_PAUSE_US 10000
+
 int session_make(const char *name, char **ret_path, struct drarun_error *err)
 {
     if (name[0] != '/')
@@ -89,5 +92,10 @@ int session_make(const char *name, char **ret_path, struct drarun_error *err)
 
 int session_remove(const char *path)
 {
-    return tree_remove(AT_FDCWD, path);
+    int rc = tree_remove(AT_FDCWD, path);
+    for (int i = 1; i < REMOVE_TRIES && (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM); i++) {
+        usleep(REMOVE_PAUSE_US);
+        rc = tree_remove(AT_FDCWD, path);
+    }
+    return rc;
 }
