@@ -11,8 +11,8 @@
 int session_make(const char *name, char **ret_path, struct drarun_error *err);
 /* The directory where that would be; NULL: nowhere. Static, or of the environment. */
 const char *session_base(void);
-/* Removes it with all below. Missing is success. Waits a little, up to three times, where the machine
- * is out of descriptors or memory: nobody comes to remove it later. */
+/* Removes it with all below. Missing is success. Waits a little, up to three times, where the
+ * machine is out of descriptors or memory: nobody comes to remove it later. */
 int session_remove(const char *path);
 
 #endif
