@@ -5,12 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+#include "lib/doc/value.h"
 
 /* What a rank did, which the job's exit status tells. */
 static bool is_of_a_rank(const json_t *cause)
@@ -22,10 +17,11 @@ static bool is_kind(const json_t *cause, const char *word)
 {
     if (strcmp(word, "oom") == 0 && json_is_true(json_object_get(cause, "oom")))
         return true;
-    if (strcmp(text_of(cause, "kind"), word) == 0)
+    if (strcmp(value_text_or(cause, "kind", ""), word) == 0)
         return true;
-    bool of_a_pod = strcmp(text_of(cause, "kind"), "pod") == 0 && strcmp(word, "exit") != 0;
-    return of_a_pod && strcmp(text_of(cause, "end"), word) == 0;
+    bool of_a_pod =
+        strcmp(value_text_or(cause, "kind", ""), "pod") == 0 && strcmp(word, "exit") != 0;
+    return of_a_pod && strcmp(value_text_or(cause, "end", ""), word) == 0;
 }
 
 static bool fits(const struct failure_rule *rule, const json_t *end)
@@ -44,9 +40,9 @@ static bool fits(const struct failure_rule *rule, const json_t *end)
 static bool is_infrastructure(const json_t *cause)
 {
     static const char *const own[] = {"exit", "oom", "deadline"};
-    const char *kind = text_of(cause, "kind");
+    const char *kind = value_text_or(cause, "kind", "");
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        if (strcmp(text_of(cause, "end"), own[i]) == 0)
+        if (strcmp(value_text_or(cause, "end", ""), own[i]) == 0)
             return false;
     return strcmp(kind, "pod") == 0 || strcmp(kind, "failure") == 0 ||
            strcmp(kind, "launcher-lost") == 0;

@@ -155,14 +155,14 @@ static void check_device_toleration(const struct reader_node *node)
     struct reader_node at, value;
     const char *key = NULL;
     int64_t seconds = 0;
-    int operator= 1;
+    int equal = 1;
     if (reader_object(node) < 0)
         return;
     reader_known(node, "key operator value effect tolerationSeconds");
     if (reader_get(node, "key", &at) && reader_text(&at, &key) == 0 && !k8s_is_qualified(key))
         reader_expected(&at, "the key of a taint, such as example.com/degraded");
     if (reader_get(node, "operator", &at))
-        reader_choice(&at, "Exists Equal", &operator);
+        reader_choice(&at, "Exists Equal", &equal);
     if (reader_get(node, "effect", &at))
         reader_choice(&at, "NoSchedule NoExecute", &(int){0});
     if (reader_get(node, "tolerationSeconds", &at))
@@ -170,9 +170,9 @@ static void check_device_toleration(const struct reader_node *node)
     bool valued = reader_get(node, "value", &value);
     if (valued && !json_is_string(value.value))
         reader_expected(&value, "a text");
-    else if (operator== 0 && valued)
+    else if (equal == 0 && valued)
         reader_fail(&value, "Exists is for any value: leave it out, or say operator: Equal");
-    if (operator== 1 && !json_object_get(node->value, "key"))
+    if (equal == 1 && !json_object_get(node->value, "key"))
         reader_missing(node, "key is missing: operator: Exists without one is for every taint");
 }
 

@@ -6,6 +6,7 @@
 #include "jobs/manifests/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 struct dry_run {
     struct cluster *cluster;
@@ -15,16 +16,11 @@ struct dry_run {
     int rc;                     /* of it */
 };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static void try_one(struct dry_run *run, const json_t *object)
 {
     struct drarun_error refusal = {0};
-    const char *version = text_of(object, "apiVersion"), *kind = text_of(object, "kind");
+    const char *version = value_text_or(object, "apiVersion", ""),
+               *kind = value_text_or(object, "kind", "");
     const struct kube_resource *resource = kube_resource_find(version, kind);
     const struct kube_target target = {.resource = resource, .namespace_ = run->namespace};
     int rc = resource ? cluster_try_create(run->cluster, &target, object, &refusal)
@@ -59,9 +55,7 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
     CLEANUP(json_decrefp) json_t *shared = NULL;
     struct drarun_error first = {0};
     struct dry_run run = {.cluster = cluster, .namespace = namespace, .out = out, .first = &first};
-    int rc = cluster_discover(cluster, err);
-    if (rc == 0 && claims_wanted(spec))
-        rc = cluster_need_claims(cluster, err);
+    int rc = claims_wanted(spec) ? cluster_need_claims(cluster, err) : 0;
     if (rc < 0)
         return rc;
     const struct render_options options = {
