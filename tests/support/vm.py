@@ -35,11 +35,19 @@ def fetched():
     return (Path(run.stdout.strip()), "") if run.returncode == 0 else (None, run.stderr.strip())
 
 
+def _need_built(module, what):
+    folder, reason = fetched()
+    if reason or not list(folder.glob(f"kernel/lib/modules/*/updates/{module}.ko")):
+        pytest.skip(reason or f"scripts/fetch-vm could not build its {what}")
+
+
 def need_movable_rdma():
     """Skips where a guest's rdma_rxe is the stock one, which does not move between network namespaces."""
-    folder, reason = fetched()
-    if reason or not list(folder.glob("kernel/lib/modules/*/updates/rdma_rxe.ko")):
-        pytest.skip(reason or "scripts/fetch-vm could not build its rdma_rxe (tests/vm/rxe-netns.patch)")
+    _need_built("rdma_rxe", "rdma_rxe (tests/vm/rxe-netns.patch)")
+
+
+def need_iwarp():
+    _need_built("siw", "siw (scripts/lib/guest-rdma.sh)")
 
 
 def program(folder):
