@@ -8,107 +8,29 @@ import secrets
 
 import pytest
 
-from support import vm
 from support.build import BUILD, patience
-from support.live_guest import LiveGuest
+from support.rail_guest import RailGuest
 
 pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
-DOMAIN = "web.train.svc.cluster.local"
 LIMIT_MS = 1000 * int(patience(20))
-WORKERS = "abcd"  # their interfaces are a0, a1, b0 and so on, their devices rxe_a0 and so on
 PORT = 7100
-MACS = {f"{worker}{rail}": f"52:54:00:00:0{i}:0{rail}" for i, worker in enumerate(WORKERS) for rail in (0, 1)}
-OPTIONS = [word for name, mac in MACS.items() for word in (
-    "-netdev", f"hubport,hubid={name[1]},id={name}", "-device", f"e1000e,bus=pcie.0,netdev={name},mac={mac},romfile=")]
-# the RDMA subsystem's mode cannot change once there are network namespaces
-SETUP = """
-modprobe ib_core netns_mode=0
-modprobe -a rdma_rxe ib_uverbs veth bridge
-ip link add pods type bridge
-ip link set pods up
-for worker in a b c d; do
-    ip netns add $worker
-    ip link add up_$worker type veth peer name eth0 netns $worker
-    ip link set up_$worker master pods up
-done
-modprobe e1000e
-for each in $2; do
-    name=${each%%=*} mac=${each#*=} worker=${each%?=*}
-    until old=$(grep -lx $mac /sys/class/net/*/address); do sleep 0.1; done
-    old=${old%/address}
-    ip link set ${old##*/} name $name mtu 4200 up
-    rdma link add rxe_$name type rxe netdev $name
-    ip link set $name netns $worker
-    rdma dev set rxe_$name netns $worker
-done
-for each in a:1 b:2 c:3 d:4; do
-    worker=${each%:*} last=${each#*:}
-    ip -n $worker -batch - <<EOF
-link set lo up
-link set eth0 up
-address add 10.77.0.$last/24 dev eth0
-link set ${worker}0 up
-link set ${worker}1 up
-address add 10.9.0.$last/24 dev ${worker}0
-address add 10.9.1.$last/24 dev ${worker}1
-EOF
-    ip netns exec $worker sysctl -qw net.ipv4.conf.all.arp_ignore=1  # as NICs that are apart: only its own address
-    printf '127.0.0.1 localhost\\n' >/run/hosts-$worker
-    for i in 1 2 3 4; do echo 10.77.0.$i web-$((i - 1)).$1; done >>/run/hosts-$worker
-    sed -i "s/10.77.0.$last .*/& web-$((last - 1))/" /run/hosts-$worker
-    for rail in 0 1; do
-        ip netns exec $worker sh -c "until grep -qs 0a09:0${rail}0$last /sys/class/infiniband/rxe_$worker$rail/ports/1/gids/*; do sleep 0.1; done"
-    done
-done
-"""
-# A container of a pod. The metadata file stands for the driver, since software RDMA shows no PCI device
-POD = """
-hostname web-$1; mount --bind /run/hosts-$2 /etc/hosts
-mount -t tmpfs none /dev/infiniband
-for each in /sys/class/infiniband_verbs/uverbs*; do
-    mknod -m 666 /dev/infiniband/${each##*/} c $(tr : ' ' <$each/dev)
-done
-mkdir -p /run/kubernetes.io; mount -t tmpfs none /run/kubernetes.io
-folder=/run/kubernetes.io/dra-device-attributes/resourceclaims/nics/nic
-mkdir -p $folder; printf %s "$METADATA" >$folder/nic.example.com-metadata.json
-shift 2; exec "$@"
-"""
 
 
 @pytest.fixture(scope="module")
 def guest():
-    vm.need_movable_rdma()
-    made = LiveGuest(options=OPTIONS)
+    made = RailGuest()
     try:
-        made.sh(SETUP, DOMAIN, " ".join(f"{name}={mac}" for name, mac in MACS.items()))
         yield made
     finally:
         made.close()
 
 
-def metadata(worker, rails):
-    """Of its NICs, in the order of their PCI addresses."""
-    devices = []
-    for place, rail in enumerate(rails):
-        values = {"resource.kubernetes.io/pciBusID": f"0000:{place + 1:02x}:00.0", "rdmaDevice": f"rxe_{worker}{rail}", "ifName": f"{worker}{rail}"}
-        devices.append({"driver": "nic.example.com", "pool": "vm", "name": f"nic-{rail}",
-                        "attributes": {name: {"string": value} for name, value in values.items()}})
-    return json.dumps({"kind": "DeviceMetadata", "apiVersion": "metadata.resource.k8s.io/v1beta1",
-                       "metadata": {"name": "nics", "namespace": "train", "generation": 1}, "requests": [{"name": "nic", "devices": devices}]})
-
-
-def start(guest, name, *argv, rails=(0, 1), under=(), **env):
-    """A command in the pod of a worker, whose NICs are those of the hubs `rails`, in their order. under: around the pod."""
-    return guest.start(*under, "ip", "netns", "exec", name, "unshare", "--uts", "--mount", "bash", "-ec", POD, "pod", WORKERS.index(name), name,
-                       *argv, env={**env, "METADATA": metadata(name, rails)})
-
-
 def run(guest, second=(0, 1), workers=2, **env):
     """The Results of all workers. second: of the second worker."""
     env = {"DRARUN_KEY": secrets.token_hex(32), "DRARUN_REACH_MS": LIMIT_MS, **env}
-    started = [start(guest, name, BUILD / "bin/drarun", "exec", "-v", "--network", "rdma", "--workers", workers, "--",
+    started = [guest.pod(name, BUILD / "bin/drarun", "exec", "-v", "--network", "rdma", "--workers", workers, "--",
                      "sh", "-c", "echo rank $DRARUN_RANK runs", rails=second if name == "b" else (0, 1), **env)
-               for name in WORKERS[:workers]]
+               for name in guest.workers[:workers]]
     return [each() for each in started]
 
 
@@ -116,8 +38,8 @@ def checked(guest, *words, second=(0, 1), workers=2, under=(), **env):
     """The Result of drarun bench fabric on agents, and what it found; second and under: of the second worker."""
     guest.write("/run/fabric-key", secrets.token_hex(32))
     guest.sh("chmod 600 /run/fabric-key")
-    names = WORKERS[:workers]
-    agents = [start(guest, name, BUILD / "bin/drarun-worker", "--listen", f"10.77.0.{i + 1}:{PORT}", "--key-file", "/run/fabric-key",
+    names = guest.workers[:workers]
+    agents = [guest.pod(name, BUILD / "bin/drarun-worker", "--listen", f"10.77.0.{i + 1}:{PORT}", "--key-file", "/run/fabric-key",
                     rails=second if name == "b" else (0, 1), under=under if name == "b" else ()) for i, name in enumerate(names)]
     result = guest.run("ip", "netns", "exec", "a", BUILD / "bin/drarun", "bench", "fabric", "-o", "json", *words, "--agents",
                        ",".join(f"10.77.0.{i + 1}:{PORT}" for i in range(workers)), "--key-file", "/run/fabric-key",
