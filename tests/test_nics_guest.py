@@ -1,40 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NICs that are opened (docs/design/038-open-nics.md), in a guest with soft-RoCE devices: what `drarun-worker --nics` tells of them
-is what rdma-core's own ibv_devinfo and the kernel tell, and each fault is seen."""
+"""NICs that are opened (docs/design/038-open-nics.md), in a guest with soft-RoCE devices and in one with iWARP (siw): what
+`drarun-worker --nics` tells of them is what rdma-core's own ibv_devinfo and the kernel tell, and each fault is seen."""
 import json
 import re
 
 import pytest
 
+from support import vm
 from support.build import BUILD
 from support.live_guest import LiveGuest
 
 pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
 WORKER, DRARUN, CALLER = (BUILD / name for name in ("bin/drarun-worker", "bin/drarun", "tests/programs/wire_caller"))
 RAILS = 2
+MODULES = {"rxe": "rdma_rxe", "siw": "siw"}
 SETUP = """
-modprobe -a rdma_rxe ib_uverbs
+modprobe -a $2 ib_uverbs
 modprobe dummy numdummies=0
 for i in 0 1; do
     ip link add rail$i type dummy
     ip link set rail$i mtu 4200 up
     ip address add 10.9.$i.1/24 dev rail$i
-    rdma link add rxe_$i type rxe netdev rail$i
+    rdma link add $1_$i type $1 netdev rail$i
 done
 for i in 0 1; do
     until test -e /dev/infiniband/uverbs$i; do sleep 0.1; done
-    until grep -qs 0a09 /sys/class/infiniband/rxe_$i/ports/1/gids/*; do sleep 0.1; done
+    test $1 = siw || until grep -qs 0a09 /sys/class/infiniband/rxe_$i/ports/1/gids/*; do sleep 0.1; done
 done
 """
 SMALL_MEMLOCK = ["prlimit", "--memlock=65536:65536", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
 
 
-@pytest.fixture(scope="module")
-def guest():
+DOWN = "ip link set rail1 down; until grep -q DOWN /sys/class/infiniband/{}/ports/1/state; do sleep 0.1; done"
+UP = "ip link set rail1 up; until grep -q ACTIVE /sys/class/infiniband/{}/ports/1/state; do sleep 0.1; done"
+
+
+@pytest.fixture(scope="module", params=MODULES)
+def guest(request):
+    """Its devices are those of one driver."""
+    if request.param == "siw":
+        vm.need_iwarp()
     made = LiveGuest()
+    made.iwarp, made.devices = request.param == "siw", [f"{request.param}_{i}" for i in range(RAILS)]
     try:
-        made.sh(SETUP)
+        made.sh(SETUP, request.param, MODULES[request.param])
         yield made
     finally:
         made.close()
@@ -67,7 +77,7 @@ def plain(value):
 
 def test_all_is_as_ibv_devinfo_says(guest):
     mine, theirs = nics(guest), devinfo(guest)
-    assert sorted(mine) == sorted(theirs) == [f"rxe_{i}" for i in range(RAILS)]
+    assert sorted(mine) == sorted(theirs) == guest.devices
     for name, nic in mine.items():
         values, gids = theirs[name]
         [port] = nic["ports"]
@@ -76,7 +86,8 @@ def test_all_is_as_ibv_devinfo_says(guest):
         assert nic["limits"] == {"qps": plain(values["max_qp"]), "cqs": plain(values["max_cq"]), "mrs": plain(values["max_mr"]),
                                  "mrBytes": min(plain(values["max_mr_size"]), (1 << 63) - 1)}
         assert f"PORT_{port['state']} " in values["state"]
-        assert port["physState"].upper() == values["phys_state"].split()[0].replace("_", "")
+        if not guest.iwarp:  # of which ibv_devinfo does not tell it
+            assert port["physState"].upper() == values["phys_state"].split()[0].replace("_", "")
         assert port["linkLayer"] == values["link_layer"]
         assert (port["mtu"], port["maxMtu"]) == (plain(values["active_mtu"]), plain(values["max_mtu"]))
         assert port.get("lid", 0) == plain(values["port_lid"])
@@ -84,9 +95,10 @@ def test_all_is_as_ibv_devinfo_says(guest):
         lane = float(values["active_speed"].split()[0])
         assert port["rateMbps"] == lane * 1000 * port["lanes"] and {2.5: "SDR", 5.0: "DDR", 10.0: "QDR", 14.0: "FDR", 25.0: "EDR"}[lane] \
             == port["laneSpeed"]
-        assert [f"{each['address']}, {each['type']}" for each in port["gidTable"]] == [each.replace("::ffff:", "") for each in gids]
-        assert {each["netdev"] for each in port["gidTable"]} == {name.replace("rxe_", "rail")}
-        assert len(gids) == port["gids"] >= 2
+        assert guest.iwarp or [f"{each['address']}, {each['type']}" for each in port["gidTable"]] == [each.replace("::ffff:", "") for each in gids]
+        assert {each["netdev"] for each in port["gidTable"]} == {f"rail{guest.devices.index(name)}"}
+        assert (gids, port["gids"]) == ([], 1) if guest.iwarp else len(gids) == port["gids"] >= 2
+        assert nic.get("iwarp", False) == guest.iwarp == ("iWARP" in values["transport"])
 
 
 def test_rdma_link_agrees(guest):
@@ -131,14 +143,14 @@ def test_node_that_is_not_there(guest):
 
 
 def test_port_that_is_down(guest):
-    guest.sh("ip link set rail1 down; until grep -q DOWN /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    guest.sh(DOWN.format(guest.devices[1]))
     try:
         found = nics(guest)
     finally:
-        guest.sh("ip link set rail1 up; until grep -q ACTIVE /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
-    [port] = found["rxe_1"]["ports"]
-    assert (port["state"], port["active"]) == ("DOWN", False) and found["rxe_1"]["opens"], port
-    assert found["rxe_0"]["ports"][0]["active"]
+        guest.sh(UP.format(guest.devices[1]))
+    [port] = found[guest.devices[1]]["ports"]
+    assert (port["state"], port["active"]) == ("DOWN", False) and found[guest.devices[1]]["opens"], port
+    assert found[guest.devices[0]]["ports"][0]["active"]
 
 
 def test_nothing_is_loaded(guest):
@@ -161,53 +173,55 @@ def doctor(guest, *under):
 def test_doctor_of_good_nics(guest):
     rc, found, known = doctor(guest)
     assert rc == 0
-    for i in range(RAILS):
-        assert found[f"rxe_{i}"] == [("ok", f"port 1 ACTIVE, 2.5 Gb/s (1X SDR), MTU 4096, GID 1 10.9.{i}.1 (RoCE v2, rail{i}); queues made, "
-                                            "64 MiB registered", "")], found
+    for i, device in enumerate(guest.devices):
+        address = f"iWARP over rail{i}" if guest.iwarp else f"GID 1 10.9.{i}.1 (RoCE v2, rail{i})"
+        assert found[device] == [("ok", f"port 1 ACTIVE, 2.5 Gb/s (1X SDR), MTU 4096, {address}; queues made, 64 MiB registered", "")], found
     assert {each["device"]: each for each in known} == nics(guest)
 
 
 def test_doctor_of_a_port_that_is_down(guest):
-    guest.sh("ip link set rail1 down; until grep -q DOWN /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
+    guest.sh(DOWN.format(guest.devices[1]))
     try:
         rc, found, _ = doctor(guest)
     finally:
-        guest.sh("ip link set rail1 up; until grep -q ACTIVE /sys/class/infiniband/rxe_1/ports/1/state; do sleep 0.1; done")
-    [(state, seen, change)] = found["rxe_1"]
-    assert (rc, state, seen) == (1, "failed", "the link of its NIC rxe_1, port 1, is DOWN") and "cable" in change
-    assert found["rxe_0"][0][0] == "ok"
+        guest.sh(UP.format(guest.devices[1]))
+    [(state, seen, change)] = found[guest.devices[1]]
+    assert (rc, state, seen) == (1, "failed", f"the link of its NIC {guest.devices[1]}, port 1, is DOWN") and "cable" in change
+    assert found[guest.devices[0]][0][0] == "ok"
 
 
 def test_doctor_of_memory_that_may_not_be_locked(guest):
     rc, found, _ = doctor(guest, *SMALL_MEMLOCK)
-    for i in range(RAILS):
-        [(state, seen, change)] = found[f"rxe_{i}"]
+    for device in guest.devices:
+        [(state, seen, change)] = found[device]
         assert state == "failed" and "IPC_LOCK" in change
-        assert seen == f"it cannot register 64 MiB of memory with its NIC rxe_{i}: Cannot allocate memory; it may lock 64 KiB of memory"
+        assert seen == f"it cannot register 64 MiB of memory with its NIC {device}: Cannot allocate memory; it may lock 64 KiB of memory"
     assert rc == 1
 
 
 def test_doctor_of_an_interface_elsewhere(guest):
     """The device is here, as all are in shared mode, and its interface in another network namespace."""
     rc, found, _ = doctor(guest, "unshare", "-n", "-m", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh")
-    for i in range(RAILS):
-        [(state, seen, change)] = found[f"rxe_{i}"]
-        assert (state, seen) == ("failed", f"its NIC rxe_{i}, port 1, has no GID of an interface that is in the pod") and "interface" in change
+    for device in guest.devices:
+        [(state, seen, change)] = found[device]
+        assert seen == (f"the interface of its NIC {device}, port 1, is not in the pod" if guest.iwarp else
+                        f"its NIC {device}, port 1, has no GID of an interface that is in the pod")
+        assert state == "failed" and "interface" in change
     assert rc == 1
 
 
 def test_doctor_of_a_node_that_is_not_there(guest):
     rc, found, _ = doctor(guest, "unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/infiniband && exec "$@"', "sh")
     assert rc == 0
-    assert sorted(found[f"rxe_{i}"][0][:2] for i in range(RAILS)) == [("unknown", f"/dev/infiniband/uverbs{i} is not here") for i in range(RAILS)]
+    assert sorted(found[device][0][:2] for device in guest.devices) == [("unknown", f"/dev/infiniband/uverbs{i} is not here") for i in range(RAILS)]
 
 
 def test_doctor_without_the_agent(guest):
     """sysfs must do, and it says so."""
     rc, found, known = doctor(guest, "env", "DRARUN_WORKER_PROGRAM=/nowhere/drarun-worker")
-    for i in range(RAILS):
-        [(state, seen, _)] = found[f"rxe_{i}"]
-        assert state == "unknown" and seen.startswith(f"its NIC rxe_{i} is known from sysfs only: DRARUN_WORKER_PROGRAM=/nowhere"), seen
+    for device in guest.devices:
+        [(state, seen, _)] = found[device]
+        assert state == "unknown" and seen.startswith(f"its NIC {device} is known from sysfs only: DRARUN_WORKER_PROGRAM=/nowhere"), seen
     assert rc == 0 and all(each["limits"] == {} and each["ports"][0]["state"] == "ACTIVE" for each in known)
 
 

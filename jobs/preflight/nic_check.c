@@ -209,8 +209,16 @@ static bool all_elsewhere(const struct nic_check *check, const json_t *port)
 static void check_gids(const struct nic_check *check, const json_t *port)
 {
     const json_t *count = json_object_get(port, "gids");
-    if (json_is_true(json_object_get(check->device, "iwarp")) || !json_is_integer(count))
+    if (!json_is_integer(count))
         return;
+    if (json_is_true(json_object_get(check->device, "iwarp"))) {
+        if (json_integer_value(count) > 0 && all_elsewhere(check, port))
+            say(check, NIC_FAULT_GID, port, true,
+                "iWARP runs over the NIC's interface: does the driver put it into the pod?",
+                "the interface of its NIC %s, port %" PRId64 ", is not in the pod", name_of(check),
+                number_of(port, "number"));
+        return;
+    }
     if (json_integer_value(count) == 0)
         say(check, NIC_FAULT_GID, port, true, ADDRESS_CURE,
             "its NIC %s, port %" PRId64 ", has no GID", name_of(check), number_of(port, "number"));

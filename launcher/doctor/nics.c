@@ -75,13 +75,18 @@ static json_int_t number_of(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-/* The last one: those of addresses come after that of the hardware address. */
-static void add_gid(const json_t *port, struct buf *out)
+/* The last GID: those of addresses come after that of the hardware address. iWARP has one of no
+ * meaning, with the interface. */
+static void add_address(const json_t *port, bool iwarp, struct buf *out)
 {
     const json_t *table = json_object_get(port, "gidTable");
     const json_t *gid = json_array_get(table, json_array_size(table) - 1);
     if (!gid)
         return;
+    if (iwarp) {
+        buf_printf(out, ", iWARP over %s", value_text_or(gid, "netdev", "?"));
+        return;
+    }
     buf_printf(out, ", GID %" JSON_INTEGER_FORMAT " %s", number_of(gid, "index"),
                value_text_or(gid, "address", "?"));
     if (value_text_or(gid, "netdev", "")[0])
@@ -89,7 +94,7 @@ static void add_gid(const json_t *port, struct buf *out)
                    value_text_or(gid, "netdev", ""));
 }
 
-static void add_port(const json_t *port, struct buf *out)
+static void add_port(const json_t *port, bool iwarp, struct buf *out)
 {
     buf_printf(out, "port %" JSON_INTEGER_FORMAT " %s", number_of(port, "number"),
                value_text_or(port, "state", "of unknown state"));
@@ -102,7 +107,7 @@ static void add_port(const json_t *port, struct buf *out)
         buf_printf(out, ", MTU %" JSON_INTEGER_FORMAT, number_of(port, "mtu"));
     if (number_of(port, "lid"))
         buf_printf(out, ", LID %" JSON_INTEGER_FORMAT, number_of(port, "lid"));
-    add_gid(port, out);
+    add_address(port, iwarp, out);
 }
 
 static bool is_done(const json_t *verbs, const char *step)
@@ -119,7 +124,7 @@ static void add_good(struct findings *findings, const json_t *verbs)
     json_array_foreach(json_object_get(verbs, "ports"), i, port)
     {
         buf_add_str(&out, i ? "; " : "");
-        add_port(port, &out);
+        add_port(port, json_is_true(json_object_get(verbs, "iwarp")), &out);
     }
     buf_printf(&out, "; queues %s, 64 MiB %s", is_done(verbs, "qp") ? "made" : "not tried",
                is_done(verbs, "memory") ? "registered" : "not tried");

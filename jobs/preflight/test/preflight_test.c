@@ -408,6 +408,12 @@ static void gids_of_others(void **state)
     assert_string_equal(result.list[0].text,
                         "its NIC mlx5_0, port 1, has no GID of an interface that is in the pod");
     preflight_done(&result);
+    put(s.documents[1], "verbs.0.iwarp", "true");
+    result = check(&s, NULL);
+    assert_int_equal(result.count, 1);
+    assert_string_equal(result.list[0].text,
+                        "the interface of its NIC mlx5_0, port 1, is not in the pod");
+    preflight_done(&result);
     json_object_del(s.documents[1], "netdevs");
     no_findings(&s);
     tear_down(&s);
