@@ -2,18 +2,16 @@
 """NICs that are to reach each other (docs/design/038-open-nics.md): workers of `drarun exec`, or agents, in a guest, each in a network
 namespace with two NICs that have soft-RoCE devices, whose cables go to a hub for each rail."""
 import contextlib
-import json
 import re
 import secrets
 
 import pytest
 
-from support.build import BUILD, patience
+from support.build import BUILD
+from support.fabric_check import LIMIT_MS, checked
 from support.rail_guest import RailGuest
 
 pytestmark = pytest.mark.plain("the agent that opens NICs is the static one")
-LIMIT_MS = 1000 * int(patience(20))
-PORT = 7100
 
 
 @pytest.fixture(scope="module")
@@ -32,22 +30,6 @@ def run(guest, second=(0, 1), workers=2, **env):
                      "sh", "-c", "echo rank $DRARUN_RANK runs", rails=second if name == "b" else (0, 1), **env)
                for name in guest.workers[:workers]]
     return [each() for each in started]
-
-
-def checked(guest, *words, second=(0, 1), workers=2, under=(), **env):
-    """The Result of drarun bench fabric on agents, and what it found; second and under: of the second worker."""
-    guest.write("/run/fabric-key", secrets.token_hex(32))
-    guest.sh("chmod 600 /run/fabric-key")
-    names = guest.workers[:workers]
-    agents = [guest.pod(name, BUILD / "bin/drarun-worker", "--listen", f"10.77.0.{i + 1}:{PORT}", "--key-file", "/run/fabric-key",
-                    rails=second if name == "b" else (0, 1), under=under if name == "b" else ()) for i, name in enumerate(names)]
-    result = guest.run("ip", "netns", "exec", "a", BUILD / "bin/drarun", "bench", "fabric", "-o", "json", *words, "--agents",
-                       ",".join(f"10.77.0.{i + 1}:{PORT}" for i in range(workers)), "--key-file", "/run/fabric-key",
-                       env={"DRARUN_REACH_MS": LIMIT_MS, **env})
-    guest.run("pkill", "-f", f"^{BUILD}/bin/drarun-worker --listen")  # also where nobody has called them
-    for agent in agents:
-        agent()
-    return result, json.loads(result.out) if result.out else None
 
 
 @contextlib.contextmanager

@@ -89,10 +89,11 @@ class RailGuest(LiveGuest):
             self.close()
             raise
 
-    def pod(self, worker, *argv, rails=None, under=(), **env):
-        """Starts a command in the pod of a worker, whose NICs are those of the hubs `rails`, in their order. under: around the pod. What it
-        gives is start's."""
+    def pod(self, worker, *argv, rails=None, opened=None, under=(), **env):
+        """Starts a command in the pod of a worker, whose NICs are those of the hubs `rails`, in their order. opened: the rails whose device
+        files it has, where not all; under: around the pod. What it gives is start's."""
         rails = self.rails if rails is None else rails
+        opened = rails if opened is None else opened
         return self.start(*under, "ip", "netns", "exec", worker, "unshare", "--uts", "--mount", "bash", "-ec", POD, "pod",
-                          self.workers.index(worker), worker, " ".join(f"rxe_{worker}{rail}" for rail in rails), *argv,
+                          self.workers.index(worker), worker, " ".join(f"rxe_{worker}{rail}" for rail in opened), *argv,
                           env={**env, "METADATA": metadata(worker, rails)})
