@@ -627,8 +627,11 @@ static void on_still_running(evutil_socket_t fd, short what, void *arg)
 {
     struct agent *agent = arg;
     (void)fd, (void)what;
-    if (ranks_running(agent->ranks) > 0)
-        topology_start(agent->topology);
+    if (ranks_running(agent->ranks) == 0)
+        return;
+    topology_start(agent->topology);
+    if (agent->pmix)
+        pmix_host_announce(agent->pmix);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)

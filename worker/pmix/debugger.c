@@ -152,6 +152,7 @@ void pmix_host_waits(struct pmix_host *host, uint32_t rank)
 
 void pmix_host_stopped(struct pmix_host *host, const struct rank_group *group)
 {
+    pmix_host_announce(host);
     for (uint32_t i = 0; i < group->local_count; i++)
         pmix_host_waits(host, host->job->local[group->local_first + i]);
 }

@@ -169,7 +169,6 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
         pmix_host_free(host);
         return NULL;
     }
-    pmix_tool_announce(host);
     host->cpus = calloc(job->local_count + 1, sizeof *host->cpus);
     host->cpus_count = host->cpus ? job->local_count : 0;
     host->queue = upcall_queue_new(base, handle, host);
@@ -337,6 +336,7 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
         rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
         upcall_watch_losses();
+    pmix_host_announce(host);
     if (rc == 0)
         pmix_tell_waiting(host);
     log_verbose("PMIx server %s for %u ranks of %s", DRARUN_PMIX_VERSION, host->job->local_count,

@@ -100,6 +100,10 @@ int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err);
 /* Starts the library before a rank asks, as when all ranks are known to use it. */
 int pmix_host_start(struct pmix_host *host, struct drarun_error *err);
 bool pmix_host_started(const struct pmix_host *host);
+/* Tools find the server from now on, by files below session_dir, which a short job had better not
+ * make: a disk takes half a millisecond for them. Failures are logged. Done by pmix_host_start and
+ * pmix_host_stopped, too. */
+void pmix_host_announce(struct pmix_host *host);
 
 /* "5.0.5": of the library inside. */
 const char *pmix_host_version(void);

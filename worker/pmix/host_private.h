@@ -53,7 +53,7 @@ struct pmix_host {
     uint16_t port;
     bool refusal_logged;
     struct upcall_queue *queue;
-    bool started;
+    bool started, announced;
     bool environment_set;
     struct rank_cpus *cpus; /* by local index */
     uint32_t cpus_count;
@@ -145,8 +145,6 @@ void shared_round_end(struct shared_round *round);
 /* tool.c: connections of tools. */
 /* One more may be served; false: no, and the user was told once. */
 bool pmix_has_room_for_tool(struct pmix_host *host);
-/* Files by which they find this server, below the session directory; failures are logged. */
-void pmix_tool_announce(const struct pmix_host *host);
 void pmix_on_tool(struct pmix_host *host, struct upcall *upcall);
 /* A name that only jobs and their servers have. */
 bool pmix_is_reserved(const char *nspace);

@@ -88,9 +88,12 @@ static void write_file(const struct pmix_host *host, const char *name, pid_t pid
     buf_done(&text);
 }
 
-void pmix_tool_announce(const struct pmix_host *host)
+void pmix_host_announce(struct pmix_host *host)
 {
 #ifndef DRARUN_PMIX_UNPATCHED
+    if (host->announced)
+        return;
+    host->announced = true;
     char name[256];
     bool one_machine = host->job->wire->same_host;
     /* agents that share a machine are one job for its tools, and each could answer */
