@@ -50,6 +50,7 @@ try:
     assert False, "a second job of that name"
 except drarun.ClusterError as error:
     assert error.code == errno.EEXIST, error
+assert three.submit(image=IMAGE, replace=True).wait(100) == 3
 try:
     cluster.job("nothing")
     assert False, "a job that is not there"
@@ -61,6 +62,11 @@ long = job("long", "echo up; sleep 1000")
 submitted = long.submit(image=IMAGE)
 until("the rank does not run", lambda: long.status().get("phase") == "running")
 assert submitted.document() == cluster.job("long").document() == long.document
+try:
+    long.submit(image=IMAGE, replace=True)
+    assert False, "the job that runs was replaced"
+except drarun.ClusterError as error:
+    assert error.code == errno.EEXIST, error
 until("no output", lambda: long.logs() == [drarun.Output(0, "up\\n", False)])
 try:
     long.wait(timeout=0.3)

@@ -144,6 +144,36 @@ def test_all_is_documented(py):
 
 # ---- specs ----
 
+TYPED = """
+import drarun
+job = drarun.Job("job.yaml")
+status: int = drarun.run(job, timeout=5.0, replace=True, progress=None)
+async def all() -> None:
+    known: int = await drarun.aio.run(job, timeout=5.0)
+    plan: drarun.Plan = await drarun.aio.plan(job, cluster=drarun.Cluster())
+    lines: list[drarun.Output] = await drarun.aio.logs(await drarun.aio.submit(job, name="a"), rank=1)
+"""
+
+
+@pytest.mark.parametrize("line,says", [
+    ("", ""),
+    ("drarun.run(job, timeot=5)", 'Unexpected keyword argument "timeot" for "run"'),
+    ("drarun.submit(job, workers='2')", 'Argument "workers" to "submit" has incompatible type "str"'),
+    ("drarun.render(job, namspace='a')", 'Unexpected keyword argument "namspace" for "render"'),
+    ("drarun.aio.run(job, timeot=5)", 'Unexpected keyword argument "timeot"'),
+    ("drarun.aio.follow(drarun.submit(job), rnk=1)", 'Unexpected keyword argument "rnk"'),
+    ("drarun.aio.plan(job, slice='a')", 'Unexpected keyword argument "slice" for "plan"'),
+], ids=lambda each: each.split("(")[0] or "right")
+def test_type_checkers_know_each_argument(python, tmp_path, line, says):
+    mypy = shutil.which("mypy")
+    if not mypy:
+        pytest.skip(f"no mypy: {CURE}")
+    (tmp_path / "program.py").write_text(f"{TYPED}{line}\n")
+    run = subprocess.run([mypy, "--strict", "--cache-dir", tmp_path.parent / "mypy", "--python-executable", python, "program.py"], cwd=tmp_path,
+                         capture_output=True, text=True, timeout=patience(120))
+    assert run.returncode == (1 if says else 0) and says in run.stdout, run.stdout + run.stderr
+
+
 def test_a_job_from_a_file_a_text_and_a_dict(py, examples_dir):
     path = examples_dir / JOB
     jobs = [py.Job(path), py.Job(str(path)), py.Job(path.read_text())]

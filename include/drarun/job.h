@@ -63,10 +63,11 @@ DRARUN_API int drarun_cluster_plan(struct drarun_cluster *cluster, const struct 
 /* ---- a job ---- */
 
 struct drarun_submit_options {
-    size_t size;       /* of this struct */
-    const char *name;  /* in place of the spec's */
-    const char *image; /* of agent and launcher. NULL: $DRARUN_IMAGE, else this version's */
-    unsigned workers;  /* in place of the spec's; 0: the spec's */
+    size_t size;           /* of this struct */
+    const char *name;      /* in place of the spec's */
+    const char *image;     /* of agent and launcher. NULL: $DRARUN_IMAGE, else this version's */
+    unsigned workers;      /* in place of the spec's; 0: the spec's */
+    unsigned char replace; /* 1: a job of that name that has ended is deleted first */
 };
 DRARUN_DEFINE_INIT(drarun_submit_options)
 

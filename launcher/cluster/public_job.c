@@ -33,8 +33,9 @@ static int job_new_take(struct drarun_cluster *cluster, const char *name, const 
     return error_set(err, ENOMEM, "out of memory");
 }
 
-static int submit(struct drarun_cluster *cluster, const struct job_spec *spec, const char *image,
-                  struct drarun_job **ret_job, struct drarun_error *err)
+static int submit(struct drarun_cluster *cluster, const struct job_spec *spec,
+                  const struct drarun_submit_options *options, struct drarun_job **ret_job,
+                  struct drarun_error *err)
 {
     const char *namespace =
         spec->namespace && !cluster->namespace_said ? spec->namespace : cluster->cluster.namespace;
@@ -43,7 +44,10 @@ static int submit(struct drarun_cluster *cluster, const struct job_spec *spec, c
     int rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
-    rc = submit_job(&cluster->cluster, spec, namespace, image, &uid, err);
+    if (options->replace)
+        rc = cancel_ended(&cluster->cluster, spec->name, namespace, err);
+    if (rc >= 0)
+        rc = submit_job(&cluster->cluster, spec, namespace, agent_image(options->image), &uid, err);
     public_end(&call);
     return rc == 0 ? job_new_take(cluster, spec->name, namespace, uid, ret_job, err) : rc;
 }
@@ -59,7 +63,7 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
         rc = spec_again(&spec->job, &spec->profiles, o.name, o.workers, &own, err);
     if (rc < 0)
         return rc;
-    rc = submit(cluster, &own, agent_image(o.image), ret_job, err);
+    rc = submit(cluster, &own, &o, ret_job, err);
     job_spec_done(&own);
     return rc;
 }

@@ -43,6 +43,11 @@ def print_output(output: Output) -> None:
     file.flush()
 
 
+def print_progress(text: str) -> None:
+    """What is awaited, as a line on sys.stderr. As a call's `progress` it gets a text only when that changes."""
+    print(f"drarun: {text}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Which cluster, and as whom. It holds no connection: calls open their own, so that any thread and the child of a
@@ -74,17 +79,17 @@ class Cluster:
 
         return interruptibly(call)
 
-    def submit(self, job: JobLike, *, name: str | None = None, image: str | None = None,
-               workers: int | None = None) -> Submitted:
+    def submit(self, job: JobLike, *, name: str | None = None, image: str | None = None, workers: int | None = None,
+               replace: bool = False) -> Submitted:
         """Makes the job's objects and leaves it to the cluster.
 
         job: as for Job. name, workers: in place of the spec's. image: of agent and launcher; None: $DRARUN_IMAGE, else this
-        version's.
+        version's. replace: deletes a job of that name first if it has ended.
 
         Raises ClusterError, with code errno.EEXIST where there is a job of that name. When it fails, and after Ctrl-C,
         nothing of the job is left."""
         spec = job_of(job)
-        return interruptibly(lambda: _submit(self, spec, name, image, workers), Submitted.cancel)
+        return interruptibly(lambda: _submit(self, spec, name, image, workers, replace), Submitted.cancel)
 
     def job(self, name: str) -> Submitted:
         """A job that somebody has submitted, of Cluster.namespace. Raises UsageError with code errno.ENOENT where there
@@ -92,14 +97,14 @@ class Cluster:
         return interruptibly(lambda: _opened(self, name))
 
     def run(self, job: JobLike, *, name: str | None = None, image: str | None = None, workers: int | None = None,
-            output: OutputFunction | None = print_output, progress: ProgressFunction | None = None,
-            timeout: float | None = None) -> int:
+            replace: bool = False, output: OutputFunction | None = print_output,
+            progress: ProgressFunction | None = print_progress, timeout: float | None = None) -> int:
         """Submits a job and follows it to its end: Submitted.follow. Where that ends before the job does (Ctrl-C, the
         timeout, a function that raises), the job is cancelled."""
         spec = job_of(job)
 
         def call() -> int:
-            submitted = _submit(self, spec, name, image, workers)
+            submitted = _submit(self, spec, name, image, workers, replace)
             return submitted._follow(output, progress, None, timeout, cancel=True)
 
         return interruptibly(call)
@@ -189,12 +194,14 @@ class Submitted:
         exit_status. timeout: seconds. Raises TimeoutError; the job goes on then, and after Ctrl-C."""
         return interruptibly(lambda: self._follow(None, None, None, timeout))
 
-    def follow(self, *, output: OutputFunction | None = print_output, progress: ProgressFunction | None = None,
+    def follow(self, *, output: OutputFunction | None = print_output,
+               progress: ProgressFunction | None = print_progress,
                rank: int | None = None, timeout: float | None = None) -> int:
         """As wait, with the job's output from its begin.
 
         output: called with each line, in another thread than this one. None: the output is not read.
-        progress: called once a second before the ranks run with what is awaited, in words.
+        progress: called once a second before the ranks run with what is awaited, in words; print_progress only when they
+        change. None: it is not told.
         rank: output of this one alone. timeout: seconds.
 
         What the functions raise ends the call and is raised; the job goes on."""
@@ -259,9 +266,15 @@ def _output_function(calls: Calls, output: OutputFunction) -> Any:
 
 
 def _progress_function(calls: Calls, progress: ProgressFunction, connection: Connection) -> Any:
-    def call(_: Any, text: Any) -> None:
+    said = ""
+
+    def call(_: Any, pointer: Any) -> None:
+        nonlocal said
+        before, said = said, string(pointer) or ""
+        if said == before and progress is print_progress:
+            return
         try:
-            progress(string(text) or "")
+            progress(said)
         except BaseException:
             connection.interrupt()
             raise
@@ -269,9 +282,10 @@ def _progress_function(calls: Calls, progress: ProgressFunction, connection: Con
     return calls.function("void (*)(void *, const char *)", call)
 
 
-def _submit(cluster: Cluster, spec: Job, name: str | None, image: str | None, workers: int | None) -> Submitted:
+def _submit(cluster: Cluster, spec: Job, name: str | None, image: str | None, workers: int | None,
+            replace: bool) -> Submitted:
     connection = Connection(cluster)
-    options = Options("submit", name=name, image=image, workers=workers)
+    options = Options("submit", name=name, image=image, workers=workers, replace=bool(replace))
     made, err = ffi.new("struct drarun_job **"), new_error()
     connection.check(lib.drarun_job_submit(connection.pointer, spec._spec, options.pointer, made, err), err)
     job = ffi.gc(made[0], lib.drarun_job_free)
@@ -302,14 +316,18 @@ def _name(name: str) -> bytes:
     return data
 
 
-def submit(job: JobLike, *, cluster: Cluster | None = None, **options: Any) -> Submitted:
-    """Cluster().submit(job, **options)."""
-    return (cluster or Cluster()).submit(job, **options)
+def submit(job: JobLike, *, cluster: Cluster | None = None, name: str | None = None, image: str | None = None,
+           workers: int | None = None, replace: bool = False) -> Submitted:
+    """Cluster.submit, on the cluster of the kubeconfig where none is given."""
+    return (cluster or Cluster()).submit(job, name=name, image=image, workers=workers, replace=replace)
 
 
-def run(job: JobLike, *, cluster: Cluster | None = None, **options: Any) -> int:
+def run(job: JobLike, *, cluster: Cluster | None = None, name: str | None = None, image: str | None = None,
+        workers: int | None = None, replace: bool = False, output: OutputFunction | None = print_output,
+        progress: ProgressFunction | None = print_progress, timeout: float | None = None) -> int:
     """Runs a job on a cluster to its end, with its output on sys.stdout and sys.stderr, and returns its exit status:
-    Cluster().run(job, **options)."""
-    return (cluster or Cluster()).run(job, **options)
+    Cluster.run, on the cluster of the kubeconfig where none is given."""
+    return (cluster or Cluster()).run(job, name=name, image=image, workers=workers, replace=replace, output=output,
+                                      progress=progress, timeout=timeout)
 
 

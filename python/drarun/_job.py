@@ -109,11 +109,11 @@ class Job:
     # ---- on a cluster ----
 
     def submit(self, *, cluster: Cluster | None = None, name: str | None = None, image: str | None = None,
-               workers: int | None = None) -> Submitted:
+               workers: int | None = None, replace: bool = False) -> Submitted:
         """Makes the job's objects on a cluster and leaves it to that: Cluster.submit. What wait(), logs(), status() and
         cancel() of this Job mean is the last one that it submitted."""
         from ._cluster import submit
-        self._submitted = submit(self, cluster=cluster, name=name, image=image, workers=workers)
+        self._submitted = submit(self, cluster=cluster, name=name, image=image, workers=workers, replace=replace)
         return self._submitted
 
     def wait(self, timeout: float | None = None) -> int:
@@ -159,9 +159,16 @@ def validate(job: JobLike, *, profiles: PathName | None = None) -> tuple[Finding
     return ()
 
 
-def render(job: JobLike, *, profiles: PathName | None = None, **options: Any) -> str:
-    """The Kubernetes objects that a job creates: Job(job).render(**options)."""
-    return job_of(job, profiles).render(**options)
+def render(job: JobLike, *, profiles: PathName | None = None, format: str | None = None, api: str | None = None,
+           claims: str | None = None, namespace: str | None = None, image: str | None = None,
+           agent_claim: str | None = None, pod_groups: str | None = None, owner_uid: str | None = None,
+           step: int | None = None, image_volume: bool = False, here: bool = False, as_: str | None = None,
+           head: str | None = None, replicas: str | None = None, note: Callable[[str], None] | None = None) -> str:
+    """The Kubernetes objects that a job creates: Job.render."""
+    return job_of(job, profiles).render(
+        format=format, api=api, claims=claims, namespace=namespace, image=image, agent_claim=agent_claim,
+        pod_groups=pod_groups, owner_uid=owner_uid, step=step, image_volume=image_volume, here=here, as_=as_, head=head,
+        replicas=replicas, note=note)
 
 
 def _or_memory(text: str | None) -> str:

@@ -8,71 +8,57 @@ Ctrl-C does: it first tidies up, a job that run() had submitted is cancelled, on
 for output and progress are called on that thread, not on the loop's."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
-from . import _cluster, _env, _errors, _job, _local, _plan
+from . import _cluster, _env, _job, _local, _plan
 from ._calls import in_thread
-from ._cluster import Cluster, Output, Submitted
-from ._job import JobLike
-from ._library import PathName
+from ._cluster import Cluster, Submitted
+from ._errors import UsageError
+from ._job import JobLike, job_of
+from ._library import Files, PathName
+from ._plan import Plan
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-async def validate(job: JobLike, **options: Any) -> tuple[_errors.Finding, ...]:
-    """drarun.validate"""
-    return await in_thread(lambda: _job.validate(job, **options))
+def _awaited(function: Callable[P, T], undo: Callable[[T], object] | None = None) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The function on a thread, with its own signature. undo: as of in_thread."""
+
+    @functools.wraps(function)
+    async def call(*args: P.args, **options: P.kwargs) -> T:
+        return await in_thread(lambda: function(*args, **options), undo)
+
+    call.__module__, call.__doc__ = __name__, f"drarun.{function.__qualname__}"
+    return call
 
 
-async def render(job: JobLike, **options: Any) -> str:
-    """drarun.render"""
-    return await in_thread(lambda: _job.render(job, **options))
+async def plan(job: JobLike, *, cluster: Cluster | None = None, slices: Files = None, nodes: Files = None,
+               classes: Files = None, claims: Files = None, objects: str | None = None, nccl_version: str | None = None,
+               workers: int | None = None, profiles: PathName | None = None) -> Plan:
+    """drarun.plan, or with a cluster Cluster.plan, which files do not go with."""
+    files = {"slices": slices, "nodes": nodes, "classes": classes, "claims": claims, "objects": objects}
+    if cluster is None:
+        return await in_thread(lambda: _plan.plan(
+            job, slices=slices, nodes=nodes, classes=classes, claims=claims, objects=objects, nccl_version=nccl_version,
+            workers=workers, profiles=profiles))
+    given = [name for name, value in files.items() if value is not None]
+    if given:
+        raise UsageError(f"{given[0]}: the objects are the cluster's: leave out {given[0]} or cluster")
+    on = cluster
+    return await in_thread(lambda: on.plan(job_of(job, profiles), nccl_version=nccl_version, workers=workers))
 
 
-async def plan(job: JobLike, *, cluster: Cluster | None = None, **options: Any) -> _plan.Plan:
-    """drarun.plan, or with a cluster Cluster.plan"""
-    return await in_thread(lambda: cluster.plan(job, **options) if cluster else _plan.plan(job, **options))
-
-
-async def env(**options: Any) -> _env.Environment:
-    """drarun.env"""
-    return await in_thread(lambda: _env.env(**options))
-
-
-async def run(job: JobLike, **options: Any) -> int:
-    """drarun.run"""
-    return await in_thread(lambda: _cluster.run(job, **options))
-
-
-async def run_local(command: Iterable[PathName] | JobLike, **options: Any) -> int:
-    """drarun.run_local"""
-    return await in_thread(lambda: _local.run_local(command, **options))
-
-
-async def submit(job: JobLike, **options: Any) -> Submitted:
-    """drarun.submit"""
-    return await in_thread(lambda: _cluster.submit(job, **options), Submitted.cancel)
-
-
-async def wait(job: Submitted, timeout: float | None = None) -> int:
-    """Submitted.wait"""
-    return await in_thread(lambda: job.wait(timeout))
-
-
-async def follow(job: Submitted, **options: Any) -> int:
-    """Submitted.follow"""
-    return await in_thread(lambda: job.follow(**options))
-
-
-async def logs(job: Submitted, *, rank: int | None = None) -> list[Output]:
-    """Submitted.logs"""
-    return await in_thread(lambda: job.logs(rank=rank))
-
-
-async def status(job: Submitted) -> dict[str, Any]:
-    """Submitted.status"""
-    return await in_thread(job.status)
-
-
-async def cancel(job: Submitted) -> None:
-    """Submitted.cancel"""
-    await in_thread(job.cancel)
+validate = _awaited(_job.validate)
+render = _awaited(_job.render)
+env = _awaited(_env.env)
+run = _awaited(_cluster.run)
+run_local = _awaited(_local.run_local)
+submit = _awaited(_cluster.submit, Submitted.cancel)
+wait = _awaited(Submitted.wait)
+follow = _awaited(Submitted.follow)
+logs = _awaited(Submitted.logs)
+status = _awaited(Submitted.status)
+cancel = _awaited(Submitted.cancel)
