@@ -580,7 +580,7 @@ static int refuse_no_nic(struct planning *p, uint32_t w)
                          "network: rdma, but no RDMA NIC can carry data: %s", names.data);
     else
         rc = plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
-                         "network: rdma, but no RDMA NIC was given");
+                         "network: rdma, but no RDMA NIC was given; network: any does without");
     buf_done(&names);
     return rc;
 }
