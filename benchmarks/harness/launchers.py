@@ -96,7 +96,7 @@ LIBRARIES = [
     Library("MPICH 5", HYDRA, lambda: fetched() / "mpich/bin/mpicc"),
 ]
 
-# Without a part in the launch tables: MPICH 4.0 starts as MPICH 5 does, and Intel MPI has no compiler of its own.
+# Without a part in most launch tables: MPICH 4.0 starts as MPICH 5 does, and Intel MPI has no compiler of its own.
 MPICH4 = Library("MPICH 4.0", HYDRA4, lambda: in_path("mpicc.mpich"))
 INTEL = Library("Intel MPI", INTEL_HYDRA, lambda: in_path("cc"),
                 lambda: [f"-I{fetched()}/mpich/include", fetched() / "impi/lib/libmpi.so",

@@ -2,7 +2,7 @@
 """Launch times, PMIx times, scale and memory of drarun beside its peers."""
 from benchmarks.harness.command import Family
 
-from . import crowded, memory, mpi, noop, pmix, spawn, strangers
+from . import crowded, memory, mpi, noop, output, pmix, spawn, strangers
 from . import scale as sizes
 
 
@@ -17,6 +17,6 @@ FAMILY = Family(
     "Launch benchmarks", "Each row was measured in one go, {rounds} in the order ABBA; large N half of that. Ratios are of "
     "medians, with a 95 % bootstrap interval.",
     {"usual": Scale(15, True), "smoke": Scale(1, False), "quick": Scale(5, False), "full": Scale(41, True)},
-    {"noop": noop.run, "mpi": mpi.run, "crowded": crowded.run, "spawn": spawn.run, "pmix": pmix.run, "strangers": strangers.run,
+    {"noop": noop.run, "mpi": mpi.run, "crowded": crowded.run, "spawn": spawn.run, "output": output.run, "pmix": pmix.run, "strangers": strangers.run,
      "scale": sizes.run, "memory": memory.run},
     programs=["bin/drarun", "bin/bench/stopwatch"])

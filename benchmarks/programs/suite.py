@@ -10,8 +10,9 @@ from pathlib import Path
 
 from benchmarks.harness.launchers import INTEL, LIBRARIES, MPICH4, SOURCE, Missing, fetched
 
-# Without what needs processes that a job starts itself, a file system, or Fortran and C++ compilers of the same library.
-FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "pt2pt", "topo")
+# Without what needs a file system, or Fortran and C++ compilers of the same library.
+SPAWN = "spawn"
+FOLDERS = ("attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "mpi_t", "pt2pt", "rma", SPAWN, "topo")
 
 # The MPI standard of each library, for lines that ask for a newer one. Open MPI hides what MPI 3 removed, though it has it.
 OPEN_MPI_FLAGS = "-DOMPI_OMIT_MPI1_COMPAT_DECLS=0"
