@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain COMMAND...: runs the command with its stdout in a pipe, reads the lines of talk from there
  * and prints "drained BYTES TALKERS LINES TORN LOST": TORN are lines that are not as they were
- * written, LOST those whose number was skipped. Ends with the command's status. */
+ * written; where none is, LOST are those whose number was skipped. Ends with the command's status.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -101,6 +102,6 @@ int main(int argc, char **argv)
     drain(ends[0]);
     if (child < 0 || waitpid(child, &status, 0) < 0)
         return 1;
-    printf("drained %llu %zu %llu %llu %llu\n", bytes, talker_count, lines, torn, lost);
+    printf("drained %llu %zu %llu %llu %llu\n", bytes, talker_count, lines, torn, torn ? 0 : lost);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -32,18 +32,24 @@ def check(least):
     return of
 
 
+def tally(samples):
+    """(torn lines, lost lines), of all runs."""
+    torn = sum(sample.torn for sample in samples)
+    return torn, "-" if torn else sum(sample.lost for sample in samples)
+
+
 def run(report, scale):
     size = BYTES if scale.rounds > 1 else SMOKE_BYTES
     report.heading("Output")
     report.line()
     report.line(f"ms for {size / 1e9:g} GB of lines of 20 to 200 bytes, which {RANKS} ranks write in blocks, from the launcher's stdout into a pipe. Torn: lines that "
-                "do not come as they were written; lost: lines that do not come; of all runs.")
+                "do not come as they were written; lost, where none is torn: lines that do not come; of all runs.")
     contenders = [Contender(Drained(launcher), RANKS, BENCH / "talk", size // RANKS, check=check(size))
                   for launcher in (DRARUN, HYDRA, OPENMPI5, OPENMPI4) if not skipped(report, launcher)]
     interleave(contenders, scale.rounds, DEADLINE)
     report.table(["launcher", *SPREAD_COLUMNS, "torn", "lost", "failed / hung"])
     for c in contenders:
-        report.row(c.name, *report.spread(f"output, {c.name}", c.values("wall")), sum(s.torn for s in c.samples), sum(s.lost for s in c.samples),
+        report.row(c.name, *report.spread(f"output, {c.name}", c.values("wall")), *tally(c.samples),
                    report.bad(f"output, {c.name}", c, c is contenders[0]))
     ours = contenders[0]
     report.table(["lines of drarun that are", "how many", "goal", "verdict"])
