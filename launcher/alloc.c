@@ -15,7 +15,7 @@
 
 #include "launcher/kept.h"
 #include "launcher/local_agent.h"
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

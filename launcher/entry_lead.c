@@ -15,7 +15,7 @@
 #include "launcher/identity.h"
 #include "launcher/job.h"
 #include "launcher/job_plan.h"
-#include "launcher/remote.h"
+#include "launcher/programs/remote.h"
 #include "launcher/report.h"
 #include "launcher/request.h"
 #include "lib/base/cleanup.h"

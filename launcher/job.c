@@ -11,7 +11,7 @@
 #include "jobs/preflight/fabric.h"
 #include "launcher/framed.h"
 #include "launcher/job_private.h"
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -14,7 +14,7 @@
 
 #include "launcher/job_private.h"
 #include "launcher/master_port.h"
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 #include "drarun/error.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "lib/wire/tls.h"
 
 struct local_agents {

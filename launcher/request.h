@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/base/options.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/alloc.h"
 #include "launcher/foreign.h"
 #include "launcher/framed.h"
 #include "launcher/hosts.h"
 #include "launcher/job.h"
 #include "launcher/kept.h"
-#include "launcher/remote.h"
+#include "launcher/programs/remote.h"
 #include "launcher/report.h"
 #include "launcher/run_options.h"
 #include "launcher/verb.h"

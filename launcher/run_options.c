@@ -9,7 +9,7 @@
 #include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/ranks/rankmap.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/foreign.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

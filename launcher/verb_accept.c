@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "launcher/accept/order.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/accept_order.h"
+#include "launcher/programs/agent_image.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

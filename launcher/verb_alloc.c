@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/alloc.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

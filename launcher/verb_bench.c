@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/ranks/rankmap.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"

@@ -11,10 +11,10 @@
 
 #include "jobs/preflight/fabric.h"
 #include "jobs/spec/spec.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/bench/fabric.h"
-#include "launcher/cluster_api.h"
-#include "launcher/remote.h"
+#include "launcher/programs/cluster_api.h"
+#include "launcher/programs/remote.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

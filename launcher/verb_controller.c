@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "launcher/agent_image.h"
-#include "launcher/cluster_api.h"
-#include "launcher/heartbeat_file.h"
+#include "launcher/programs/agent_image.h"
+#include "launcher/programs/cluster_api.h"
+#include "launcher/programs/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/doctor/nics.h"
 #include "launcher/doctor/node_checks.h"
 #include "lib/base/cleanup.h"

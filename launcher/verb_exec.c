@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/input.h"
 #include "launcher/verb_join.h"
 #include "lib/base/cleanup.h"

@@ -7,7 +7,7 @@
 
 #include "jobs/spec/spec.h"
 #include "launcher/entry.h"
-#include "launcher/remote.h"
+#include "launcher/programs/remote.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

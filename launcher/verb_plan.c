@@ -8,7 +8,7 @@
 
 #include "jobs/preflight/fabric.h"
 #include "launcher/api/plan.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/cluster_files.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"

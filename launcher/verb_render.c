@@ -7,7 +7,7 @@
 
 #include "drarun/render.h"
 #include "jobs/manifests/render.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/agent_image.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/agent_image.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

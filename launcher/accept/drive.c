@@ -10,7 +10,7 @@
 
 #include "launcher/accept/job.h"
 #include "launcher/accept/trial.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_ACCEPT_DRIVE_H
 
 #include <event2/event.h>
-#include "launcher/accept/order.h"
+#include "launcher/programs/accept_order.h"
 #include "launcher/accept/record.h"
 
 /* names: of the plan's nodes. base: of job.h. -ECANCELED after a signal, when what ran was ended:

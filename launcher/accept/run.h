@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_ACCEPT_RUN_H
 #define DRARUN_LAUNCHER_ACCEPT_RUN_H
 
-#include "launcher/accept/order.h"
+#include "launcher/programs/accept_order.h"
 #include "launcher/cluster/cluster.h"
 
 /* Prints the verdicts to stdout; returns the exit status, having said everything. */

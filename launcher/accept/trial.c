@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

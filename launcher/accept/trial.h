@@ -5,7 +5,7 @@
 
 #include <event2/event.h>
 #include <jansson.h>
-#include "launcher/accept/order.h"
+#include "launcher/programs/accept_order.h"
 
 struct trial;
 

@@ -9,7 +9,7 @@
 #include "jobs/predict/job_profile.h"
 #include "jobs/manifests/render.h"
 #include "jobs/render_as/render_as.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
 #include "launcher/manifests.h"

@@ -8,7 +8,7 @@
 #include "drarun/error.h"
 #include "launcher/bench/keep.h"
 #include "launcher/bench/verdict_lines.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/base/buf.h"
 #include "lib/base/strlist.h"
 

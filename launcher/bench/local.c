@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/bench/failure.h"
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "launcher/run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

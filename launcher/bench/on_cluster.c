@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/bench/bench_job.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

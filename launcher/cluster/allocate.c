@@ -18,7 +18,7 @@
 #include "launcher/cluster/heartbeat.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/submit.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "launcher/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

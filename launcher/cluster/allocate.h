@@ -6,7 +6,7 @@
 
 #include "jobs/spec/spec.h"
 #include "launcher/cluster/cluster.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 
 /* From the creation of its objects to their end; the exit status is the shell's, or says why there
  * was none. What is to be said was said. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What drarun-cluster has of cluster_api.h. */
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +29,7 @@
 #include "launcher/cluster/snapshot.h"
 #include "launcher/cluster/submit.h"
 #include "launcher/cluster/tee.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "launcher/spec_file.h"
 #include "launcher/verb.h"
 #include "lib/base/cleanup.h"

@@ -9,7 +9,7 @@
 
 #include "jobs/manifests/crd.h"
 #include "launcher/cluster/controller_private.h"
-#include "launcher/heartbeat_file.h"
+#include "launcher/programs/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

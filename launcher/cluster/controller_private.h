@@ -6,7 +6,7 @@
 
 #include "launcher/cluster/controller.h"
 #include "launcher/cluster/lease.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "lib/base/buf.h"
 #include "lib/kube/watch.h"
 

@@ -18,7 +18,7 @@
 #include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/input.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "launcher/verb.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_EXEC_H
 
 #include "launcher/cluster/cluster.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 
 /* The command's exit status, or ours, having said why. */
 int exec_beside(struct cluster *cluster, const struct cluster_exec *exec);

@@ -6,7 +6,7 @@
 
 #include <signal.h>
 #include "launcher/cluster/cluster.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 
 /* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */
 typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,

@@ -22,7 +22,7 @@
 #include "launcher/cluster/status_writer.h"
 #include "launcher/framed.h"
 #include "launcher/job.h"
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 #include "launcher/status_line.h"
 
 struct lead {

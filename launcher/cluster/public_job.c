@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "launcher/api/options.h"
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/api/text.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/cancel.h"

@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_SHOW_H
 
 #include "launcher/cluster/cluster.h"
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 
 /* Adds the status documents of the jobs that a list would show to the array docs: 0 or -errno. */
 int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_t *docs,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The half of cluster_api.h that drarun and drarun-remote have. */
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 

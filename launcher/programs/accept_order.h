@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_ACCEPT_ORDER_H
 #define DRARUN_LAUNCHER_ACCEPT_ORDER_H
 
-#include "launcher/cluster_api.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/accept/accept.h"
 
 struct accept_order {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The half of remote.h that drarun has. */
-#include "launcher/remote.h"
+#include "launcher/programs/remote.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 #include "lib/base/error.h"
 
 const struct remote_api *remote_api(void)

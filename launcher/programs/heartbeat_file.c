@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/heartbeat_file.h"
+#include "launcher/programs/heartbeat_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/signals.h"
+#include "launcher/programs/signals.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The half of remote.h that drarun-remote has. */
-#include "launcher/remote.h"
+#include "launcher/programs/remote.h"
 
 #include <errno.h>
 #include <netdb.h>

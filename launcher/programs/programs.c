@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/programs.h"
+#include "launcher/programs/programs.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/agent_image.h"
+#include "launcher/programs/agent_image.h"
 
 #include <stdlib.h>
 
