@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/preflight/fabric.h"
-#include "launcher/framed.h"
+#include "launcher/streams/framed.h"
 #include "launcher/job_private.h"
 #include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"

@@ -28,7 +28,7 @@ struct request_program {
 
 struct event_base;
 struct job;
-struct framed; /* launcher/framed.h */
+struct framed; /* launcher/streams/framed.h */
 struct tls_key;
 struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 

@@ -9,7 +9,7 @@
 #include "launcher/programs/agent_image.h"
 #include "launcher/alloc.h"
 #include "launcher/foreign.h"
-#include "launcher/framed.h"
+#include "launcher/streams/framed.h"
 #include "launcher/hosts.h"
 #include "launcher/job.h"
 #include "launcher/kept.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/programs/cluster_api.h"
-#include "launcher/input.h"
+#include "launcher/streams/input.h"
 #include "launcher/verb_join.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -12,7 +12,7 @@ from support.timed import and_timed
 
 LINES = 45000
 SHORT = 100
-MARK = 5000  # FRAMED_MARK_LINES of launcher/framed.h
+MARK = 5000  # FRAMED_MARK_LINES of launcher/streams/framed.h
 # about 4.5 MiB in eight seconds; the last line when the kubelet has looked at the rest, so that it stays
 TALK = ["sh", "-c", f'i=0; while [ $i -lt {LINES} ]; do i=$((i+1)); [ $i != {LINES} ] || sleep {5 * SLOWER}; '
                     f'echo "line $i {"x" * 80}"; [ $((i % 600)) != 0 ] || sleep 0.1; done']

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "launcher/api/options.h"
-#include "launcher/cluster/frames.h"
+#include "launcher/streams/frames.h"
 #include "launcher/spec_file.h"
 #include "lib/base/buf.h"
 #include "lib/base/c_numbers.h"

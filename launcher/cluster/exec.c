@@ -17,7 +17,7 @@
 #include "launcher/cluster/board.h"
 #include "launcher/cluster/job_clock.h"
 #include "launcher/cluster/job_map.h"
-#include "launcher/input.h"
+#include "launcher/streams/input.h"
 #include "launcher/programs/signals.h"
 #include "launcher/verb.h"
 #include "lib/base/error.h"

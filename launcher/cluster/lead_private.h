@@ -20,10 +20,10 @@
 #include "launcher/cluster/lease.h"
 #include "lib/metrics/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
-#include "launcher/framed.h"
+#include "launcher/streams/framed.h"
 #include "launcher/job.h"
 #include "launcher/programs/signals.h"
-#include "launcher/status_line.h"
+#include "launcher/streams/status_line.h"
 
 struct lead {
     struct cluster *cluster;

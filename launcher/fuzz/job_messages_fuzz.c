@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/framed.h"
+#include "launcher/streams/framed.h"
 #include "launcher/job_plan.h"
 #include "launcher/job_private.h"
 #include "launcher/kept.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/status_line.h"
+#include "launcher/streams/status_line.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/output.h"
+#include "launcher/streams/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "launcher/lines.h"
-#include "launcher/output_files.h"
-#include "launcher/sink.h"
+#include "launcher/streams/lines.h"
+#include "launcher/streams/output_files.h"
+#include "launcher/streams/sink.h"
 
 /* How long others wait for an unfinished line. Only time in which all that came is written counts:
  * while the reader is slow, the agent may lack the credit for the rest of the line. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "launcher/input.h"
+#include "launcher/streams/input.h"
 #include "lib/base/cleanup.h"
 
 #define PIECE (32u * 1024)

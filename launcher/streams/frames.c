@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/frames.h"
+#include "launcher/streams/frames.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/sink.h"
+#include "launcher/streams/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

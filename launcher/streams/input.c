@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/input.h"
+#include "launcher/streams/input.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/framed.h"
+#include "launcher/streams/framed.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/lines.h"
+#include "launcher/streams/lines.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/output_files.h"
+#include "launcher/streams/output_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/cluster/frames.h"
+#include "launcher/streams/frames.h"
 #include "lib/base/cleanup.h"
 
 static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes a launcher's log apart again (LINES_FRAMED of launcher/lines.h): which rank wrote what to
- * which stream. Pure: bytes in, pieces out. */
+/* Takes a launcher's log apart again (LINES_FRAMED of launcher/streams/lines.h): which rank wrote
+ * what to which stream. Pure: bytes in, pieces out. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_FRAMES_H
 #define DRARUN_LAUNCHER_CLUSTER_FRAMES_H
 

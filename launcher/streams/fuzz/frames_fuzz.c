@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cluster/frames.h"
+#include "launcher/streams/frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/lines.h"
+#include "launcher/streams/lines.h"
 #include "lib/base/buf.h"
 
 struct sheet {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "launcher/sink.h"
+#include "launcher/streams/sink.h"
 
 struct bed {
     struct event_base *base;
