@@ -11,7 +11,7 @@
 #include "launcher/completion.h"
 #include "launcher/overview.h"
 #include "launcher/run.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "launcher/verb_bench.h"
 #include "launcher/verbs.h"
 #include "launcher/version.h"

@@ -16,7 +16,7 @@
 #include "launcher/programs/remote.h"
 #include "launcher/report.h"
 #include "launcher/run_options.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

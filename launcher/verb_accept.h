@@ -2,7 +2,7 @@
 #ifndef DRARUN_LAUNCHER_VERB_ACCEPT_H
 #define DRARUN_LAUNCHER_VERB_ACCEPT_H
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_accept;
 

@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_VERB_BENCH_FABRIC_H
 #define DRARUN_LAUNCHER_VERB_BENCH_FABRIC_H
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_bench_fabric;
 

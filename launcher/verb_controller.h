@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_VERB_CONTROLLER_H
 #define DRARUN_LAUNCHER_VERB_CONTROLLER_H
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_controller;
 

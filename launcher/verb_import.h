@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_VERB_IMPORT_H
 #define DRARUN_LAUNCHER_VERB_IMPORT_H
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_import;
 

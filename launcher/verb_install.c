@@ -7,7 +7,7 @@
 
 #include "jobs/manifests/crd.h"
 #include "jobs/manifests/install.h"
-#include "launcher/manifests.h"
+#include "launcher/cli/manifests.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

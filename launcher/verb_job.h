@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_VERB_JOB_H
 #define DRARUN_LAUNCHER_VERB_JOB_H
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_cancel, verb_describe, verb_list, verb_logs, verb_status, verb_wait;
 

@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_VERB_JOIN_H
 
 #include <stdbool.h>
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 extern const struct verb verb_join;
 

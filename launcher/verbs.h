@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_VERBS_H
 
 #include "drarun/error.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 struct verb_group {
     const char *title;

@@ -8,7 +8,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -11,7 +11,7 @@
 #include "launcher/accept/job.h"
 #include "launcher/accept/show.h"
 #include "launcher/spec_file.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

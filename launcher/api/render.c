@@ -12,7 +12,7 @@
 #include "launcher/programs/agent_image.h"
 #include "launcher/api/options.h"
 #include "launcher/api/text.h"
-#include "launcher/manifests.h"
+#include "launcher/cli/manifests.h"
 #include "launcher/spec_file.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/api/text.h"
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 char *text_take(struct buf *text)
 {

@@ -6,7 +6,7 @@
 
 #include "launcher/bench/on_cluster.h"
 #include "launcher/bench/sweep.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

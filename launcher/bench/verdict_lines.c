@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "launcher/bench/results.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

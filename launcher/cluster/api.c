@@ -31,7 +31,7 @@
 #include "launcher/cluster/tee.h"
 #include "launcher/programs/signals.h"
 #include "launcher/spec_file.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

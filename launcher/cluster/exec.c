@@ -19,7 +19,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/streams/input.h"
 #include "launcher/programs/signals.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"

@@ -21,7 +21,7 @@
 #include "launcher/cluster/log_place.h"
 #include "launcher/cluster/log_tail.h"
 #include "launcher/streams/status_line.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -20,7 +20,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/launcher_silence.h"
 #include "launcher/cluster/lead.h"
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A verb of the command line: verb_NAME.c holds its options and its printing. */
+/* A verb of the command line: launcher/verbs/NAME.c holds its options and its printing. */
 #ifndef DRARUN_LAUNCHER_VERB_H
 #define DRARUN_LAUNCHER_VERB_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/manifests.h"
+#include "launcher/cli/manifests.h"
 
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 #include "lib/doc/yaml_write.h"
 
 int manifests_write(json_t *list, const char *note, bool json, struct buf *out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb.h"
+#include "launcher/cli/verb.h"
 
 #include <errno.h>
 #include <string.h>
