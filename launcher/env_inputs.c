@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "jobs/derive/allocation.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 #include "launcher/env_print.h"
-#include "launcher/profile_file.h"
+#include "launcher/files/profile_file.h"
 #include "lib/inspect/vendor_script.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"

@@ -8,7 +8,7 @@
 #include "jobs/derive/allocation.h"
 #include "jobs/derive/device.h"
 #include "lib/dra/slices.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

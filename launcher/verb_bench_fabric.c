@@ -15,7 +15,7 @@
 #include "launcher/bench/fabric.h"
 #include "launcher/programs/cluster_api.h"
 #include "launcher/programs/remote.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

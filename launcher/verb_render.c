@@ -8,7 +8,7 @@
 #include "drarun/render.h"
 #include "jobs/manifests/render.h"
 #include "launcher/programs/agent_image.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -10,7 +10,7 @@
 #include "launcher/accept/drive.h"
 #include "launcher/accept/job.h"
 #include "launcher/accept/show.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

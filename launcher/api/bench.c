@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/api/text.h"
 #include "launcher/bench/machine.h"
 #include "lib/base/c_numbers.h"

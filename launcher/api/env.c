@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "jobs/derive/plan.h"
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/api/text.h"
 #include "launcher/env_inputs.h"
 #include "launcher/env_print.h"

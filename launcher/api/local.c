@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/streams/frames.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/buf.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "drarun/plan.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 
 struct plan_objects {
     json_t *slices, *nodes, *classes, *claims, *rules, *quotas, *limit_ranges; /* arrays */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a spec tells; launcher/spec_file.c reads it. */
+/* What a spec tells; launcher/files/spec_file.c reads it. */
 #include "drarun/spec.h"
 
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/buf.h"
 

@@ -9,7 +9,7 @@
 
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_short.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -9,7 +9,7 @@
 
 #include "launcher/bench/bench_job.h"
 #include "launcher/programs/cluster_api.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

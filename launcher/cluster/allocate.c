@@ -19,7 +19,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/submit.h"
 #include "launcher/programs/signals.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

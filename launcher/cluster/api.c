@@ -30,7 +30,7 @@
 #include "launcher/cluster/submit.h"
 #include "launcher/cluster/tee.h"
 #include "launcher/programs/signals.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

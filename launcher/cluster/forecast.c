@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/spec/node_spread.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/api/plan.h"
 #include "launcher/cluster/loop_fd.h"
 #include "launcher/cluster/snapshot.h"

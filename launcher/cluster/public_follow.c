@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/cluster/follow_through.h"
 #include "launcher/cluster/public.h"
 #include "lib/base/cleanup.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 #include "launcher/programs/agent_image.h"
 #include "launcher/api/text.h"
 #include "jobs/status/drajob.h"
@@ -11,7 +11,7 @@
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/public.h"
 #include "launcher/cluster/submit.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

@@ -5,7 +5,7 @@
 
 #include "launcher/api/plan.h"
 #include "launcher/cluster/cluster.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 
 /* Adds the objects of these kinds, of all namespaces, but quotas and limit ranges, which are those
  * of the cluster's namespace. The first kind must be readable; what else may not be read, or is not

@@ -15,7 +15,7 @@
 #include "launcher/cluster/name_profile.h"
 #include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

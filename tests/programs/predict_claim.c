@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/dra/predict.h"
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 #include "lib/base/cleanup.h"
 
 static json_t *workers_json(const struct prediction *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/api/options.h"
+#include "launcher/files/api_options.h"
 
 #include <errno.h>
 #include <string.h>

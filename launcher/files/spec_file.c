@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/spec_file.h"
+#include "launcher/files/spec_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "jobs/manifests/job_check.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec_short.h"
-#include "launcher/api/options.h"
-#include "launcher/profile_file.h"
+#include "launcher/files/api_options.h"
+#include "launcher/files/profile_file.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/profile_file.h"
+#include "launcher/files/profile_file.h"
 
 #include "lib/base/error.h"
 #include "lib/doc/load.h"

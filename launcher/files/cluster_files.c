@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster_files.h"
+#include "launcher/files/cluster_files.h"
 
 #include <errno.h>
 #include <stdio.h>
