@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "launcher/topo_slices.h"
-#include "launcher/topo_view.h"
+#include "launcher/topo/slices.h"
+#include "launcher/topo/view.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -7,7 +7,7 @@
 
 #include "jobs/preflight/fabric.h"
 #include "launcher/api/text.h"
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

@@ -12,7 +12,7 @@
 #include "launcher/files/cluster_files.h"
 #include "launcher/plan_text.h"
 #include "launcher/files/spec_file.h"
-#include "launcher/topo_slices.h"
+#include "launcher/topo/slices.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

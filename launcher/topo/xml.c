@@ -4,7 +4,7 @@
  * itself, while a wrong value would stay. */
 #include <string.h>
 
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 #include "lib/base/cleanup.h"
 
 #define DEPTH_MAX 8u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/topo_slices.h"
+#include "launcher/topo/slices.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that is known, for programs; what is not known is null. */
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 #include "lib/doc/value.h"
 #include "lib/inspect/port_json.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "jobs/preflight/fabric.h"
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 #include "lib/base/cleanup.h"
 
 #define DEPTH_MAX 8u

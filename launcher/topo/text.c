@@ -2,7 +2,7 @@
 /* The matrix, as `nvidia-smi topo -m` draws it, and what follows from it. */
 #include <string.h>
 
-#include "launcher/topo_view.h"
+#include "launcher/topo/view.h"
 #include "lib/base/cleanup.h"
 
 #define COLUMN 8
