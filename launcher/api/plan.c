@@ -10,7 +10,7 @@
 #include "launcher/api/picture.h"
 #include "launcher/api/text.h"
 #include "launcher/files/cluster_files.h"
-#include "launcher/plan_text.h"
+#include "launcher/plan/text.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/topo/slices.h"
 #include "lib/base/c_numbers.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/plan_text.h"
+#include "launcher/plan/text.h"
 
 #include <stdlib.h>
 #include <string.h>

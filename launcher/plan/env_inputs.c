@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/env_inputs.h"
+#include "launcher/plan/env_inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "jobs/derive/allocation.h"
 #include "launcher/files/cluster_files.h"
-#include "launcher/env_print.h"
+#include "launcher/plan/env_print.h"
 #include "launcher/files/profile_file.h"
 #include "lib/inspect/vendor_script.h"
 #include "lib/base/buf.h"

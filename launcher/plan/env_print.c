@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/env_print.h"
+#include "launcher/plan/env_print.h"
 
 #include <string.h>
 
