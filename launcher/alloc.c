@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/kept.h"
-#include "launcher/local_agent.h"
+#include "launcher/job/local_agent.h"
 #include "launcher/programs/programs.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "drarun/error.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 
 #define ALLOC_VARIABLE "DRARUN_ALLOC"
 

@@ -14,7 +14,7 @@
 
 #include "jobs/spec/rendezvous.h"
 #include "launcher/entry_lead.h"
-#include "launcher/local_agent.h"
+#include "launcher/job/local_agent.h"
 #include "launcher/programs/programs.h"
 #include "launcher/programs/remote.h"
 #include "lib/base/cleanup.h"

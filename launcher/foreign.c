@@ -9,7 +9,7 @@
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
 #include "jobs/ranks/rankmap.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 #include "launcher/run_options.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_FOREIGN_H
 
 #include "drarun/error.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 #include "lib/base/options.h"
 
 extern const struct option_others foreign_others;

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include "drarun/error.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 
 /* One after the other: "a", "a:4", "[::1]:4", separated by commas; or of a host file's text, a line
  * each, "a slots=4" or "a:4". Borrows nothing. */

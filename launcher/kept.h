@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include "drarun/error.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 
 /* {"job", "namespace", "uid", "attempt", "document": the spec,
  *  "slicesUnknown", "slices": [...], "nodeLabels": {NODE: {...}}, "rankOrder": [...] or absent,

@@ -5,7 +5,7 @@
 
 #include "drarun/error.h"
 #include "lib/base/options.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 
 extern const struct option_table run_option_table;
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One derivation at every entry point: the same pod gives the same variables, whatever asks. On every captured machine,
 each of them runs where it would run in a pod, with the machine's sysfs, procfs, devices and vendor's script. Of
-`drarun run` it is the part from the agent's inspection on, which `drarun exec` shares (launcher/job_plan.c); with claims it
+`drarun run` it is the part from the agent's inspection on, which `drarun exec` shares (launcher/job/plan.c); with claims it
 runs on real nodes in test_cluster_devices.py."""
 import json
 import os

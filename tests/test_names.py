@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of ports that the jobs of one user on one machine know of each other (docs/design/037-spawn.md), with every MPI library:
-tests/programs/mpi_names.c. The files themselves: launcher/test/user_names_test.c."""
+tests/programs/mpi_names.c. The files themselves: launcher/job/test/user_names_test.c."""
 import os
 import signal
 import time

@@ -16,8 +16,8 @@
 
 /* The parent is dialled by its own first, and so on up to worker 0. */
 #define PARENT_DEADLINE_MS 30000
-/* Of a neighbour, and in pods: longer than the launcher bears it (launcher/job.c), who knows which
- * of the two is gone. */
+/* Of a neighbour, and in pods: longer than the launcher bears it (launcher/job/job.c), who knows
+ * which of the two is gone. */
 #define SILENCE_MS 35000
 #define SILENCE_POD_MS 15000
 

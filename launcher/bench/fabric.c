@@ -7,12 +7,12 @@
 #include <event2/event.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/identity.h"
-#include "launcher/job.h"
-#include "launcher/job_plan.h"
+#include "launcher/job/identity.h"
+#include "launcher/job/job.h"
+#include "launcher/job/plan.h"
 #include "launcher/programs/remote.h"
-#include "launcher/report.h"
-#include "launcher/request.h"
+#include "launcher/job/report.h"
+#include "launcher/job/request.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/wire/key_file.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "launcher/cluster/lead_private.h"
-#include "launcher/job_plan.h"
+#include "launcher/job/plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

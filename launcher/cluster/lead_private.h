@@ -21,7 +21,7 @@
 #include "lib/metrics/metrics_server.h"
 #include "launcher/cluster/status_writer.h"
 #include "launcher/streams/framed.h"
-#include "launcher/job.h"
+#include "launcher/job/job.h"
 #include "launcher/programs/signals.h"
 #include "launcher/streams/status_line.h"
 

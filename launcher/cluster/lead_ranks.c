@@ -7,7 +7,7 @@
 #include "jobs/derive/allocation.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/ranks.h"
-#include "launcher/report.h"
+#include "launcher/job/report.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

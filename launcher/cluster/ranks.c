@@ -6,7 +6,7 @@
 
 #include "jobs/ranks/rankenv.h"
 #include "jobs/manifests/render.h"
-#include "launcher/job_plan.h"
+#include "launcher/job/plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a placed gang to a request for the job engine (launcher/job.h): which programs, how many
+/* From a placed gang to a request for the job engine (launcher/job/job.h): which programs, how many
  * ranks, where the agents listen. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_RANKS_H
 #define DRARUN_LAUNCHER_CLUSTER_RANKS_H
 
 #include "jobs/gang/pod_state.h"
 #include "jobs/spec/spec.h"
-#include "launcher/request.h"
+#include "launcher/job/request.h"
 
 struct ranks {
     struct request_program program;

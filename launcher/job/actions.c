@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/job/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#define OVERDUE_MS 2000      /* beyond --kill-after: until stalled output is dropped */
+#define OVERDUE_MORE_MS 3000 /* and then until agents are killed */
+#define REAP_MS 1000         /* from an agent's dismissal to its process's end */
+
+static int prepare(struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    return pods && pods->prepare ? pods->prepare(pods->arg, job, err) : 0;
+}
+
+static void do_check(struct job *job)
+{
+    struct drarun_error refused = {0};
+    int rc = prepare(job, &refused);
+    if (rc == 0 && job->reach)
+        rc = job_reach_begin(job->reach, &refused);
+    if (rc < 0)
+        job_fail(job, &refused);
+    else
+        job->checked = true;
+    if (job->reach)
+        event_del(job->start_clock); /* it has its own deadline */
+}
+
+static void do_launch(struct job *job)
+{
+    job_start_clock(job->start_clock, job_start_limit_ms(job));
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        struct drarun_error err = {0};
+        int rc = agent->launched ? 0 : agent_send_launch(agent);
+        if (rc < 0) {
+            err.code = -rc;
+            err.kind = DRARUN_ERR_INFRASTRUCTURE;
+            snprintf(err.text, sizeof err.text,
+                     "the job does not fit into one message (arguments and environment): %s",
+                     strerror(-rc));
+            job_fail(job, &err);
+            return;
+        }
+    }
+}
+
+static void do_start(struct job *job)
+{
+    Drarun__Wire__Start start = DRARUN__WIRE__START__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(START, start, &start);
+    event_del(job->start_clock);
+    if (!job->early)
+        agents_send(job, &envelope);
+    if (job->input)
+        input_start(job->input);
+    if (job->request->hang_after_ms > 0 &&
+        !(job->watch = job_watch_new(job, job->request->hang_after_ms)))
+        log_error("the ranks are not watched: out of memory");
+    if (job->request->pods && job->request->pods->started)
+        job->request->pods->started(job->request->pods->arg);
+}
+
+static void agent_release(struct agent *agent)
+{
+    agent_dismiss(agent);
+    agent_lose(agent, NULL);
+}
+
+static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message)
+{
+    if (agent->phase >= AGENT_DONE)
+        return;
+    if (agent->launched && agent->phase > AGENT_GREETING)
+        agent_send(agent, message);
+    else
+        agent_release(agent); /* it holds nothing of ours yet, or may never answer */
+}
+
+static void do_end(struct job *job, bool at_once)
+{
+    Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
+    /* after the loss of an agent nothing useful can come of waiting for the ranks of the others */
+    end.at_once = at_once || job->lost > 0 || job->leaving;
+    end.reason = (char *)(at_once ? "told to end at once" : "the job ends");
+    event_del(job->start_clock);
+    event_del(job->grace_clock);
+    job->overdue_stage = 0;
+    job_start_clock(job->overdue_clock,
+                    OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
+    if (job->input)
+        input_stop(job->input);
+    for (uint32_t i = 0; i < job->count; i++)
+        end_agent(&job->agents[i], &envelope);
+}
+
+static void do_forward(struct job *job)
+{
+    bool launched = false;
+    for (uint32_t i = 0; i < job->count; i++)
+        launched |= job->agents[i].launched;
+    if (!launched) {
+        do_end(job, false);
+        return;
+    }
+    job_send_signal(job, job->signo);
+    job_start_clock(job->grace_clock,
+                    job->leaving ? job->request->pods->grace_ms : job->request->kill_after_ms);
+}
+
+static void do_drop(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        char name[128];
+        if (agent->phase >= AGENT_DONE)
+            continue;
+        agent_name(agent, name, sizeof name);
+        const struct log_about about = agent_about(agent);
+        log_about(&about, LOG_QUIET, "%s did not end when told to: %s", name,
+                  agent->pid ? "killed" : "dropped; its ranks may still run");
+        agent_lose(agent, NULL);
+    }
+}
+
+/* Agents wait for this, since those that are done first must not seem lost to the others. */
+static void do_drain(struct job *job)
+{
+    event_del(job->start_clock);
+    event_del(job->grace_clock);
+    event_del(job->ping_clock);
+    if (job->input)
+        input_stop(job->input);
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        if (agent->channel)
+            job->facts.wire_bytes += channel_bytes(agent->channel);
+        agent_dismiss(agent);
+    }
+    job->overdue_stage = 0;
+    job_start_clock(job->overdue_clock, REAP_MS);
+}
+
+void job_act(struct job *job, enum job_action action)
+{
+    switch (action) {
+    case JOB_DO_NOTHING:
+        return;
+    case JOB_DO_CHECK:
+        do_check(job);
+        return;
+    case JOB_DO_LAUNCH:
+        do_launch(job);
+        return;
+    case JOB_DO_START:
+        do_start(job);
+        return;
+    case JOB_DO_END:
+        do_end(job, false);
+        return;
+    case JOB_DO_END_NOW:
+        do_end(job, true);
+        output_discard(job->output);
+        return;
+    case JOB_DO_FORWARD:
+        do_forward(job);
+        return;
+    case JOB_DO_DROP:
+        do_drop(job);
+        return;
+    case JOB_DO_DRAIN:
+        do_drain(job);
+        return;
+    case JOB_DO_LEAVE:
+        event_base_loopbreak(job->base);
+        return;
+    }
+}
+
+static void drop_stalled_output(struct job *job)
+{
+    if (output_idle(job->output))
+        return;
+    log_note("nobody reads our output: the rest of it is dropped");
+    output_discard(job->output);
+}
+
+static void kill_processes(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        if (agent->pid && !agent->reaped)
+            kill(agent->pid, SIGKILL);
+    }
+    job->orphans = true;
+}
+
+/* First what holds the agents up is taken away, then they are. */
+void job_on_overdue(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    bool first = job->overdue_stage++ == 0;
+    if (first)
+        job_start_clock(job->overdue_clock, OVERDUE_MORE_MS);
+    if (job->state == JOB_ENDING && first)
+        drop_stalled_output(job);
+    else if (job->state == JOB_ENDING)
+        job_event(job, JOB_OVERDUE);
+    else if (job->state == JOB_DRAINING && first && !agents_reaped(job))
+        kill_processes(job);
+    else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->orphans))
+        job_event(job, JOB_OVERDUE);
+    if (job->state == JOB_DRAINING && cause_kind(job->cause) != CAUSE_NONE && !first)
+        drop_stalled_output(job);
+    job_look(job);
+}

@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/job/private.h"
+#include "launcher/job/master_port.h"
+#include "launcher/programs/programs.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/wire/dial.h"
+#include "lib/wire/hello.h"
+#include "lib/wire/key_file.h"
+
+#define LINGER_MS 1000     /* between the end of an agent's connection and that of its process */
+#define LINGER_POD_MS 3000 /* and until the API tells how its pod ended */
+#define KILL_STEP_MS 50
+#define KILL_STEPS 40
+
+void agent_name(const struct agent *agent, char *text, size_t size)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    if (agent->job->early)
+        snprintf(text, size, "the agent");
+    else if (pods && !pods->nodes[agent->index])
+        snprintf(text, size, "worker %u (%s)", agent->index, pods->pods[agent->index]);
+    else if (pods)
+        snprintf(text, size, "worker %u (%s on %s)", agent->index, pods->pods[agent->index],
+                 pods->nodes[agent->index]);
+    else if (agent->host[0] && agent->job->request->agents)
+        snprintf(text, size, "worker %u (%.60s, %s)", agent->index, agent->host, agent->address);
+    else
+        snprintf(text, size, "worker %u (%s)", agent->index, agent->address);
+}
+
+struct log_about agent_about(const struct agent *agent)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    return (struct log_about){
+        .of_worker = true,
+        .worker = agent->index,
+        .claim = pods && pods->claims ? pods->claims[agent->index] : NULL,
+        .node = pods ? pods->nodes[agent->index] : NULL,
+    };
+}
+
+/* ---- phases ---- */
+
+static void count_phase(struct job *job, enum agent_phase phase)
+{
+    job->greeted += phase == AGENT_GREETED;
+    job->prepared += phase == AGENT_PREPARED;
+    job->gone += phase == AGENT_DONE || phase == AGENT_LOST;
+    job->lost += phase == AGENT_LOST;
+}
+
+bool agent_advance(struct agent *agent, enum agent_event event)
+{
+    struct drarun_error err = {0};
+    const struct agent_step *step = agent_step_find(agent->phase, event);
+    if (!step) {
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EPROTO, "its message \"%s\" came while %s",
+                   agent_event_name(event), agent_phase_name(agent->phase));
+        agent_lose(agent, &err);
+        return false;
+    }
+    if (step->next == agent->phase)
+        return true;
+    const struct log_about about = agent_about(agent);
+    log_about(&about, LOG_VERBOSE, "worker %u: %s -> %s", agent->index,
+              agent_phase_name(agent->phase), agent_phase_name(step->next));
+    agent->phase = step->next;
+    count_phase(agent->job, agent->phase);
+    return true;
+}
+
+void agent_lose(struct agent *agent, const struct drarun_error *why)
+{
+    struct job *job = agent->job;
+    char name[128];
+    if (agent->linger)
+        event_free(TAKE_PTR(agent->linger));
+    if (job->remote)
+        remote_api()->give_up(job->remote, agent->index);
+    channel_free(TAKE_PTR(agent->channel));
+    if (agent->pid && !agent->reaped)
+        kill(agent->pid, SIGKILL);
+    if (agent->phase >= AGENT_DONE)
+        return;
+    if (agent->launched)
+        job->orphans |= agent->pid > 0;
+    agent_name(agent, name, sizeof name);
+    agent_advance(agent, AGENT_CLOSED);
+    if (!why)
+        return;
+    agent->job->hopeless |= why->code == EPROTONOSUPPORT || why->code == EACCES;
+    struct drarun_error err = *why;
+    err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
+    error_prefix(&err, "%s was lost", name);
+    job_fail_worker(agent, &err);
+}
+
+/* ---- sending ---- */
+
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
+{
+    if (!agent->channel)
+        return;
+    int rc = channel_send(agent->channel, message);
+    if (rc < 0)
+        log_debug("worker %u: message not sent: %s", agent->index, strerror(-rc));
+}
+
+void agents_send(struct job *job, const Drarun__Wire__Envelope *message)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        agent_send(&job->agents[i], message);
+}
+
+static void send_hello(struct agent *agent)
+{
+    struct job *job = agent->job;
+    Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
+    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
+    hello.job = (char *)job->uid;
+    hello.attempt = job->attempt;
+    hello.worker = agent->index;
+    hello.host = job->hostname;
+    const struct request_pods *pods = job->request->pods;
+    hello.generation = pods ? pods->generation : 0;
+    if (pods && pods->look_for) {
+        hello.look_for = pods->look_for->items;
+        hello.n_look_for = pods->look_for->count;
+    }
+    if (pods && pods->scripts) {
+        hello.scripts = pods->scripts->items;
+        hello.n_scripts = pods->scripts->count;
+    }
+    hello.fabric = pods && pods->open_nics ? DRARUN__WIRE__FABRIC__FABRIC_OPEN
+                                           : DRARUN__WIRE__FABRIC__FABRIC_OFF;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
+    agent_send(agent, &envelope);
+}
+
+static int make_launch(struct job *job, struct drarun_error *err)
+{
+    uint16_t port = 0;
+    bool elsewhere = !request_is_here(job->request);
+    const struct agent *master = &job->agents[rankmap_worker(&job->map, 0)];
+    if (!master->address[0] ||
+        address_split(master->address, job->master_addr, sizeof job->master_addr, &port, NULL) < 0)
+        snprintf(job->master_addr, sizeof job->master_addr, "127.0.0.1");
+    struct launch_facts facts = {
+        .request = job->request,
+        .map = &job->map,
+        .uid = job->uid,
+        .attempt = job->attempt,
+        .env = elsewhere && !job->request->inherit ? NULL : job->env,
+        .stdin_rank = job->stdin_rank,
+        .universe = job_spawn_universe(job),
+        .hold = job->hold,
+        .start = job->early,
+        .here = !elsewhere,
+        .master_addr = job->master_addr,
+        .master_port = elsewhere ? MASTER_PORT_DEFAULT : master_port_pick(getenv("MASTER_PORT")),
+    };
+    job->launch = launch_message_new(&facts, err);
+    if (!job->launch)
+        return -err->code;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        const char *host = elsewhere ? agent->host : job->hostname;
+        launch_message_worker(job->launch, i, host, agent->address);
+    }
+    return 0;
+}
+
+struct launch_message *job_launch(struct job *job, struct drarun_error *err)
+{
+    return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
+}
+
+int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err)
+{
+    int rc = job->launch ? 0 : make_launch(job, err);
+    if (rc == 0 && launch_message_plan(job->launch, plan, true) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
+}
+
+int agent_send_launch(struct agent *agent)
+{
+    struct job *job = agent->job;
+    struct drarun_error err = {0};
+    if (!agent->channel)
+        return 0; /* it closed, and how its process ended will be known in a moment */
+    if (!job_launch(job, &err))
+        return -err.code;
+    Drarun__Wire__Envelope envelope;
+    launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
+    int rc = channel_send(agent->channel, &envelope);
+    agent->launched = rc == 0;
+    return rc;
+}
+
+/* ---- starting ---- */
+
+static bool is_repeated(const struct job *job, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (strcmp(job->agents[i].address, job->agents[index].address) == 0)
+            return true;
+    return false;
+}
+
+static int resolve_agents(struct job *job, char *list, struct drarun_error *err)
+{
+    char *rest = list;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const char *address = strsep(&rest, ",");
+        int rc = remote_api()->resolve(address, job->agents[i].address, err);
+        if (rc < 0)
+            return error_prefix(err, "--agents");
+        if (is_repeated(job, i))
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents: %s is named twice",
+                              address);
+    }
+    return 0;
+}
+
+static int take_addresses(struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    for (uint32_t i = 0; i < job->count; i++) {
+        char *address = job->agents[i].address;
+        int n = snprintf(address, REMOTE_ADDRESS_SIZE, "%s", pods->addresses[i]);
+        if (n >= REMOTE_ADDRESS_SIZE)
+            return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINVAL, "worker %u: address %s", i,
+                              pods->addresses[i]);
+    }
+    return 0;
+}
+
+static uint32_t count_words(const char *list)
+{
+    uint32_t count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+int agents_new(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    job->count = request->pods      ? request->pods->workers
+                 : request->agents  ? count_words(request->agents)
+                 : request->workers ? request->workers
+                                    : 1;
+    job->early = !request_is_elsewhere(request) && job->count == 1;
+    job->agents = calloc(job->count, sizeof *job->agents);
+    if (!job->agents)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        *agent = (struct agent){.job = job, .index = i, .phase = AGENT_CONNECTING};
+        agent->host = strdup("");
+        if (!agent->host)
+            return error_set(err, ENOMEM, "out of memory");
+        identity_session_dir(job->uid, job->attempt, i, !request_is_elsewhere(request),
+                             agent->session_dir);
+    }
+    if (request->pods)
+        return take_addresses(job, err);
+    if (!request->agents)
+        return 0;
+    cleanup_free char *list = strdup(request->agents);
+    return list ? resolve_agents(job, list, err) : error_set(err, ENOMEM, "out of memory");
+}
+
+/* The connection of an agent stands. */
+static void connected(struct agent *agent, struct channel *channel)
+{
+    agent->channel = channel;
+    agent->heard_ms = clock_ms();
+    channel_set_callbacks(channel, agent_on_message, agent_on_closed, agent);
+    agent_advance(agent, AGENT_CONNECTED);
+    send_hello(agent);
+}
+
+static void on_remote_connected(void *arg, uint32_t index, struct channel *channel)
+{
+    struct job *job = arg;
+    connected(&job->agents[index], channel);
+    job_look(job);
+}
+
+/* One agent on a socketpair: it finds hello and job in its socket before it has even started. */
+static int start_early(struct job *job, struct drarun_error *err)
+{
+    struct agent *agent = &job->agents[0];
+    int fd = -1;
+    int rc = local_agent_start(&job->local, &agent->pid, &fd, err);
+    if (rc < 0)
+        return rc;
+    struct channel *channel =
+        channel_new_take(job->base, fd, agent_on_message, agent_on_closed, agent);
+    if (!channel)
+        return error_set(err, ENOMEM, "out of memory");
+    connected(agent, channel);
+    rc = agent_send_launch(agent);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_SPEC, -rc,
+                          "the job does not fit into one message (arguments and environment): %s",
+                          strerror(-rc));
+    return 0;
+}
+
+static int get_key(const struct job *job, struct tls_key *ret_key, struct drarun_error *err)
+{
+    if (job->request->pods) {
+        *ret_key = *job->request->pods->key;
+        return 0;
+    }
+    if (job->request->agents)
+        return key_file_read(job->request->key_file, ret_key, err);
+    if (getrandom(ret_key->bytes, sizeof ret_key->bytes, 0) != (ssize_t)sizeof ret_key->bytes)
+        return error_set(err, errno, "getrandom: %s", strerror(errno));
+    return 0;
+}
+
+static int open_remote(struct job *job, struct tls_key *key, struct drarun_error *err)
+{
+    struct remote_owner owner = {.connected = on_remote_connected, .arg = job};
+    int rc = get_key(job, key, err);
+    if (rc < 0)
+        return rc;
+    job->remote = remote_api()->open(job->base, key, job->count, &owner, err);
+    return job->remote ? 0 : -err->code;
+}
+
+/* Neighbours dial its own one. */
+static const char *dial_address(const struct agent *agent)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    return pods && pods->dials ? pods->dials[agent->index] : agent->address;
+}
+
+static int start_remote(struct job *job, const struct tls_key *key, struct drarun_error *err)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        uint16_t port = 0;
+        int rc = 0;
+        if (!request_is_elsewhere(job->request)) {
+            rc = local_agent_listen(&job->local, key, &agent->pid, &port, err);
+            snprintf(agent->address, sizeof agent->address, "127.0.0.1:%u", port);
+        }
+        if (rc == 0)
+            rc = remote_api()->dial(job->remote, i, dial_address(agent), err);
+        if (rc < 0)
+            return error_prefix(err, "worker %u", i);
+    }
+    return 0;
+}
+
+int agents_start(struct job *job, struct drarun_error *err)
+{
+    struct tls_key key;
+    job->local.program = job->worker_program;
+    job->local.signals = job->signals;
+    if (!request_is_elsewhere(job->request)) {
+        int rc = program_find_agent(job->worker_program, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (job->early)
+        return start_early(job, err);
+    int rc = open_remote(job, &key, err);
+    if (rc == 0)
+        rc = start_remote(job, &key, err);
+    explicit_bzero(&key, sizeof key);
+    return rc;
+}
+
+/* ---- ends ---- */
+
+static bool is_agent(pid_t pid, void *arg)
+{
+    const struct job *job = arg;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].pid == pid && !job->agents[i].reaped)
+            return true;
+    return false;
+}
+
+bool agents_sweep(struct job *job)
+{
+    if (!job->orphans)
+        return false;
+    size_t found = local_agent_sweep(is_agent, job);
+    if (found > 0)
+        log_verbose("killed %zu processes that a dead agent had left", found);
+    /* those killed may have had children that came to us since */
+    return found > 0;
+}
+
+bool agents_reaped(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].pid && !job->agents[i].reaped)
+            return false;
+    return true;
+}
+
+/* Its connection and its process have both ended, or one of them and time enough has passed. */
+static void conclude(struct agent *agent)
+{
+    struct drarun_error err = {0};
+    int code = agent->why.code;
+    const char *why = code ? agent->why.text : "it closed the connection";
+    char how[64];
+    if (agent->phase >= AGENT_DONE)
+        return;
+    if (agent->reaped) {
+        /* that its connection broke as well goes without saying */
+        bool known = code == 0 || code == ECONNRESET || code == EPIPE;
+        local_agent_describe(agent->wait_status, how, sizeof how);
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECHILD, "its drarun-worker (pid %d) %s%s%s",
+                   (int)agent->pid, how, known ? "" : ": ", known ? "" : why);
+    } else {
+        const struct job_request *request = agent->job->request;
+        bool unheard = agent->phase == AGENT_GREETING;
+        const char *ask = request->agents                         ? "--key-file"
+                          : request->pods && request->pods->entry ? "DRARUN_KEY or --key-file"
+                                                                  : NULL;
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code == EACCES ? EACCES : ECONNRESET,
+                   "%s%s%s%s", why, unheard && ask ? "; does it hold the same " : "",
+                   unheard && ask ? ask : "", unheard && ask ? ", and is it free?" : "");
+    }
+    agent_lose(agent, &err);
+}
+
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    (void)fd, (void)what;
+    conclude(agent);
+    job_look(job);
+}
+
+void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    (void)channel;
+    agent->why = *err;
+    channel_free(TAKE_PTR(agent->channel));
+    const struct request_pods *pods = job->request->pods;
+    bool pod = pods && !pods->entry && !pods->kept && agent->launched;
+    if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
+        /* how the process or pod ended is what people need to know, and it is about to end */
+        agent->linger = evtimer_new(job->base, on_linger, agent);
+        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_POD_MS : LINGER_MS) == 0)
+            return;
+    }
+    conclude(agent);
+    job_look(job);
+}
+
+/* A pod that is gone when one looks has no name and no node any more; it had. */
+static struct cause_pod with_names(const struct job *job, const struct cause_pod *pod)
+{
+    const struct request_pods *known = job->request->pods;
+    struct cause_pod named = *pod;
+    if (!named.pod && known->pods)
+        named.pod = known->pods[pod->worker];
+    if (!named.node && known->nodes)
+        named.node = known->nodes[pod->worker];
+    return named;
+}
+
+void job_pod_ended(struct job *job, const struct cause_pod *pod)
+{
+    struct cause_pod named = with_names(job, pod);
+    struct agent *agent = &job->agents[pod->worker];
+    bool own = pod->end == POD_END_EXIT || pod->end == POD_END_UNKNOWN;
+    agent->pod_told = true;
+    if (own && pod->deleting && agent->leaves) {
+        /* an agent that leaves as it was told to exits like one whose job is over */
+        named.end = POD_END_DELETED;
+        cause_pod(job->cause, &named);
+    }
+    if ((agent->phase == AGENT_DONE && !agent->leaves) || (own && agent->channel))
+        return; /* in order, or what it said last is unread */
+    bool first = cause_pod(job->cause, &named);
+    agent_lose(agent, NULL);
+    job_caused(job, first);
+    job_look(job);
+}
+
+void job_tell_leave(const struct agent *agent)
+{
+    struct job *job = agent->job;
+    const struct log_about about = agent_about(agent);
+    const struct request_pods *pods = job->request->pods;
+    const char *name = pods->pods ? pods->pods[agent->index] : NULL;
+    if (!job->leave_told && !pods->entry && !pods->kept)
+        log_about(&about, LOG_NORMAL,
+                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                  agent->index, name ? name : "?", pods->grace_ms / 1000);
+    job->leave_told = true;
+}
+
+void job_pod_leaves(struct job *job, const struct cause_pod *pod)
+{
+    struct agent *agent = &job->agents[pod->worker];
+    if (agent->pod_told || (agent->phase == AGENT_DONE && !agent->leaves))
+        return;
+    agent->pod_told = true;
+    if (cause_pod(job->cause, pod)) {
+        job_tell_leave(agent);
+        job_leave(job);
+    }
+    job_look(job);
+}
+
+static void reaped(struct agent *agent, int wait_status)
+{
+    struct job *job = agent->job;
+    agent->reaped = true;
+    agent->wait_status = wait_status;
+    if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
+        job->orphans = true;
+    /* what it said last may still be unread in its connection, which then ends too */
+    if (!agent->channel)
+        conclude(agent);
+}
+
+void agents_reap(struct job *job)
+{
+    int status = 0;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (uint32_t i = 0; i < job->count; i++)
+            if (job->agents[i].pid == pid)
+                reaped(&job->agents[i], status);
+    agents_sweep(job);
+}
+
+/* What a killed agent could not remove itself. */
+void agents_remove_remains(struct job *job)
+{
+    bool killed = false;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        if (!agent->pid || agent->phase == AGENT_DONE)
+            continue;
+        killed |= agent->launched;
+        char shm_dir[128];
+        shm_clean_dir(agent->session_dir, shm_dir, sizeof shm_dir);
+        if (agent->launched)
+            tree_remove(AT_FDCWD, shm_dir);
+        if (agent->launched && tree_remove(AT_FDCWD, agent->session_dir) < 0)
+            log_error("cannot remove %s: %s", agent->session_dir, strerror(errno));
+    }
+    if (killed && job->shm)
+        shm_clean_run(job->shm);
+}
+
+void agents_free(struct job *job)
+{
+    for (uint32_t i = 0; job->agents && i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        channel_free(TAKE_PTR(agent->channel));
+        if (agent->linger)
+            event_free(agent->linger);
+        free(agent->host);
+        json_decref(agent->inspection);
+        if (!agent->pid || agent->reaped)
+            continue;
+        kill(agent->pid, SIGKILL);
+        waitpid(agent->pid, NULL, 0);
+    }
+    if (job->remote)
+        remote_api()->close(job->remote);
+    free(job->agents);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/launch_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/strlist.h"
+
+struct environment {
+    Drarun__Wire__Environment wire;
+    struct strlist set, defaults, prepend;
+};
+
+struct rank {
+    Drarun__Wire__RankSetting wire;
+    struct environment env;
+    char *cpus;
+};
+
+struct worker {
+    Drarun__Wire__WorkerSetting wire;
+    struct environment env;
+    struct rank *ranks;
+    Drarun__Wire__RankSetting **pointers;
+    size_t count;
+};
+
+struct launch_plan {
+    struct environment all;
+    struct worker *workers;
+    size_t count;
+};
+
+/* ---- environments ---- */
+
+/* Those that only a launcher can know. */
+static bool of_the_job(const struct plan_var *var)
+{
+    return strcmp(var->rule, "rank") == 0 || strncmp(var->name, "MASTER_", strlen("MASTER_")) == 0;
+}
+
+static void add_vars(const struct plan_vars *vars, struct environment *env)
+{
+    for (size_t i = 0; i < vars->count; i++) {
+        const struct plan_var *var = &vars->list[i];
+        if (strcmp(var->rule, "user") == 0)
+            strlist_addf(&env->set, "%s=%s", var->name, var->value);
+        else if (!of_the_job(var))
+            strlist_addf(&env->defaults, "%s=%s", var->name, var->value);
+    }
+}
+
+/* A rank that sees its one MIG device alone finds it as the first, whatever its place. */
+static void add_local_rank(const struct plan_vars *vars, uint32_t place, struct environment *env)
+{
+    char text[16];
+    const struct plan_var *var = plan_vars_find(vars, "LOCAL_RANK");
+    snprintf(text, sizeof text, "%u", place);
+    if (var && strcmp(var->value, text) != 0)
+        strlist_addf(&env->set, "LOCAL_RANK=%s", var->value);
+}
+
+/* False: out of memory. */
+static bool seal(struct environment *env)
+{
+    drarun__wire__environment__init(&env->wire);
+    env->wire.set = env->set.items;
+    env->wire.n_set = env->set.count;
+    env->wire.defaults = env->defaults.items;
+    env->wire.n_defaults = env->defaults.count;
+    env->wire.prepend = env->prepend.items;
+    env->wire.n_prepend = env->prepend.count;
+    return !env->set.failed && !env->defaults.failed && !env->prepend.failed;
+}
+
+static void environment_done(struct environment *env)
+{
+    strlist_done(&env->set);
+    strlist_done(&env->defaults);
+    strlist_done(&env->prepend);
+}
+
+/* ---- levels ---- */
+
+static bool fill_rank(const struct plan_worker *from, uint32_t place, bool bind, struct rank *rank)
+{
+    drarun__wire__rank_setting__init(&rank->wire);
+    rank->wire.local_rank = place;
+    if (from->rank_env) {
+        add_vars(&from->rank_env[place], &rank->env);
+        add_local_rank(&from->rank_env[place], place, &rank->env);
+    }
+    if (!seal(&rank->env))
+        return false;
+    rank->wire.env = &rank->env.wire;
+    if (!bind || !from->gpus[place].cpus)
+        return true;
+    rank->cpus = strdup(from->gpus[place].cpus);
+    if (rank->cpus)
+        rank->wire.cpus = rank->cpus;
+    return rank->cpus != NULL;
+}
+
+static bool fill_worker(const struct plan_worker *from, uint32_t ranks, bool bind,
+                        struct worker *worker)
+{
+    drarun__wire__worker_setting__init(&worker->wire);
+    add_vars(&from->env, &worker->env);
+    if (!seal(&worker->env))
+        return false;
+    worker->wire.env = &worker->env.wire;
+    if (ranks != from->gpu_count || ranks == 0)
+        return true;
+    worker->ranks = calloc(ranks, sizeof *worker->ranks);
+    worker->pointers = calloc(ranks, sizeof *worker->pointers);
+    if (!worker->ranks || !worker->pointers)
+        return false;
+    for (uint32_t i = 0; i < ranks; i++) {
+        worker->count++;
+        if (!fill_rank(from, i, bind, &worker->ranks[i]))
+            return false;
+        worker->pointers[i] = &worker->ranks[i].wire;
+    }
+    worker->wire.ranks = worker->pointers;
+    worker->wire.n_ranks = ranks;
+    return true;
+}
+
+static bool fill(struct launch_plan *p, const struct plan *plan, const struct rankmap *map,
+                 bool bind)
+{
+    p->workers = calloc(map->workers, sizeof *p->workers);
+    if (!p->workers)
+        return false;
+    p->count = map->workers;
+    add_vars(&plan->env, &p->all);
+    for (size_t i = 0; i < plan->prepend.count; i++)
+        strlist_addf(&p->all.prepend, "%s=%s", plan->prepend.list[i].name,
+                     plan->prepend.list[i].value);
+    bool good = seal(&p->all);
+    for (size_t w = 0; good && w < p->count && w < plan->worker_count; w++)
+        good = fill_worker(&plan->workers[w], map->local_sizes[w], bind, &p->workers[w]);
+    return good;
+}
+
+struct launch_plan *launch_plan_new(const struct plan *plan, const struct rankmap *map, bool bind)
+{
+    struct launch_plan *p = calloc(1, sizeof *p);
+    if (p && !fill(p, plan, map, bind)) {
+        launch_plan_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void launch_plan_free(struct launch_plan *plan)
+{
+    if (!plan)
+        return;
+    for (size_t w = 0; w < plan->count; w++) {
+        struct worker *worker = &plan->workers[w];
+        for (size_t i = 0; i < worker->count; i++) {
+            environment_done(&worker->ranks[i].env);
+            free(worker->ranks[i].cpus);
+        }
+        environment_done(&worker->env);
+        free(worker->ranks);
+        free(worker->pointers);
+    }
+    environment_done(&plan->all);
+    free(plan->workers);
+    free(plan);
+}
+
+Drarun__Wire__Environment *launch_plan_all(struct launch_plan *plan)
+{
+    return &plan->all.wire;
+}
+
+Drarun__Wire__WorkerSetting *launch_plan_worker(struct launch_plan *plan, uint32_t worker)
+{
+    return worker < plan->count && plan->workers[worker].wire.env ? &plan->workers[worker].wire
+                                                                  : NULL;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/log.h"
+#include "lib/base/strlist.h"
+#include "launcher/job/user_names.h"
+
+struct job_names {
+    struct strlist services, ports; /* of PMI-1, side by side */
+    struct user_names *user;
+    struct buf service, found; /* of the last request */
+    bool told[2];              /* that other jobs do not see them; by curable */
+};
+
+struct job_names *job_names_new(void)
+{
+    struct job_names *names = calloc(1, sizeof *names);
+    if (!names)
+        return NULL;
+    names->user = user_names_new();
+    if (names->user)
+        return names;
+    free(names);
+    return NULL;
+}
+
+void job_names_free(struct job_names *names)
+{
+    if (!names)
+        return;
+    user_names_free(names->user);
+    strlist_done(&names->services);
+    strlist_done(&names->ports);
+    buf_done(&names->service);
+    buf_done(&names->found);
+    free(names);
+}
+
+/* ---- other jobs of the user ---- */
+
+/* Once: the names are there for the job's own ranks all the same. A user can do something about a
+ * directory that is not his own; a pod may have no place where files can be made. */
+static void tell_alone(struct job_names *names, const struct drarun_error *err)
+{
+    bool curable = err->code == EPERM || err->code == EDQUOT;
+    if (!names->told[curable])
+        log_about(NULL, curable ? LOG_NORMAL : LOG_VERBOSE,
+                  "published names are not shared with other jobs: %s", err->text);
+    names->told[curable] = true;
+}
+
+/* False: another job has it. */
+static bool share(struct job_names *names, const void *value, size_t length)
+{
+    struct drarun_error err = {0};
+    int rc = user_names_publish(names->user, names->service.data, value, length, &err);
+    if (rc < 0 && rc != -EEXIST)
+        tell_alone(names, &err);
+    return rc != -EEXIST;
+}
+
+static bool find_shared(struct job_names *names)
+{
+    struct drarun_error err = {0};
+    int rc = user_names_lookup(names->service.data, &names->found, &err);
+    if (rc < 0 && rc != -ENOENT)
+        tell_alone(names, &err);
+    return rc == 0 && !names->found.failed;
+}
+
+/* ---- PMI-1 ---- */
+
+static size_t find(const struct job_names *names, const char *service)
+{
+    size_t i = 0;
+    while (i < names->services.count && strcmp(names->services.items[i], service) != 0)
+        i++;
+    return i;
+}
+
+static bool publish(struct job_names *names, const char *service, const char *port)
+{
+    if (find(names, service) < names->services.count || names->services.count >= JOB_NAMES_MAX ||
+        names->services.failed || names->ports.failed || !share(names, port, strlen(port)))
+        return false;
+    strlist_add(&names->services, service);
+    strlist_add(&names->ports, port);
+    return !names->services.failed && !names->ports.failed;
+}
+
+/* What goes into a line of PMI-1 has no end of one in it. */
+static bool is_port(const struct buf *text)
+{
+    return text->len > 0 && strcspn(text->data, "\n ") == text->len;
+}
+
+static void ask_pmi1(struct job_names *names, const Drarun__Wire__NameRequest *request,
+                     Drarun__Wire__NameReply *ret_reply)
+{
+    size_t at = find(names, request->service);
+    bool there = at < names->services.count;
+    switch (request->action) {
+    case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
+        ret_reply->good = publish(names, request->service, request->port);
+        break;
+    case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
+        ret_reply->good = there || (find_shared(names) && is_port(&names->found));
+        if (ret_reply->good)
+            ret_reply->port = there ? names->ports.items[at] : names->found.data;
+        break;
+    case DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH:
+        ret_reply->good = there;
+        if (there) {
+            user_names_unpublish(names->user, names->service.data);
+            strlist_remove(&names->services, at);
+            strlist_remove(&names->ports, at);
+        }
+        break;
+    default:
+        ret_reply->good = false;
+    }
+}
+
+/* ---- PMIx ---- */
+
+static void ask_pmix(struct job_names *names, const Drarun__Wire__NameRequest *request,
+                     Drarun__Wire__NameReply *ret_reply)
+{
+    switch (request->action) {
+    case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
+        ret_reply->good = share(names, request->value.data, request->value.len);
+        break;
+    case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
+        ret_reply->good = find_shared(names);
+        if (ret_reply->good) {
+            ret_reply->value.data = (uint8_t *)names->found.data;
+            ret_reply->value.len = names->found.len;
+        }
+        break;
+    case DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH:
+        user_names_unpublish(names->user, names->service.data);
+        ret_reply->good = true;
+        break;
+    default:
+        ret_reply->good = false;
+    }
+}
+
+void job_names_ask(struct job_names *names, const char *pmix,
+                   const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply)
+{
+    buf_reset(&names->service);
+    buf_reset(&names->found);
+    ret_reply->id = request->id;
+    if (request->pmix)
+        buf_printf(&names->service, "pmix %s %s", pmix, request->service);
+    else
+        buf_printf(&names->service, "pmi1 %s", request->service);
+    if (names->service.failed)
+        return;
+    if (request->pmix)
+        ask_pmix(names, request, ret_reply);
+    else
+        ask_pmi1(names, request, ret_reply);
+}

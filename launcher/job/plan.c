@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "jobs/preflight/fabric.h"
+#include "jobs/preflight/preflight.h"
+#include "jobs/profiles/profiles.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct planning {
+    struct preflight_worker *inspected;
+    struct profiles profiles;
+    struct plan plan;
+    bool have_profiles, planned;
+};
+
+static void done(struct planning *p)
+{
+    if (p->planned)
+        plan_done(&p->plan);
+    if (p->have_profiles)
+        profiles_done(&p->profiles);
+    free(p->inspected);
+}
+
+static int collect(const struct job *job, const struct job_plan_input *in, struct planning *p,
+                   struct drarun_error *err)
+{
+    int rc = profiles_builtin(&p->profiles, err);
+    p->have_profiles = rc == 0;
+    p->inspected = calloc(in->spec->workers, sizeof *p->inspected);
+    if (rc < 0)
+        return rc;
+    if (!p->inspected)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < in->spec->workers; i++) {
+        const json_t *inspection = job_inspection(job, i);
+        in->workers[i].probe = json_object_get(inspection, "probe");
+        p->inspected[i] = (struct preflight_worker){
+            .pod = in->workers[i].pod, .node = in->workers[i].node, .inspection = inspection};
+    }
+    return 0;
+}
+
+static int build(const struct job_plan_input *in, struct planning *p, struct drarun_error *err)
+{
+    struct plan_input input = plan_input_of(in->spec);
+    input.slices = in->slices;
+    input.slices_unknown = in->slices_unknown;
+    input.node_labels = in->node_labels;
+    input.profiles = &p->profiles;
+    input.workers = in->workers;
+    input.rank_order = in->rank_order;
+    input.worker_count = in->spec->workers;
+    int rc = plan_build(&input, &p->plan, err);
+    p->planned = rc == 0;
+    return rc < 0 ? error_prefix(err, "plan") : 0;
+}
+
+/* Every refusal and every warning is said; the first refusal is the job's end. */
+static int check(const struct job_plan_input *in, const struct planning *p, struct fabric *fabric,
+                 struct drarun_error *err)
+{
+    const struct preflight_input input = {
+        .spec = in->spec,
+        .plan = &p->plan,
+        .workers = p->inspected,
+        .count = in->spec->workers,
+        .fabric = fabric,
+    };
+    struct preflight preflight;
+    int rc = preflight_check(&input, &preflight, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < preflight.count; i++) {
+        struct buf line = BUF_INIT;
+        preflight_line(&preflight.list[i], &line);
+        if (line.data && (i > 0 || !preflight.list[i].refusal)) /* that one is the error */
+            log_note("%s", line.data);
+        buf_done(&line);
+    }
+    rc = preflight_result(&preflight, err);
+    preflight_done(&preflight);
+    return rc;
+}
+
+/* What it finds of the NICs is the job's, also where it refuses it. */
+static int check_all(struct job *job, const struct job_plan_input *in, const struct planning *p,
+                     struct drarun_error *err)
+{
+    struct fabric *fabric = NULL;
+    if (in->spec->fabric >= SPEC_FABRIC_OPEN && !(fabric = fabric_new(&p->plan)))
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = check(in, p, fabric, err);
+    job_use_fabric_take(job, fabric);
+    return rc;
+}
+
+/* One worker needs no name. */
+static void say_warning(const struct warning *warning, const char *workers, void *arg)
+{
+    const struct plan *plan = arg;
+    bool named = workers[0] && plan->worker_count > 1;
+    log_note("%s%s%s: %s", named ? workers : "", named ? ": " : "", warning_name(warning->code),
+             warning->detail);
+}
+
+static int say_warnings(struct plan *plan, struct drarun_error *err)
+{
+    return warnings_each_wording(&plan->warnings, say_warning, plan) < 0
+               ? error_set(err, ENOMEM, "out of memory")
+               : 0;
+}
+
+int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct drarun_error *err)
+{
+    struct profiles profiles;
+    int rc = profiles_builtin(&profiles, err);
+    if (rc < 0)
+        return rc;
+    profiles_files(&profiles, paths);
+    profiles_scripts(&profiles, scripts);
+    profiles_done(&profiles);
+    return paths->failed || scripts->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* With the node, which is what has to be looked at. */
+static int refused(const struct job_plan_input *in, const struct warning *refusal,
+                   struct drarun_error *err)
+{
+    const char *code = warning_name(refusal->code);
+    if (refusal->worker < 0 || (uint32_t)refusal->worker >= in->spec->workers)
+        return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: %s", code,
+                          refusal->detail);
+    const struct plan_worker_input *worker = &in->workers[refusal->worker];
+    return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: worker %d (%s%s%s): %s",
+                      code, refusal->worker, worker->pod ? worker->pod : "no pod",
+                      worker->node ? " on " : "", worker->node ? worker->node : "",
+                      refusal->detail);
+}
+
+int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
+{
+    struct planning p = {0};
+    int rc = collect(job, in, &p, err);
+    if (rc == 0)
+        rc = build(in, &p, err);
+    if (rc == 0 && p.plan.refusal.code)
+        rc = refused(in, &p.plan.refusal, err);
+    if (rc == 0) {
+        if (in->warn)
+            rc = say_warnings(&p.plan, err);
+        rc = rc < 0 ? rc : check_all(job, in, &p, err);
+    }
+    if (rc == 0)
+        rc = job_use_plan(job, &p.plan, err);
+    if (rc == 0 && in->spec->fabric == SPEC_FABRIC_REACH)
+        rc = job_use_reach(job, in->spec, &p.plan, err);
+    done(&p);
+    return rc;
+}

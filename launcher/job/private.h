@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the job engine share: job.c (life and states), actions.c (what the state table
+ * asks for), agents.c (agents as processes and connections), messages.c (what agents say),
+ * signals.c (what the user says). */
+#ifndef DRARUN_LAUNCHER_JOB_PRIVATE_H
+#define DRARUN_LAUNCHER_JOB_PRIVATE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <event2/event.h>
+#include <jansson.h>
+#include "jobs/outcome/cause.h"
+#include "jobs/ranks/rankmap.h"
+#include "launcher/job/identity.h"
+#include "launcher/streams/input.h"
+#include "launcher/job/job.h"
+#include "launcher/job/names.h"
+#include "launcher/job/reach.h"
+#include "launcher/job/spawn.h"
+#include "launcher/job/state.h"
+#include "launcher/job/watch.h"
+#include "launcher/job/launch_message.h"
+#include "launcher/job/local_agent.h"
+#include "launcher/streams/output.h"
+#include "launcher/programs/remote.h"
+#include "launcher/programs/signals.h"
+#include "launcher/streams/status_line.h"
+#include "lib/base/shm_clean.h"
+#include "lib/wire/channel.h"
+
+/* An agent is told of written output in steps of this, a sixteenth of its window. */
+#define JOB_ACK_BYTES (64u * 1024)
+/* Output that one agent may have sent beyond what was given back: its window (worker/ranks.h) and
+ * one message; more is a broken agent. */
+#define JOB_HELD_MAX (5u * 1024 * 1024)
+
+struct agent {
+    struct job *job;
+    uint32_t index;
+    enum agent_phase phase;
+    struct channel *channel;           /* NULL: not connected yet, or dropped */
+    struct drarun_error why;           /* why the connection ended */
+    char *host;                        /* from its hello; "" before */
+    char pmix[32];                     /* the same: version of its libpmix */
+    uint32_t cpus;                     /* the same: that it may use; 0: not known */
+    char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
+    char session_dir[IDENTITY_PATH_SIZE];
+    pid_t pid; /* of a process of ours; 0: none */
+    bool reaped;
+    int wait_status;
+    /* its connection has ended; how its process or pod did is not known yet */
+    struct event *linger;
+    bool reaches;       /* it knows how to let its NICs reach others */
+    bool launched;      /* it was sent the job */
+    bool leaves;        /* its pod was told to end */
+    bool pod_told;      /* the cluster has said why */
+    json_t *inspection; /* what it says that it holds; NULL: it has said nothing */
+    int64_t heard_ms;
+    uint64_t held;    /* bytes of its output here */
+    uint64_t unsaid;  /* bytes written of which it has not been told */
+    uint32_t settled; /* the last question of job.settle_ask that it has answered */
+    uint32_t ranks_left;
+};
+
+/* What is awaited before a first cause counts that another may take the place of. */
+enum settling {
+    SETTLE_NOTHING = 0,
+    SETTLE_MOMENT,  /* what servers and shells have yet to notice */
+    SETTLE_ANSWERS, /* each agent tells what ended before it was asked */
+    SETTLE_POD,     /* the cluster says how a worker's pod ended */
+};
+
+struct job {
+    const struct job_request *request;
+    char *const *env;
+    char own_uid[IDENTITY_UID_SIZE];
+    const char *uid; /* that, or the pods' */
+    uint32_t attempt;
+    char hostname[256];
+    char worker_program[PATH_MAX];
+    int64_t started_us;
+    struct event_base *base;
+    struct rankmap map;   /* with what ranks have spawned */
+    uint32_t first_ranks; /* without */
+    struct job_spawn *spawn;
+    struct job_names *names;
+    bool hold; /* agents stay for ranks that are spawned, until they are released */
+    bool released;
+    uint8_t *rank_ended; /* by rank */
+    enum job_state state;
+    int64_t state_since_ms;
+    struct cause *cause;
+
+    struct agent *agents;
+    uint32_t count;   /* of agents */
+    uint32_t greeted; /* of them, how many have been that far */
+    uint32_t prepared;
+    uint32_t gone; /* done or lost */
+    uint32_t lost;
+    bool early;   /* one agent on a socketpair: it starts without a round of messages */
+    bool orphans; /* an agent died out of order: its descendants have come to us */
+    struct local_agents local;
+    struct remote *remote;
+    struct launch_message *launch;
+    char master_addr[REMOTE_ADDRESS_SIZE];
+    struct shm_clean *shm;
+
+    struct output *output;
+    struct event *reader; /* of frames; NULL: it does not matter whether somebody reads */
+    struct input *input;  /* NULL: no rank wants it */
+    int32_t stdin_rank;
+    uint32_t stdin_left; /* ranks that want it and have not ended */
+    struct signals *signals;
+    int signo;          /* the user's first one */
+    bool leaving;       /* the cluster takes a worker away: the signal is ours */
+    bool leave_told;    /* and that was said */
+    uint32_t undrained; /* agents to hear of a stop before we stop */
+    struct status_line *status;
+    bool checked;            /* what the agents hold is good, as far as they have told it */
+    struct job_reach *reach; /* NULL: no NICs are to reach each other */
+    struct fabric *fabric;   /* NULL: no NICs were checked */
+    struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
+
+    struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
+
+    struct event *start_clock;   /* connecting and preparing */
+    struct event *notice_clock;  /* then people hear what is awaited */
+    struct event *limit_clock;   /* --timeout */
+    struct event *grace_clock;   /* after a signal */
+    struct event *overdue_clock; /* after an end */
+    struct event *ping_clock;
+    struct event *stop_clock;    /* before we stop */
+    struct event *hearsay_clock; /* before hearsay counts */
+    struct event *settle_clock;  /* the latest end of each stage of settling */
+    enum settling settling;      /* before a first cause that may be an echo counts */
+    uint32_t settle_ask;         /* the last question whether agents have more to tell */
+    int64_t ticked_ms;           /* job_tick */
+    uint32_t overdue_stage;
+
+    uint32_t dismissed; /* agents that were told the job's end, and still listen */
+    bool hopeless;      /* job_is_hopeless */
+
+    uint32_t mpi_library_ranks;
+    struct job_facts facts;
+};
+
+/* ---- job.c ---- */
+void job_event(struct job *job, enum job_event event);
+/* Level-triggered: finds out from the state of agents and output what has come about. Called at the
+ * end of every callback. */
+void job_look(struct job *job);
+/* Takes what a function of cause.h returned. */
+void job_caused(struct job *job, bool first);
+void job_fail(struct job *job, const struct drarun_error *err);
+/* The same, of one worker. */
+void job_fail_worker(struct agent *agent, const struct drarun_error *err);
+/* The cluster takes a worker away: the others are of no use, but may save what they have. */
+void job_leave(struct job *job);
+/* Says once which worker the cluster takes away, whoever told it first: its agent or its pod. */
+void job_tell_leave(const struct agent *agent);
+int job_start_clock(struct event *clock, int64_t ms);
+/* By each clock that looks for silence: where it is late (we were stopped, suspended or starved),
+ * what agents said meanwhile is unread, and that time is no silence of theirs. Only that time is
+ * taken off, so that an agent which is gone is lost however late all clocks are. */
+void job_tick(struct job *job, int64_t now_ms);
+/* The agent says nothing any more, for the reason given. */
+void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
+/* What an agent says of another: counts only when that one does not show within a moment what
+ * really happened to it. */
+void job_hear(struct job *job, const struct drarun_error *err);
+/* The deadline for the present state. */
+int64_t job_start_limit_ms(const struct job *job);
+
+/* ---- actions.c ---- */
+void job_act(struct job *job, enum job_action action);
+void job_on_overdue(evutil_socket_t fd, short what, void *arg);
+
+/* ---- agents.c ---- */
+int agents_new(struct job *job, struct drarun_error *err);
+int agents_start(struct job *job, struct drarun_error *err);
+void agents_free(struct job *job);
+void agents_reap(struct job *job);
+/* The children that are no agents of ours are killed; true when there were any. */
+bool agents_sweep(struct job *job);
+bool agents_reaped(const struct job *job);
+void agents_send(struct job *job, const Drarun__Wire__Envelope *message);
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
+int agent_send_launch(struct agent *agent);
+/* False, having failed the job, when that event cannot come in the agent's phase. */
+bool agent_advance(struct agent *agent, enum agent_event event);
+/* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
+void agent_lose(struct agent *agent, const struct drarun_error *why);
+/* "worker 2 (node-7)", or "the agent" where there is but one. */
+void agent_name(const struct agent *agent, char *text, size_t size);
+/* A pod's log says from time to time how long it is. */
+void job_mark_log(struct job *job);
+/* The same for the fields of a log's line. */
+struct log_about agent_about(const struct agent *agent);
+void agents_remove_remains(struct job *job);
+
+/* ---- dismiss.c ---- */
+/* Lets an agent go: with request_pods.entry it is told how the job has ended. */
+void agent_dismiss(struct agent *agent);
+/* Waits until those that were told have gone, or for a moment. */
+void job_await_dismissed(struct job *job);
+
+/* ---- messages.c ---- */
+void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg);
+/* For struct output_owner and struct input_owner. */
+void job_on_credit(void *arg, uint32_t agent, size_t bytes);
+void job_on_output_closed(void *arg, enum output_stream stream);
+void job_on_output_failed(void *arg, const struct drarun_error *err);
+void job_on_input(void *arg, const void *data, size_t length);
+
+/* ---- signals.c ---- */
+void job_on_signal(void *arg, int signo);
+void job_on_stop(evutil_socket_t fd, short what, void *arg);
+void job_send_signal(struct job *job, int signo);
+
+#endif

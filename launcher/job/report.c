@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <jansson.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+
+static void show_text(const struct cause *cause)
+{
+    struct buf text = BUF_INIT;
+    buf_add_str(&text, "drarun: ");
+    size_t prefix = text.len;
+    cause_explain(cause, &text);
+    /* the loop is over: what must be said is said, however slow the reader */
+    if (text.len > prefix && !text.failed)
+        fd_write_all(STDERR_FILENO, text.data, text.len);
+    buf_done(&text);
+}
+
+/* Arguments need not be UTF-8, which JSON must be. */
+static json_t *text_of(const char *text)
+{
+    json_t *json = json_string(text);
+    struct buf clean = BUF_INIT;
+    if (json)
+        return json;
+    for (; *text; text++)
+        buf_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
+    json = clean.failed ? NULL : json_string(clean.data);
+    buf_done(&clean);
+    return json;
+}
+
+static json_t *programs(const struct job_request *request)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < request->program_count; i++) {
+        json_t *argv = json_array();
+        for (size_t k = 0; k < request->programs[i].argc; k++)
+            json_array_append_new(argv, text_of(request->programs[i].argv[k]));
+        json_array_append_new(list, argv);
+    }
+    return list;
+}
+
+static char *make_json(const struct job_request *request, const struct job *job)
+{
+    json_t *json = cause_json(job_cause(job)), *fabric = job_fabric(job);
+    struct job_facts of_job, *facts = &of_job;
+    if (!json)
+        return NULL;
+    job_facts(job, facts);
+    if (fabric)
+        json_object_set_new(json, "fabric", fabric);
+    json_object_set_new(json, "job", json_string(facts->uid));
+    json_object_set_new(json, "workers", json_integer(facts->workers));
+    json_object_set_new(json, "ranks", json_integer(facts->ranks));
+    json_object_set_new(json, "ran_s", json_real((double)facts->ran_us / 1e6));
+    json_object_set_new(json, "user_s", json_real((double)facts->user_us / 1e6));
+    json_object_set_new(json, "system_s", json_real((double)facts->system_us / 1e6));
+    json_object_set_new(json, "max_rss_kib", json_integer((json_int_t)facts->max_rss_kib));
+    json_object_set_new(json, "launcher_bytes", json_integer((json_int_t)facts->wire_bytes));
+    json_object_set_new(json, "programs", programs(request));
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(json);
+    return text;
+}
+
+/* What is no file but a descriptor has no place beside it for another one. */
+static int write_file(const char *path, const struct buf *line, struct drarun_error *err)
+{
+    if (strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0)
+        return file_write_atomic(path, line->data, line->len, 0644, err);
+    cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+    int rc = fd < 0 ? -errno : fd_write_all(fd, line->data, line->len);
+    return rc < 0 ? error_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
+}
+
+int report_show(const struct job_request *request, const struct job *job, struct drarun_error *err)
+{
+    if (!request->json)
+        show_text(job_cause(job));
+    if (!request->json && !request->report_path)
+        return 0;
+    cleanup_free char *json = make_json(request, job);
+    struct buf line = BUF_INIT;
+    if (!json)
+        return error_set(err, ENOMEM, "out of memory for the report");
+    buf_printf(&line, "%s\n", json);
+    int rc = line.failed ? error_set(err, ENOMEM, "out of memory for the report") : 0;
+    if (rc == 0 && request->json)
+        fd_write_all(STDERR_FILENO, line.data, line.len);
+    if (rc == 0 && request->report_path)
+        rc = write_file(request->report_path, &line, err);
+    buf_done(&line);
+    return rc;
+}

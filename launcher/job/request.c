@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/request.h"
+
+#include <stdlib.h>
+
+void request_done(struct job_request *request)
+{
+    for (size_t i = 0; i < request->program_count; i++)
+        strlist_done(&request->programs[i].env);
+    strlist_done(&request->env_all);
+    strlist_done(&request->cluster.args);
+    free(request->programs);
+    free(request->alloc_agents);
+    free(request->alloc_key_file);
+    free(request->alloc_wd);
+    free(request->chosen_agents);
+    *request = (struct job_request){0};
+}
+
+bool request_is_elsewhere(const struct job_request *request)
+{
+    return request->agents || request->pods;
+}
+
+bool request_is_here(const struct job_request *request)
+{
+    return !request_is_elsewhere(request) || request->alloc_agents;
+}
+
+bool request_is_remote(const struct job_request *request)
+{
+    return request_is_elsewhere(request) || request->workers > 1;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
+#include "launcher/job/private.h"
+#include "lib/base/log.h"
+
+#define STOP_MS 1000 /* the longest that we wait for agents to hear of a stop */
+
+void job_send_signal(struct job *job, int signo)
+{
+    Drarun__Wire__Signal message = DRARUN__WIRE__SIGNAL__INIT;
+    message.signo = signo;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SIGNAL, signal, &message);
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].launched && job->agents[i].phase < AGENT_DONE)
+            agent_send(&job->agents[i], &envelope);
+}
+
+/* The user wants the job to end: the ranks get the signal and time to end by themselves; a second
+ * one is final. */
+static void on_end_signal(struct job *job, int signo)
+{
+    if (job->state >= JOB_ENDING) {
+        cause_interrupted(job->cause, signo);
+        job_event(job, JOB_FINAL);
+        return;
+    }
+    log_verbose("signal %d: passed on to the ranks; again to kill them", signo);
+    job->signo = signo;
+    cause_interrupted(job->cause, signo);
+    job_event(job, JOB_INTERRUPT);
+}
+
+static void stop_now(struct job *job)
+{
+    event_del(job->stop_clock);
+    job->undrained = 0;
+    status_line_clear(job->status);
+    raise(SIGSTOP);
+}
+
+void job_on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (job->undrained > 0)
+        stop_now(job);
+}
+
+static void on_told(void *arg)
+{
+    struct job *job = arg;
+    if (job->undrained > 0 && --job->undrained == 0)
+        stop_now(job);
+}
+
+/* ^Z. The ranks are in sessions of their own, where SIGTSTP does nothing (POSIX: orphaned process
+ * groups), so they get SIGSTOP; and they must have heard of it before we stop ourselves. */
+static void on_stop_signal(struct job *job)
+{
+    job_send_signal(job, SIGSTOP);
+    job->undrained = 1; /* ourselves, until all are asked */
+    for (uint32_t i = 0; i < job->count; i++) {
+        if (!job->agents[i].channel)
+            continue;
+        job->undrained++;
+        channel_on_drained(job->agents[i].channel, on_told, job);
+    }
+    job_start_clock(job->stop_clock, STOP_MS);
+    on_told(job);
+}
+
+void job_on_signal(void *arg, int signo)
+{
+    struct job *job = arg;
+    switch (signo) {
+    case SIGCHLD:
+        agents_reap(job);
+        break;
+    case SIGTSTP:
+        on_stop_signal(job);
+        break;
+    case SIGCONT:
+        job_send_signal(job, SIGCONT);
+        if (job->input)
+            input_look(job->input);
+        break;
+    case SIGUSR1:
+    case SIGUSR2:
+    case SIGWINCH:
+        job_send_signal(job, signo);
+        break;
+    default:
+        on_end_signal(job, signo);
+    }
+    job_look(job);
+}

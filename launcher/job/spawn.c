@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/job/spawn.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "jobs/ranks/spawn_place.h"
+#include "launcher/job/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+/* Ranks that were started for an earlier request may be about to end: a request that finds no slot
+ * waits for them so long. */
+#define ROOM_MS 1000
+
+struct ask {
+    STAILQ_ENTRY(ask) link;
+    uint32_t agent;
+    Drarun__Wire__SpawnRequest *wire;
+};
+
+struct job_spawn {
+    struct job *job;
+    STAILQ_HEAD(, ask) asks; /* the first is worked on */
+    uint32_t groups;         /* how many there are, with the first ranks */
+    struct event *room_clock;
+    bool room_over; /* the first has waited long enough for slots */
+    /* What agents were told of the first, until they all have answered. */
+    struct rankmap map;
+    uint8_t *awaited; /* by agent */
+    uint32_t awaited_count;
+    bool told; /* the above hold */
+    struct drarun_error refusal;
+};
+
+/* ---- slots ---- */
+
+static uint32_t count_cpus(const struct agent *agent)
+{
+    cpu_set_t cpus;
+    if (agent->cpus > 0)
+        return agent->cpus;
+    /* it is of this process and has not said hello yet */
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 0;
+}
+
+/* The workers that share its machine. */
+static uint32_t count_fellows(const struct job *job, const struct agent *agent)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        count += strcmp(job->agents[i].host, agent->host) == 0;
+    return count;
+}
+
+static uint32_t slots_of(const struct job *job, const struct agent *agent)
+{
+    uint32_t ranks = 0;
+    for (size_t b = 0; b < job->map.block_count; b++) {
+        const struct rank_block *block = &job->map.blocks[b];
+        if (block->first < job->first_ranks && block->worker == agent->index)
+            ranks += block->count;
+    }
+    if (job->request->slots > 0)
+        return job->request->slots;
+    if (job->request->per_worker > 0)
+        return job->request->per_worker;
+    return spawn_slots(ranks, count_cpus(agent) / count_fellows(job, agent));
+}
+
+uint32_t job_spawn_universe(const struct job *job)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        slots += slots_of(job, &job->agents[i]);
+    return slots < RANKMAP_RANKS_MAX ? (uint32_t)slots : RANKMAP_RANKS_MAX;
+}
+
+static uint32_t count_running(const struct job *job, uint32_t worker)
+{
+    uint32_t count = 0;
+    for (size_t b = 0; b < job->map.block_count; b++) {
+        const struct rank_block *block = &job->map.blocks[b];
+        for (uint32_t i = 0; block->worker == worker && i < block->count; i++)
+            count += !job->rank_ended[block->first + i];
+    }
+    return count;
+}
+
+static int place(const struct job *job, const Drarun__Wire__SpawnRequest *wire,
+                 struct rankmap *ret_map, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    cleanup_free struct place_worker *workers = calloc(job->count, sizeof *workers);
+    cleanup_free struct place_program *programs = calloc(wire->n_apps + 1, sizeof *programs);
+    if (!workers || !programs)
+        return error_set(err, ENOMEM, "spawn: out of memory");
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        workers[i] = (struct place_worker){
+            .host = agent->host,
+            .node = request_is_here(job->request) ? "localhost"
+                    : pods                        ? pods->nodes[i]
+                                                  : NULL,
+            .slots = slots_of(job, agent),
+            .used = count_running(job, i),
+            .gone = agent->phase != AGENT_PREPARED,
+        };
+    }
+    for (size_t i = 0; i < wire->n_apps; i++)
+        programs[i] = (struct place_program){wire->apps[i]->count, wire->apps[i]->hosts,
+                                             wire->apps[i]->n_hosts};
+    return spawn_place(workers, job->count, programs, wire->n_apps,
+                       job->request->oversubscribe || wire->oversubscribe, ret_map, err);
+}
+
+/* ---- one request ---- */
+
+static void ask_free(struct ask *ask)
+{
+    drarun__wire__spawn_request__free_unpacked(ask->wire, NULL);
+    free(ask);
+}
+
+static void finish(struct job_spawn *spawn)
+{
+    struct ask *ask = STAILQ_FIRST(&spawn->asks);
+    STAILQ_REMOVE_HEAD(&spawn->asks, link);
+    ask_free(ask);
+    rankmap_done(&spawn->map);
+    spawn->refusal = (struct drarun_error){0};
+    spawn->told = spawn->room_over = false;
+    event_del(spawn->room_clock);
+}
+
+static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
+{
+    struct ask *ask = STAILQ_FIRST(&spawn->asks);
+    struct agent *agent = &spawn->job->agents[ask->agent];
+    Drarun__Wire__SpawnRefused refused = DRARUN__WIRE__SPAWN_REFUSED__INIT;
+    const struct log_about about = {.of_rank = true, .rank = ask->wire->rank};
+    refused.id = ask->wire->id;
+    refused.text = (char *)why->text;
+    refused.no_slots = why->code == ENOSPC;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REFUSED, spawn_refused, &refused);
+    if (spawn->job->state == JOB_RUNNING) {
+        status_line_clear(spawn->job->status);
+        log_about(&about, LOG_NORMAL, "rank %u: %s", ask->wire->rank, why->text);
+    }
+    agent_send(agent, &envelope);
+    finish(spawn);
+}
+
+/* ---- the group ---- */
+
+struct group {
+    Drarun__Wire__Group wire;
+    Drarun__Wire__App **apps;
+    Drarun__Wire__Block *blocks;
+    Drarun__Wire__Block **pointers;
+    struct strlist preput;
+};
+
+static void group_done(struct group *group)
+{
+    free(group->apps);
+    free(group->blocks);
+    free(group->pointers);
+    strlist_done(&group->preput);
+}
+
+static int group_fill(struct group *group, const struct job_spawn *spawn,
+                      const Drarun__Wire__SpawnRequest *wire)
+{
+    const struct rankmap *map = &spawn->map;
+    group->apps = calloc(wire->n_apps + 1, sizeof *group->apps);
+    group->blocks = calloc(map->block_count, sizeof *group->blocks);
+    group->pointers = calloc(map->block_count, sizeof *group->pointers);
+    if (!group->apps || !group->blocks || !group->pointers)
+        return -ENOMEM;
+    for (size_t i = 0; i < wire->n_apps; i++) {
+        group->apps[i] = wire->apps[i]->app;
+        for (size_t k = 0; k < wire->apps[i]->n_preput; k++)
+            strlist_add(&group->preput, wire->apps[i]->preput[k]);
+        if (wire->apps[i]->bind[0])
+            group->wire.bind = wire->apps[i]->bind;
+    }
+    for (size_t b = 0; b < map->block_count; b++) {
+        drarun__wire__block__init(&group->blocks[b]);
+        group->blocks[b].first = map->blocks[b].first;
+        group->blocks[b].count = map->blocks[b].count;
+        group->blocks[b].worker = map->blocks[b].worker;
+        group->blocks[b].app = map->blocks[b].app;
+        group->pointers[b] = &group->blocks[b];
+    }
+    group->wire.index = spawn->groups;
+    group->wire.first = spawn->job->map.ranks;
+    group->wire.parent = wire->rank;
+    group->wire.request = wire->id;
+    group->wire.stop_at = wire->stop_at;
+    group->wire.apps = group->apps;
+    group->wire.n_apps = wire->n_apps;
+    group->wire.blocks = group->pointers;
+    group->wire.n_blocks = map->block_count;
+    group->wire.preput = group->preput.items;
+    group->wire.n_preput = group->preput.count;
+    return group->preput.failed ? -ENOMEM : 0;
+}
+
+static int tell_agents(struct job_spawn *spawn, const Drarun__Wire__Envelope *envelope)
+{
+    struct job *job = spawn->job;
+    int rc = 0;
+    spawn->told = true;
+    spawn->awaited_count = 0;
+    for (uint32_t i = 0; rc == 0 && i < job->count; i++) {
+        spawn->awaited[i] = job->agents[i].channel != NULL;
+        if (!spawn->awaited[i])
+            continue;
+        rc = channel_send(job->agents[i].channel, envelope);
+        spawn->awaited[i] = rc == 0;
+        spawn->awaited_count += rc == 0;
+    }
+    return rc;
+}
+
+static void cancel(struct job_spawn *spawn)
+{
+    Drarun__Wire__GroupCancel message = DRARUN__WIRE__GROUP_CANCEL__INIT;
+    message.index = spawn->groups;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(GROUP_CANCEL, group_cancel, &message);
+    agents_send(spawn->job, &envelope);
+    struct drarun_error why = spawn->refusal;
+    refuse(spawn, &why);
+}
+
+/* The ranks count as the job's from now on. Their programs are expected to connect to the same PMI
+ * server as their parent, which waits in MPI_Comm_spawn until they do. */
+static int enter(struct job_spawn *spawn, struct drarun_error *err)
+{
+    struct job *job = spawn->job;
+    uint32_t ranks = job->map.ranks + spawn->map.ranks, apps = job->map.apps + spawn->map.apps;
+    uint32_t before = job->map.ranks;
+    uint8_t *ended = realloc(job->rank_ended, ranks);
+    if (!ended)
+        return error_set(err, ENOMEM, "spawn: out of memory");
+    job->rank_ended = ended;
+    memset(ended + before, 0, ranks - before);
+    if (cause_grow(job->cause, ranks, apps) < 0)
+        return error_set(err, ENOMEM, "spawn: out of memory");
+    int rc = output_grow(job->output, ranks, err);
+    if (rc == 0)
+        rc = rankmap_append(&job->map, &spawn->map, err);
+    if (rc < 0)
+        return rc;
+    const struct ask *ask = STAILQ_FIRST(&spawn->asks);
+    enum cause_api api = cause_api_of(job->cause, ask->wire->rank);
+    for (uint32_t a = apps - spawn->map.apps; a < apps; a++)
+        cause_connected(job->cause, job->map.app_firsts[a], api);
+    return 0;
+}
+
+static void start(struct job_spawn *spawn)
+{
+    struct drarun_error err = {0};
+    Drarun__Wire__GroupStart message = DRARUN__WIRE__GROUP_START__INIT;
+    if (enter(spawn, &err) < 0) {
+        spawn->refusal = err;
+        cancel(spawn);
+        return;
+    }
+    message.index = spawn->groups++;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(GROUP_START, group_start, &message);
+    agents_send(spawn->job, &envelope);
+    finish(spawn);
+}
+
+/* ---- the queue ---- */
+
+/* Ranks that were asked for run, and may be about to end. */
+static bool room_may_come(const struct job *job)
+{
+    for (uint32_t r = job->first_ranks; r < job->map.ranks; r++)
+        if (!job->rank_ended[r])
+            return true;
+    return false;
+}
+
+/* False: it waits for slots. */
+static bool try_first(struct job_spawn *spawn)
+{
+    struct job *job = spawn->job;
+    const struct ask *ask = STAILQ_FIRST(&spawn->asks);
+    struct drarun_error err = {0};
+    struct group group = {.wire = DRARUN__WIRE__GROUP__INIT};
+    int rc = job->state == JOB_RUNNING ? place(job, ask->wire, &spawn->map, &err)
+                                       : error_set(&err, ECANCELED, "spawn: the job ends");
+    if (rc == -ENOSPC && !spawn->room_over && room_may_come(job)) {
+        if (!event_pending(spawn->room_clock, EV_TIMEOUT, NULL))
+            job_start_clock(spawn->room_clock, ROOM_MS);
+        return false;
+    }
+    if (rc == 0 && group_fill(&group, spawn, ask->wire) < 0)
+        rc = error_set(&err, ENOMEM, "spawn: out of memory");
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(GROUP, group, &group.wire);
+    if (rc == 0)
+        rc = tell_agents(spawn, &envelope);
+    group_done(&group);
+    if (rc < 0 && err.code == 0)
+        error_set(&err, -rc, "spawn: the agents cannot be told: %s", strerror(-rc));
+    if (rc < 0 && spawn->told) { /* those that were told answer first */
+        spawn->refusal = err;
+        return true;
+    }
+    if (rc < 0)
+        refuse(spawn, &err);
+    return true;
+}
+
+/* Lost agents do not answer. */
+static void count_awaited(struct job_spawn *spawn)
+{
+    for (uint32_t i = 0; i < spawn->job->count; i++)
+        if (spawn->awaited[i] && !spawn->job->agents[i].channel) {
+            spawn->awaited[i] = 0;
+            spawn->awaited_count--;
+            error_set(&spawn->refusal, ESHUTDOWN, "spawn: worker %u was lost", i);
+        }
+}
+
+void job_spawn_look(struct job_spawn *spawn)
+{
+    while (!STAILQ_EMPTY(&spawn->asks)) {
+        if (!spawn->told && !try_first(spawn))
+            return;
+        if (!spawn->told)
+            continue;
+        count_awaited(spawn);
+        if (spawn->awaited_count > 0)
+            return;
+        if (spawn->job->state != JOB_RUNNING && spawn->refusal.code == 0)
+            error_set(&spawn->refusal, ECANCELED, "spawn: the job ends");
+        if (spawn->refusal.code != 0)
+            cancel(spawn);
+        else
+            start(spawn);
+    }
+}
+
+void job_spawn_ready(struct job_spawn *spawn, struct agent *agent,
+                     const Drarun__Wire__GroupReady *ready)
+{
+    if (!spawn->told || !spawn->awaited[agent->index] || ready->index != spawn->groups)
+        return;
+    spawn->awaited[agent->index] = 0;
+    spawn->awaited_count--;
+    const Drarun__Wire__Failure *refusal = ready->refusal;
+    if (refusal && spawn->refusal.code == 0)
+        error_set(&spawn->refusal, refusal->code ? refusal->code : EPROTO, "spawn: %s",
+                  refusal->text);
+}
+
+void job_spawn_asked(struct job_spawn *spawn, struct agent *agent, Drarun__Wire__Envelope *message)
+{
+    struct ask *ask = calloc(1, sizeof *ask);
+    struct drarun_error err = {0};
+    if (!ask) { /* no answer can be sent, and the rank has no deadline of its own */
+        error_set(&err, ENOMEM, "spawn: out of memory");
+        job_fail(spawn->job, &err);
+        return;
+    }
+    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
+    *ask = (struct ask){.agent = agent->index, .wire = TAKE_PTR(message->spawn_request)};
+    STAILQ_INSERT_TAIL(&spawn->asks, ask, link);
+}
+
+static void on_room_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job_spawn *spawn = arg;
+    (void)fd, (void)what;
+    spawn->room_over = true;
+    job_look(spawn->job);
+}
+
+/* ---- life ---- */
+
+struct job_spawn *job_spawn_new(struct job *job)
+{
+    struct job_spawn *spawn = calloc(1, sizeof *spawn);
+    if (!spawn)
+        return NULL;
+    spawn->job = job;
+    spawn->groups = 1;
+    STAILQ_INIT(&spawn->asks);
+    spawn->awaited = calloc(job->count, sizeof *spawn->awaited);
+    spawn->room_clock = evtimer_new(job->base, on_room_clock, spawn);
+    if (!spawn->awaited || !spawn->room_clock) {
+        job_spawn_free(spawn);
+        return NULL;
+    }
+    return spawn;
+}
+
+void job_spawn_free(struct job_spawn *spawn)
+{
+    if (!spawn)
+        return;
+    while (!STAILQ_EMPTY(&spawn->asks)) {
+        struct ask *ask = STAILQ_FIRST(&spawn->asks);
+        STAILQ_REMOVE_HEAD(&spawn->asks, link);
+        ask_free(ask);
+    }
+    if (spawn->room_clock)
+        event_free(spawn->room_clock);
+    rankmap_done(&spawn->map);
+    free(spawn->awaited);
+    free(spawn);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/job/user_names.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/file.h"
+
+struct fixture {
+    char base[64], folder[128]; /* folder: where names are */
+    struct user_names *one, *two;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    snprintf(f->base, sizeof f->base, "/tmp/names.XXXXXX");
+    if (!mkdtemp(f->base))
+        return -1;
+    snprintf(f->folder, sizeof f->folder, "%s/drarun-%u", f->base, geteuid());
+    unsetenv("XDG_RUNTIME_DIR");
+    setenv("TMPDIR", f->base, 1);
+    f->one = user_names_new();
+    f->two = user_names_new();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    user_names_free(f->one);
+    user_names_free(f->two);
+    int rc = rmdir(f->base); /* nothing is left */
+    free(f);
+    return rc;
+}
+
+static int publish(struct user_names *names, const char *service, const char *value)
+{
+    return user_names_publish(names, service, value, strlen(value), NULL);
+}
+
+static void assert_found(const char *service, const char *value)
+{
+    struct buf out = BUF_INIT;
+    struct drarun_error err = {0};
+    assert_int_equal(user_names_lookup(service, &out, &err), 0);
+    assert_string_equal(out.data, value);
+    buf_done(&out);
+}
+
+static int look(const char *service)
+{
+    struct buf out = BUF_INIT;
+    int rc = user_names_lookup(service, &out, NULL);
+    buf_done(&out);
+    return rc;
+}
+
+static unsigned count_files(const char *path)
+{
+    unsigned count = 0;
+    const struct dirent *entry;
+    cleanup_dir DIR *dir = opendir(path);
+    while (dir && (entry = readdir(dir)))
+        count += entry->d_name[0] != '.';
+    return count;
+}
+
+static void test_others_see_it(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_int_equal(access(f->folder, F_OK), -1); /* nobody has published */
+    assert_int_equal(publish(f->one, "ocean", "port 1"), 0);
+    assert_found("ocean", "port 1");
+    assert_found("ocean", "port 1");
+    assert_int_equal(look("ocea"), -ENOENT);
+    assert_int_equal(publish(f->one, "a\nb=\x01 \xc3\xa4/..", ""), 0);
+    assert_int_equal(look("a\nb=\x01 \xc3\xa4/.."), 0);
+}
+
+static void test_a_name_exists_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    assert_int_equal(publish(f->one, "ocean", "2"), -EEXIST);
+    assert_int_equal(publish(f->two, "ocean", "2"), -EEXIST);
+    user_names_unpublish(f->two, "ocean"); /* not its own */
+    assert_found("ocean", "1");
+    user_names_unpublish(f->one, "ocean");
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_int_equal(publish(f->two, "ocean", "2"), 0);
+    assert_found("ocean", "2");
+}
+
+static void test_names_go_with_the_job(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    assert_int_equal(publish(f->two, "air", "2"), 0);
+    user_names_free(TAKE_PTR(f->one));
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_found("air", "2");
+    assert_int_equal(count_files(f->folder), 2);
+    user_names_free(TAKE_PTR(f->two));
+    assert_int_equal(access(f->folder, F_OK), -1);
+}
+
+/* A job that publishes and is killed. */
+static void leave_a_name(const char *service)
+{
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct user_names *names = user_names_new();
+        byte = (char)publish(names, service, "dead");
+        _exit(write(ends[1], &byte, 1) == 1 ? pause() : 1);
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_int_equal(byte, 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void test_names_of_a_killed_job(void **state)
+{
+    struct fixture *f = *state;
+    leave_a_name("ocean");
+    assert_int_equal(count_files(f->folder), 2);
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_int_equal(count_files(f->folder), 1); /* who looks removes */
+    leave_a_name("air");
+    assert_int_equal(publish(f->one, "air", "alive"), 0);
+    assert_found("air", "alive");
+    assert_int_equal(count_files(f->folder), 2);
+    leave_a_name("ice"); /* as does who comes */
+    assert_int_equal(publish(f->two, "fire", "1"), 0);
+    assert_int_equal(count_files(f->folder), 4);
+}
+
+static void test_limits(void **state)
+{
+    struct fixture *f = *state;
+    static char value[USER_NAMES_VALUE_MAX + 1];
+    char service[32];
+    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value, NULL), -EMSGSIZE);
+    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value - 1, NULL), 0);
+    for (unsigned i = 1; i < USER_NAMES_MAX; i++) {
+        snprintf(service, sizeof service, "name %u", i);
+        assert_int_equal(publish(f->one, service, "1"), 0);
+    }
+    assert_int_equal(publish(f->one, "one more", "1"), -EDQUOT);
+    user_names_unpublish(f->one, "name 7");
+    assert_int_equal(publish(f->one, "one more", "1"), 0);
+    assert_found("name 16383", "1");
+}
+
+static void test_another_version_is_no_name(void **state)
+{
+    struct fixture *f = *state;
+    char path[256];
+    const struct dirent *entry;
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    cleanup_dir DIR *dir = opendir(f->folder);
+    while ((entry = readdir(dir)))
+        if (strlen(entry->d_name) == 64)
+            snprintf(path, sizeof path, "%s/%s", f->folder, entry->d_name);
+    static const char *const texts[] = {"", "drarun-name 2 0 1\nx",
+                                        "drarun-name 1 0123456789abcdef",
+                                        "drarun-name 1 0123456789abcdef 9\nocean"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        assert_int_equal(
+            file_replace(path, texts[i], strlen(texts[i]), 0600, FILE_AFTER_ANYTHING, NULL), 0);
+        assert_int_equal(look("ocean"), -ENOENT);
+        assert_int_equal(publish(f->two, "ocean", "2"), -EEXIST);
+    }
+}
+
+/* A directory in which another user could put names is refused. */
+static void test_directory_of_others(void **state)
+{
+    struct fixture *f = *state;
+    struct drarun_error err = {0};
+    assert_int_equal(mkdir(f->folder, 0755), 0);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_non_null(strstr(err.text, "others may use it (mode 755): chmod 700"));
+    assert_int_equal(look("ocean"), -EPERM);
+    assert_int_equal(rmdir(f->folder), 0);
+    assert_int_equal(symlink("/", f->folder), 0);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_non_null(strstr(err.text, "expected a directory, which is no link: remove it"));
+    assert_int_equal(unlink(f->folder), 0);
+    assert_int_equal(chmod(f->base, 0777), 0);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_int_equal(chmod(f->base, 0700), 0);
+    if (geteuid() > 0)
+        return;
+    assert_int_equal(mkdir(f->folder, 0700), 0);
+    assert_int_equal(chown(f->folder, 12, 12), 0);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_non_null(strstr(err.text, "belongs to user 12, expected user 0: remove it"));
+    assert_int_equal(rmdir(f->folder), 0);
+}
+
+static void test_directory_of_the_login(void **state)
+{
+    struct fixture *f = *state;
+    char login[128], names[160];
+    snprintf(login, sizeof login, "%s/login", f->base);
+    snprintf(names, sizeof names, "%s/drarun", login);
+    assert_int_equal(mkdir(login, 0700), 0);
+    setenv("XDG_RUNTIME_DIR", login, 1);
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    assert_int_equal(count_files(names), 2);
+    assert_int_equal(access(f->folder, F_OK), -1);
+    assert_found("ocean", "1");
+    user_names_free(TAKE_PTR(f->one));
+    assert_int_equal(chmod(login, 0770), 0); /* no login's */
+    f->one = user_names_new();
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    assert_int_equal(count_files(f->folder), 2);
+    unsetenv("XDG_RUNTIME_DIR");
+    assert_int_equal(rmdir(login), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_others_see_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_name_exists_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_go_with_the_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_of_a_killed_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_version_is_no_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_directory_of_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_directory_of_the_login, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
