@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "launcher/programs/agent_image.h"
-#include "launcher/alloc.h"
+#include "launcher/alloc/alloc.h"
 #include "launcher/foreign.h"
 #include "launcher/streams/framed.h"
 #include "launcher/hosts.h"
 #include "launcher/job/job.h"
-#include "launcher/kept.h"
+#include "launcher/alloc/kept.h"
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
 #include "launcher/run_options.h"

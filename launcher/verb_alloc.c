@@ -11,7 +11,7 @@
 
 #include "jobs/spec/spec.h"
 #include "launcher/programs/agent_image.h"
-#include "launcher/alloc.h"
+#include "launcher/alloc/alloc.h"
 #include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "jobs/status/status_doc.h"
-#include "launcher/alloc.h"
+#include "launcher/alloc/alloc.h"
 #include "launcher/cluster/allocate_folder.h"
 #include "launcher/cluster/create.h"
 #include "launcher/cluster/follow.h"

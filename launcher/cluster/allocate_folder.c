@@ -14,7 +14,7 @@
 #include "jobs/manifests/render.h"
 #include "launcher/cluster/facts.h"
 #include "launcher/cluster/tunnel.h"
-#include "launcher/kept.h"
+#include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `drarun -n` finds of an allocation (launcher/kept.h): a folder that only its owner may
+/* What `drarun -n` finds of an allocation (launcher/alloc/kept.h): a folder that only its owner may
  * enter. Private to `drarun alloc FILE`. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_ALLOCATE_FOLDER_H
 #define DRARUN_LAUNCHER_CLUSTER_ALLOCATE_FOLDER_H

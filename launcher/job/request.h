@@ -63,7 +63,7 @@ struct request_pods {
     /* Another controller made them (docs/design/029-entry.md): no cluster tells how they end, their
      * agents are of our own release, and are told the job's status. */
     bool entry;
-    bool kept; /* an allocation's (launcher/kept.h): no cluster tells how they end, either */
+    bool kept; /* an allocation's (launcher/alloc/kept.h): no cluster tells how they end, either */
     /* The same: this is the last try of several, which together last so long; 0: it is not. They
      * are told of its end also when not all of them have come. */
     int64_t all_tries_ms;

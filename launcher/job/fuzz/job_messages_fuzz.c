@@ -17,7 +17,7 @@
 #include "launcher/streams/framed.h"
 #include "launcher/job/plan.h"
 #include "launcher/job/private.h"
-#include "launcher/kept.h"
+#include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/wire/frame.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/kept.h"
+#include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/alloc.h"
+#include "launcher/alloc/alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/kept.h"
+#include "launcher/alloc/kept.h"
 #include "launcher/job/local_agent.h"
 #include "launcher/programs/programs.h"
 #include "lib/base/buf.h"
