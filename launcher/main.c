@@ -10,7 +10,7 @@
 #include "jobs/foreign/variables.h"
 #include "launcher/completion.h"
 #include "launcher/overview.h"
-#include "launcher/run.h"
+#include "launcher/run/run.h"
 #include "launcher/cli/verb.h"
 #include "launcher/verb_bench.h"
 #include "launcher/verbs.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "launcher/run.h"
+#include "launcher/run/run.h"
 #include "launcher/verb_accept.h"
 #include "launcher/verb_alloc.h"
 #include "launcher/verb_bench.h"

@@ -9,7 +9,7 @@
 
 #include "launcher/bench/failure.h"
 #include "launcher/programs/programs.h"
-#include "launcher/run.h"
+#include "launcher/run/run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

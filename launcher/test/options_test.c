@@ -11,8 +11,8 @@
 
 #include "jobs/foreign/options.h"
 #include "launcher/completion.h"
-#include "launcher/foreign.h"
-#include "launcher/run_options.h"
+#include "launcher/run/foreign.h"
+#include "launcher/run/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/hosts.h"
+#include "launcher/run/hosts.h"
 #include "lib/base/cleanup.h"
 
 #define HOSTS_MAX 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/foreign.h"
+#include "launcher/run/foreign.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "jobs/foreign/variables.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/job/request.h"
-#include "launcher/run_options.h"
+#include "launcher/run/options.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/run.h"
+#include "launcher/run/run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 
 #include "launcher/programs/agent_image.h"
 #include "launcher/alloc/alloc.h"
-#include "launcher/foreign.h"
+#include "launcher/run/foreign.h"
 #include "launcher/streams/framed.h"
-#include "launcher/hosts.h"
+#include "launcher/run/hosts.h"
 #include "launcher/job/job.h"
 #include "launcher/alloc/kept.h"
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
-#include "launcher/run_options.h"
+#include "launcher/run/options.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

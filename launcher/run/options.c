@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/run_options.h"
+#include "launcher/run/options.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "jobs/spec/k8s_name.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/programs/agent_image.h"
-#include "launcher/foreign.h"
+#include "launcher/run/foreign.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"

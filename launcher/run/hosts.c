@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/hosts.h"
+#include "launcher/run/hosts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
