@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/entry.h"
+#include "launcher/entry/entry.h"
 #include "launcher/programs/remote.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

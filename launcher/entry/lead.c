@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/entry_lead.h"
+#include "launcher/entry/lead.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include "drarun/error.h"
 #include "jobs/spec/rendezvous.h"
-#include "launcher/entry.h"
+#include "launcher/entry/entry.h"
 #include "lib/wire/tls.h"
 
 struct entry_lead { /* borrowed */

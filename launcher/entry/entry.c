@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/entry.h"
+#include "launcher/entry/entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jobs/spec/rendezvous.h"
-#include "launcher/entry_lead.h"
+#include "launcher/entry/lead.h"
 #include "launcher/job/local_agent.h"
 #include "launcher/programs/programs.h"
 #include "launcher/programs/remote.h"
