@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/verb_bench.h"
-#include "launcher/verbs.h"
+#include "launcher/verbs/bench.h"
+#include "launcher/verbs/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"

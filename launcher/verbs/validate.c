@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_validate.h"
+#include "launcher/verbs/validate.h"
 
 #include <errno.h>
 #include <string.h>

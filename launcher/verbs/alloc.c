@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_alloc.h"
+#include "launcher/verbs/alloc.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_exec.h"
+#include "launcher/verbs/exec.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "launcher/programs/cluster_api.h"
 #include "launcher/streams/input.h"
-#include "launcher/verb_join.h"
+#include "launcher/verbs/join.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_bench.h"
+#include "launcher/verbs/bench.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,10 +11,10 @@
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"
 #include "launcher/bench/sweep.h"
-#include "launcher/verb_bench_compare.h"
-#include "launcher/verb_bench_fabric.h"
-#include "launcher/verb_bench_judge.h"
-#include "launcher/verb_bench_report.h"
+#include "launcher/verbs/bench_compare.h"
+#include "launcher/verbs/bench_fabric.h"
+#include "launcher/verbs/bench_judge.h"
+#include "launcher/verbs/bench_report.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

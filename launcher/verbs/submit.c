@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_submit.h"
+#include "launcher/verbs/submit.h"
 
 #include <errno.h>
 #include <stddef.h>

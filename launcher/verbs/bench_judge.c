@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_bench_judge.h"
+#include "launcher/verbs/bench_judge.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_bench_compare.h"
+#include "launcher/verbs/bench_compare.h"
 
 #include <errno.h>
 #include <string.h>

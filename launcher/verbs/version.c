@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/version.h"
+#include "launcher/verbs/version.h"
 
 #include <errno.h>
 #include <event2/event.h>

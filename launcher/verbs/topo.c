@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_topo.h"
+#include "launcher/verbs/topo.h"
 
 #include <errno.h>
 #include <fcntl.h>

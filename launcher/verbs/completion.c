@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/completion.h"
+#include "launcher/verbs/completion.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "launcher/verb_bench.h"
-#include "launcher/verbs.h"
+#include "launcher/verbs/bench.h"
+#include "launcher/verbs/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_render.h"
+#include "launcher/verbs/render.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_accept.h"
+#include "launcher/verbs/accept.h"
 
 #include <string.h>
 

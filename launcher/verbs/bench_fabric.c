@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_bench_fabric.h"
+#include "launcher/verbs/bench_fabric.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_plan.h"
+#include "launcher/verbs/plan.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "jobs/foreign/options.h"
-#include "launcher/completion.h"
+#include "launcher/verbs/completion.h"
 #include "launcher/run/foreign.h"
 #include "launcher/run/options.h"
 #include "lib/base/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_import.h"
+#include "launcher/verbs/import.h"
 
 #include <dirent.h>
 #include <errno.h>

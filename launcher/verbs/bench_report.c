@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_bench_report.h"
+#include "launcher/verbs/bench_report.h"
 
 #include <errno.h>
 #include <string.h>

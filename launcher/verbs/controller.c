@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_controller.h"
+#include "launcher/verbs/controller.h"
 
 #include <errno.h>
 #include <stddef.h>

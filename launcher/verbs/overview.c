@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/overview.h"
+#include "launcher/verbs/overview.h"
 
-#include "launcher/verbs.h"
+#include "launcher/verbs/verbs.h"
 
 static void add_group(const struct verb_group *group, struct buf *out)
 {

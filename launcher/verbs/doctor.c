@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_doctor.h"
+#include "launcher/verbs/doctor.h"
 
 #include <errno.h>
 #include <fcntl.h>

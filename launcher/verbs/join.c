@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_join.h"
+#include "launcher/verbs/join.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_install.h"
+#include "launcher/verbs/install.h"
 
 #include <errno.h>
 #include <stddef.h>

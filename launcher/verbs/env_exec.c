@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/env_exec.h"
+#include "launcher/verbs/env_exec.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,15 +13,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "launcher/verb_bench_compare.h"
-#include "launcher/verb_bench_judge.h"
-#include "launcher/verb_bench_report.h"
-#include "launcher/verb_import.h"
-#include "launcher/verb_install.h"
-#include "launcher/verb_plan.h"
-#include "launcher/verb_render.h"
-#include "launcher/verb_topo.h"
-#include "launcher/verb_validate.h"
+#include "launcher/verbs/bench_compare.h"
+#include "launcher/verbs/bench_judge.h"
+#include "launcher/verbs/bench_report.h"
+#include "launcher/verbs/import.h"
+#include "launcher/verbs/install.h"
+#include "launcher/verbs/plan.h"
+#include "launcher/verbs/render.h"
+#include "launcher/verbs/topo.h"
+#include "launcher/verbs/validate.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -29,7 +29,8 @@
 #define SLICES "--slices examples/clusters/a4-two-nodes.json "
 #define PLAN SLICES "examples/jobs/half-nodes-aligned.yaml"
 #define TOPO SLICES "--node a4-0 --format "
-#define OURS "launcher/test/golden/" /* others are written by tests/test_render.py and its kin */
+/* Others are written by tests/test_render.py and its kin. */
+#define OURS "launcher/verbs/test/golden/"
 #define WORDS 32
 
 /* words: separated by one blank. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_init.h"
+#include "launcher/verbs/init.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verb_job.h"
+#include "launcher/verbs/job.h"
 
 #include <errno.h>
 #include <stddef.h>
