@@ -10,7 +10,7 @@ from pathlib import Path
 ADD = re.compile(r"add_(?:library|executable)\((\w[\w-]*)")
 LINK = re.compile(r"target_link_libraries\((\w[\w-]*)([^)]*)\)")
 INCLUDE = re.compile(r'^#include "([^"]+)/[^"/]+"', re.MULTILINE)
-FOLDERS = "lib", "jobs", "worker", "plugin"  # launcher has one target for what are several things
+FOLDERS = "lib", "jobs", "launcher", "worker", "plugin"
 
 
 def graph(root):
