@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+#include "worker/pmix_version.h"
 #include "worker/remote.h"
 
 /* The parent is dialled by its own first, and so on up to worker 0. */
@@ -305,7 +306,7 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
         return;
     switch (message->body_case) {
     case DRARUN__WIRE__ENVELOPE__BODY_HELLO:
-        if (hello_check(message->hello, pmix_host_version(), &err) < 0)
+        if (hello_check(message->hello, pmix_version(), &err) < 0)
             fail(agent, &err);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_REACH:

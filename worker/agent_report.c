@@ -12,6 +12,7 @@
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
+#include "worker/pmix_version.h"
 #include "worker/session.h"
 
 extern char **environ;
@@ -66,7 +67,7 @@ void agent_send_hello(struct agent *agent)
     char host[256] = "";
     cpu_set_t cpus;
     Drarun__Wire__Hello message = DRARUN__WIRE__HELLO__INIT;
-    hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_host_version());
+    hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_version());
     gethostname(host, sizeof host - 1);
     message.host = host;
     message.launched = agent->heir;
@@ -137,7 +138,7 @@ static int inspect_here(const Drarun__Wire__Hello *hello, json_t **ret_document,
     const struct inspect_options options = {.files = &files,
                                             .session_dir = session_base(),
                                             .build = DRARUN_VERSION,
-                                            .pmix = pmix_host_version(),
+                                            .pmix = pmix_version(),
                                             .environ = environ};
     int rc = files.failed ? error_set(err, ENOMEM, "out of memory")
                           : inspect(&options, ret_document, err);

@@ -18,7 +18,7 @@
 #include "lib/wire/acceptor.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/peer.h"
-#include "worker/pmix/host.h"
+#include "worker/pmix_version.h"
 
 #define HELLO_DEADLINE_MS 10000
 #define REFUSALS_PER_S 10u
@@ -210,7 +210,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
     if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_HELLO)
         rc = error_set(&err, EPROTO, "the first message is no hello");
     else
-        rc = hello_check(message->hello, pmix_host_version(), &err);
+        rc = hello_check(message->hello, pmix_version(), &err);
     if (rc < 0) {
         log_error("%s refused: %s", channel_peer(channel), err.text);
         listen_refuse_take(channel, err.text, err.code);

@@ -27,7 +27,7 @@
 #include "worker/install.h"
 #include "worker/nics.h"
 #include "worker/oom.h"
-#include "worker/pmix/host.h"
+#include "worker/pmix_version.h"
 #include "worker/reach.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
@@ -259,7 +259,7 @@ static int apply(int option, const char *value, struct settings *s, struct draru
         return 0;
     case OPT_VERSION:
         printf("drarun-worker %s, protocol %u.%u, libpmix %s\n", DRARUN_VERSION, WIRE_MAJOR,
-               WIRE_MINOR, pmix_host_version());
+               WIRE_MINOR, pmix_version());
         return 1;
     case OPT_HELP:
         fputs(help_text, stdout);

@@ -13,7 +13,7 @@
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/tls.h"
-#include "worker/pmix/host.h"
+#include "worker/pmix_version.h"
 
 /* A child listens before its launcher speaks to it, so a refusal is final; this is for lost
  * packets. */
@@ -110,7 +110,7 @@ static int check_neighbour(const struct link *link, const Drarun__Wire__Hello *h
                            struct drarun_error *err)
 {
     const Drarun__Wire__Launch *wire = link->peers->job->wire;
-    int rc = hello_check(hello, pmix_host_version(), err);
+    int rc = hello_check(hello, pmix_version(), err);
     if (rc < 0)
         return rc;
     if (hello->worker == link->worker && hello->attempt == wire->attempt &&
@@ -162,7 +162,7 @@ static void on_closed(struct channel *channel, const struct drarun_error *err, v
 static void send_hello(struct peers *peers, struct channel *channel)
 {
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
-    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_PEER, pmix_host_version());
+    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_PEER, pmix_version());
     hello.job = peers->job->wire->uid;
     hello.attempt = peers->job->wire->attempt;
     hello.worker = peers->tree->self;

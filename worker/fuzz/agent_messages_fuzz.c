@@ -16,6 +16,7 @@
 #include "lib/wire/hello.h"
 #include "tests/fuzz/peer.h"
 #include "worker/agent_private.h"
+#include "worker/pmix_version.h"
 
 #define PROGRAM "/bin/cat"
 #define NOBODY "127.0.0.1:1"
@@ -157,7 +158,7 @@ static void knock(const struct step *step)
         return;
     const Drarun__Wire__Hello *hello = message->hello;
     if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_HELLO &&
-        hello_check(hello, pmix_host_version(), NULL) == 0) {
+        hello_check(hello, pmix_version(), NULL) == 0) {
         bool parent = hello->role == DRARUN__WIRE__ROLE__ROLE_PEER;
         struct peer *peer = parent ? &rig.parent : &rig.launcher;
         struct peer before = *peer;

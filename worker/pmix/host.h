@@ -105,7 +105,4 @@ bool pmix_host_started(const struct pmix_host *host);
  * pmix_host_stopped, too. */
 void pmix_host_announce(struct pmix_host *host);
 
-/* "5.0.5": of the library inside. */
-const char *pmix_host_version(void);
-
 #endif

@@ -28,8 +28,3 @@ int pmix_error(struct drarun_error *err, pmix_status_t status, const char *what)
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, to_errno(status), "%s: %s", what,
                       PMIx_Error_string(status));
 }
-
-const char *pmix_host_version(void)
-{
-    return DRARUN_PMIX_VERSION;
-}

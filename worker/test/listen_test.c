@@ -31,7 +31,6 @@
 #include "lib/wire/hello.h"
 #include "lib/wire/test/no_netlink.h"
 #include "worker/listen.h"
-#include "worker/pmix/host.h"
 
 struct fixture {
     struct event_base *base;

@@ -17,7 +17,7 @@
 #include "lib/wire/hello.h"
 #include "worker/listen.h"
 #include "worker/peers.h"
-#include "worker/pmix/host.h"
+#include "worker/pmix_version.h"
 
 struct fixture {
     struct event_base *base;
@@ -96,7 +96,7 @@ static void fill_job(struct fixture *f)
     f->job = (struct agent_job){.wire = &f->launch, .host = "here"};
     f->tree = (struct tree){.self = 0, .size = 2, .radix = 2};
     drarun__wire__hello__init(&f->answer);
-    hello_fill(&f->answer, DRARUN__WIRE__ROLE__ROLE_PEER, pmix_host_version());
+    hello_fill(&f->answer, DRARUN__WIRE__ROLE__ROLE_PEER, pmix_version());
     f->answer.job = f->launch.uid;
     f->answer.attempt = 2;
     f->answer.worker = 1;

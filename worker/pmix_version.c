@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/pmix_version.h"
+
+const char *pmix_version(void)
+{
+    return DRARUN_PMIX_VERSION;
+}
