@@ -10,7 +10,7 @@
 #include "lib/inspect/verbs_open.h"
 #include "lib/wire/channel.h"
 #include "worker/agent.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 #include "worker/coll.h"
 #include "worker/listen.h"
 #include "worker/other_user.h"

@@ -8,7 +8,7 @@
 #include <event2/event.h>
 #include "drarun/error.h"
 #include "lib/wire/channel.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 #include "worker/tree.h"
 
 struct tls_context;

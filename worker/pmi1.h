@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
-#include "worker/spawn_request.h"
+#include "worker/job/spawn_request.h"
 
 /* As announced by get_maxes, bytes with NUL: MPICH's own launcher says the same since 2010, so
  * every client lives with it. More would gain nothing: MPICH 3.4 to 4.0 build lines in 1024 bytes

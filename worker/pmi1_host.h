@@ -8,10 +8,10 @@
 #include <event2/event.h>
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 #include "worker/coll.h"
 #include "worker/pmi1.h"
-#include "worker/spawn_request.h"
+#include "worker/job/spawn_request.h"
 #include "worker/topology.h"
 
 struct pmi1_host_owner {

@@ -11,7 +11,7 @@
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 
 struct remote;
 

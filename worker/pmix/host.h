@@ -12,9 +12,9 @@
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 #include "worker/coll.h"
-#include "worker/spawn_request.h"
+#include "worker/job/spawn_request.h"
 #include "worker/topology.h"
 #include "worker/tree.h"
 

@@ -14,7 +14,7 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 #include "worker/pmix/host.h"
 #include "worker/pmix_version.h"
 #include "worker/session.h"

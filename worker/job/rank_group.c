@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/rank_group.h"
+#include "worker/job/rank_group.h"
 
 #include <errno.h>
 #include <stdlib.h>

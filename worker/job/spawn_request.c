@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/spawn_request.h"
+#include "worker/job/spawn_request.h"
 
 #include <errno.h>
 #include <stdlib.h>

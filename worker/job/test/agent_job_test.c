@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 
 /* Two programs of three and two ranks over two workers: 0 1 | 2 and 3 | 4. */
 struct parts {

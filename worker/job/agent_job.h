@@ -11,7 +11,7 @@
 #include "jobs/ranks/rankmap.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
-#include "worker/rank_group.h"
+#include "worker/job/rank_group.h"
 
 #define AGENT_RADIX_MAX 1024u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/agent_job.h"
+#include "worker/job/agent_job.h"
 
 #include <errno.h>
 #include <stdio.h>
