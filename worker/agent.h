@@ -7,7 +7,7 @@
 #include <event2/event.h>
 #include "drarun/error.h"
 #include "lib/wire/tls.h"
-#include "worker/pod.h"
+#include "worker/host/pod.h"
 
 struct agent;
 

@@ -18,12 +18,12 @@
 #include "lib/base/shm_clean.h"
 #include "lib/topo/cpus.h"
 #include "worker/agent_private.h"
-#include "worker/cgroup.h"
-#include "worker/mpi_library.h"
+#include "worker/host/cgroup.h"
+#include "worker/host/mpi_library.h"
 #include "worker/rank_setting.h"
 #include "worker/remote.h"
-#include "worker/room.h"
-#include "worker/session.h"
+#include "worker/host/room.h"
+#include "worker/host/session.h"
 
 extern char **environ;
 

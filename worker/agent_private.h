@@ -13,13 +13,13 @@
 #include "worker/job/agent_job.h"
 #include "worker/coll.h"
 #include "worker/listen.h"
-#include "worker/other_user.h"
+#include "worker/host/other_user.h"
 #include "worker/peers.h"
 #include "worker/pmi1_host.h"
 #include "worker/pmix/host.h"
 #include "worker/ranks.h"
 #include "worker/tree.h"
-#include "worker/vendor_env.h"
+#include "worker/host/vendor_env.h"
 
 enum agent_state {
     AGENT_IDLE = 1,  /* no job yet */

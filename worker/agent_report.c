@@ -13,7 +13,7 @@
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
 #include "worker/pmix_version.h"
-#include "worker/session.h"
+#include "worker/host/session.h"
 
 extern char **environ;
 

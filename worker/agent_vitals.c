@@ -7,7 +7,7 @@
 #include "lib/base/progress.h"
 #include "lib/inspect/traffic.h"
 #include "worker/agent_private.h"
-#include "worker/vitals.h"
+#include "worker/host/vitals.h"
 
 struct entry {
     Drarun__Wire__RankVitals wire;

@@ -16,7 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/base/proctree.h"
 #include "lib/base/shm_clean.h"
-#include "worker/session.h"
+#include "worker/host/session.h"
 
 /* Shared with the child, so that its last word is known after it was killed. */
 struct guard_page {

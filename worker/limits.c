@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "worker/cgroup.h"
+#include "worker/host/cgroup.h"
 #include "worker/listen.h"
 
 /* stdin, stdout, stderr, a PMIx or PMI-1 connection, and one in reserve. */

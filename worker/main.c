@@ -26,12 +26,12 @@
 #include "worker/guard.h"
 #include "worker/install.h"
 #include "worker/nics.h"
-#include "worker/oom.h"
+#include "worker/host/oom.h"
 #include "worker/pmix_version.h"
 #include "worker/reach.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"
-#include "worker/vendor_env.h"
+#include "worker/host/vendor_env.h"
 
 #ifdef DRARUN_LEAK_CHECK
 #include <sanitizer/lsan_interface.h>

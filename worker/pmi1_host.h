@@ -12,7 +12,7 @@
 #include "worker/coll.h"
 #include "worker/pmi1.h"
 #include "worker/job/spawn_request.h"
-#include "worker/topology.h"
+#include "worker/host/topology.h"
 
 struct pmi1_host_owner {
     void (*connected)(void *arg, uint32_t rank);

@@ -19,7 +19,7 @@
 #include "worker/exec_path.h"
 #include "worker/exec_reason.h"
 #include "worker/limits.h"
-#include "worker/oom.h"
+#include "worker/host/oom.h"
 #include "worker/rank_input.h"
 #include "worker/rank_output.h"
 #include "worker/remains.h"

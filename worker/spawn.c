@@ -20,7 +20,7 @@
 #include "worker/close_from.h"
 #include "worker/exec_reason.h"
 #include "worker/limits.h"
-#include "worker/oom.h"
+#include "worker/host/oom.h"
 
 /* For the child until execve; in the caller's frame, so that no allocation is needed. */
 #define STACK_SIZE ((size_t)64 * 1024)

@@ -15,7 +15,7 @@
 #include "worker/job/agent_job.h"
 #include "worker/coll.h"
 #include "worker/job/spawn_request.h"
-#include "worker/topology.h"
+#include "worker/host/topology.h"
 #include "worker/tree.h"
 
 /* What a rank of this agent is as a process. */

@@ -10,7 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/proctree.h"
-#include "worker/process_tree.h"
+#include "worker/host/process_tree.h"
 
 struct search {
     char link[40];   /* what /proc/PID/fd/N of a holder says */

@@ -26,7 +26,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
-#include "worker/oom.h"
+#include "worker/host/oom.h"
 #include "worker/spawn.h"
 
 #ifndef SYS_close_range

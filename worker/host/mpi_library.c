@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/mpi_library.h"
+#include "worker/host/mpi_library.h"
 
 #include <stdio.h>
 #include <string.h>

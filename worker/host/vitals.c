@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/vitals.h"
+#include "worker/host/vitals.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/process_tree.h"
+#include "worker/host/process_tree.h"
 
 struct busiest {
     struct vitals *vitals;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/session.h"
+#include "worker/host/session.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "worker/session.h"
+#include "worker/host/session.h"
 
 static char top[] = "/tmp/session_test.XXXXXX";
 static char path[64];

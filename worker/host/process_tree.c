@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/process_tree.h"
+#include "worker/host/process_tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

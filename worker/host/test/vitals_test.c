@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "worker/vitals.h"
+#include "worker/host/vitals.h"
 
 static void burn(long ms)
 {

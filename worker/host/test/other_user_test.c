@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker/other_user.h"
+#include "worker/host/other_user.h"
 
 #define NOBODY 65534u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/topology.h"
+#include "worker/host/topology.h"
 
 #include <linux/capability.h>
 #include <pthread.h>

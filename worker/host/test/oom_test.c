@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/cgroup.h"
-#include "worker/oom.h"
+#include "worker/host/cgroup.h"
+#include "worker/host/oom.h"
 
 static int file_of(const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/room.h"
+#include "worker/host/room.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "worker/cgroup.h"
+#include "worker/host/cgroup.h"
 
 /* Measured: two pipes of output; with PMIx also a socket for PMI-1 and the library's connection. */
 #define FILES_PLAIN 2u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/cgroup.h"
+#include "worker/host/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>

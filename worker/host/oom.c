@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/oom.h"
+#include "worker/host/oom.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/cgroup.h"
+#include "worker/host/cgroup.h"
 
 /* memory.events, memory.oom_control and /proc/vmstat all hold a line "oom_kill NUMBER". */
 static bool read_kills(int fd, uint64_t *ret_kills)

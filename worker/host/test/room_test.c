@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/room.h"
+#include "worker/host/room.h"
 
 #define NONE                                                                                       \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/pod.h"
+#include "worker/host/pod.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/other_user.h"
+#include "worker/host/other_user.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/process_tree.h"
+#include "worker/host/process_tree.h"
 
 struct search {
     uid_t uid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/vendor_env.h"
+#include "worker/host/vendor_env.h"
 
 #include <errno.h>
 #include <stdlib.h>
