@@ -12,7 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 #include "worker/remote.h"
 
 /* The parent is dialled by its own first, and so on up to worker 0. */

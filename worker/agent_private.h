@@ -11,14 +11,14 @@
 #include "lib/wire/channel.h"
 #include "worker/agent.h"
 #include "worker/job/agent_job.h"
-#include "worker/coll.h"
-#include "worker/listen.h"
+#include "worker/tree/coll.h"
+#include "worker/tree/listen.h"
 #include "worker/host/other_user.h"
-#include "worker/peers.h"
+#include "worker/tree/peers.h"
 #include "worker/pmi1_host.h"
 #include "worker/pmix/host.h"
 #include "worker/ranks.h"
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 #include "worker/host/vendor_env.h"
 
 enum agent_state {

@@ -12,7 +12,7 @@
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 #include "worker/host/session.h"
 
 extern char **environ;

@@ -7,7 +7,7 @@
 
 #include "lib/base/error.h"
 #include "worker/host/cgroup.h"
-#include "worker/listen.h"
+#include "worker/tree/listen.h"
 
 /* stdin, stdout, stderr, a PMIx or PMI-1 connection, and one in reserve. */
 #define FILES_PER_RANK 5u

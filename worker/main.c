@@ -27,7 +27,7 @@
 #include "worker/install.h"
 #include "worker/nics.h"
 #include "worker/host/oom.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 #include "worker/reach.h"
 #include "worker/remote_serve.h"
 #include "worker/remote_start.h"

@@ -9,7 +9,7 @@
 #include "drarun/error.h"
 #include "lib/base/strlist.h"
 #include "worker/job/agent_job.h"
-#include "worker/coll.h"
+#include "worker/tree/coll.h"
 #include "worker/pmi1.h"
 #include "worker/job/spawn_request.h"
 #include "worker/host/topology.h"

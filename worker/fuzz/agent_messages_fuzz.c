@@ -16,7 +16,7 @@
 #include "lib/wire/hello.h"
 #include "tests/fuzz/peer.h"
 #include "worker/agent_private.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 
 #define PROGRAM "/bin/cat"
 #define NOBODY "127.0.0.1:1"

@@ -13,10 +13,10 @@
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
 #include "worker/job/agent_job.h"
-#include "worker/coll.h"
+#include "worker/tree/coll.h"
 #include "worker/job/spawn_request.h"
 #include "worker/host/topology.h"
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 
 /* What a rank of this agent is as a process. */
 struct pmix_process {

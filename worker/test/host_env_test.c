@@ -16,7 +16,7 @@
 
 #include "worker/job/agent_job.h"
 #include "worker/pmix/host.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 #include "worker/host/session.h"
 
 #define RANK 3u

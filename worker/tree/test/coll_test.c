@@ -12,7 +12,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/wire/frame.h"
-#include "worker/coll.h"
+#include "worker/tree/coll.h"
 
 #define AGENTS_MAX 64
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/coll.h"
+#include "worker/tree/coll.h"
 
 #include <errno.h>
 #include <stdlib.h>

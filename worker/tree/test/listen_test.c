@@ -30,7 +30,7 @@
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/test/no_netlink.h"
-#include "worker/listen.h"
+#include "worker/tree/listen.h"
 
 struct fixture {
     struct event_base *base;

@@ -15,9 +15,9 @@
 #include "lib/base/clock.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
-#include "worker/listen.h"
-#include "worker/peers.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/listen.h"
+#include "worker/tree/peers.h"
+#include "worker/tree/pmix_version.h"
 
 struct fixture {
     struct event_base *base;

@@ -8,7 +8,7 @@
 
 #include "jobs/ranks/rankmap.h"
 #include "lib/base/buf.h"
-#include "worker/coll.h"
+#include "worker/tree/coll.h"
 
 #define WORKERS 7u
 #define RANKS 14u

@@ -9,7 +9,7 @@
 #include "drarun/error.h"
 #include "lib/wire/channel.h"
 #include "worker/job/agent_job.h"
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 
 struct tls_context;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/listen.h"
+#include "worker/tree/listen.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #include "lib/wire/acceptor.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/peer.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 
 #define HELLO_DEADLINE_MS 10000
 #define REFUSALS_PER_S 10u

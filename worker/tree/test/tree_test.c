@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 
 static const uint32_t radices[] = {1, 2, 3, 8, 64};
 static const uint32_t sizes[] = {1, 2, 3, 8, 9, 73, 200};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 
 uint32_t tree_child_count(const struct tree *tree)
 {

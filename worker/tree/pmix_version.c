@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 
 const char *pmix_version(void)
 {

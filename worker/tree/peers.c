@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/peers.h"
+#include "worker/tree/peers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/tls.h"
-#include "worker/pmix_version.h"
+#include "worker/tree/pmix_version.h"
 
 /* A child listens before its launcher speaks to it, so a refusal is final; this is for lost
  * packets. */

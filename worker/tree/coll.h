@@ -10,7 +10,7 @@
 #include "drarun/error.h"
 #include "jobs/ranks/rankmap.h"
 #include "lib/wire/wire.pb-c.h"
-#include "worker/tree.h"
+#include "worker/tree/tree.h"
 
 struct coll_range {
     uint32_t first;
