@@ -20,7 +20,7 @@
 #include "worker/agent_private.h"
 #include "worker/host/cgroup.h"
 #include "worker/host/mpi_library.h"
-#include "worker/rank_setting.h"
+#include "worker/ranks/setting.h"
 #include "worker/remote.h"
 #include "worker/host/room.h"
 #include "worker/host/session.h"

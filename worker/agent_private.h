@@ -17,7 +17,7 @@
 #include "worker/tree/peers.h"
 #include "worker/pmi1_host.h"
 #include "worker/pmix/host.h"
-#include "worker/ranks.h"
+#include "worker/ranks/ranks.h"
 #include "worker/tree/tree.h"
 #include "worker/host/vendor_env.h"
 

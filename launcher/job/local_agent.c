@@ -65,7 +65,7 @@ static void __attribute__((noinline, noreturn)) become_agent(struct child *child
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (child->failed || getppid() != child->parent)
         _exit(127); /* its parent died before prctl */
-    setsid();       /* no terminal's signals, and its ranks share its session, worker/spawn.c */
+    setsid(); /* no terminal's signals, and its ranks share its session, worker/ranks/spawn.c */
     if (child->agents->signals)
         signals_restore(child->agents->signals);
     else

@@ -32,8 +32,8 @@
 
 /* An agent is told of written output in steps of this, a sixteenth of its window. */
 #define JOB_ACK_BYTES (64u * 1024)
-/* Output that one agent may have sent beyond what was given back: its window (worker/ranks.h) and
- * one message; more is a broken agent. */
+/* Output that one agent may have sent beyond what was given back: its window (worker/ranks/ranks.h)
+ * and one message; more is a broken agent. */
 #define JOB_HELD_MAX (5u * 1024 * 1024)
 
 struct agent {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/rank_output.h"
+#include "worker/ranks/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "worker/tail.h"
+#include "worker/ranks/tail.h"
 
 /* What one read may cause to be passed on: the unfinished line before it, and itself. Reading only
  * while this much of the window is free keeps it whole. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/rank_input.h"
+#include "worker/ranks/input.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -27,7 +27,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "worker/host/oom.h"
-#include "worker/spawn.h"
+#include "worker/ranks/spawn.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/rank_setting.h"
+#include "worker/ranks/setting.h"
 
 /* A launch with all three levels. */
 struct parts {

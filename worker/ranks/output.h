@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
-#include "worker/ranks.h"
+#include "worker/ranks/ranks.h"
 
 /* Silence after which the start of a line is passed on. */
 #define RANK_OUTPUT_SILENCE_MS 50

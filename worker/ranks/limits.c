@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/limits.h"
+#include "worker/ranks/limits.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/remains.h"
+#include "worker/ranks/remains.h"
 
 #include <errno.h>
 #include <signal.h>

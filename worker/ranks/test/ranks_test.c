@@ -24,9 +24,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/proctree.h"
-#include "worker/ranks.h"
-#include "worker/remains.h"
-#include "worker/tail.h"
+#include "worker/ranks/ranks.h"
+#include "worker/ranks/remains.h"
+#include "worker/ranks/tail.h"
 
 #define RANKS_MAX 300
 #define FIRST_RANK 100

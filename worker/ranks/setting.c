@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/rank_setting.h"
+#include "worker/ranks/setting.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/exec_path.h"
+#include "worker/ranks/exec_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/error.h"
-#include "worker/exec_reason.h"
+#include "worker/ranks/exec_reason.h"
 
 /* What execvpe searches when there is no PATH: confstr(_CS_PATH) of glibc. */
 #define DEFAULT_SEARCH "/bin:/usr/bin"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/exec_head.h"
+#include "worker/ranks/exec_head.h"
 
 #include <elf.h>
 #include <endian.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/tail.h"
+#include "worker/ranks/tail.h"
 
 #include <stdlib.h>
 #include <string.h>

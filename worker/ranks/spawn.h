@@ -33,7 +33,7 @@ struct spawn {
 uint64_t spawn_signals_to_reset(void);
 
 /* Call it always from one thread that lives as long as the processes shall: PR_SET_PDEATHSIG goes
- * by the thread. Kinds as in worker/ranks.h. */
+ * by the thread. Kinds as in worker/ranks/ranks.h. */
 int spawn_process(const struct spawn *spawn, pid_t *ret_pid, struct drarun_error *err);
 
 #endif

@@ -18,8 +18,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "worker/rank_output.h"
-#include "worker/tail.h"
+#include "worker/ranks/output.h"
+#include "worker/ranks/tail.h"
 
 #define SLOTS 3
 

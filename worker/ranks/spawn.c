@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/spawn.h"
+#include "worker/ranks/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "worker/close_from.h"
-#include "worker/exec_reason.h"
-#include "worker/limits.h"
+#include "worker/ranks/close_from.h"
+#include "worker/ranks/exec_reason.h"
+#include "worker/ranks/limits.h"
 #include "worker/host/oom.h"
 
 /* For the child until execve; in the caller's frame, so that no allocation is needed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/ranks.h"
+#include "worker/ranks/ranks.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/proctree.h"
-#include "worker/exec_path.h"
-#include "worker/exec_reason.h"
-#include "worker/limits.h"
+#include "worker/ranks/exec_path.h"
+#include "worker/ranks/exec_reason.h"
+#include "worker/ranks/limits.h"
 #include "worker/host/oom.h"
-#include "worker/rank_input.h"
-#include "worker/rank_output.h"
-#include "worker/remains.h"
-#include "worker/spawn.h"
+#include "worker/ranks/input.h"
+#include "worker/ranks/output.h"
+#include "worker/ranks/remains.h"
+#include "worker/ranks/spawn.h"
 
 /* A pipe that is open so long after the last descendant went is held by a process that escaped us.
  */

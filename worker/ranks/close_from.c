@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/close_from.h"
+#include "worker/ranks/close_from.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/exec_reason.h"
+#include "worker/ranks/exec_reason.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "worker/exec_head.h"
+#include "worker/ranks/exec_head.h"
 
 static int refuse(struct drarun_error *err, int code, const char *path, const char *why)
 {

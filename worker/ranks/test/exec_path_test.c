@@ -20,9 +20,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
-#include "worker/exec_path.h"
-#include "worker/exec_reason.h"
-#include "worker/spawn.h"
+#include "worker/ranks/exec_path.h"
+#include "worker/ranks/exec_reason.h"
+#include "worker/ranks/spawn.h"
 
 /* argv and environments from literals, which nobody writes to. */
 #define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
