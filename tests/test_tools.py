@@ -23,7 +23,7 @@ def selection():
     ("jobs/gang/gang_private.h", "unit.gang_test", "unit.spec_test"),
     ("jobs/gang/test/gang_test.c", "unit.gang_test", "unit.gang_play_test cli.test_render"),
     ("lib/cel/fuzz/cel_fuzz.c", "fuzz.cel", "unit.cel_test"),
-    ("worker/pmi1_kvs.c", "unit.pmi1_test fuzz.pmi1 worker.test_pmix mpi.test_mpi", "unit.gang_test plugin.test_attach"),
+    ("worker/pmi1/kvs.c", "unit.pmi1_test fuzz.pmi1 worker.test_pmix mpi.test_mpi", "unit.gang_test plugin.test_attach"),
     ("plugin/discover/inventory.c", "unit.plugin_inventory_test cluster.test_plugin_slices", "cli.test_output unit.gang_test"),
     ("jobs/manifests/crd.json", "unit.crd_test", "unit.hang_test"),  # by the file that is generated from it
     ("lib/wire/wire.proto", "unit.hello_test worker.test_agents", "unit.cel_test"),
@@ -146,7 +146,7 @@ def test_mutants_meet_the_gate_first(selection):
     assert mutants.steps(set(), programs) == (set(), set(), set())
     real = {name: (set(selection.tests.labels[name]), {word for word in command if word.endswith(".py")})
             for name, command in selection.tests.commands.items()}
-    unit, gate, proof = mutants.steps(selection.of(SOURCE / "worker/pmi1_kvs.c"), real)
+    unit, gate, proof = mutants.steps(selection.of(SOURCE / "worker/pmi1/kvs.c"), real)
     assert "unit.pmi1_test" in unit and {"gate.agents", "gate.mpi"} <= gate and {"worker.test_agents", "mpi.test_mpi"} <= proof
     assert not any(name.startswith(("node.", "vm.", "timed.")) for name in unit | gate | proof)
 

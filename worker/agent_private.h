@@ -15,7 +15,7 @@
 #include "worker/tree/listen.h"
 #include "worker/host/other_user.h"
 #include "worker/tree/peers.h"
-#include "worker/pmi1_host.h"
+#include "worker/pmi1/host.h"
 #include "worker/pmix/host.h"
 #include "worker/ranks/ranks.h"
 #include "worker/tree/tree.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PMI-1's "simple" wire protocol (worker/pmi1.h), the client's side: lines over a socket that the
- * agent opened. Values are hexadecimal and short, so that any server takes them. */
+/* PMI-1's "simple" wire protocol (worker/pmi1/pmi1.h), the client's side: lines over a socket that
+ * the agent opened. Values are hexadecimal and short, so that any server takes them. */
 #include "benchmarks/bench/rendezvous.h"
 
 #include <errno.h>

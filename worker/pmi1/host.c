@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/pmi1_host.h"
+#include "worker/pmi1/host.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "worker/pmi1.h"
+#include "worker/pmi1/pmi1.h"
 
 struct pmi1_rank {
     struct pmi1_host *host;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/pmi1.h"
+#include "worker/pmi1/pmi1.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include "lib/base/strlist.h"
 #include "worker/job/agent_job.h"
 #include "worker/tree/coll.h"
-#include "worker/pmi1.h"
+#include "worker/pmi1/pmi1.h"
 #include "worker/job/spawn_request.h"
 #include "worker/host/topology.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "worker/pmi1_kvs.h"
+#include "worker/pmi1/kvs.h"
 
 /* ---- one rank ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/pmi1.h"
+#include "worker/pmi1/pmi1.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
-#include "worker/pmi1_kvs.h"
+#include "worker/pmi1/kvs.h"
 
 struct pmi1_conn {
     uint32_t rank, universe, appnum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/pmi1_kvs.h"
+#include "worker/pmi1/kvs.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
