@@ -13,7 +13,7 @@
 #include "lib/wire/hello.h"
 #include "worker/agent_private.h"
 #include "worker/tree/pmix_version.h"
-#include "worker/remote.h"
+#include "worker/mpirun/remote.h"
 
 /* The parent is dialled by its own first, and so on up to worker 0. */
 #define PARENT_DEADLINE_MS 30000

@@ -21,7 +21,7 @@
 #include "worker/host/cgroup.h"
 #include "worker/host/mpi_library.h"
 #include "worker/ranks/setting.h"
-#include "worker/remote.h"
+#include "worker/mpirun/remote.h"
 #include "worker/host/room.h"
 #include "worker/host/session.h"
 

@@ -5,7 +5,7 @@
 
 #include "lib/base/error.h"
 #include "worker/agent_private.h"
-#include "worker/remote.h"
+#include "worker/mpirun/remote.h"
 
 static void route(void *arg, Drarun__Wire__Routed *message)
 {

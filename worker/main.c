@@ -29,8 +29,8 @@
 #include "worker/host/oom.h"
 #include "worker/tree/pmix_version.h"
 #include "worker/reach.h"
-#include "worker/remote_serve.h"
-#include "worker/remote_start.h"
+#include "worker/mpirun/serve.h"
+#include "worker/mpirun/start.h"
 #include "worker/host/vendor_env.h"
 
 #ifdef DRARUN_LEAK_CHECK

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/remote.h"
+#include "worker/mpirun/remote.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -16,8 +16,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
-#include "worker/remote.h"
-#include "worker/remote_start.h"
+#include "worker/mpirun/remote.h"
+#include "worker/mpirun/start.h"
 
 static void fill(Drarun__Wire__Launch *launch, Drarun__Wire__Worker *workers,
                  Drarun__Wire__Worker **pointers, bool same_host)

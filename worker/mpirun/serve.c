@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/remote_serve.h"
+#include "worker/mpirun/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>

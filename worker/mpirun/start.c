@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/remote_start.h"
+#include "worker/mpirun/start.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* `launch: mpirun`: what the user's mpirun would start by ssh goes through the agents
  * (docs/design/020-mpirun.md). Each agent takes requests of its own worker's processes at a socket
  * in the session directory and passes them on along the tree; the programs are started by a server,
- * the worker's rank (remote_serve.h), so that they end as ranks do. Loop thread only. */
+ * the worker's rank (serve.h), so that they end as ranks do. Loop thread only. */
 #ifndef DRARUN_WORKER_REMOTE_H
 #define DRARUN_WORKER_REMOTE_H
 
