@@ -21,7 +21,7 @@
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
-#include "worker/agent.h"
+#include "worker/agent/agent.h"
 #include "worker/beside.h"
 #include "worker/guard.h"
 #include "worker/install.h"

@@ -9,7 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 
 /* A request of a rank here that has no answer yet. */
 struct agent_spawn {

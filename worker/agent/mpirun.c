@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "lib/base/error.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/mpirun/remote.h"
 
 static void route(void *arg, Drarun__Wire__Routed *message)

@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 
 /* An agent in a pod that has had a launcher and waits for another before it was given a job. */
 #define IDLE_WAIT_MS 60000

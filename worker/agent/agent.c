@@ -11,7 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
 #include "worker/mpirun/remote.h"
 

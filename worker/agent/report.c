@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
 #include "worker/host/session.h"
 

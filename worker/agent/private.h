@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent share: agent.c (life and messages), agent_door.c (who may speak to
- * it), agent_launch.c (from a launch message to running ranks), agent_report.c (what the launcher
- * is told). */
+/* What the files of the agent share: agent.c (life and messages), door.c (who may speak to it),
+ * launch.c (from a launch message to running ranks), report.c (what the launcher is told). */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -9,7 +8,7 @@
 #include <sys/queue.h>
 #include "lib/inspect/verbs_open.h"
 #include "lib/wire/channel.h"
-#include "worker/agent.h"
+#include "worker/agent/agent.h"
 #include "worker/job/agent_job.h"
 #include "worker/tree/coll.h"
 #include "worker/tree/listen.h"
@@ -57,7 +56,7 @@ struct late_abort {
     struct event *timer; /* the latest moment */
 };
 
-/* Ranks that ranks ask for (agent_spawn.c). */
+/* Ranks that ranks ask for (spawn.c). */
 struct agent_spawns {
     LIST_HEAD(, agent_spawn) asked; /* of ranks here, which wait for an answer */
     LIST_HEAD(, agent_name) names;  /* the same, for what they asked of names */
@@ -73,7 +72,7 @@ struct agent_inspection {
     struct vendor_env script;
 };
 
-/* The process that writes to other workers' NICs (agent_reach.c), before the job is here. */
+/* The process that writes to other workers' NICs (reach.c), before the job is here. */
 struct agent_reach {
     struct child *child; /* NULL: none runs */
     bool begun;          /* for this launcher */
@@ -136,7 +135,7 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
 void agent_end_ranks(struct agent *agent, bool at_once);
 void agent_on_all_ended(void *arg); /* for struct ranks_owner */
 
-/* agent_door.c */
+/* door.c */
 int agent_open_connections(struct agent *agent, struct drarun_error *err);
 /* hello: NULL on a socketpair, where it comes later. */
 void agent_control_take(struct agent *agent, struct channel *channel,
@@ -148,7 +147,7 @@ void agent_guest_take(struct channel *channel, const Drarun__Wire__Hello *hello,
 bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
 
-/* agent_launch.c */
+/* launch.c */
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
 void agent_clean(struct agent *agent);
@@ -172,7 +171,7 @@ int agent_start_group(struct agent *agent, const struct rank_group *group,
 void agent_release_ranks(struct agent *agent);
 bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks_here);
 
-/* agent_spawn.c */
+/* spawn.c */
 /* For the servers' owners. request is borrowed; token is the PMIx server's, NULL for PMI-1. */
 void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, void *token);
 /* For the PMI-1 servers' owner: names of ports. */
@@ -190,21 +189,21 @@ void agent_group_cancel(struct agent *agent, uint32_t index);
 void agent_names_drop(struct agent *agent);
 void agent_spawn_drop(struct agent *agent);
 
-/* agent_reach.c */
+/* reach.c */
 void agent_reach_take(struct agent *agent, const Drarun__Wire__Reach *message);
 void agent_reach_drop(struct agent *agent);
 
-/* agent_mpirun.c */
+/* mpirun.c */
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err);
 bool agent_mpirun_serves(const struct agent *agent); /* its rank is the server */
 void agent_mpirun_ended(struct agent *agent);        /* rank 0 has */
 
-/* agent_vitals.c */
+/* vitals.c */
 /* Where a rank tells how far it is; false: nowhere. */
 bool agent_progress_path(const struct agent *agent, uint32_t rank, char *path, size_t size);
 void agent_send_vitals(struct agent *agent, bool ranks);
 
-/* agent_report.c */
+/* report.c */
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
 void agent_send_note(struct agent *agent, const char *text);

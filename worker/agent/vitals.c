@@ -6,7 +6,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/progress.h"
 #include "lib/inspect/traffic.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/host/vitals.h"
 
 struct entry {

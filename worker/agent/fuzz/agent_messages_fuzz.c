@@ -15,7 +15,7 @@
 #include "lib/wire/frame.h"
 #include "lib/wire/hello.h"
 #include "tests/fuzz/peer.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
 
 #define PROGRAM "/bin/cat"

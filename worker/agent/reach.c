@@ -6,7 +6,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/plain.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 
 /* The launcher's own deadline ends it long before. */
 #define PROCESS_MS 3600000

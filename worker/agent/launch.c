@@ -17,7 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/base/shm_clean.h"
 #include "lib/topo/cpus.h"
-#include "worker/agent_private.h"
+#include "worker/agent/private.h"
 #include "worker/host/cgroup.h"
 #include "worker/host/mpi_library.h"
 #include "worker/ranks/setting.h"
