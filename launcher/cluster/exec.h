@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drarun exec: a command beside a rank, with that rank's environment, folder and CPUs. The pod's
- * agent program finds them (worker/beside.h); we only connect. */
+ * agent program finds them (worker/modes/beside.h); we only connect. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_EXEC_H
 #define DRARUN_LAUNCHER_CLUSTER_EXEC_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread for each rail that is opened and each end that is connected: the kernel takes a second
  * to find that an address does not answer, and eight rails have no eight of them. */
-#include "worker/reach.h"
+#include "worker/modes/reach.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/install.h"
+#include "worker/modes/install.h"
 
 #include <dirent.h>
 #include <errno.h>

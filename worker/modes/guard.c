@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/guard.h"
+#include "worker/modes/guard.h"
 
 #include <errno.h>
 #include <signal.h>

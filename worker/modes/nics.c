@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/nics.h"
+#include "worker/modes/nics.h"
 
 #include <errno.h>
 #include <fcntl.h>

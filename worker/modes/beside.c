@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/beside.h"
+#include "worker/modes/beside.h"
 
 #include <ctype.h>
 #include <errno.h>
