@@ -19,7 +19,7 @@
 #include "launcher/cluster/forecast.h"
 #include "launcher/cluster/job_map.h"
 #include "launcher/cluster/launcher_silence.h"
-#include "launcher/cluster/lead.h"
+#include "launcher/cluster/job_clock.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
