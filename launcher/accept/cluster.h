@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_ACCEPT_CLUSTER_H
 
 #include "launcher/accept/job.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "lib/accept/accept.h"
 #include "lib/base/strlist.h"
 

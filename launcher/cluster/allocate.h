@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_ALLOCATE_H
 
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/programs/cluster_api.h"
 
 /* From the creation of its objects to their end; the exit status is the shell's, or says why there

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "jobs/manifests/render.h"
-#include "launcher/cluster/facts.h"
+#include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/tunnel.h"
 #include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"

@@ -6,8 +6,8 @@
 
 #include "jobs/gang/pod_state.h"
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/board.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/board.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct allocate_folder;
 

@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_CANCEL_H
 #define DRARUN_LAUNCHER_CLUSTER_CANCEL_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define CANCEL_ANNOTATION "drarun.dev/cancel" /* of the owner: ends the job */
 

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define CONTROLLER_LEASE "drarun-controller"
 

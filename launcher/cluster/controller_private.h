@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
 #include "launcher/cluster/controller.h"
-#include "launcher/cluster/lease.h"
+#include "launcher/cluster/client/lease.h"
 #include "launcher/programs/signals.h"
 #include "lib/base/buf.h"
 #include "lib/kube/watch.h"

@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_CREATE_H
 
 #include "jobs/manifests/render.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid
  * is the owner's, which the caller frees. When one cannot be made, the owner is deleted again, and

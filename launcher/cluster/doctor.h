@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_DOCTOR_H
 #define DRARUN_LAUNCHER_CLUSTER_DOCTOR_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/doctor/findings.h"
 
 /* A cluster that cannot be reached is a finding. -ENOMEM. */

@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_DRY_RUN_H
 #define DRARUN_LAUNCHER_CLUSTER_DRY_RUN_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "lib/base/buf.h"
 
 /* The objects that all workers share, and the claim and the pod of the first; the others are like

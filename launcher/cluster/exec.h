@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_EXEC_H
 #define DRARUN_LAUNCHER_CLUSTER_EXEC_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/programs/cluster_api.h"
 
 /* The command's exit status, or ours, having said why. */

@@ -17,7 +17,7 @@
 #include "launcher/cluster/follow_launcher.h"
 #include "launcher/cluster/follow_pod.h"
 #include "launcher/streams/frames.h"
-#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/log_place.h"
 #include "launcher/cluster/log_tail.h"
 #include "launcher/streams/status_line.h"

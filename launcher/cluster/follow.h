@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_H
 
 #include <signal.h>
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/programs/signals.h"
 
 /* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */

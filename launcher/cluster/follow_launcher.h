@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_LAUNCHER_H
 
 #include "launcher/cluster/follow_pod.h"
-#include "launcher/cluster/launcher_silence.h"
+#include "launcher/cluster/client/launcher_silence.h"
 
 #define FOLLOW_WAITED_MS 2000 /* before something is said of waiting */
 

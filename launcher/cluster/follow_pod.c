@@ -6,7 +6,7 @@
 
 #include "jobs/gang/gang.h"
 #include "jobs/gang/waiting.h"
-#include "launcher/cluster/launcher_pod.h"
+#include "launcher/cluster/client/launcher_pod.h"
 
 void follow_pod_done(struct follow_pod *chosen)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "jobs/status/drajob.h"
-#include "launcher/cluster/dra_job.h"
-#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/client/dra_job.h"
+#include "launcher/cluster/client/job_map.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -12,7 +12,7 @@
 #include "jobs/manifests/objects.h"
 #include "launcher/cluster/cancel.h"
 #include "launcher/cluster/create.h"
-#include "launcher/cluster/expire.h"
+#include "launcher/cluster/client/expire.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/offer.h"
 #include "launcher/cluster/reap.h"

@@ -7,8 +7,8 @@
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_H
 
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
-#include "launcher/cluster/job_clock.h"
+#include "launcher/cluster/client/cluster.h"
+#include "launcher/cluster/client/job_clock.h"
 #include "lib/wire/tls.h"
 
 struct lead_options { /* all borrowed */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/cluster/api_event.h"
+#include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/cluster/heartbeat.h"
+#include "launcher/cluster/client/heartbeat.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

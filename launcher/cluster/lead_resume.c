@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

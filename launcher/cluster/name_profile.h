@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_NAME_PROFILE_H
 
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* Writes it into the spec, whose document must be its own, and says which one it is; where nothing
  * names it, says that, and what to do. What may not be read names nothing. After cluster_discover;

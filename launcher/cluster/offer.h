@@ -7,7 +7,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_OFFER_H
 
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* Sets cluster->agent and cluster->delivery where DRARUN_AGENT does not say it. What cannot be read
  * is no error. After cluster_discover. */

@@ -7,7 +7,7 @@
 #include <sys/queue.h>
 #include "drarun/job.h"
 #include "lib/base/c_numbers.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "lib/base/log.h"
 
 struct drarun_cluster {

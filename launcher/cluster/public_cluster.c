@@ -10,7 +10,7 @@
 
 #include "launcher/files/api_options.h"
 #include "launcher/api/plan.h"
-#include "launcher/cluster/loop_fd.h"
+#include "launcher/cluster/client/loop_fd.h"
 #include "launcher/cluster/snapshot.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -7,7 +7,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_REAP_H
 
 #include "jobs/manifests/render.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define REAP_YOUNG_S 300
 

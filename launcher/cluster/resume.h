@@ -6,7 +6,7 @@
 
 #include "jobs/gang/pod_state.h"
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* worker_job: NULL when there is none. Runs the loop until all is answered. What somebody else has
  * changed at the same time stays for the next call. */

@@ -3,7 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_SHOW_H
 #define DRARUN_LAUNCHER_CLUSTER_SHOW_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/programs/cluster_api.h"
 
 /* Adds the status documents of the jobs that a list would show to the array docs: 0 or -errno. */

@@ -4,7 +4,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_SNAPSHOT_H
 
 #include "launcher/api/plan.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "launcher/files/cluster_files.h"
 
 /* Adds the objects of these kinds, of all namespaces, but quotas and limit ranges, which are those

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_STATUS_WRITER_H
 
 #include <jansson.h>
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct status_writer;
 

@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_SUBMIT_H
 
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* Room for the name of a job's Secret, which no other has. */
 #define SUBMIT_SECRET_SIZE 80

@@ -7,7 +7,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_TUNNEL_H
 
 #include <stdint.h>
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct tunnel;
 

@@ -7,7 +7,7 @@
 #include "jobs/gang/news.h"
 #include "jobs/gang/pod_state.h"
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct board;
 

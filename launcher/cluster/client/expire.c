@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/expire.h"
+#include "launcher/cluster/client/expire.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "jobs/spec/k8s_name.h"
-#include "launcher/cluster/job_clock.h"
+#include "launcher/cluster/client/job_clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

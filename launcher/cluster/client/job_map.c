@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/client/job_map.h"
 
 #include <errno.h>
 #include <stdio.h>

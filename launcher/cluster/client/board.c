@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/board.h"
+#include "launcher/cluster/client/board.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/gang/waiting.h"
-#include "launcher/cluster/launcher_pod.h"
+#include "launcher/cluster/client/launcher_pod.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_API_EVENT_H
 #define DRARUN_LAUNCHER_CLUSTER_API_EVENT_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct api_event {       /* borrowed for the call */
     const json_t *about; /* an ObjectReference with apiVersion, kind, name, namespace and uid */

@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEASE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEASE_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define LEASE_S 60 /* of a job: without renewal it is anybody's */
 

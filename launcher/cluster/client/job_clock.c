@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/job_clock.h"
+#include "launcher/cluster/client/job_clock.h"
 
 #include <stdatomic.h>
 #include <time.h>

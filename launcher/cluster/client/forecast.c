@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/forecast.h"
+#include "launcher/cluster/client/forecast.h"
 
 #include <errno.h>
 #include <stdlib.h>

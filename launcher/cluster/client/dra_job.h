@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_DRA_JOB_H
 #define DRARUN_LAUNCHER_CLUSTER_DRA_JOB_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 /* -ENOENT, kind DRARUN_ERR_USAGE: there is no such job, nor where DraJobs are no objects. */
 int dra_job_get(struct cluster *cluster, const char *name, const char *namespace,

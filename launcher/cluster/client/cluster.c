@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/manifests/render.h"
-#include "launcher/cluster/loop_fd.h"
+#include "launcher/cluster/client/loop_fd.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

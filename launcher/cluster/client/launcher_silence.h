@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LAUNCHER_SILENCE_H
 #define DRARUN_LAUNCHER_CLUSTER_LAUNCHER_SILENCE_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 #include "lib/base/buf.h"
 
 /* A renewal is due every 12 s; one whose answer is lost is tried again 11 s later (lease.c). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a launcher counts as silent, and what is said of it. */
-#include "launcher/cluster/launcher_silence.h"
+#include "launcher/cluster/client/launcher_silence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/loop_fd.h"
+#include "launcher/cluster/client/loop_fd.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/api_event.h"
+#include "launcher/cluster/client/api_event.h"
 
 #include <string.h>
 
-#include "launcher/cluster/job_clock.h"
+#include "launcher/cluster/client/job_clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"

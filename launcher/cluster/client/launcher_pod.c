@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/launcher_pod.h"
+#include "launcher/cluster/client/launcher_pod.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/lease.h"
+#include "launcher/cluster/client/lease.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "launcher/cluster/lease_life.h"
+#include "launcher/cluster/client/lease_life.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -5,7 +5,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define JOB_MAP_NAME_SIZE (K8S_LABEL_MAX + 8)
 void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE]);

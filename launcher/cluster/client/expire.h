@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
 #define DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
 
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define EXPIRE_ANNOTATION "drarun.dev/expires" /* of the document */
 

@@ -7,7 +7,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_FACTS_H
 
 #include "lib/dra/slices.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 struct facts;
 

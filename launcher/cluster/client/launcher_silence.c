@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/launcher_silence.h"
+#include "launcher/cluster/client/launcher_silence.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/gang/pod_state.h"
-#include "launcher/cluster/lease_life.h"
+#include "launcher/cluster/client/lease_life.h"
 #include "lib/base/cleanup.h"
 
 void launcher_silence_done(struct launcher_silence *silence)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/facts.h"
+#include "launcher/cluster/client/facts.h"
 
 #include <errno.h>
 #include <stdlib.h>

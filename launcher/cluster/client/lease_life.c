@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/lease_life.h"
+#include "launcher/cluster/client/lease_life.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "jobs/gang/gang.h"
 #include "lib/dra/predict.h"
-#include "launcher/cluster/cluster.h"
+#include "launcher/cluster/client/cluster.h"
 
 #define FORECAST_AGAIN_MS 10000 /* after the last look, while the job still waits */
 

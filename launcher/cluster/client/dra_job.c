@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/dra_job.h"
+#include "launcher/cluster/client/dra_job.h"
 
 #include <errno.h>
 
 #include "jobs/status/drajob.h"
-#include "launcher/cluster/job_map.h"
+#include "launcher/cluster/client/job_map.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
