@@ -10,7 +10,7 @@
 #include "launcher/cluster/controller_private.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/submit.h"
+#include "launcher/cluster/submit/submit.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

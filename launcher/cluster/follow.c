@@ -12,7 +12,7 @@
 #include "jobs/outcome/failure_rule.h"
 #include "jobs/status/status_doc.h"
 #include "jobs/gang/waiting.h"
-#include "launcher/cluster/cancel.h"
+#include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/follow_end.h"
 #include "launcher/cluster/follow_launcher.h"
 #include "launcher/cluster/follow_pod.h"

@@ -10,12 +10,12 @@
 #include <sys/random.h>
 
 #include "jobs/manifests/objects.h"
-#include "launcher/cluster/cancel.h"
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/cancel.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/expire.h"
 #include "launcher/cluster/lead_private.h"
-#include "launcher/cluster/offer.h"
-#include "launcher/cluster/reap.h"
+#include "launcher/cluster/submit/offer.h"
+#include "launcher/cluster/submit/reap.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -8,7 +8,7 @@
 #include "jobs/spec/node_spread.h"
 #include "jobs/manifests/objects.h"
 #include "jobs/gang/waiting.h"
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -16,7 +16,7 @@
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/client/forecast.h"
 #include "launcher/cluster/lead.h"
-#include "launcher/cluster/submit.h"
+#include "launcher/cluster/submit/submit.h"
 #include "launcher/cluster/client/lease.h"
 #include "lib/metrics/metrics_server.h"
 #include "launcher/cluster/status_writer.h"

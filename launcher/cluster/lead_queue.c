@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead_private.h"
 #include "launcher/cluster/resume.h"
 #include "lib/base/cleanup.h"

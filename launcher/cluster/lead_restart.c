@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead_private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/offer.h"
+#include "launcher/cluster/submit/offer.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/dry_run.h"
+#include "launcher/cluster/submit/dry_run.h"
 
 #include <errno.h>
 

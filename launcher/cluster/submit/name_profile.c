@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/name_profile.h"
+#include "launcher/cluster/submit/name_profile.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/reap.h"
+#include "launcher/cluster/submit/reap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/manifests/objects.h"
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/expire.h"
 #include "launcher/cluster/client/lease.h"
 #include "launcher/cluster/client/lease_life.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/cancel.h"
+#include "launcher/cluster/submit/cancel.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/dra_job.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/create.h"
+#include "launcher/cluster/submit/create.h"
 
 #include <errno.h>
 #include <stdio.h>

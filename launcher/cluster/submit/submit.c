@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/submit.h"
+#include "launcher/cluster/submit/submit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 #include "jobs/manifests/install.h"
 #include "jobs/predict/job_profile.h"
 #include "jobs/manifests/render.h"
-#include "launcher/cluster/create.h"
-#include "launcher/cluster/name_profile.h"
-#include "launcher/cluster/offer.h"
-#include "launcher/cluster/reap.h"
+#include "launcher/cluster/submit/create.h"
+#include "launcher/cluster/submit/name_profile.h"
+#include "launcher/cluster/submit/offer.h"
+#include "launcher/cluster/submit/reap.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
