@@ -14,7 +14,7 @@
 #include "launcher/alloc/alloc.h"
 #include "launcher/cluster/allocate_folder.h"
 #include "launcher/cluster/submit/create.h"
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/follow/follow.h"
 #include "launcher/cluster/client/heartbeat.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/submit/submit.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/files/api_options.h"
-#include "launcher/cluster/follow_through.h"
+#include "launcher/cluster/follow/through.h"
 #include "launcher/cluster/public.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

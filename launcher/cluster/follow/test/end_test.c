@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "launcher/cluster/follow_end.h"
+#include "launcher/cluster/follow/end.h"
 #include "lib/base/cleanup.h"
 
 #define LATE FOLLOW_END_SILENT_MS

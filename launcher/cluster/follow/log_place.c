@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/log_place.h"
+#include "launcher/cluster/follow/log_place.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/follow_end.h"
+#include "launcher/cluster/follow/end.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/cluster/log_place.h"
+#include "launcher/cluster/follow/log_place.h"
 
 static bool pass(struct log_place *place, const char *text)
 {

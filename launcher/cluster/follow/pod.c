@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/follow_pod.h"
+#include "launcher/cluster/follow/pod.h"
 
 #include <stdlib.h>
 #include <string.h>

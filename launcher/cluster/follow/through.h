@@ -5,7 +5,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_THROUGH_H
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_THROUGH_H
 
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/follow/follow.h"
 
 struct follow_through;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/follow.h"
+#include "launcher/cluster/follow/follow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 #include "jobs/status/status_doc.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/submit/cancel.h"
-#include "launcher/cluster/follow_end.h"
-#include "launcher/cluster/follow_launcher.h"
-#include "launcher/cluster/follow_pod.h"
+#include "launcher/cluster/follow/end.h"
+#include "launcher/cluster/follow/launcher.h"
+#include "launcher/cluster/follow/pod.h"
 #include "launcher/streams/frames.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/log_place.h"
-#include "launcher/cluster/log_tail.h"
+#include "launcher/cluster/follow/log_place.h"
+#include "launcher/cluster/follow/log_tail.h"
 #include "launcher/streams/status_line.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"

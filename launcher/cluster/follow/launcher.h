@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_LAUNCHER_H
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_LAUNCHER_H
 
-#include "launcher/cluster/follow_pod.h"
+#include "launcher/cluster/follow/pod.h"
 #include "launcher/cluster/client/launcher_silence.h"
 
 #define FOLLOW_WAITED_MS 2000 /* before something is said of waiting */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/follow_through.h"
+#include "launcher/cluster/follow/through.h"
 
 #include <errno.h>
 #include <stdlib.h>

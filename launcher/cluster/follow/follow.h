@@ -24,10 +24,10 @@ struct follow_options {
     bool timestamps;  /* in the foreground: the time that the log has before each line */
     int64_t after_ms; /* no lines from before this time, in ms since 1970; 0: all */
     uint32_t tail; /* with `once` and in the foreground: so many lines of the end, plus 1; 0: all */
-    int64_t timeout_ms; /* 0: none */
-    int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */
-    bool patient;       /* follow_through.h: where the API server cannot be asked it asks again */
-    bool foreground;    /* this process is the job's: its signals, its terminal, its output */
+    int64_t timeout_ms;      /* 0: none */
+    int64_t since_ms;        /* when its time has begun, by clock_ms; 0: now */
+    bool patient;            /* through.h: where the API server cannot be asked it asks again */
+    bool foreground;         /* this process is the job's: its signals, its terminal, its output */
     struct signals *signals; /* in the foreground: taken over, also on failure; NULL: own ones */
     int signo;               /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/follow_launcher.h"
+#include "launcher/cluster/follow/launcher.h"
 
 #include <errno.h>
 #include <stdlib.h>

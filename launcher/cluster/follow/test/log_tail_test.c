@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/cluster/log_tail.h"
+#include "launcher/cluster/follow/log_tail.h"
 
 static void put(void *arg, int stream, const char *data, size_t length)
 {

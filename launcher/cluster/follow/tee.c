@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/tee.h"
+#include "launcher/cluster/follow/tee.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/cluster/line_hide.h"
+#include "launcher/cluster/follow/line_hide.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/log_tail.h"
+#include "launcher/cluster/follow/log_tail.h"
 
 #include <errno.h>
 #include <stdlib.h>
