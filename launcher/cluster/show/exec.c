@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/exec.h"
+#include "launcher/cluster/show/exec.h"
 
 #include <errno.h>
 #include <inttypes.h>

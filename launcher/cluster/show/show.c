@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/show.h"
+#include "launcher/cluster/show/show.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/doctor.h"
+#include "launcher/cluster/show/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>
