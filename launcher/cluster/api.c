@@ -23,7 +23,7 @@
 #include "launcher/cluster/show/exec.h"
 #include "launcher/cluster/follow/through.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/lead.h"
+#include "launcher/cluster/lead/lead.h"
 #include "launcher/cluster/submit/name_profile.h"
 #include "launcher/cluster/show/show.h"
 #include "launcher/cluster/snapshot.h"

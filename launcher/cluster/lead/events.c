@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "launcher/cluster/client/api_event.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 
 static json_t *about(const struct lead *lead)

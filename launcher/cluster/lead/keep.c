@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "launcher/cluster/client/heartbeat.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

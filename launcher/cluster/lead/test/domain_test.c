@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 
 #define WORKERS 3u

@@ -6,7 +6,7 @@
 
 #include "jobs/derive/cliques.h"
 #include "jobs/spec/k8s_name.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "jobs/derive/allocation.h"
-#include "launcher/cluster/lead_private.h"
-#include "launcher/cluster/ranks.h"
+#include "launcher/cluster/lead/private.h"
+#include "launcher/cluster/lead/request.h"
 #include "launcher/job/report.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -4,7 +4,7 @@
 
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

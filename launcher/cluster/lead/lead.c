@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/lead.h"
+#include "launcher/cluster/lead/lead.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/expire.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/submit/offer.h"
 #include "launcher/cluster/submit/reap.h"
 #include "lib/base/cleanup.h"

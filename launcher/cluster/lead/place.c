@@ -9,7 +9,7 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/submit/create.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

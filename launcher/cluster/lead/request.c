@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/ranks.h"
+#include "launcher/cluster/lead/request.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/status_writer.h"
+#include "launcher/cluster/lead/status_writer.h"
 
 #include <errno.h>
 #include <inttypes.h>

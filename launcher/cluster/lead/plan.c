@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "launcher/job/plan.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/status/metrics.h"
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 

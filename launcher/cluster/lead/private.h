@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the launcher share: lead.c (a job from its begin to its end), lead_place.c (an
- * attempt until its workers are up), lead_queue.c (while it is suspended), lead_ranks.c (its
- * ranks), lead_keep.c (or the workers of an allocation), lead_plan.c (what they get),
- * lead_restart.c (the next attempt), lead_resume.c (what an earlier launcher has left),
- * lead_vitals.c (whether they hang), lead_metrics.c (for Prometheus), lead_status.c and
- * lead_events.c (what is told). */
+/* What the files of the launcher share: lead.c (a job from its begin to its end), place.c (an
+ * attempt until its workers are up), queue.c (while it is suspended), ranks.c (its ranks), keep.c
+ * (or the workers of an allocation), plan.c (what they get), restart.c (the next attempt), resume.c
+ * (what an earlier launcher has left), vitals.c (whether they hang), metrics.c (for Prometheus),
+ * status.c and events.c (what is told). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -15,11 +14,11 @@
 #include "launcher/cluster/client/board.h"
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/client/forecast.h"
-#include "launcher/cluster/lead.h"
+#include "launcher/cluster/lead/lead.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/cluster/client/lease.h"
 #include "lib/metrics/metrics_server.h"
-#include "launcher/cluster/status_writer.h"
+#include "launcher/cluster/lead/status_writer.h"
 #include "launcher/streams/framed.h"
 #include "launcher/job/job.h"
 #include "launcher/programs/signals.h"
@@ -88,7 +87,7 @@ struct lead {
     int status;      /* exit status; meaningful once it has ended */
 };
 
-/* ---- lead_place.c ---- */
+/* ---- place.c ---- */
 
 /* Until every worker is up: 0. Else what ended it: -ECANCELED and lead->signo or lead->lost, or err
  * with its kind. */
@@ -99,7 +98,7 @@ const struct prediction *lead_prediction(const struct lead *lead);
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
 bool lead_is_stopped(const struct lead *lead);
 
-/* ---- lead_queue.c ---- */
+/* ---- queue.c ---- */
 
 /* The worker Job is suspended, by a queue or by somebody. */
 bool lead_is_suspended(const struct lead *lead);
@@ -114,7 +113,7 @@ int lead_queue_again(struct lead *lead, struct drarun_error *err);
 /* The launcher's own Job is suspended: the next launcher makes the workers again. */
 void lead_give_back_suspended(struct lead *lead);
 
-/* ---- lead_ranks.c ---- */
+/* ---- ranks.c ---- */
 
 /* Runs the ranks of workers that are up to their end: lead->report, lead->status. -errno: there was
  * no such run. */
@@ -122,14 +121,14 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err);
 /* Something has changed while ranks run. */
 void lead_look_at_ranks(struct lead *lead);
 
-/* ---- lead_keep.c ---- */
+/* ---- keep.c ---- */
 
 /* The workers of an allocation, which are up and checked, until it ends: 0 when its shell has. */
 int lead_keep(struct lead *lead, struct drarun_error *err);
 /* An allocation's shell that has ended, or is silent for too long, stops the launcher. */
 void lead_look_for_shell(struct lead *lead);
 
-/* ---- lead_restart.c ---- */
+/* ---- restart.c ---- */
 
 /* Is another attempt of use, and allowed? rc: of this one, which err explains; lead->next is its
  * where no ranks have run. */
@@ -146,7 +145,7 @@ void lead_avoid_nodes(struct lead *lead);
 /* Takes pods off the API of which no node would ever say that they are gone. */
 int lead_delete_silent(struct lead *lead, struct drarun_error *err);
 
-/* ---- lead_resume.c ---- */
+/* ---- resume.c ---- */
 
 /* Goes on from what the last launcher has told: lead->gang, attempt and restarts, and orphaned,
  * ended or releasing. */
@@ -154,14 +153,14 @@ int lead_resume(struct lead *lead, struct drarun_error *err);
 /* The ranks that run without a launcher: an attempt that is over. */
 int lead_take_orphans(struct lead *lead, struct drarun_error *err);
 
-/* ---- lead_events.c ---- */
+/* ---- events.c ---- */
 
 /* An Event on the job's owner, best effort: nothing waits for it, and a refusal is no error. */
 void lead_event(struct lead *lead, const char *reason, const char *message);
 /* Of a job that has ended. */
 void lead_event_end(struct lead *lead, const char *result);
 
-/* ---- lead_vitals.c ---- */
+/* ---- vitals.c ---- */
 
 /* From now on it is said when the running ranks hang, and when TCP carries what RDMA should. */
 void lead_watch_vitals(struct lead *lead);
@@ -169,12 +168,12 @@ void lead_leave_vitals(struct lead *lead);
 /* request_pods.vitals; arg is the lead. */
 void lead_take_vitals(void *arg, uint32_t worker, const struct Drarun__Wire__Vitals *vitals);
 
-/* ---- lead_plan.c ---- */
+/* ---- plan.c ---- */
 
 /* Judges what all workers hold, and gives the job what follows from it. */
 int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
 
-/* ---- lead_domain.c ---- */
+/* ---- domain.c ---- */
 
 /* Once the workers are up: reads the claims of their channels in a compute domain. NVIDIA's
  * controller makes them, without a label of ours. Runs the loop. */
@@ -185,13 +184,13 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err);
 /* claims: by worker an array of its claims, to which that of its channel is added. */
 int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err);
 
-/* ---- lead_metrics.c ---- */
+/* ---- metrics.c ---- */
 
 /* From now on they are served, if they are to be. A port that cannot be had is said, and no error.
  */
 void lead_serve_metrics(struct lead *lead);
 
-/* ---- lead_status.c ---- */
+/* ---- status.c ---- */
 
 /* The status document of this moment; NULL, having said why not. */
 json_t *lead_document(struct lead *lead, const char *result);

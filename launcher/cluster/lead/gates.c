@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/resume.h"
+#include "launcher/cluster/lead/gates.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/submit/create.h"
-#include "launcher/cluster/lead_private.h"
-#include "launcher/cluster/resume.h"
+#include "launcher/cluster/lead/private.h"
+#include "launcher/cluster/lead/gates.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

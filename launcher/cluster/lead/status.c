@@ -8,7 +8,7 @@
 #include "jobs/spec/node_spread.h"
 #include "jobs/status/status_doc.h"
 #include "jobs/gang/waiting.h"
-#include "launcher/cluster/lead_private.h"
+#include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
