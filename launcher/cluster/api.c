@@ -13,7 +13,7 @@
 #include "jobs/manifests/render.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/accept/run.h"
-#include "launcher/cluster/allocate.h"
+#include "launcher/cluster/alloc/allocate.h"
 #include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/client/cluster.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/tunnel.h"
+#include "launcher/cluster/alloc/tunnel.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

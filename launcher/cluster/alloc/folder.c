@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/allocate_folder.h"
+#include "launcher/cluster/alloc/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "jobs/manifests/render.h"
 #include "launcher/cluster/client/facts.h"
-#include "launcher/cluster/tunnel.h"
+#include "launcher/cluster/alloc/tunnel.h"
 #include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

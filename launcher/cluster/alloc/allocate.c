@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/allocate.h"
+#include "launcher/cluster/alloc/allocate.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #include "jobs/status/status_doc.h"
 #include "launcher/alloc/alloc.h"
-#include "launcher/cluster/allocate_folder.h"
+#include "launcher/cluster/alloc/folder.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/follow/follow.h"
 #include "launcher/cluster/client/heartbeat.h"
