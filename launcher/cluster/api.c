@@ -17,7 +17,7 @@
 #include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/client/cluster.h"
-#include "launcher/cluster/controller.h"
+#include "launcher/cluster/controller/controller.h"
 #include "launcher/cluster/show/doctor.h"
 #include "launcher/cluster/submit/dry_run.h"
 #include "launcher/cluster/show/exec.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/controller.h"
+#include "launcher/cluster/controller/controller.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "jobs/manifests/crd.h"
-#include "launcher/cluster/controller_private.h"
+#include "launcher/cluster/controller/private.h"
 #include "launcher/programs/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

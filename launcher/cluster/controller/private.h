@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches, the queue) and
- * controller_job.c (one DraJob). */
+ * job.c (one DraJob). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
-#include "launcher/cluster/controller.h"
+#include "launcher/cluster/controller/controller.h"
 #include "launcher/cluster/client/lease.h"
 #include "launcher/programs/signals.h"
 #include "lib/base/buf.h"

@@ -7,7 +7,7 @@
 #include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/client/api_event.h"
-#include "launcher/cluster/controller_private.h"
+#include "launcher/cluster/controller/private.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/submit/submit.h"
