@@ -26,7 +26,7 @@
 #include "launcher/cluster/lead/lead.h"
 #include "launcher/cluster/submit/name_profile.h"
 #include "launcher/cluster/show/show.h"
-#include "launcher/cluster/snapshot.h"
+#include "launcher/cluster/public/snapshot.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/cluster/follow/tee.h"
 #include "launcher/programs/signals.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/public.h"
+#include "launcher/cluster/public/public.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "launcher/files/api_options.h"
 #include "launcher/api/plan.h"
 #include "launcher/cluster/client/loop_fd.h"
-#include "launcher/cluster/snapshot.h"
+#include "launcher/cluster/public/snapshot.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "launcher/files/api_options.h"
 #include "launcher/cluster/follow/through.h"
-#include "launcher/cluster/public.h"
+#include "launcher/cluster/public/public.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

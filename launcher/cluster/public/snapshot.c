@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/snapshot.h"
+#include "launcher/cluster/public/snapshot.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind drarun/job.h share: public_cluster.c, public_follow.c, public_job.c. */
+/* What the files behind drarun/job.h share: cluster.c, follow.c, job.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 #define DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 

@@ -9,7 +9,7 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/client/dra_job.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/public.h"
+#include "launcher/cluster/public/public.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"

@@ -12,7 +12,7 @@
 
 #include <event2/event.h>
 
-#include "launcher/cluster/public.h"
+#include "launcher/cluster/public/public.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
