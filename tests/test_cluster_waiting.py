@@ -113,6 +113,34 @@ def test_no_room_for_the_pod(jobs):
         says(jobs, "no node has room: 2 nodes: 2 Insufficient cpu")
 
 
+def autoscaler_says(jobs, pod, reason, message):
+    """An Event as cluster-autoscaler writes it."""
+    space, api = jobs.namespace.name, jobs.cluster.api
+    about = jobs.cluster.wait(f"{pod} is not there", lambda: api.get("v1", "Pod", pod, space), 60)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    api.make({"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"{pod}.{reason.lower()}", "namespace": space}, "type": "Normal",
+              "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": pod, "namespace": space, "uid": about["metadata"]["uid"]},
+              "reason": reason, "message": message, "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+              "source": {"component": "cluster-autoscaler"}, "reportingComponent": "cluster-autoscaler", "reportingInstance": ""})
+
+
+def test_what_an_autoscaler_says_is_the_reason(jobs):
+    """timeouts.nodes runs from the first node that was ordered, also once the autoscaler has given up."""
+    ordered, full = "pod triggered scale-up: [{gpu-pool 0->1 (max: 4)}]", "1 in backoff after failed scale-up"
+    nowhere = template({}, nodeSelector={"no": "where"})
+    late = Running(jobs, "--here", name="late", template=nowhere, timeouts={"nodes": "15s"})
+    for reason, message in (("TriggeredScaleUp", ordered), ("NotTriggerScaleUp", f"pod didn't trigger scale-up: {full}")):
+        autoscaler_says(jobs, "late-w-0", reason, message)
+    with waiting(jobs, template=nowhere):
+        autoscaler_says(jobs, "job-w-0", "TriggeredScaleUp", ordered)
+        says(jobs, f"a node is on its way: {ordered}")
+        time.sleep(1)  # Events have whole seconds
+        autoscaler_says(jobs, "job-w-0", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {full}")
+        says(jobs, "no node has room: 2 nodes", f"; the autoscaler adds no node: {full}")
+    result = late.ended()
+    assert result.rc == 75 and "the ordered nodes not having come within 15 s (timeouts.nodes): the autoscaler: " in result.err and full in result.err, result
+
+
 def test_plugin_that_refuses_and_then_prepares(machines, jobs):
     """The reason is live: it is another one as soon as the cluster says so, and gone with its cause."""
     for each in machines:

@@ -115,7 +115,7 @@ static enum gang_clock clock_of(enum gang_phase phase, const struct gang_facts *
     case GANG_QUEUED:
         return GANG_CLOCK_QUEUE;
     case GANG_PLACING:
-        return facts->node_comes ? GANG_CLOCK_NODES : GANG_CLOCK_ALLOCATION;
+        return facts->ordered_ms ? GANG_CLOCK_NODES : GANG_CLOCK_ALLOCATION;
     case GANG_RELEASING:
         return GANG_CLOCK_ALLOCATION;
     case GANG_PULLING:
@@ -127,13 +127,25 @@ static enum gang_clock clock_of(enum gang_phase phase, const struct gang_facts *
     }
 }
 
-static void tick(struct gang *gang, enum gang_clock clock, int64_t now_ms)
+static void tick(struct gang *gang, enum gang_clock clock, int64_t since_ms)
 {
     if (gang->ticking == clock)
         return;
-    gang->spent_ms[gang->ticking] += now_ms - gang->ticking_since_ms;
+    gang->spent_ms[gang->ticking] += since_ms - gang->ticking_since_ms;
     gang->ticking = clock;
-    gang->ticking_since_ms = now_ms;
+    gang->ticking_since_ms = since_ms;
+}
+
+/* The nodes' clock begins when the first was ordered, which is known later; what was counted
+ * before stays. */
+static void tick_phase(struct gang *gang, const struct gang_facts *facts, int64_t now_ms)
+{
+    enum gang_clock clock = clock_of(gang->phase, facts);
+    int64_t since = now_ms;
+    if (clock == GANG_CLOCK_NODES && facts->ordered_ms < now_ms)
+        since =
+            facts->ordered_ms > gang->ticking_since_ms ? facts->ordered_ms : gang->ticking_since_ms;
+    tick(gang, clock, since);
 }
 
 /* Time in the queue is not the job's, as activeDeadlineSeconds does not count suspension. */
@@ -394,6 +406,20 @@ static uint32_t done_until(const struct gang_input *input, const struct gang_fac
     return clock == GANG_CLOCK_START ? input->inspected : facts->placed;
 }
 
+/* What the autoscaler said of it last. */
+static char *autoscaler_words(const struct pod_state *w)
+{
+    struct buf out = BUF_INIT;
+    const struct news_item *item = news_scale_up(w->news);
+    if (!item)
+        item = news_get(w->news, NEWS_NO_SCALE_UP);
+    if (item)
+        buf_printf(&out, "the autoscaler: %s", item->text);
+    char *words = out.failed || out.len == 0 ? NULL : buf_take(&out);
+    buf_done(&out);
+    return words;
+}
+
 /* Why the job waits, late being the worker that it waits for; NULL: nothing says so. */
 static char *reason_of(const struct gang_input *input, uint32_t late, enum gang_clock clock)
 {
@@ -403,6 +429,9 @@ static char *reason_of(const struct gang_input *input, uint32_t late, enum gang_
         return strdup(input->shortage);
     if (late == GANG_NOBODY)
         return NULL;
+    char *autoscaler = clock == GANG_CLOCK_NODES ? autoscaler_words(&input->workers[late]) : NULL;
+    if (autoscaler)
+        return autoscaler;
     char *spread = input->spread
                        ? spread_words(input->workers, input->count, input->workers[late].message)
                        : NULL;
@@ -570,14 +599,14 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
                                      .running = facts.up,
                                      .holding = facts.holding};
     bool missing = note_missing(&next, &facts, input->suspended);
-    tick(&next, clock_of(next.phase, &facts), input->now_ms);
+    tick_phase(&next, &facts, input->now_ms);
     note_blocked(&next, &facts, input->now_ms);
     note_trouble(&next, &facts, input->now_ms);
     enum gang_event event = next_event(&next, input, &facts, missing);
     int rc = event == GANG_EVENT_NONE ? 0 : transit(&next, input, &facts, event, &decision, err);
     if (rc < 0)
         return rc;
-    tick(&next, clock_of(next.phase, &facts), input->now_ms);
+    tick_phase(&next, &facts, input->now_ms);
     decision.phase = next.phase;
     decision.step = next.step;
     set_next(&next, input, &decision);
@@ -591,7 +620,7 @@ int gang_judge_launcher(const struct pod_state *pod, const struct spec_timeouts 
 {
     bool bound = pod->phase >= POD_BOUND;
     enum gang_clock clock = bound             ? GANG_CLOCK_IMAGE_PULL
-                            : pod->node_comes ? GANG_CLOCK_NODES
+                            : pod->ordered_ms ? GANG_CLOCK_NODES
                                               : GANG_CLOCK_ALLOCATION;
     char limit[40];
     *ret_limit_ms = timeouts ? limit_of(timeouts, clock) : 0;

@@ -170,6 +170,8 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
     facts->present += w->phase != POD_ABSENT;
     facts->queued |= w->phase == POD_GATED;
     facts->node_comes |= w->node_comes;
+    if (w->ordered_ms && (!facts->ordered_ms || w->ordered_ms < facts->ordered_ms))
+        facts->ordered_ms = w->ordered_ms;
     facts->image_comes |= w->image_comes;
     /* a claim does not go before its pod */
     facts->releasing |= w->deleting || (w->claim == CLAIM_DELETING && w->phase == POD_ABSENT);

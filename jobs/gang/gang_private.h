@@ -35,8 +35,9 @@ struct gang_facts {
     uint32_t pending; /* cannot get theirs: no node, and the scheduler has looked */
     bool queued;      /* suspended or gated by somebody else */
     bool node_comes, image_comes, releasing;
-    bool vanished; /* a pod or a claim was there and is not */
-    uint32_t lost; /* workers, GANG_NOBODY: none */
+    int64_t ordered_ms; /* the first node that was ordered for a worker without one; 0: none */
+    bool vanished;      /* a pod or a claim was there and is not */
+    uint32_t lost;      /* workers, GANG_NOBODY: none */
     uint32_t blocked;
     uint32_t trouble; /* what its container or claim names does not exist */
     uint32_t fatal;

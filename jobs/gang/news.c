@@ -31,10 +31,12 @@ static const struct {
     const char *words[3];
     enum news_kind kind;
 } reasons[] = {
+    {"FailedScheduling", {"Failed to schedule pod, "}, NEWS_NO_SCALE_UP}, /* of Karpenter */
     {"FailedScheduling", {NULL}, NEWS_SCHEDULING_FAILED},
     {"TriggeredScaleUp", {NULL}, NEWS_SCALE_UP},
     {"Nominated", {NULL}, NEWS_SCALE_UP},
     {"NotTriggerScaleUp", {NULL}, NEWS_NO_SCALE_UP},
+    {"FailedScaleUp", {NULL}, NEWS_NO_SCALE_UP},
     {"FailedResourceClaimCreation", {NULL}, NEWS_CLAIM_FAILED},
     {"FailedCreate", {NULL}, NEWS_CREATE_FAILED},
     {"FailedPrepareDynamicResources", {NULL}, NEWS_PREPARE_FAILED},
@@ -187,4 +189,12 @@ const struct news_item *news_pulling(const struct news *news)
 const struct news_item *news_scale_up(const struct news *news)
 {
     return unless_later(news, NEWS_SCALE_UP, NEWS_NO_SCALE_UP);
+}
+
+int64_t news_ordered_ms(const struct news *news)
+{
+    const struct news_item *item = news_get(news, NEWS_SCALE_UP);
+    if (!item)
+        return 0;
+    return item->from_ms ? item->from_ms : INT64_MAX;
 }

@@ -13,9 +13,10 @@
 
 enum news_kind {
     NEWS_NONE = 0,
-    NEWS_SCHEDULING_FAILED, /* FailedScheduling */
+    NEWS_SCHEDULING_FAILED, /* FailedScheduling of the scheduler */
     NEWS_SCALE_UP,          /* TriggeredScaleUp; Nominated by Karpenter */
-    NEWS_NO_SCALE_UP,       /* NotTriggerScaleUp */
+    NEWS_NO_SCALE_UP,       /* NotTriggerScaleUp; FailedScaleUp of GKE's; FailedScheduling of
+                               Karpenter */
     NEWS_CLAIM_FAILED,      /* FailedResourceClaimCreation */
     NEWS_CREATE_FAILED,     /* FailedCreate of a Job: quota, admission */
     NEWS_PREPARE_FAILED,    /* FailedPrepareDynamicResources */
@@ -64,5 +65,8 @@ const struct news_item *news_get(const struct news *news, enum news_kind kind);
 const struct news_item *news_pulling(const struct news *news);
 /* A node was ordered for the pod, and nothing since says otherwise. */
 const struct news_item *news_scale_up(const struct news *news);
+/* When the first node was ordered for it, whatever was said since; 0: none was; INT64_MAX: the
+ * Event has no time. */
+int64_t news_ordered_ms(const struct news *news);
 
 #endif

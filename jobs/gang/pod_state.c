@@ -453,6 +453,7 @@ static void read_unscheduled(const struct object *pod, struct pod_state *state)
     take_reason(scheduled, state);
     state->unschedulable = text_is(state->reason, "Unschedulable");
     state->node_comes = news_scale_up(state->news) != NULL;
+    state->ordered_ms = news_ordered_ms(state->news);
     set_phase(state, POD_UNSCHEDULED, since ? since : time_at(pod->metadata, "creationTimestamp"));
 }
 

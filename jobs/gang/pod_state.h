@@ -83,6 +83,7 @@ struct pod_state {
     bool vanished;       /* it or its claim was there and is not; for who watches to say */
     bool disrupted;      /* its end is announced (DisruptionTarget): end says why */
     int64_t deleting_since_ms;
+    int64_t ordered_ms; /* POD_UNSCHEDULED: news_ordered_ms */
     enum pod_end end;
     int exit_code; /* of POD_END_EXIT, POD_END_OOM, POD_END_START; -1: none */
     int64_t started_ms, ended_ms;

@@ -24,6 +24,7 @@ static const char *const wrappers[] = {
     "PodResourceClaim devices: ",
     "Failed to create pod sandbox: ",
     "pod didn't trigger scale-up: ",
+    "Failed to schedule pod, ",
 };
 
 static const char *unwrapped(const char *message)

@@ -31,6 +31,14 @@ static char no_secret_text[] =
 static const struct news no_secret = {
     .items[NEWS_MOUNT_FAILED] = {.text = no_secret_text, .at_ms = START_MS, .count = 2, .same = 2}};
 
+static char backoff_text[] = "pod didn't trigger scale-up: 1 in backoff after failed scale-up";
+static char ordered_text[] = "pod triggered scale-up: [{a4-pool 0->1 (max: 4)}]";
+static const struct news ordered = {
+    .items[NEWS_SCALE_UP] = {.text = ordered_text, .at_ms = START_MS + 2000, .count = 1}};
+static const struct news refused = {
+    .items[NEWS_SCALE_UP] = {.text = ordered_text, .at_ms = START_MS + 2000, .count = 1},
+    .items[NEWS_NO_SCALE_UP] = {.text = backoff_text, .at_ms = START_MS + 20000, .count = 1}};
+
 static struct pod_state worker_of(char letter)
 {
     struct pod_state w = {.phase = POD_ABSENT, .claim = CLAIM_ABSENT, .exit_code = -1};
@@ -59,10 +67,18 @@ static struct pod_state worker_of(char letter)
         w.claim = CLAIM_PENDING;
         w.unschedulable = letter != 'n';
         w.node_comes = letter == 'U';
+        w.ordered_ms = letter == 'U' ? INT64_MAX : 0; /* its Event has no time */
         w.reason = w.unschedulable ? "Unschedulable" : NULL;
         w.message = w.unschedulable ? "0/4 nodes are available: 4 cannot allocate all claims. "
                                       "preemption: 0/4 nodes are available."
                                     : NULL;
+        return w;
+    case 'O': /* a node was ordered after 2 s */
+    case 'R': /* and later refused */
+        w = worker_of('u');
+        w.node_comes = letter == 'O';
+        w.ordered_ms = START_MS + 2000;
+        w.news = letter == 'O' ? &ordered : &refused;
         return w;
     case 'A': /* each node has a worker already */
         w = worker_of('u');
@@ -245,6 +261,22 @@ static const struct scene {
      .kind = DRARUN_ERR_CAPACITY,
      .text = "2 of 4 workers have claims and nodes, the ordered nodes not having come within 50 s "
              "(timeouts.nodes): 4 nodes: 4 cannot allocate all claims"},
+    {.name = "the nodes' clock counts from the first order, whatever is said since",
+     .looks = {{0, "uu", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "uu", "placing", GANG_WAIT, "none", 5000, "none", 0},
+               {3000, "Ou", "placing", GANG_WAIT, "none", 52000, "nodes", 0},
+               {20000, "Ru", "placing", GANG_WAIT, "none", 25000, "none", 0},
+               {30000, "Ru", "placing", GANG_WAIT, "none", 52000, "nodes", 0},
+               {45000, "Ou", "placing", GANG_WAIT, "none", 52000, "nodes", 0},
+               {52000, "Ru", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "0 of 2 workers have claims and nodes, the ordered nodes not having come within 50 s "
+             "(timeouts.nodes): the autoscaler: pod didn't trigger scale-up: 1 in backoff after "
+             "failed scale-up"},
+    {.name = "the time before the order was allocation's, and so is that after its node",
+     .looks = {{0, "uu", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {3000, "Ou", "placing", GANG_WAIT, "none", 52000, "nodes", 0},
+               {4000, "bn", "placing", GANG_WAIT, "none", 42000, "allocation", 0}}},
     {.name = "never while an image is on its way",
      .looks = {{0, "rpuu", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "rpuu", "placing", GANG_WAIT, "none", 40000, "allocation", 0},

@@ -50,6 +50,7 @@ static json_t *state_json(const struct pod_state *s)
         "devices", (int)s->devices);
     json_object_set_new(o, "since", time_json(s->since_ms));
     json_object_set_new(o, "deletingSince", time_json(s->deleting_since_ms));
+    json_object_set_new(o, "ordered", time_json(s->ordered_ms));
     json_object_set_new(o, "started", time_json(s->started_ms));
     json_object_set_new(o, "node", text_json(s->node));
     json_object_set_new(o, "ip", text_json(s->ip));
