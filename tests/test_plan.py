@@ -119,6 +119,25 @@ def test_no_room_says_why(drarun, machine, spec):
     assert "taken by earlier workers on 2 nodes" in result.out
 
 
+def test_nodes_that_do_not_exist_yet(drarun, machine, spec):
+    """Of a pool at zero nobody publishes a device: that is no answer about its nodes, and weakens no claim."""
+    options = machine("a4-highgpu-8g", 2)
+    path = options[options.index("--slices") + 1]
+    given = json.loads(path.read_text())
+    given["items"] = [each for each in given["items"] if each.get("spec", {}).get("driver") != "gpu.nvidia.com"]
+    path.write_text(json.dumps(given))
+    result = drarun("plan", spec(2, 8, 8), *options)
+    assert result.rc == 75 and "\nNo room on the nodes that are there: worker 0 of 2 has no node: " in result.out, result
+    assert "\nNot predicted: nodes that do not exist yet: no node publishes devices of class gpu.nvidia.com, as none does of a pool that has " \
+        "no node yet\n" in result.out
+    assert "each GPU with a NIC of its PCIe root, by a constraint of the claim" in result.out and "no node can meet" not in result.out
+    status = "nodeGroups:\n- {name: a4, health: {cloudProviderTarget: 0, minSize: 0, maxSize: 4}, scaleUp: {status: NoActivity}}\n"
+    given["items"].append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": status}})
+    path.write_text(json.dumps(given))
+    found = json.loads(drarun("plan", "-o", "json", spec(2, 8, 8), *options).out)["prediction"]["notPredicted"]
+    assert any("; cluster-autoscaler may add nodes to a4 (0 of at most 4); which devices they would have is not known" in each for each in found), found
+
+
 def test_one_worker_per_node(drarun, machine, spec):
     """A network test whose workers share a node would test no network; what would pack them is told where it would."""
     def planned(*words, nodes=2):

@@ -39,6 +39,47 @@ def test_no_room_is_said(drarun, nodes, tmp_path):
     assert result.rc == 75 and "mtu == 1" in result.out
 
 
+STATUS = """time: 2026-11-25 08:19:44.090873082 +0000 UTC
+autoscalerStatus: Running
+nodeGroups:
+- name: a4-pool
+  health:
+    status: Healthy
+    cloudProviderTarget: 2
+    minSize: 0
+    maxSize: 4
+  scaleUp:
+    status: NoActivity
+"""
+KARPENTER = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "nodepools.karpenter.sh"}, "spec": {
+    "group": "karpenter.sh", "scope": "Cluster", "names": {"kind": "NodePool", "listKind": "NodePoolList", "plural": "nodepools", "singular": "nodepool"},
+    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+def test_autoscalers_are_asked(drarun, nodes, tmp_path):
+    """Where their pools may grow, no room now is not no room."""
+    api, where = nodes.api, "kube-system"
+    spec = json.loads(json.dumps(JOB))
+    spec["devices"]["nics"]["selector"] = 'device.attributes["dra.net"].mtu == 1'
+
+    def planned():
+        result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=spec)
+        assert result.rc == 75 and "done without" not in result.err, result
+        return result.out
+    assert "\nNo room: " in planned() and "do not exist yet" not in planned()
+    api.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-autoscaler-status", "namespace": where}, "data": {"status": STATUS}},
+             KARPENTER)
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
+    try:
+        nodes.wait("the NodePools are not served", lambda: api.request("POST", "/apis/karpenter.sh/v1/nodepools", pool)[0] == 201, 60)
+        said = planned()
+    finally:
+        api.delete("v1", "ConfigMap", "cluster-autoscaler-status", where)
+        api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "nodepools.karpenter.sh")
+    assert "cluster-autoscaler may add nodes to a4-pool (2 of at most 4)" in said and "Karpenter may add nodes of its NodePools gpu" in said, said
+
+
 def test_who_may_not_read_slices_is_told(drarun, nodes, tmp_path):
     result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig("nobody"))
     assert result.rc == 69 and "resourceslices" in result.err and "403" in result.err

@@ -52,6 +52,10 @@ static void add_kind(const struct predict_need *need, struct buf *out)
 static void add_ruled_out(const struct predict_need *need, struct buf *out)
 {
     const char *separator = ": ";
+    if (predict_need_is_absent(need)) {
+        buf_add_str(out, ": no node publishes one");
+        return;
+    }
     for (size_t t = 0; t < need->term_count; t++) {
         const struct predict_term *term = &need->terms[t];
         if (term->ruled_out == 0)

@@ -132,19 +132,22 @@ static int climb(const struct preview_input *in, struct preview *p, struct draru
 {
     unsigned best = 0;
     uint32_t most = 0;
+    bool absent = false;
     p->steps = claims_attempts(in->spec);
     for (p->step = 0; p->step < p->steps; p->step++) {
         int rc = predict_step(in, p, err);
         if (rc < 0 || !p->predicted || !p->prediction.shortage)
             return rc;
-        if (p->step == 0)
+        if (p->step == 0) {
             p->placed_first = p->prediction.placed;
+            absent = absent_nodes_lack_class(&p->prediction);
+        }
         if (p->prediction.placed > most) {
             most = p->prediction.placed;
             best = p->step;
         }
     }
-    p->step = most > 0 ? best : p->steps - 1;
+    p->step = most > 0 ? best : absent ? 0 : p->steps - 1;
     return p->step + 1 < p->steps ? predict_step(in, p, err) : 0;
 }
 
@@ -253,6 +256,16 @@ static int warn_unnamed(const struct preview_input *in, struct preview *p, struc
     return paths.failed || p->plan.warnings.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* What has no Node and no slice yet may have room. */
+static void ask_autoscalers(const struct preview_input *in, struct preview *p)
+{
+    if (!p->predicted || !p->prediction.shortage)
+        return;
+    p->absent = absent_nodes_words(&p->prediction, &in->absent, claims_wanted(in->spec));
+    if (p->absent)
+        strlist_addf(&p->prediction.notes, "nodes that do not exist yet: %s", p->absent);
+}
+
 /* A job that finds room and that the namespace does not admit has none. */
 static int ask_namespace(const struct preview_input *in, struct preview *p,
                          struct drarun_error *err)
@@ -297,6 +310,8 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
     bool claims = claims_wanted(input->spec);
     int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
     if (rc == 0)
+        ask_autoscalers(input, &p);
+    if (rc == 0)
         rc = ask_namespace(input, &p, err);
     if (rc == 0 && claims && p.predicted && !p.prediction.shortage)
         rc = make_plan(input, &p, err);
@@ -317,6 +332,7 @@ void preview_done(struct preview *preview)
     json_decref(preview->claims);
     free(preview->workers);
     free(preview->rank_order);
+    free(preview->absent);
     strlist_done(&preview->pods);
     *preview = (struct preview){0};
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include "drarun/error.h"
 #include "jobs/derive/plan.h"
+#include "jobs/predict/absent_nodes.h"
 #include "lib/dra/predict.h"
 #include "jobs/spec/spec.h"
 
@@ -23,6 +24,7 @@ struct preview_input {
     const json_t *quotas;        /* array of ResourceQuotas, or NULL */
     const json_t *limit_ranges;  /* array of LimitRanges, or NULL */
     bool rules_known;            /* there are no other quotas and limit ranges */
+    struct absent_nodes absent;  /* what autoscalers say */
     const struct profiles *profiles;
     const char *profile_fact; /* how the spec's was recognised; NULL: the user's */
     const char *profile_ask;  /* why none is known (job_profile_ask); NULL or "": no matter */
@@ -38,6 +40,7 @@ struct preview {
     bool predicted;        /* prediction is filled */
     struct prediction
         prediction; /* its shortage may be the namespace's (jobs/manifests/namespace_fit.h) */
+    char *absent;   /* absent_nodes_words, where the nodes that are there have no room; NULL */
     bool planned;   /* it has claims, every worker has a node, and plan is filled */
     struct plan plan;
     json_t *claims; /* as they would be allocated: the plan borrows from them */
@@ -47,7 +50,7 @@ struct preview {
 };
 
 /* The first step of the ladder that places all workers, or else the most; where none places any,
- * the last. Everything of the input must
+ * the last, or the first where a class is published nowhere. Everything of the input must
  * outlive the preview. A job without room is no error: see prediction.shortage. */
 int preview_build(const struct preview_input *input, struct preview *ret_preview,
                   struct drarun_error *err);

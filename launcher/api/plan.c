@@ -39,6 +39,8 @@ void plan_objects_init(struct plan_objects *objects)
         .rules = json_array(),
         .quotas = json_array(),
         .limit_ranges = json_array(),
+        .config_maps = json_array(),
+        .node_pools = json_array(),
     };
 }
 
@@ -51,6 +53,8 @@ void plan_objects_done(struct plan_objects *objects)
     json_decref(objects->rules);
     json_decref(objects->quotas);
     json_decref(objects->limit_ranges);
+    json_decref(objects->config_maps);
+    json_decref(objects->node_pools);
     *objects = (struct plan_objects){0};
 }
 
@@ -65,6 +69,8 @@ int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[P
         [PLAN_TAINT_RULES] = {"DeviceTaintRule", objects->rules, NULL},
         [PLAN_QUOTAS] = {"ResourceQuota", objects->quotas, &objects->quotas_known},
         [PLAN_LIMIT_RANGES] = {"LimitRange", objects->limit_ranges, &objects->ranges_known},
+        [PLAN_CONFIG_MAPS] = {"ConfigMap", objects->config_maps, NULL},
+        [PLAN_NODE_POOLS] = {"NodePool", objects->node_pools, NULL},
     };
     for (size_t i = 0; i < PLAN_KINDS; i++)
         if (!all[i].objects)
@@ -123,6 +129,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .quotas = objects->quotas,
         .limit_ranges = objects->limit_ranges,
         .rules_known = objects->quotas_known && objects->ranges_known,
+        .absent = {.config_maps = objects->config_maps, .node_pools = objects->node_pools},
         .profiles = &plan->given->profiles,
         .profile_fact = plan->machine.found ? plan->machine.why : NULL,
         .profile_ask = plan->ask,
@@ -231,8 +238,10 @@ int drarun_plan_verdict(const struct drarun_plan *plan, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
                           warning_name(refusal->code), refusal->detail ? refusal->detail : "");
     if (preview->predicted && preview->prediction.shortage)
-        return error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room: %s",
-                          preview->prediction.shortage);
+        return error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room%s: %s%s%s",
+                          preview->absent ? " on the nodes that are there" : "",
+                          preview->prediction.shortage, preview->absent ? "; " : "",
+                          preview->absent ? preview->absent : "");
     return 0;
 }
 

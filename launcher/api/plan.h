@@ -9,7 +9,8 @@
 #include "launcher/files/cluster_files.h"
 
 struct plan_objects {
-    json_t *slices, *nodes, *classes, *claims, *rules, *quotas, *limit_ranges; /* arrays */
+    json_t *slices, *nodes, *classes, *claims, *rules, *quotas, *limit_ranges, *config_maps,
+        *node_pools;   /* arrays */
     bool known;        /* what slices there are is known */
     bool quotas_known; /* quotas and limit_ranges are all of the namespace's */
     bool ranges_known;
@@ -25,6 +26,8 @@ enum plan_kind {
     PLAN_TAINT_RULES,
     PLAN_QUOTAS,
     PLAN_LIMIT_RANGES,
+    PLAN_CONFIG_MAPS,
+    PLAN_NODE_POOLS,
     PLAN_KINDS
 };
 /* Where objects of which kind go, by enum plan_kind. -ENOMEM: there was no memory for the arrays.

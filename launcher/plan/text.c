@@ -407,7 +407,8 @@ void preview_text(const struct preview_input *input, const struct preview *previ
     for (size_t i = 0; i < preview->prediction.notes.count; i++)
         buf_printf(out, "\nNot predicted: %s\n", preview->prediction.notes.items[i]);
     if (preview->prediction.shortage)
-        buf_printf(out, "\nNo room: %s\n", preview->prediction.shortage);
+        buf_printf(out, "\nNo room%s: %s\n", preview->absent ? " on the nodes that are there" : "",
+                   preview->prediction.shortage);
     else if (preview->planned)
         plan_lines(preview, explain, out);
     if (preview->advice)

@@ -40,8 +40,8 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(slices),
      .help =
          "ResourceSlices: predict which devices each worker gets;\nmay be repeated and hold "
-         "Nodes, DeviceClasses, ResourceClaims,\nDeviceTaintRules, ResourceQuotas and LimitRanges "
-         "too"},
+         "Nodes, DeviceClasses, ResourceClaims,\nDeviceTaintRules, ResourceQuotas, LimitRanges, "
+         "cluster-autoscaler's\nstatus and Karpenter's NodePools too"},
     {.name = "nodes",
      .value = "FILE",
      .choices = "FILE",

@@ -480,6 +480,15 @@ int predict(const json_t *claim, uint32_t workers, const struct predict_cluster 
     return rc;
 }
 
+bool predict_need_is_absent(const struct predict_need *need)
+{
+    size_t of_class = 0;
+    for (size_t t = 0; t < need->term_count; t++)
+        if (strncmp(need->terms[t].where, "class ", strlen("class ")) == 0)
+            of_class += need->terms[t].ruled_out;
+    return need->admitted == 0 && need->tainted == 0 && of_class == need->devices;
+}
+
 void prediction_done(struct prediction *prediction)
 {
     for (uint32_t i = 0; prediction->workers && i < prediction->count; i++)

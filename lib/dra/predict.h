@@ -89,6 +89,8 @@ int predict_devices(const json_t *claim, const struct predict_cluster *cluster,
  * with the most first: "team-b/train-w-0 (8 devices on node-1, pod train-w-0) and 2 other claims".
  * At most so many are named. NULL: none does, or it is not known, or without memory. */
 char *predict_holders(const json_t *claim, const struct predict_cluster *cluster, size_t most);
+/* Not one device of its class is published, whatever the request itself selects. */
+bool predict_need_is_absent(const struct predict_need *need);
 void prediction_done(struct prediction *prediction);
 
 #endif

@@ -4,41 +4,67 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/predict/absent_nodes.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-static const struct {
-    const char *kind;
-    const struct kube_resource *resource;
-} known[] = {
-    {"ResourceSlice", &kube_resource_slices}, {"Node", &kube_nodes},
-    {"DeviceClass", &kube_device_classes},    {"ResourceClaim", &kube_resource_claims},
-    {"ResourceQuota", &kube_resource_quotas}, {"LimitRange", &kube_limit_ranges},
+static const struct kube_resource node_pools = {
+    .group = "karpenter.sh",
+    .version = "v1",
+    .plural = "nodepools",
+    .kind = "NodePool",
 };
 
-static bool find(const struct cluster *cluster, const char *kind,
-                 struct kube_resource *ret_resource)
+static const struct known {
+    const char *kind;
+    const struct kube_resource *resource;
+    const char *namespace, *name; /* that object alone; NULL: all */
+    bool seldom;                  /* few clusters have it: that it is not there is not said */
+} known[] = {
+    {"ResourceSlice", &kube_resource_slices, NULL, NULL, false},
+    {"Node", &kube_nodes, NULL, NULL, false},
+    {"DeviceClass", &kube_device_classes, NULL, NULL, false},
+    {"ResourceClaim", &kube_resource_claims, NULL, NULL, false},
+    {"ResourceQuota", &kube_resource_quotas, NULL, NULL, false},
+    {"LimitRange", &kube_limit_ranges, NULL, NULL, false},
+    {"ConfigMap", &kube_config_maps, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, true},
+    {"NodePool", &node_pools, NULL, NULL, true},
+};
+
+static const struct known *find(const char *kind)
 {
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        if (strcmp(kind, known[i].kind) != 0)
-            continue;
-        *ret_resource = *known[i].resource;
-        if (strcmp(ret_resource->group, "resource.k8s.io") == 0)
-            ret_resource->version = cluster_claims_version(cluster);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(kind, known[i].kind) == 0)
+            return &known[i];
+    return NULL;
+}
+
+static int read_one(struct cluster *cluster, const struct known *which, json_t *objects,
+                    struct drarun_error *err)
+{
+    const struct kube_target target = {
+        .resource = which->resource, .namespace_ = which->namespace, .name = which->name};
+    CLEANUP(json_decrefp) json_t *object = NULL;
+    int rc = cluster_get(cluster, &target, &object, err);
+    if (rc == 0 && json_array_append(objects, object) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
 }
 
 static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
-                     const struct kube_resource *resource, struct drarun_error *err)
+                     const struct known *which, struct drarun_error *err)
 {
-    const struct kube_target target = {.resource = resource,
+    struct kube_resource resource = *which->resource;
+    const struct kube_target target = {.resource = &resource,
                                        .namespace_ = kind->known ? cluster->namespace : NULL};
     CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i;
     json_t *item;
+    if (which->name)
+        return read_one(cluster, which, kind->objects, err);
+    if (strcmp(resource.group, "resource.k8s.io") == 0)
+        resource.version = cluster_claims_version(cluster);
     int rc = cluster_list(cluster, &target, NULL, &list, err);
     json_array_foreach(json_object_get(list, "items"), i, item)
     {
@@ -55,14 +81,16 @@ int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, siz
         return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP, "%s serves no resource.k8s.io",
                           kube_config_server(cluster->config));
     for (size_t i = 0; i < count; i++) {
-        struct kube_resource resource;
         struct drarun_error missing = {0};
-        if (!find(cluster, kinds[i].kind, &resource))
+        const struct known *which = find(kinds[i].kind);
+        if (!which)
             continue;
-        int rc = read_kind(cluster, &kinds[i], &resource, &missing);
+        int rc = read_kind(cluster, &kinds[i], which, &missing);
         if (rc < 0 && (i == 0 || (rc != -EACCES && rc != -ENOENT)))
             return error_kind(err, missing.kind, missing.code, "%s", missing.text);
-        if (rc < 0)
+        if (rc < 0 && which->seldom)
+            log_verbose("%s; done without", missing.text);
+        else if (rc < 0)
             log_note("%s; done without", missing.text);
         else if (kinds[i].known)
             *kinds[i].known = true;
