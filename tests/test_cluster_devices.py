@@ -47,6 +47,44 @@ def test_ranks_get_the_plans_environment_and_devices(jobs, claims, mode):
         assert sum(line.startswith("/dev/infiniband/uverbs") for line in lines) == 8
 
 
+# what the library does: one file for each process, which grows. A piece of a transfer is 256 KiB
+INSPECTED = """set -e; cd "$NCCL_INSPECTOR_DUMP_DIR"; test $NCCL_INSPECTOR_ENABLE = 1; test -e "$NCCL_PROFILER_PLUGIN"
+echo '{"header": {"rank": '$RANK'}}' >host-pid$RANK.log; head -c 600000 /dev/zero | tr '\\0' x >>host-pid$RANK.log
+mkdir -p sub; ln -sf /etc/passwd link; echo .hidden >.hidden"""
+
+
+def with_inspector(jobs):
+    """A container of ranks in which a file stands for the library."""
+    jobs.cluster.api.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inspector", "namespace": jobs.namespace.name},
+                           "data": {"libnccl-profiler-inspector.so": "no library: the ranks here are shells"}})
+    container = {"name": "worker", "image": "localhost/busybox:1", "command": ["sh", "-c", INSPECTED],
+                 "volumeMounts": [{"name": "nccl", "mountPath": "/opt/nccl/lib"}]}
+    return {"spec": {"containers": [container], "volumes": [{"name": "nccl", "configMap": {"name": "inspector"}}]}}
+
+
+def test_what_nccls_inspector_writes_is_kept(jobs, tmp_path):
+    report, wanted = tmp_path / "report.json", {"workers": 2, "ranksPerWorker": 2, "devices": claimed(2, 2), "nccl": {"inspector": True}}
+    result = jobs.run("--here", "--report", report, template=with_inspector(jobs), **wanted).ok()
+    folder = tmp_path / "report.json.inspector"
+    told = json.loads(report.read_text())["inspector"]
+    assert (told["folder"], told["files"]) == (str(folder), 4) and f"NCCL's inspector: 4 files in {folder}" in result.err, result
+    found = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    ranks = {"worker-0/host-pid0.log": 0, "worker-0/host-pid1.log": 1, "worker-1/host-pid2.log": 2, "worker-1/host-pid3.log": 3}
+    assert {name: json.loads(text.splitlines()[0])["header"]["rank"] for name, text in found.items()} == ranks
+    assert all(text.splitlines()[1] == 600000 * "x" for text in found.values()) and told["bytes"] == sum(map(len, found.values()))
+    jobs.cluster.api.delete("v1", "ConfigMap", "inspector", jobs.namespace.name)
+
+
+def test_nccls_inspector_that_cannot_be(jobs, tmp_path):
+    """What is not in the image, or would have no place for its files, is said, and the job runs."""
+    off = ["sh", "-c", 'test -z "$NCCL_INSPECTOR_ENABLE$NCCL_PROFILER_PLUGIN$NCCL_INSPECTOR_DUMP_DIR"']
+    wanted = {"ranksPerWorker": 1, "devices": claimed(1, 1), "nccl": {"inspector": True}}
+    result = jobs.run("--here", "--report", tmp_path / "r", command=off, **wanted).ok()
+    assert "INSPECTOR_MISSING: NCCL's inspector is off: the image has no libnccl-profiler-inspector.so" in result.err, result
+    result = jobs.run("--here", name="nowhere", command=off, **wanted).ok()
+    assert "NCCL's inspector is off: its files would go with the pods; launch from here with a report" in result.err, result
+
+
 @pytest.fixture
 def cluster_role(jobs):
     """What `drarun install --cluster-role` prints."""

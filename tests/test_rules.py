@@ -1130,6 +1130,40 @@ def test_what_is_not_confirmed_says_so(derive):
     assert "not confirmed" not in derive(World([gpu(0)], [nic(0)]))["explain"]["NCCL_NET"]["source"]
 
 
+INSPECTOR = "/usr/local/lib/libnccl-profiler-inspector.so"
+
+
+def with_files(world, *files):
+    """files: by worker, what its image has."""
+    for worker, there in zip(world.workers, files, strict=True):
+        worker["probe"]["files"] = {INSPECTOR: False, **dict.fromkeys(there, True)}
+    return world
+
+
+@rule("V12")
+def test_nccls_inspector_where_all_have_it(derive):
+    world = with_files(World([gpu(0)], [nic(0)], workers=2, inspector=True), [INSPECTOR], [INSPECTOR])
+    env = derive(world)["env"]
+    assert (env["NCCL_PROFILER_PLUGIN"], env["NCCL_INSPECTOR_ENABLE"]) == (INSPECTOR, "1")
+    assert env["NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS"] == "1000000"
+    world.launcher["userEnv"] = {"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS": "7"}
+    assert derive(world)["env"]["NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS"] == "7"
+    for off in (with_files(World([gpu(0)], [nic(0)]), [INSPECTOR]), World([gpu(0)], [nic(0)], inspector=True)):  # not wanted; not asked
+        plan = derive(off)
+        assert "NCCL_INSPECTOR_ENABLE" not in plan["env"] and "INSPECTOR_MISSING" not in codes(plan)
+
+
+@rule("V12", "W:INSPECTOR_MISSING")
+def test_nccls_inspector_that_a_worker_lacks(derive):
+    plan = derive(with_files(World([gpu(0)], [nic(0)], workers=2, inspector=True), [INSPECTOR], []))
+    assert "NCCL_INSPECTOR_ENABLE" not in plan["env"]
+    assert [(w["worker"], "has no libnccl-profiler-inspector.so" in w["detail"]) for w in plan["warnings"] if w["code"] == "INSPECTOR_MISSING"] == [
+        (1, True)]
+    named = World([gpu(0)], [nic(0)], inspector=True, userEnv={"NCCL_PROFILER_PLUGIN": "/mine/plugin.so"})
+    assert "INSPECTOR_MISSING" in codes(derive(with_files(named, [INSPECTOR])))
+    assert derive(with_files(named, ["/mine/plugin.so"]))["env"]["NCCL_PROFILER_PLUGIN"] == "/mine/plugin.so"
+
+
 # ---- W: what is said ----
 
 @rule("W:MISALIGNED_NODE", "W:MISALIGNED_PHB")

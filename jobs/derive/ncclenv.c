@@ -348,6 +348,7 @@ void ncclenv_common(struct planning *p)
     p->plan->tcp_on_nics = tcp_on_nics(p->plan);
     set_mnnvl(p);
     ncclenv_script(p);
+    ncclenv_inspector(p);
     add_user(p);
 }
 

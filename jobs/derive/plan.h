@@ -50,6 +50,7 @@ struct plan_input {
     const char *master_addr;     /* NULL: the first worker's pod */
     uint32_t master_port;        /* 0: 29500 */
     const char *pod_interface;   /* NULL: what the workers' probes say, else eth0 */
+    bool inspector;              /* NCCL's own is wanted, and has a place for its files */
     char *const *user_env;       /* NAME=VALUE, NULL-terminated; NULL: none */
     const struct slices *slices;
     bool slices_unknown;       /* they may not be read: a pod's devices are those that it shows */

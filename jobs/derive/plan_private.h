@@ -74,6 +74,8 @@ bool ncclenv_user(const struct planning *p, const char *name, const char **ret_v
 void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
                      const char *value, const char *rule, const char *fact);
 
+/* inspector.c: NCCL's inspector, where every worker has its library. */
+void ncclenv_inspector(struct planning *p);
 /* ncclenv_gid.c: the family of the whole job's RoCE addresses, then what a worker needs. */
 void ncclenv_gid_family(struct planning *p);
 void ncclenv_gid(struct planning *p, uint32_t w);

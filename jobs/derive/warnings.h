@@ -45,6 +45,7 @@
     X(PROFILE_NEEDS_WHOLE_NODE)                                                                    \
     X(IMEX_CHANNEL_MISSING)                                                                        \
     X(IMEX_CLIQUE_MISMATCH)                                                                        \
+    X(INSPECTOR_MISSING)                                                                           \
     X(MIG_NO_P2P)                                                                                  \
     X(USER_OVERRIDES_PROFILE)
 

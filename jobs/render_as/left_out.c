@@ -24,6 +24,7 @@ static const char starts[] = "Ray starts its processes itself";
 static const char gangs[] = "gangs are KubeRay's, by its batch scheduler";
 static const char unbound[] = "torchrun binds no processes";
 static const char rules[] = "no launcher looks at how an attempt has ended";
+static const char report[] = "no launcher collects files beside a report";
 static const char watched[] = "no launcher watches the job";
 
 const struct left_out left_out_fields[] = {
@@ -71,6 +72,7 @@ const struct left_out left_out_fields[] = {
     {"spec.nccl.hcaList", CARRIED},
     {"spec.nccl.version", CARRIED},
     {"spec.nccl.env", CARRIED},
+    {"spec.nccl.inspector", WHY(report, report, report), "false"},
     {"spec.image", CARRIED},
     {"spec.command", CARRIED},
     {"spec.args", CARRIED},

@@ -98,6 +98,7 @@ struct job_spec {
     struct machine machine;   /* of that profile, from the built-in table */
     enum spec_hca_list nccl_hca_list;
     const char *nccl_version; /* NULL: not said */
+    bool nccl_inspector;      /* what NCCL measures of its collectives is kept */
     struct strlist nccl_env;  /* NAME=VALUE, the user's */
     json_t *template; /* the whole PodTemplateSpec, also where the short form was used; image and
                        * command of its first container are what the ranks run */

@@ -318,6 +318,7 @@ static const struct field nccl_list[] = {
     {"hcaList", FIELD_CHOICE, AT(s.nccl_hca_list), .choices = "auto always never",
      .fallback = "auto"},
     {"version", FIELD_TEXT, AT(s.nccl_version)},
+    {"inspector", FIELD_BOOL, AT(s.nccl_inspector), .fallback = "false"},
     {"env", FIELD_CALL, AT(s.nccl_env), .read = read_env},
 };
 static const struct field_table nccl_fields = TABLE(nccl_list);

@@ -102,7 +102,7 @@ static int make(struct check *c, struct drarun_error *err)
     if (rc == 0)
         rc = identity_make(c->uid, err);
     if (rc == 0)
-        rc = job_plan_look_for(&c->look_for, &c->scripts, err);
+        rc = job_plan_look_for(NULL, &c->look_for, &c->scripts, err);
     if (rc < 0)
         return rc;
     c->nodes = calloc(c->names.count, sizeof *c->nodes);

@@ -126,7 +126,7 @@ static int make(struct lead *l, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     int rc = identity_make(l->uid, err);
     if (rc == 0)
-        rc = job_plan_look_for(&l->look_for, &l->scripts, err);
+        rc = job_plan_look_for(NULL, &l->look_for, &l->scripts, err);
     return rc < 0 ? rc : make_spec(l, err);
 }
 

@@ -200,6 +200,28 @@ int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *
     return rc;
 }
 
+/* What is no file but a descriptor has no place beside it. */
+bool job_reports_to_file(const struct job *job)
+{
+    const char *path = job->request->report_path;
+    return path && strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0;
+}
+
+int job_use_files(struct job *job, const char *variable, struct drarun_error *err)
+{
+    job_files_free(job->files);
+    job->files = job_files_new(job->request->report_path, job->count, err);
+    if (!job->files)
+        return -err->code;
+    launch_message_collect(job->launch, variable);
+    return 0;
+}
+
+json_t *job_left_files(const struct job *job)
+{
+    return job->files ? job_files_json(job->files) : NULL;
+}
+
 int agent_send_launch(struct agent *agent)
 {
     struct job *job = agent->job;

@@ -794,6 +794,7 @@ void job_free(struct job *job)
     job_watch_free(job->watch);
     job_reach_free(job->reach);
     fabric_free(job->fabric);
+    job_files_free(job->files);
     agents_free(job);
     job_spawn_free(job->spawn);
     job_names_free(job->names);

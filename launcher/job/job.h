@@ -54,6 +54,13 @@ int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *
  * before anything starts, where there are any. spec is borrowed, plan is not kept. */
 int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
                   struct drarun_error *err);
+/* There is a file for the report, beside which others can be put. */
+bool job_reports_to_file(const struct job *job);
+/* For the same, after job_use_plan, with job_reports_to_file: what ranks leave in the folder that
+ * the variable (static) names is kept beside the report. */
+int job_use_files(struct job *job, const char *variable, struct drarun_error *err);
+/* job_files_json of them; a new reference, or NULL. */
+json_t *job_left_files(const struct job *job);
 /* For the same: what the check of the NICs has noted; takes it. */
 void job_use_fabric_take(struct job *job, struct fabric *fabric);
 /* What came of both (jobs/preflight/fabric.h); a new reference, or NULL: the job moves no data by

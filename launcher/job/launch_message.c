@@ -183,6 +183,11 @@ int launch_message_plan(struct launch_message *m, const struct plan *plan, bool 
     return 0;
 }
 
+void launch_message_collect(struct launch_message *m, const char *variable)
+{
+    m->wire.collect_env = (char *)variable;
+}
+
 void launch_message_worker(struct launch_message *m, uint32_t worker, const char *host,
                            const char *address)
 {

@@ -39,6 +39,10 @@ void launch_message_free(struct launch_message *message);
  */
 int launch_message_plan(struct launch_message *message, const struct plan *plan, bool bind);
 
+/* Agents set this variable to folders of theirs, and send the files in them at the end. Borrowed.
+ */
+void launch_message_collect(struct launch_message *message, const char *variable);
+
 /* Where an agent is: for every worker, before launch_message_for. Both are borrowed. */
 void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,
                            const char *address);

@@ -281,6 +281,20 @@ static void on_input_ack(struct agent *agent, const Drarun__Wire__InputAck *ack)
         refuse(agent, "an acknowledgement of input that it was not given");
 }
 
+static void on_file(struct agent *agent, const Drarun__Wire__File *file)
+{
+    struct job *job = agent->job;
+    struct drarun_error err = {0};
+    Drarun__Wire__FileTaken taken = DRARUN__WIRE__FILE_TAKEN__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FILE_TAKEN, file_taken, &taken);
+    if (!job->files)
+        refuse(agent, "a file that it was not asked for");
+    else if (job_files_take(job->files, agent->index, file, &err) < 0)
+        refuse(agent, err.text);
+    else
+        agent_send(agent, &envelope);
+}
+
 static void on_done(struct agent *agent)
 {
     struct drarun_error err = {0};
@@ -326,6 +340,7 @@ static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__
     case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT:
     case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REQUEST:
     case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
+    case DRARUN__WIRE__ENVELOPE__BODY_FILE:
         return AGENT_WORK;
     default:
         return 0;
@@ -381,6 +396,9 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
         job_spawn_ready(agent->job->spawn, agent, message->group_ready);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_FILE:
+        on_file(agent, message->file);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_DONE:
         on_done(agent);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "jobs/derive/inspector.h"
 #include "jobs/preflight/fabric.h"
 #include "jobs/preflight/preflight.h"
 #include "jobs/profiles/profiles.h"
@@ -46,9 +47,21 @@ static int collect(const struct job *job, const struct job_plan_input *in, struc
     return 0;
 }
 
-static int build(const struct job_plan_input *in, struct planning *p, struct drarun_error *err)
+/* Beside the report, or where the user says. */
+static bool inspector_has_place(const struct job *job, const struct job_spec *spec)
+{
+    return job_reports_to_file(job) || env_get(&spec->nccl_env, INSPECTOR_FOLDER);
+}
+
+static int build(const struct job *job, const struct job_plan_input *in, struct planning *p,
+                 struct drarun_error *err)
 {
     struct plan_input input = plan_input_of(in->spec);
+    input.inspector = in->spec->nccl_inspector && inspector_has_place(job, in->spec);
+    if (in->spec->nccl_inspector && !input.inspector)
+        log_note("NCCL's inspector is off: its files would go with the pods; launch from here with "
+                 "a report (--here --report FILE), or name a folder of a volume: nccl: {env: "
+                 "{" INSPECTOR_FOLDER ": /PATH}}");
     input.slices = in->slices;
     input.slices_unknown = in->slices_unknown;
     input.node_labels = in->node_labels;
@@ -116,7 +129,8 @@ static int say_warnings(struct plan *plan, struct drarun_error *err)
                : 0;
 }
 
-int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct drarun_error *err)
+int job_plan_look_for(const struct job_spec *spec, struct strlist *paths, struct strlist *scripts,
+                      struct drarun_error *err)
 {
     struct profiles profiles;
     int rc = profiles_builtin(&profiles, err);
@@ -125,6 +139,8 @@ int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct dra
     profiles_files(&profiles, paths);
     profiles_scripts(&profiles, scripts);
     profiles_done(&profiles);
+    if (spec && spec->nccl_inspector)
+        inspector_paths(spec->nccl_env.items, paths);
     return paths->failed || scripts->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
@@ -143,12 +159,20 @@ static int refused(const struct job_plan_input *in, const struct warning *refusa
                       refusal->detail);
 }
 
+static int keep_files(struct job *job, const struct job_spec *spec, const struct plan *plan,
+                      struct drarun_error *err)
+{
+    bool on = plan_vars_find(&plan->env, INSPECTOR_ENABLE) != NULL;
+    bool ours = spec->nccl_inspector && !env_get(&spec->nccl_env, INSPECTOR_FOLDER);
+    return on && ours ? job_use_files(job, INSPECTOR_FOLDER, err) : 0;
+}
+
 int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
 {
     struct planning p = {0};
     int rc = collect(job, in, &p, err);
     if (rc == 0)
-        rc = build(in, &p, err);
+        rc = build(job, in, &p, err);
     if (rc == 0 && p.plan.refusal.code)
         rc = refused(in, &p.plan.refusal, err);
     if (rc == 0) {
@@ -158,6 +182,8 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     }
     if (rc == 0)
         rc = job_use_plan(job, &p.plan, err);
+    if (rc == 0)
+        rc = keep_files(job, in->spec, &p.plan, err);
     if (rc == 0 && in->spec->fabric == SPEC_FABRIC_REACH)
         rc = job_use_reach(job, in->spec, &p.plan, err);
     done(&p);

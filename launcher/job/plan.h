@@ -21,8 +21,9 @@ struct job_plan_input {
 };
 
 /* The paths that agents look for in their pods, and the vendors' scripts that they run there, so
- * that the plan can tell by them: appended. */
-int job_plan_look_for(struct strlist *paths, struct strlist *scripts, struct drarun_error *err);
+ * that the plan can tell by them: appended. spec: NULL where there is none. */
+int job_plan_look_for(const struct job_spec *spec, struct strlist *paths, struct strlist *scripts,
+                      struct drarun_error *err);
 
 /* A refusal has kind DRARUN_ERR_PREFLIGHT. */
 int job_plan(struct job *job, const struct job_plan_input *input, struct drarun_error *err);

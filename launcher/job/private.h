@@ -16,6 +16,7 @@
 #include "launcher/job/identity.h"
 #include "launcher/streams/input.h"
 #include "launcher/job/job.h"
+#include "launcher/job/files.h"
 #include "launcher/job/names.h"
 #include "launcher/job/reach.h"
 #include "launcher/job/spawn.h"
@@ -121,6 +122,7 @@ struct job {
     bool checked;            /* what the agents hold is good, as far as they have told it */
     struct job_reach *reach; /* NULL: no NICs are to reach each other */
     struct fabric *fabric;   /* NULL: no NICs were checked */
+    struct job_files *files; /* NULL: what ranks leave is not kept */
     struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
 
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */

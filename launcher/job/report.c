@@ -61,6 +61,9 @@ static char *make_json(const struct job_request *request, const struct job *job)
     job_facts(job, facts);
     if (fabric)
         json_object_set_new(json, "fabric", fabric);
+    json_t *files = job_left_files(job);
+    if (files)
+        json_object_set_new(json, "inspector", files);
     json_object_set_new(json, "job", json_string(facts->uid));
     json_object_set_new(json, "workers", json_integer(facts->workers));
     json_object_set_new(json, "ranks", json_integer(facts->ranks));
@@ -85,6 +88,19 @@ static int write_file(const char *path, const struct buf *line, struct drarun_er
     return rc < 0 ? error_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
+static void tell_files(const struct job *job)
+{
+    CLEANUP(json_decrefp) json_t *files = job_left_files(job);
+    json_int_t count = json_integer_value(json_object_get(files, "files"));
+    if (files && count == 0)
+        log_note("NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or "
+                 "no communicator made?");
+    else if (files)
+        log_note("NCCL's inspector: %lld file%s in %s%s", (long long)count, count == 1 ? "" : "s",
+                 json_string_value(json_object_get(files, "folder")),
+                 json_object_get(files, "cut") ? ", not all of what it wrote" : "");
+}
+
 int report_show(const struct job_request *request, const struct job *job, struct drarun_error *err)
 {
     if (!request->json)
@@ -101,6 +117,8 @@ int report_show(const struct job_request *request, const struct job *job, struct
         fd_write_all(STDERR_FILENO, line.data, line.len);
     if (rc == 0 && request->report_path)
         rc = write_file(request->report_path, &line, err);
+    if (rc == 0)
+        tell_files(job);
     buf_done(&line);
     return rc;
 }

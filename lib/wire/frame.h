@@ -12,6 +12,8 @@
 #define FRAME_MAX (16u * 1024 * 1024)
 /* Data in one message stays below this, so that no frame comes near FRAME_MAX. */
 #define FRAME_DATA_MAX (4u * 1024 * 1024)
+/* Bytes of File that an agent sends in all. */
+#define WIRE_COLLECT_MAX (64u * 1024 * 1024)
 
 /* Length of the frame's body from its FRAME_HEADER bytes; -EMSGSIZE when it is 0 or too large. */
 int frame_body_length(const uint8_t header[FRAME_HEADER], uint32_t *ret_length,

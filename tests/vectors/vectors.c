@@ -140,6 +140,7 @@ static void read_policy(const json_t *launcher, struct plan_input *in)
     in->no_gpus = json_is_false(gpus) || (json_is_integer(gpus) && json_integer_value(gpus) == 0);
     in->mpi = transport(launcher);
     in->hca_list = hca_list(launcher);
+    in->inspector = json_is_true(json_object_get(launcher, "inspector"));
     in->profile = value_text(launcher, "profile");
     in->nccl_version = value_text(launcher, "ncclVersion");
     in->master_addr = value_text(launcher, "masterAddr");

@@ -78,14 +78,19 @@ static void fail(struct agent *agent, const struct drarun_error *err)
     agent_end_ranks(agent, true);
 }
 
-void agent_on_all_ended(void *arg)
+void agent_finish(struct agent *agent)
 {
-    struct agent *agent = arg;
     agent_clean(agent);
     enter(agent, AGENT_DONE);
     agent_send_done(agent);
     if (agent->control_lost && !agent_is_orphan(agent))
         agent_leave(agent, 70);
+}
+
+void agent_on_all_ended(void *arg)
+{
+    if (!agent_collect_begin(arg))
+        agent_finish(arg);
 }
 
 static void on_prepared(struct agent *agent)
@@ -355,6 +360,10 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
     case DRARUN__WIRE__ENVELOPE__BODY_PING:
         on_ping(agent, message->ping);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_FILE_TAKEN:
+        if (agent_collect_taken(agent))
+            agent_finish(agent);
+        break;
     default:
         error_set(&err, EPROTO, "a message of kind %d from the launcher", message->body_case);
         fail(agent, &err);
@@ -376,10 +385,13 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     }
     if (is_kept(agent))
         close_door(agent);
-    if (agent_wait_for_heir(agent)) {
+    bool collecting = agent_collect_drop(agent); /* nobody takes files any more */
+    if (agent_wait_for_heir(agent))
         log_note("the launcher is gone (%s): waiting for another", why);
+    if (collecting)
+        agent_finish(agent);
+    if (collecting || agent_is_orphan(agent))
         return;
-    }
     if (agent->state == AGENT_DONE || agent->state == AGENT_IDLE) {
         agent_leave(agent, agent->state == AGENT_DONE ? 0 : 70);
         return;
@@ -458,6 +470,7 @@ void agent_free(struct agent *agent)
         return;
     agent_drop_inspection(agent);
     agent_reach_drop(agent);
+    agent_collect_free(agent);
     agent_clean(agent);
     ranks_free(agent->ranks);
     agent_spawn_drop(agent);

@@ -85,7 +85,9 @@ void agent_control_take(struct agent *agent, struct channel *channel,
     bool asked = hello && hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN;
     if (hello && !agent->heir && (agent->options.pod || asked))
         agent_send_inspection(agent, hello);
-    if (agent->state == AGENT_DONE)
+    if (agent_collect_drop(agent)) /* the one before it did not take them all */
+        agent_finish(agent);
+    else if (agent->state == AGENT_DONE)
         agent_send_done(agent);
 }
 

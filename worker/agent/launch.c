@@ -351,6 +351,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
     if (agent->remote)
         remote_environment(agent->remote, env);
     rank_setting_add(job->wire, (uint32_t)agent_job_local_index(job, rank), env);
+    agent_collect_env(agent, env);
 }
 
 /* ---- preparing ---- */
@@ -497,6 +498,8 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_check_room(agent, job->local_count, err);
     if (rc == 0)
         rc = make_session(agent, err);
+    if (rc == 0)
+        rc = agent_collect_open(agent, err);
     if (rc == 0)
         rc = open_servers(agent, err);
     if (rc == 0)

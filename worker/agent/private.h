@@ -79,6 +79,7 @@ struct agent_reach {
 };
 
 struct shm_clean;
+struct agent_collect; /* agent_collect.c */
 
 struct agent {
     struct event_base *base;
@@ -123,8 +124,9 @@ struct agent {
     struct event *still_running;
     struct topology *topology;
     struct shm_clean *shm;
-    char *session_dir; /* made by us, to be removed */
-    char shm_dir[128]; /* the same in /dev/shm; empty: none could be made */
+    struct agent_collect *collect; /* NULL: no files are to be sent */
+    char *session_dir;             /* made by us, to be removed */
+    char shm_dir[128];             /* the same in /dev/shm; empty: none could be made */
 };
 
 /* agent.c */
@@ -134,6 +136,8 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
 void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg);
 void agent_end_ranks(struct agent *agent, bool at_once);
 void agent_on_all_ended(void *arg); /* for struct ranks_owner */
+/* Nothing of the job is awaited here any more. */
+void agent_finish(struct agent *agent);
 
 /* door.c */
 int agent_open_connections(struct agent *agent, struct drarun_error *err);
@@ -192,6 +196,18 @@ void agent_spawn_drop(struct agent *agent);
 /* reach.c */
 void agent_reach_take(struct agent *agent, const Drarun__Wire__Reach *message);
 void agent_reach_drop(struct agent *agent);
+
+/* collect.c */
+/* In the session's folder, where the launch asks for it. */
+int agent_collect_open(struct agent *agent, struct drarun_error *err);
+void agent_collect_env(const struct agent *agent, struct strlist *env);
+/* No rank runs any more. True: files are on their way; agent_collect_taken or _drop ends it. */
+bool agent_collect_begin(struct agent *agent);
+/* The launcher has the last piece. True: that was all. */
+bool agent_collect_taken(struct agent *agent);
+/* The launcher is gone. True: files were on their way. */
+bool agent_collect_drop(struct agent *agent);
+void agent_collect_free(struct agent *agent);
 
 /* mpirun.c */
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err);

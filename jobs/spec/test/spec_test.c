@@ -93,7 +93,8 @@ static const char whole[] =
     "off}\n  launch: mpirun\n  mpi: "
     "{transport: "
     "rdma}\n"
-    "  nccl: {profile: a4, hcaList: never, version: '2.27.5', env: {A: b, B: 2}}\n"
+    "  nccl: {profile: a4, hcaList: never, version: '2.27.5', inspector: true, env: {A: b, B: "
+    "2}}\n"
     "  template:\n"
     "    metadata: {labels: {k: v}}\n"
     "    spec: {containers: [{image: i, command: [c], args: [d]}], hostNetwork: on}\n"
@@ -128,6 +129,7 @@ static void test_everything(void **state)
     assert_string_equal(s.nccl_profile, "a4");
     assert_int_equal(s.nccl_hca_list, SPEC_HCA_NEVER);
     assert_string_equal(s.nccl_version, "2.27.5");
+    assert_true(s.nccl_inspector);
     assert_string_equal(env_get(&s.nccl_env, "B"), "2");
     assert_int_equal(s.timeouts.queue, 5400 * 1000);
     assert_int_equal(s.timeouts.nodes, 90 * 1000);

@@ -94,7 +94,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     if (rc == 0)
         rc = add_workers(facts, r, err);
     if (rc == 0)
-        rc = job_plan_look_for(&r->look_for, &r->scripts, err);
+        rc = job_plan_look_for(facts->spec, &r->look_for, &r->scripts, err);
     if (rc < 0) {
         ranks_done(r);
         return rc;
