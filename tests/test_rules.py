@@ -326,6 +326,12 @@ def test_numa_node_unknown(derive):
 
 
 @rule("A3")
+def test_a_gpu_whose_numa_node_is_not_known_crosses_none(derive):
+    plan = derive(World([gpu(0, A)], [nic(0, B, 0)]))
+    assert paths(plan) == ["SYS"] and "NUMA_UNKNOWN" in codes(plan) and "MISALIGNED_SYS" not in codes(plan)
+
+
+@rule("A3")
 def test_the_nic_of_the_root_need_not_be_claimed(derive):
     world = World([gpu(0, A)], [nic(0, B, 0), nic(1, A, 1, claimed=False)])
     assert uses(derive(world), "numa") == [1]

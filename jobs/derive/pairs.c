@@ -255,6 +255,8 @@ static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl
     bool c2c_path = use->path == NCCL_PATH_P2C ||
                     (use->path == NCCL_PATH_PHB && worker->model->c2c); /* its name in 2.26 */
     bool direct_phb = worker->model->classes[g][use->nic] == NCCL_PATH_PHB && !worker->model->c2c;
+    if (use->path == NCCL_PATH_SYS && worker->gpus[g].device.numa < 0)
+        return; /* taken for the worst, which NUMA_UNKNOWN says */
     if (use->path == NCCL_PATH_SYS)
         warnings_add(out, WARN_MISALIGNED_SYS, (int32_t)w,
                      "%s -> %s crosses NUMA nodes; GPUDirect RDMA %s", gpu, nic,

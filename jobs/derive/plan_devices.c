@@ -561,7 +561,9 @@ static void warn_unknown(struct planning *p, uint32_t w)
             buf_printf(&nics, "%s%s", nics.len ? "," : "", worker->nics[n].device.name);
     if (gpus.len)
         warnings_add(&p->plan->warnings, WARN_NUMA_UNKNOWN, (int32_t)w,
-                     "%s: NUMA node not known; no CPUs are chosen", gpus.data);
+                     "%s: NUMA node not known: no CPUs are chosen, and NICs count as far away "
+                     "unless they share a root",
+                     gpus.data);
     if (nics.len)
         warnings_add(&p->plan->warnings, WARN_IBDEV_UNKNOWN, (int32_t)w,
                      "%s: name of the IB device not known before the pod runs", nics.data);
