@@ -199,7 +199,8 @@ def jobs_proxy(jobs):
 def machine(source, tmp_path):
     """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""
     def make(name, nodes=1):
-        fixture = json.loads((source / "tests/data/fixtures" / f"{name}.json").read_text())
+        folders = source / "tests/data/fixtures", source / "tests/data/vectors/fixtures"
+        fixture = json.loads(next(path for path in (folder / f"{name}.json" for folder in folders) if path.exists()).read_text())
         slices, objects = [], []
         for i in range(nodes):
             text = json.dumps(fixture["resourceSlices"]).replace(fixture["node"]["name"], f"node-{i}")

@@ -138,6 +138,23 @@ def test_nodes_that_do_not_exist_yet(drarun, machine, spec):
     assert any("; cluster-autoscaler may add nodes to a4 (0 of at most 4); which devices they would have is not known" in each for each in found), found
 
 
+@pytest.mark.parametrize("selector,crosses", [("", True), (""", selector: 'device.attributes["gpu.amd.com"].numaNode == 1'""", False)])
+def test_gpus_of_amd(drarun, machine, spec, selector, crosses):
+    """Their class is known; on a machine where nothing shares a root, selectors choose the socket, and what crosses is said."""
+    options = machine("azure-nd96isr-mi300x-v5", 2)
+    job = spec(2, 4, 4, selector=f'{RDMA} && device.attributes["dra.net"].numaNode == 1', more=PACKED)
+    job.write_text(job.read_text().replace("class: gpu.nvidia.com", f"class: gpu.amd.com{selector}"))
+    plan = json.loads(drarun("plan", job, "-o", "json", *options).ok().out)["plan"]
+    assert plan["profile"] == "azure-mi300x" and plan["env"]["NCCL_DMABUF_ENABLE"] == "1"
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1"
+    ranks = plan["workers"][0]["ranks"]
+    first = 0 if crosses else 4
+    assert [rank["gpu"] for rank in ranks] == [f"gpu-{i + 1}-{128 + i}" for i in range(first, first + 4)]
+    assert all("HIP_VISIBLE_DEVICES" in rank["env"] and "CUDA_VISIBLE_DEVICES" not in rank["env"] for rank in ranks)
+    said = {each["code"] for each in plan["warnings"]}
+    assert "GPU_VENDOR" in said and ("MISALIGNED_SYS" in said) == crosses
+
+
 def test_one_worker_per_node(drarun, machine, spec):
     """A network test whose workers share a node would test no network; what would pack them is told where it would."""
     def planned(*words, nodes=2):

@@ -25,6 +25,10 @@ const struct known_class *known_class(const char *name)
          .expression = "device.driver == 'compute-domain.nvidia.com' && "
                        "device.attributes['compute-domain.nvidia.com'].type == 'channel' && "
                        "device.attributes['compute-domain.nvidia.com'].id == 0"},
+        /* AMD k8s-gpu-dra-driver, helm-charts-k8s/templates/deviceclass.yaml */
+        {.name = "gpu.amd.com",
+         .driver = "gpu.amd.com",
+         .expression = "device.driver == 'gpu.amd.com'"},
         /* DraNet's examples */
         {.name = "dranet", .driver = "dra.net", .expression = "device.driver == 'dra.net'"},
         {.name = "dranet.net", .driver = "dra.net", .expression = "device.driver == 'dra.net'"},

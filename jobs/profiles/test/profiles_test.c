@@ -51,6 +51,7 @@ static void machine_types(void **unused)
         {"standard_nd96isrf_h200_v5", "azure-ndv5"},
         {"Standard_ND96amsr_A100_v4", "azure-ndv4"},
         {"Standard_ND128isr_GB300_v6", "azure-gb"},
+        {"Standard_ND96isr_MI300X_v5", "azure-mi300x"},
         {"BM.GPU.H100.8", "oci-roce"},
         {"BM.GPU.GB200-v3.4", "oci-gb200"},
         {"gx3d-160x1792x8h100", "ibm-h100"},
