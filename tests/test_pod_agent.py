@@ -66,6 +66,71 @@ def test_derived_environment(pod):
     assert len(masks) == 2 and "1" in masks
 
 
+# ---- files that ranks leave ----
+
+def files(caller, *, taken):
+    """The messages up to "done", each file taken as it comes, at most so many."""
+    told = []
+    while not (told and told[-1] == "done") and len(told) < taken:
+        told.append(caller.line())
+        if told[-1].startswith("file "):
+            caller.say("taken")
+    return told
+
+
+def collecting(some, command):
+    caller = some.call(worker=1)
+    assert caller.line().startswith("hello")
+    caller.inspection()
+    caller.say(f"collect {command}")
+    return caller
+
+
+def test_files_of_ranks_come_in_pieces(pod):
+    """Regular files alone, and none before the launcher has the one before it."""
+    some = pod(**JOB)
+    caller = collecting(some, "cd $COLLECTED; test $RANK = 0 || exit 0; head -c 300000 /dev/zero >a; echo b >b; : >c; ln -s /etc/passwd d; mkdir e; mkfifo f")
+    told = files(caller, taken=9)
+    sizes = {}
+    for line in told[:-1]:
+        if line == "message 8":  # a note: the link is not collected
+            continue
+        word, name, size, cut = line.split()
+        assert word == "file" and cut == "cut=0"
+        sizes.setdefault(name, []).append(int(size))
+    assert told[-1] == "done" and told.count("message 8") == 1 and sizes == {"a": [262144, 37856], "b": [2], "c": [0]}
+    assert some.agent.process.poll() is None  # until it is dismissed
+
+
+def test_files_end_where_it_is_too_much(pod):
+    told = files(collecting(pod(**JOB), "cd $COLLECTED; truncate -s 80M a$RANK"), taken=300)
+    assert len(told) == 257 and told[-2].endswith(" 262144 cut=1") and told[-1] == "done"
+
+
+def test_variable_of_the_pods_own(pod, tmp_path):
+    """Its folder is where files go then, and nothing is sent."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    caller = collecting(pod(COLLECTED=str(folder), **JOB), "echo a >$COLLECTED/a$RANK")
+    assert files(caller, taken=2) == ["done"] and sorted(each.name for each in folder.iterdir()) == ["a0", "a1"]
+
+
+@pytest.mark.parametrize("how", ["goes", "is replaced"])
+def test_launcher_that_does_not_take_files(pod, how):
+    """Nobody waits for the rest."""
+    some = pod(**JOB)
+    caller = collecting(some, "echo a >$COLLECTED/a$RANK")
+    assert caller.line().startswith("file a")
+    if how == "goes":
+        caller.process.kill()
+        assert some.agent.finish(patience()).rc == 70
+        return
+    newer = some.call(worker=1, generation=2)
+    assert newer.line() == "hello launched=1 job=0b6d3f0e" and newer.line() == "done"
+
+
+# ---- the vendor's script ----
+
 @pytest.mark.parametrize("text,told", [
     ("export NCCL_X='a b' NCCL_Y=\necho noise", {"env": {"NCCL_X": "a b", "NCCL_Y": ""}}),
     ("exit 3", {"reason": "ended with status 3"}), ("LONG", {"reason": "not done after 5.0 s; killed"}),

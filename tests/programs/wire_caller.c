@@ -3,9 +3,11 @@
  * says hello (with NICs opened where WIRE_CALLER_OPEN_NICS is set, asking for PATHs in the
  * inspection, each as a vendor's script, too), prints a line for each message, and sends what lines
  * on stdin say: "end", "vitals", "launch [COMMAND]" (two ranks of it, else of `env`, with something
- * derived on every level). Leaves when the agent closes
+ * derived on every level), "collect COMMAND" (the same, with the files that they leave in
+ * $COLLECTED), "taken" (one of these). Leaves when the agent closes
  * ("closed WHY"), or at the end of stdin.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,10 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
                    message->vitals->ranks[i]->state, message->vitals->ranks[i]->name,
                    message->vitals->ranks[i]->wchan);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_FILE:
+        printf("file %s %zu cut=%d\n", message->file->name, message->file->data.len,
+               message->file->cut);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_READY:
     case DRARUN__WIRE__ENVELOPE__BODY_RANK_END:
         break;
@@ -84,7 +90,7 @@ static void ask_vitals(struct channel *channel)
     channel_send(channel, &envelope);
 }
 
-static void launch(struct channel *channel, char *command)
+static void launch(struct channel *channel, char *command, bool collect)
 {
     char *argv[] = {(char *)"sh", (char *)"-c", command ? command : (char *)"env; taskset -p $$"};
     char *set[] = {(char *)"FROM_SPEC=spec"}, *prepend[] = {(char *)"TEST_PATH=/derived"};
@@ -114,6 +120,8 @@ static void launch(struct channel *channel, char *command)
     wire.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV;
     wire.session_dir = (char *)"drarun-by-hand";
     wire.derived = &all, wire.own = &own;
+    if (collect)
+        wire.collect_env = (char *)"COLLECTED";
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(LAUNCH, launch, &wire);
     channel_send(channel, &envelope);
 }
@@ -128,7 +136,14 @@ static void on_stdin(evutil_socket_t fd, short what, void *arg)
         _exit(0);
     text[n] = '\0';
     if (strncmp(text, "launch", 6) == 0)
-        launch(channel, strchr(text, ' '));
+        launch(channel, strchr(text, ' '), false);
+    if (strncmp(text, "collect", 7) == 0)
+        launch(channel, strchr(text, ' '), true);
+    if (strncmp(text, "taken", 5) == 0) {
+        Drarun__Wire__FileTaken taken = DRARUN__WIRE__FILE_TAKEN__INIT;
+        Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FILE_TAKEN, file_taken, &taken);
+        channel_send(channel, &envelope);
+    }
     if (strncmp(text, "vitals", 6) == 0)
         ask_vitals(channel);
     if (strncmp(text, "end", 3) != 0)
