@@ -168,6 +168,54 @@ int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
     return 0;
 }
 
+static int check_parts(const struct rank_part *parts, size_t count, uint32_t *ret_workers,
+                       struct drarun_error *err)
+{
+    uint64_t ranks = 0, workers = 0;
+    for (size_t p = 0; p < count; p++) {
+        if (parts[p].ranks == 0 || parts[p].workers == 0)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "program %zu has no %s", p + 1,
+                              parts[p].ranks == 0 ? "ranks" : "workers");
+        ranks += parts[p].ranks;
+        workers += parts[p].workers;
+    }
+    if (ranks > RANKMAP_RANKS_MAX)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "more than %u ranks", RANKMAP_RANKS_MAX);
+    *ret_workers = workers < UINT32_MAX ? (uint32_t)workers : UINT32_MAX;
+    return check_workers(*ret_workers, err);
+}
+
+int rankmap_build_parts(const struct rank_part *parts, size_t count, const uint32_t *order,
+                        struct rankmap *ret_map, struct drarun_error *err)
+{
+    struct rankmap map = {0};
+    uint32_t first = 0, before = 0;
+    int rc = count > 0 ? check_parts(parts, count, &map.workers, err)
+                       : error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program to run");
+    if (rc < 0)
+        return rc;
+    CLEANUP(rankmap_donep) struct rankmap *undo = &map;
+    map.blocks = calloc(map.workers, sizeof *map.blocks);
+    if (!map.blocks)
+        return error_set(err, ENOMEM, "rank map: out of memory");
+    for (size_t p = 0; p < count; before += parts[p++].workers) {
+        uint32_t left = parts[p].ranks;
+        for (uint32_t w = 0; w < parts[p].workers && left > 0; w++) {
+            uint32_t size = share(parts[p].ranks, parts[p].workers, 0, w, left);
+            uint32_t worker = order ? order[before + w] : before + w;
+            map.blocks[map.block_count++] = (struct rank_block){first, size, worker, (uint32_t)p};
+            first += size;
+            left -= size;
+        }
+    }
+    rc = index_blocks(&map, err);
+    if (rc < 0)
+        return rc;
+    undo = NULL;
+    *ret_map = map;
+    return 0;
+}
+
 static int check_block(const struct rank_block *blocks, size_t b, uint32_t workers,
                        struct drarun_error *err)
 {

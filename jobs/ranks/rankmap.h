@@ -58,6 +58,17 @@ int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
                           uint32_t per_worker, const uint32_t *order, struct rankmap *ret_map,
                           struct drarun_error *err);
 
+/* The ranks of a program and the workers that it has for itself. */
+struct rank_part {
+    uint32_t ranks, workers; /* at least 1 each */
+};
+
+/* Each program on workers of its own, which follow those of the program before it, an even share on
+ * each (the first get one more when it does not divide). order: as above, of all workers.
+ * -EINVAL with what does not fit, kind DRARUN_ERR_USAGE. */
+int rankmap_build_parts(const struct rank_part *parts, size_t count, const uint32_t *order,
+                        struct rankmap *ret_map, struct drarun_error *err);
+
 /* From blocks that came over the wire: checks order, holes, ranges and limits (-EPROTO), and that
  * programs are numbered from 0 in the order of their ranks. Copies. */
 int rankmap_from_blocks(const struct rank_block *blocks, size_t count, uint32_t workers,

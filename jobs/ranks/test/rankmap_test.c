@@ -49,6 +49,60 @@ static void builds_block_order(void **state)
 }
 
 static const struct {
+    struct rank_part parts[3];
+    size_t count;
+    const char *ppn, *mapping;
+} apart[] = {
+    {{{4, 2}}, 1, "0,1;2,3", "(vector,(0,2,2))"},
+    {{{5, 2}}, 1, "0,1,2;3,4", "(vector,(0,1,3),(1,1,2))"},
+    {{{1, 1}, {4, 2}}, 2, "0;1,2;3,4", "(vector,(0,1,1),(1,2,2))"},
+    {{{2, 2}, {6, 1}, {1, 1}}, 3, "0;1;2,3,4,5,6,7;8", "(vector,(0,2,1),(2,1,6),(3,1,1))"},
+    {{{1, 3}, {2, 1}}, 2, "0;1,2", "(vector,(0,1,1),(3,1,2))"},
+};
+
+static void programs_have_workers_of_their_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(apart); i++) {
+        struct rankmap map;
+        struct buf ppn = BUF_INIT, mapping = BUF_INIT;
+        assert_int_equal(rankmap_build_parts(apart[i].parts, apart[i].count, NULL, &map, NULL), 0);
+        rankmap_ppn_text(&map, &ppn);
+        rankmap_pmi1_mapping(&map, &mapping);
+        assert_string_equal(ppn.data, apart[i].ppn);
+        assert_string_equal(mapping.data, apart[i].mapping);
+        assert_int_equal(map.apps, apart[i].count);
+        buf_done(&ppn);
+        buf_done(&mapping);
+        rankmap_done(&map);
+    }
+}
+
+static void parts_that_are_refused(void **state)
+{
+    static const struct {
+        struct rank_part parts[2];
+        size_t count;
+        const char *says;
+    } cases[] = {
+        {{{0}}, 0, "no program to run"},
+        {{{1, 1}, {0, 1}}, 2, "program 2 has no ranks"},
+        {{{1, 0}}, 1, "program 1 has no workers"},
+        {{{1, RANKMAP_WORKERS_MAX}, {1, 1}}, 2, "expected 1 to 65536 workers, got 65537"},
+        {{{RANKMAP_RANKS_MAX, 1}, {1, 1}}, 2, "more than 1000000 ranks"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct drarun_error err = {0};
+        struct rankmap map;
+        assert_int_equal(rankmap_build_parts(cases[i].parts, cases[i].count, NULL, &map, &err),
+                         -EINVAL);
+        assert_string_equal(err.text, cases[i].says);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+    }
+}
+
+static const struct {
     uint32_t counts[2];
     size_t apps;
     uint32_t workers, per_worker;
@@ -235,10 +289,15 @@ static void the_largest_map_builds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builds_block_order),           cmocka_unit_test(refuses_what_does_not_fit),
-        cmocka_unit_test(places_from_blocks),           cmocka_unit_test(refuses_malformed_blocks),
-        cmocka_unit_test(every_rank_has_one_place),     cmocka_unit_test(the_largest_map_builds),
+        cmocka_unit_test(builds_block_order),
+        cmocka_unit_test(refuses_what_does_not_fit),
+        cmocka_unit_test(places_from_blocks),
+        cmocka_unit_test(refuses_malformed_blocks),
+        cmocka_unit_test(every_rank_has_one_place),
+        cmocka_unit_test(the_largest_map_builds),
         cmocka_unit_test(maps_are_appended_and_undone),
+        cmocka_unit_test(parts_that_are_refused),
+        cmocka_unit_test(programs_have_workers_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
