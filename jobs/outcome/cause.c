@@ -136,6 +136,20 @@ static struct cause_app *app_of(struct cause *cause, uint32_t rank)
     return &cause->apps[rankmap_place(cause->map, rank).app];
 }
 
+void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count)
+{
+    cause->decisive_first = first;
+    cause->decisive_count = count;
+    cause->decisive_left = count;
+}
+
+/* The rank has ended in order: were it and its like all that the job was for? */
+static bool is_done(struct cause *cause, uint32_t rank)
+{
+    bool decisive = rank - cause->decisive_first < cause->decisive_count;
+    return decisive && --cause->decisive_left == 0;
+}
+
 /* ---- events ---- */
 
 bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api)
@@ -260,8 +274,10 @@ bool cause_rank_end(struct cause *cause, const struct cause_end *end)
     struct cause_app *app = app_of(cause, end->rank);
     enum cause_kind kind = judge(app, end);
     if (kind == CAUSE_NONE) {
+        struct cause_story done = {.kind = CAUSE_DONE};
         remember_idle(app, end);
-        return false;
+        return !end->by_us && is_done(cause, end->rank) && cause->ended_count < cause->map->ranks &&
+               cause_tell_take(cause, &done);
     }
     struct cause_story story = story_of_end(end, kind);
     return cause_tell_take(cause, &story);
@@ -323,6 +339,7 @@ int cause_status(const struct cause *cause)
     const struct cause_story *first = &cause->first;
     switch (first->kind) {
     case CAUSE_NONE:
+    case CAUSE_DONE:
         return 0;
     case CAUSE_EXIT:
         return first->code;

@@ -45,6 +45,7 @@ enum cause_kind {
     CAUSE_INTERRUPTED, /* the user's signal: 128 + signo */
     CAUSE_POD,         /* the cluster ended a worker: cause_pod.end */
     CAUSE_LAUNCHER,    /* the launcher was gone for too long, and the agents ended the ranks */
+    CAUSE_DONE,        /* the ranks that decide (cause_decide_by) have all succeeded: 0 */
 };
 
 /* A worker's pod that has ended, or whose end is announced. Strings are borrowed until cause_pod
@@ -66,6 +67,11 @@ struct cause *cause_new(const struct rankmap *map);
 void cause_free(struct cause *cause);
 /* The map is about to grow to so many ranks and programs. -ENOMEM. */
 int cause_grow(struct cause *cause, uint32_t ranks, uint32_t apps);
+
+/* These ranks decide whether the job has succeeded: when all of them have ended in order, it is
+ * over, and how the others end is of no matter. Before that a failure of any rank is the job's.
+ * Without a call all ranks do. */
+void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count);
 
 /* Each returns true when this event is the job's first cause, that is, when the job must now be
  * ended (false for orderly ends and for everything after the first cause). Ranks that the map does

@@ -207,6 +207,7 @@ struct cause_restart cause_restart(const struct cause *cause)
     const struct cause_story *first = &cause->first;
     switch (first->kind) {
     case CAUSE_NONE:
+    case CAUSE_DONE:
     case CAUSE_TIMEOUT:
     case CAUSE_INTERRUPTED:
         return (struct cause_restart){0};

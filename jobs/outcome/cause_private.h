@@ -35,6 +35,8 @@ struct cause {
     bool *aborted; /* by rank: it asked for the end of the job */
     uint32_t ended_count;
     uint32_t singletons;
+    uint32_t decisive_first, decisive_count; /* cause_decide_by; 0: none */
+    uint32_t decisive_left;                  /* of them, that have not ended in order */
     bool pods;    /* the workers are pods, and their ends become known late */
     bool settled; /* a stronger end no longer takes the first's place */
     struct cause_story first;

@@ -23,6 +23,7 @@ static const char *const kind_names[] = {
     [CAUSE_INTERRUPTED] = "interrupted",
     [CAUSE_POD] = "pod",
     [CAUSE_LAUNCHER] = "launcher-lost",
+    [CAUSE_DONE] = "done",
 };
 
 /* ---- parts of sentences ---- */
@@ -243,7 +244,7 @@ void cause_explain(const struct cause *cause, struct buf *out)
     const struct cause_story *first = &cause->first;
     if (cause_were_singletons(cause))
         explain_singletons(cause, out);
-    if (first->kind == CAUSE_NONE)
+    if (first->kind == CAUSE_NONE || first->kind == CAUSE_DONE)
         return;
     struct buf advice = BUF_INIT;
     add_sentence(cause, first, out);
@@ -335,7 +336,8 @@ static int fill_cause(json_t *object, const struct cause *cause)
 struct json_t *cause_json(const struct cause *cause)
 {
     json_t *report = json_object();
-    json_t *inner = cause->first.kind == CAUSE_NONE ? json_null() : json_object();
+    bool good = cause->first.kind == CAUSE_NONE || cause->first.kind == CAUSE_DONE;
+    json_t *inner = good ? json_null() : json_object();
     int rc = json_is_object(inner) ? fill_cause(inner, cause) : 0;
     rc |= json_object_set_new(report, "status", json_integer(cause_status(cause)));
     rc |= json_object_set_new(report, "cause", inner);

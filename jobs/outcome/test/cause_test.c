@@ -502,9 +502,62 @@ static void ranks_that_come_later_count(void **state)
     rankmap_done(&map);
 }
 
+static struct cause_end end_of(uint32_t rank, int code, bool by_us)
+{
+    return (struct cause_end){.rank = rank, .worker = 0, .host = "a", .code = code, .by_us = by_us};
+}
+
+/* The ranks that decide have all ended well: the job is over, and how the others end is of no
+ * matter. */
+static void some_ranks_decide(void **state)
+{
+    struct rankmap map;
+    struct cause_end end;
+    (void)state;
+    assert_int_equal(rankmap_from_blocks(blocks, ARRAY_LEN(blocks), 2, &map, NULL), 0);
+    struct cause *cause = cause_new(&map);
+    cause_decide_by(cause, 2, 2);
+    end = end_of(4, 0, false);
+    assert_false(cause_rank_end(cause, &end));
+    end = end_of(3, 0, false);
+    assert_false(cause_rank_end(cause, &end));
+    end = end_of(2, 0, false);
+    assert_true(cause_rank_end(cause, &end));
+    end = end_of(0, 3, false);
+    assert_false(cause_rank_end(cause, &end));
+    assert_int_equal(cause_kind(cause), CAUSE_DONE);
+    assert_int_equal(cause_status(cause), 0);
+    json_t *report = cause_json(cause);
+    assert_true(json_is_null(json_object_get(report, "cause")));
+    json_decref(report);
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
+/* Before that a failure of any rank is the job's, and one that we ended has not succeeded. */
+static void others_may_fail_the_job(void **state)
+{
+    struct rankmap map;
+    struct cause_end end;
+    (void)state;
+    assert_int_equal(rankmap_from_blocks(blocks, ARRAY_LEN(blocks), 2, &map, NULL), 0);
+    struct cause *cause = cause_new(&map);
+    cause_decide_by(cause, 0, 1);
+    end = end_of(4, 5, false);
+    assert_true(cause_rank_end(cause, &end));
+    end = end_of(0, 0, true);
+    assert_false(cause_rank_end(cause, &end));
+    assert_int_equal(cause_kind(cause), CAUSE_EXIT);
+    assert_int_equal(cause_status(cause), 5);
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(some_ranks_decide),
+        cmocka_unit_test(others_may_fail_the_job),
         cmocka_unit_test(tells_the_first_cause),
         cmocka_unit_test(the_report_has_all_of_a_signal),
         cmocka_unit_test(the_agents_advice_is_told),
