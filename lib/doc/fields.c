@@ -108,22 +108,39 @@ static void read_one(const struct field *f, const struct reader_node *node, char
     }
 }
 
-bool fields_read(const struct field_table *table, const struct reader_node *object, void *target)
+const struct field *fields_find(const struct field_table *table, const char *key)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->list[i].key, key) == 0)
+            return &table->list[i];
+    return NULL;
+}
+
+void fields_read_one(const struct field *field, const struct reader_node *object, void *target)
+{
+    struct reader_node node;
+    if (reader_get(object, field->key, &node))
+        read_one(field, &node, (char *)target + field->offset);
+}
+
+void fields_known(const struct field_table *table, const struct reader_node *object)
 {
     struct buf words = BUF_INIT;
-    struct reader_node node;
-    if (reader_object(object) < 0)
-        return false;
-    for (size_t i = 0; i < table->count; i++) {
-        const struct field *f = &table->list[i];
-        buf_printf(&words, "%s%s", i ? " " : "", f->key);
-        if (reader_get(object, f->key, &node))
-            read_one(f, &node, (char *)target + f->offset);
-    }
+    for (size_t i = 0; i < table->count; i++)
+        buf_printf(&words, "%s%s", i ? " " : "", table->list[i].key);
     if (words.failed)
         object->reader->texts.failed = true;
     else
         reader_known_or(object, words.data, table->explain);
     buf_done(&words);
+}
+
+bool fields_read(const struct field_table *table, const struct reader_node *object, void *target)
+{
+    if (reader_object(object) < 0)
+        return false;
+    for (size_t i = 0; i < table->count; i++)
+        fields_read_one(&table->list[i], object, target);
+    fields_known(table, object);
     return true;
 }

@@ -45,6 +45,12 @@ struct field {
  * what is at offset stays. */
 void fields_default(const struct field_table *table, void *target);
 
+const struct field *fields_find(const struct field_table *table, const char *key);
+/* Reads the member of that field, where the object has it, with its findings. */
+void fields_read_one(const struct field *field, const struct reader_node *object, void *target);
+/* A finding for each key of the object that the table does not have. */
+void fields_known(const struct field_table *table, const struct reader_node *object);
+
 /* Reads the members that are there; findings go to the node's reader. False when the node is no
  * object. */
 bool fields_read(const struct field_table *table, const struct reader_node *object, void *target);

@@ -146,11 +146,10 @@ static void sort_in(struct reader *r, struct reader_finding finding)
     r->list[i] = finding;
 }
 
+/* What several readings of one place find is one finding. */
 static void keep(struct reader *r, enum reader_code code, struct doc_place at, struct buf *path,
                  const char *text)
 {
-    if (++r->findings > r->max)
-        return;
     struct buf line = BUF_INIT;
     if (r->doc)
         buf_printf(&line, "%s:", doc_name(r->doc));
@@ -158,10 +157,16 @@ static void keep(struct reader *r, enum reader_code code, struct doc_place at, s
         buf_printf(&line, "%u:%u:", at.line, at.column);
     buf_printf(&line, "%s%s%s", line.len ? " " : "", path->data ? path->data : "",
                path->len ? ": " : "");
-    struct reader_finding finding = {
-        .at = at, .path = strdup(path->data ? path->data : ""), .message = line.len, .code = code};
+    size_t message = line.len;
     buf_add_str(&line, text);
     tame(line.data);
+    bool again = line.data && strlist_has(&r->texts, line.data);
+    if (again || ++r->findings > r->max) {
+        buf_done(&line);
+        return;
+    }
+    struct reader_finding finding = {
+        .at = at, .path = strdup(path->data ? path->data : ""), .message = message, .code = code};
     tame(finding.path);
     if (line.failed || path->failed || !finding.path)
         r->texts.failed = true;
